@@ -1,0 +1,98 @@
+"""Findings: what a reader of the figures must know before trusting them.
+
+The catalogue maps each stable id to its default severity and to what the user can do. It holds no
+logic: the checks live in `analysis` and in the layers, which create `Finding` records from it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Severity = Literal["info", "warning", "error"]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One integrity result: `figures` holds the numbers that triggered it, by name with unit suffix."""
+
+    id: str
+    severity: Severity
+    message: str
+    figures: dict[str, float | int | str] = {}
+    advice: str = ""
+    point: str | None = None
+
+
+class FindingKind(msgspec.Struct, frozen=True):
+    """Catalogue entry of one finding id."""
+
+    id: str
+    severity: Severity
+    advice: str
+
+
+_KINDS = (
+    # trace
+    FindingKind("kernels-missing", "error", "record again with a shorter capture window or another layer; do not read idle from this trace"),
+    FindingKind("launches-missing", "warning", "start the capture before the work begins, so that launches are inside the window"),
+    FindingKind("graph-kernels-missing", "error", "update the tracer (ROCm 7.2.0 drops kernels of graph launches) or run once without graphs"),
+    FindingKind("steps-without-device-events", "error", "leave those steps out: the tracer stopped recording device work there"),
+    FindingKind("empty-trace", "error", "check that the device is visible to the process and that the capture window covers device work"),
+    FindingKind("truncated-file", "error", "the writer was interrupted; record again or use the part that was read with care"),
+    FindingKind("events-dropped", "error", "shorten the capture window or raise the tool's buffer"),
+    FindingKind("idle-contradicted", "error", "the trace missed work: trust the driver's figures, not the idle share"),
+    FindingKind("hook-not-loaded", "error", "use --hook exec: PYTHONPATH or sitecustomize does not reach that process"),
+    FindingKind("kernels-differ", "warning", "the passes ran different kernels: compare them with `hotspots --pass`"),
+    # profiler
+    FindingKind("profiler-overhead", "warning", "take throughput from the bare pass; shorten the capture or drop options"),
+    FindingKind("serialising-counters", "info", "counter passes serialise kernels: their times are not used"),
+    FindingKind("profiler-failed", "error", "see the layer's log under artifacts/; the workload itself is unaffected"),
+    FindingKind("profiler-changed-exit", "warning", "the workload's own status is reported; the profiler altered it"),
+    # clock
+    FindingKind("clock-residual", "warning", "times across sources differ by the figure shown; compare only what is further apart"),
+    FindingKind("clock-unaligned", "warning", "record with profharness run, which takes clock snapshots"),
+    FindingKind("clock-causality", "warning", "device and host clocks disagree: launch latencies are off by at least the figure shown"),
+    FindingKind("suspended-host", "warning", "the host slept during or before the run: sources on MONOTONIC and BOOTTIME differ"),
+    FindingKind("clock-stepped", "error", "the wall clock was stepped during the run: record again"),
+    # measurement
+    FindingKind("warmup-leak", "error", "the slow first trials are in the mean: use --warmup, or the median"),
+    FindingKind("outlier-trial", "warning", "one trial moves the mean: look at trials.csv, raise --trials, or use the median"),
+    FindingKind("missing-sync", "error", "synchronise the device before the stop of the timer"),
+    FindingKind("too-few-trials", "info", "raise --trials or --min-seconds"),
+    FindingKind("throttled", "warning", "the device lowered its clock: let it cool or lower the power cap's load"),
+    FindingKind("device-shared", "warning", "another process used the device: ask for it exclusively"),
+    FindingKind("cpu-pressure", "warning", "other work competed for the CPU: repeat on a quiet node"),
+    FindingKind("sampler-gaps", "warning", "telemetry has holes: give the sampler a core or lower --telemetry-hz"),
+    FindingKind("cold-cache", "info", "compile caches were cold for this point: repeat for steady figures"),
+    FindingKind("failed-to-compile", "warning", "torch.compile fell back to eager for this point"),
+    FindingKind("drift", "warning", "the repeated points differ: intervals are widened by the drift"),
+    FindingKind("point-failed", "error", "the point has no figures; see its stderr.log"),
+    # load
+    FindingKind("littles-law", "error", "requests in flight do not match rate times latency: the load figures are wrong"),
+    FindingKind("generator-bound", "error", "the load generator was the limit: add client processes"),
+    FindingKind("unstable-level", "warning", "the level did not settle: raise --time"),
+    FindingKind("rate-not-reached", "warning", "the asked rate was not reached"),
+    FindingKind("errors", "error", "requests failed; see requests.parquet"),
+    FindingKind("small-batches", "info", "the server's batches stay small: raise its batching delay"),
+    # curve
+    FindingKind("step", "warning", "throughput jumps between two levels: compare the kernels of both"),
+    FindingKind("falls-after-peak", "info", "do not go beyond the peak"),
+    FindingKind("peak-beyond-range", "info", "scan larger levels to see the peak"),
+    FindingKind("superlinear", "info", "throughput per client rises with clients: batching helps"),
+    FindingKind("poor-fit", "info", "the model does not describe the series; read the measured points"),
+    # system
+    FindingKind("streams-exceed-queues", "warning", "raise GPU_MAX_HW_QUEUES or use fewer streams"),
+    FindingKind("mask-applied-twice", "error", "set either ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES"),
+    FindingKind("secrets-in-artifact", "warning", "run `profharness scrub` on the file before sharing it"),
+)
+
+CATALOGUE: dict[str, FindingKind] = {kind.id: kind for kind in _KINDS}
+
+
+def finding(kind_id: str, message: str, *, point: str | None = None, severity: Severity | None = None,
+            **figures: float | str) -> Finding:
+    """Make the finding `kind_id` with its default severity and advice. Raises KeyError for an unknown id."""
+    kind = CATALOGUE[kind_id]
+    return Finding(id=kind_id, severity=severity or kind.severity, message=message, figures=dict(figures),
+                   advice=kind.advice, point=point)

@@ -1,0 +1,209 @@
+"""The run's record: what was asked, what ran where and when, and which files came out. Typed <-> JSON.
+
+`manifest.json` is the only thing besides the files themselves that the measuring half leaves for the
+understanding half. Times are integer nanoseconds; `_boot_ns` is CLOCK_BOOTTIME of the node named.
+Unknown fields are ignored on reading, so that a newer run can be read as far as it is understood.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from profharness.errors import InputError
+from profharness.findings import Finding
+
+SCHEMA = 1
+PassState = Literal["planned", "running", "done", "failed", "interrupted"]
+PointState = Literal["ok", "failed", "skipped"]
+RunState = Literal["running", "done", "failed", "interrupted"]
+
+
+class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Common settings: immutable, defaults left out of the JSON (kw_only is not inherited in msgspec)."""
+
+
+class ClockSnapshot(_Record, kw_only=True):
+    """One bracketed reading of the node's clocks: best of many, all four within `width_ns`.
+
+    `phase` is before, during or after. `boot_ns` is read in the middle of the bracket.
+    """
+
+    host: str
+    phase: str
+    boot_ns: int
+    monotonic_ns: int
+    monotonic_raw_ns: int
+    realtime_ns: int
+    width_ns: int
+
+
+class DeviceRecord(_Record, kw_only=True):
+    """An accelerator or the CPU as the probe found it. `kind` is cpu, cuda or rocm."""
+
+    index: int
+    kind: str
+    name: str
+    identity: str = ""
+    memory_bytes: int | None = None
+    compute_units: int | None = None
+    architecture: str = ""
+    driver: str = ""
+
+
+class NodeRecord(_Record, kw_only=True):
+    """One node: how it is named, its boot, its CPUs, devices and versions (from wrappers/probe.py)."""
+
+    host: str
+    boot_id: str = ""
+    kernel: str = ""
+    cpu_model: str = ""
+    cpus_allowed: tuple[int, ...] = ()
+    memory_bytes: int | None = None
+    devices: tuple[DeviceRecord, ...] = ()
+    versions: dict[str, str] = {}
+    variables: dict[str, str] = {}
+
+
+class GitState(_Record, kw_only=True):
+    """Version control of the directory that the run was started in."""
+
+    commit: str
+    branch: str = ""
+    dirty: bool = False
+
+
+class ScanRecord(_Record, kw_only=True):
+    """The scan as asked: `settings` holds every option, as a scan file would."""
+
+    name: str
+    settings: dict[str, object] = {}
+
+
+class Artifact(_Record, kw_only=True):
+    """One file that a layer left, relative to the run directory."""
+
+    path: str
+    layer: str
+    format: str
+    pass_name: str
+    host: str = ""
+    pid: int | None = None
+    rank: int | None = None
+    point: str = ""
+    size_bytes: int | None = None
+
+
+class PassRecord(_Record, kw_only=True):
+    """One execution of the workload under one set of layers. `argv` and `env` are what was started."""
+
+    name: str
+    layers: tuple[str, ...] = ()
+    state: PassState = "planned"
+    argv: tuple[tuple[str, ...], ...] = ()
+    env: dict[str, str] = {}
+    executions: int = 0
+    start_boot_ns: int | None = None
+    end_boot_ns: int | None = None
+    exit_status: int | None = None
+
+
+class PointRecord(_Record, kw_only=True):
+    """One point in one pass. `repeat` counts further measurements of the same point (0 is the first)."""
+
+    id: str
+    pass_name: str
+    backend: str = ""
+    batch_size: int | None = None
+    concurrency: int | None = None
+    processes: int | None = None
+    repeat: int = 0
+    state: PointState = "ok"
+    error: str = ""
+    trials: int = 0
+    warmup_trials: int = 0
+    warmup_ns: int | None = None
+    compile_ns: int | None = None
+    items_per_trial: int | None = None
+    cold_cache: bool | None = None
+    pid: int | None = None
+    host: str = ""
+    device: str = ""
+    cpus: tuple[int, ...] = ()
+    start_monotonic_ns: int | None = None
+    end_monotonic_ns: int | None = None
+    notes: dict[str, str] = {}
+
+
+class Hello(_Record, kw_only=True):
+    """What a hook wrote when it loaded in a process (wrappers/hooks); absence is a finding."""
+
+    pid: int
+    argv: tuple[str, ...] = ()
+    executable: str = ""
+    hooks: tuple[str, ...] = ()
+    frameworks: dict[str, str] = {}
+    rank: int | None = None
+    host: str = ""
+
+
+class LayerOutcome(_Record, kw_only=True):
+    """How a layer fared over the run: its version, what it says about itself, its failure if any."""
+
+    name: str
+    available: bool = True
+    version: str = ""
+    why: str = ""
+
+
+class Manifest(_Record, kw_only=True, omit_defaults=False):
+    """The whole record of one run."""
+
+    schema: int = SCHEMA
+    id: str
+    created: str
+    profharness: str
+    kind: Literal["scan", "command"]
+    argv: tuple[str, ...]
+    cwd: str = ""
+    state: RunState = "running"
+    scan: ScanRecord | None = None
+    command: tuple[str, ...] = ()
+    nodes: tuple[NodeRecord, ...] = ()
+    git: GitState | None = None
+    layers: tuple[LayerOutcome, ...] = ()
+    passes: tuple[PassRecord, ...] = ()
+    points: tuple[PointRecord, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    clocks: tuple[ClockSnapshot, ...] = ()
+    processes: tuple[Hello, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    exit_status: int | None = None
+    capture: str = "all"
+    ranks: int = 1
+
+    def pass_named(self, name: str) -> PassRecord | None:
+        """The pass of that name, or None."""
+        return next((record for record in self.passes if record.name == name), None)
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Indented JSON, one trailing newline."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def decode(data: bytes, path: str) -> Manifest:
+    """Read a manifest. Raises InputError (naming `path`) for damage or a newer schema."""
+    try:
+        version = msgspec.json.decode(data, type=_SchemaOnly).schema
+        if version > SCHEMA:
+            raise InputError(f"{path}: written by a newer profharness (schema {version}, known {SCHEMA})",
+                             "update profharness to read this run")
+        return msgspec.json.decode(data, type=Manifest)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise InputError(f"{path}: not a readable manifest ({error})", "the run directory may be damaged") from error
+
+
+class _SchemaOnly(msgspec.Struct):
+    schema: int = 1

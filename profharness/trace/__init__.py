@@ -1,0 +1,1 @@
+"""The trace model and pure operations on it: build, align, merge, select. No files are touched here."""

@@ -1,0 +1,416 @@
+"""The trace as columns: one frozen table per kind of record, declared once with type, unit and meaning.
+
+Times are int64 nanoseconds of the clock that the trace's source stamps; after `trace.clocks.align` they are
+CLOCK_BOOTTIME of the reference host. Strings are int32 codes into `Trace.strings`. `NULL` (-1) stands for
+"not recorded" in integer columns and NaN in float columns; geometry is never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.findings import Severity
+
+NULL = -1
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+TableT = TypeVar("TableT", bound="Table")
+
+
+class ClockDomain(str, Enum):
+    """The clock that a source stamps. RUN is the aligned clock: BOOTTIME of the reference host."""
+
+    REALTIME = "realtime"
+    MONOTONIC = "monotonic"
+    MONOTONIC_RAW = "monotonic_raw"
+    BOOTTIME = "boottime"
+    UNKNOWN = "unknown"
+    RUN = "run"
+
+
+def ns(meaning: str) -> Any:
+    """An int64 column of nanoseconds."""
+    return field(metadata={"dtype": np.int64, "unit": "ns", "meaning": meaning})
+
+
+def int64(meaning: str, unit: str = "") -> Any:
+    """An int64 column; NULL where not recorded."""
+    return field(metadata={"dtype": np.int64, "unit": unit, "meaning": meaning})
+
+
+def int32(meaning: str, unit: str = "") -> Any:
+    """An int32 column; NULL where not recorded."""
+    return field(metadata={"dtype": np.int32, "unit": unit, "meaning": meaning})
+
+
+def code(meaning: str) -> Any:
+    """An int32 column of codes into `Trace.strings`; NULL where not recorded."""
+    return field(metadata={"dtype": np.int32, "unit": "string", "meaning": meaning})
+
+
+def index(of: str, meaning: str) -> Any:
+    """An int32 column of positions in `Trace.<of>` (sources, devices, streams, ops); NULL where none."""
+    return field(metadata={"dtype": np.int32, "unit": "index", "of": of, "meaning": meaning})
+
+
+def float64(meaning: str, unit: str = "") -> Any:
+    """A float64 column; NaN where not recorded."""
+    return field(metadata={"dtype": np.float64, "unit": unit, "meaning": meaning})
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of equal length. Subclasses declare the columns; rows are addressed by position."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    @classmethod
+    def build(cls: type[TableT], rows: int | None = None, **columns: npt.ArrayLike) -> TableT:
+        """A table from the columns given (scalars are repeated); the rest is NULL or NaN.
+
+        `rows` is needed only when no array is given. Raises ValueError for unequal lengths and
+        TypeError for a column that the table does not have.
+        """
+        known = {f.name: f.metadata["dtype"] for f in fields(cls)}
+        if unknown := set(columns) - set(known):
+            raise TypeError(f"{cls.__name__} has no column {sorted(unknown)}")
+        arrays = {name: np.asarray(value, known[name]) for name, value in columns.items()}
+        lengths = {len(a) for a in arrays.values() if a.ndim}
+        if rows is not None:
+            lengths.add(rows)
+        if len(lengths) > 1:
+            raise ValueError(f"{cls.__name__}: columns of unequal length {sorted(lengths)}")
+        size = lengths.pop() if lengths else 0
+        for name, dtype in known.items():
+            if name not in arrays:
+                arrays[name] = np.full(size, np.nan if dtype is np.float64 else NULL, dtype)
+            elif not arrays[name].ndim:
+                arrays[name] = np.full(size, arrays[name][()], dtype)
+        return cls(**arrays)
+
+    @classmethod
+    def empty(cls: type[TableT]) -> TableT:
+        """A table without rows."""
+        return cls.build(0)
+
+    def take(self: TableT, rows: npt.ArrayLike) -> TableT:
+        """The rows at these positions, or where the boolean mask holds."""
+        picked = np.asarray(rows)
+        return type(self)(**{f.name: getattr(self, f.name)[picked] for f in fields(self)})
+
+    def with_columns(self: TableT, **columns: npt.ArrayLike) -> TableT:
+        """The same table with these columns replaced (cast to their declared type)."""
+        types = {f.name: f.metadata["dtype"] for f in fields(self)}
+        return replace(self, **{name: np.broadcast_to(np.asarray(value, types[name]), (len(self),)).copy()
+                                for name, value in columns.items()})
+
+
+def concat(tables: Sequence[TableT]) -> TableT:
+    """Rows of all tables in order; at least one table is needed. Codes must refer to the same pools."""
+    kind = type(tables[0])
+    if len(tables) == 1:
+        return tables[0]
+    return kind(**{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(kind)})
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels(Table):
+    """Device kernels: every record that the tool stamps as one, whatever its name."""
+
+    start_ns: I64 = ns("start on the device")
+    dur_ns: I64 = ns("duration; zero is allowed")
+    name: I32 = code("full name as recorded, demangled where the tool did so")
+    device: I32 = index("devices", "where it ran")
+    stream: I32 = index("streams", "stream (or hardware queue where the tool knows no stream)")
+    queue: I64 = int64("hardware queue as the tool numbers it")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank of the process")
+    pid: I64 = int64("process that launched it")
+    tid: I64 = int64("thread that launched it")
+    correlation: I64 = int64("id shared with the launching call, unique within (source, pid)")
+    dispatch: I64 = int64("dispatch number as the tool counts")
+    workgroups: I64 = int64("workgroups (thread blocks) of the launch", "workgroups")
+    workgroup_count_x: I32 = int32("grid in workgroups, x", "workgroups")
+    workgroup_count_y: I32 = int32("grid in workgroups, y", "workgroups")
+    workgroup_count_z: I32 = int32("grid in workgroups, z", "workgroups")
+    workgroup_size_x: I32 = int32("workgroup size, x", "work-items")
+    workgroup_size_y: I32 = int32("workgroup size, y", "work-items")
+    workgroup_size_z: I32 = int32("workgroup size, z", "work-items")
+    vgpr: I32 = int32("architectural vector registers per work-item (registers per thread on NVIDIA)")
+    accum_vgpr: I32 = int32("accumulation vector registers per work-item")
+    sgpr: I32 = int32("scalar registers per wave")
+    lds_bytes: I64 = int64("static LDS (shared memory) per workgroup", "B")
+    lds_dynamic_bytes: I64 = int64("dynamic LDS (shared memory) per workgroup", "B")
+    scratch_bytes: I64 = int64("scratch per work-item", "B")
+    op: I32 = index("ops", "innermost framework op that launched it")
+    point: I32 = code("point of the scan")
+    source: I32 = index("sources", "where the record came from")
+
+
+@dataclass(frozen=True, eq=False)
+class Copies(Table):
+    """Copies and fills by the tool's own copy and memset categories."""
+
+    start_ns: I64 = ns("start on the device")
+    dur_ns: I64 = ns("duration")
+    kind: I32 = code("h2d, d2h, d2d, p2p, h2h, fill or unknown")
+    name: I32 = code("name as recorded")
+    bytes: I64 = int64("size; NULL where the tool's figure cannot be right", "B")
+    device: I32 = index("devices", "device whose engine ran it")
+    src_device: I32 = index("devices", "source device")
+    dst_device: I32 = index("devices", "destination device")
+    stream: I32 = index("streams", "stream")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank of the process")
+    pid: I64 = int64("process")
+    correlation: I64 = int64("id shared with the launching call")
+    point: I32 = code("point of the scan")
+    source: I32 = index("sources", "where the record came from")
+
+
+@dataclass(frozen=True, eq=False)
+class Api(Table):
+    """Host calls into a runtime, driver or communication library."""
+
+    start_ns: I64 = ns("call")
+    dur_ns: I64 = ns("until return")
+    name: I32 = code("function")
+    domain: I32 = code("hip, hsa, cuda, cuda_driver, rccl, runtime")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank")
+    pid: I64 = int64("process")
+    tid: I64 = int64("thread")
+    correlation: I64 = int64("id shared with the device record")
+    point: I32 = code("point of the scan")
+    source: I32 = index("sources", "where the record came from")
+
+
+@dataclass(frozen=True, eq=False)
+class Ops(Table):
+    """Framework operators (torch cpu_op, onnxruntime Node); nested per thread."""
+
+    start_ns: I64 = ns("start")
+    dur_ns: I64 = ns("duration with children")
+    name: I32 = code("operator")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank")
+    pid: I64 = int64("process")
+    tid: I64 = int64("thread")
+    depth: I32 = int32("nesting depth in its thread, 0 outermost")
+    external: I64 = int64("framework's id that kernels refer to")
+    shapes: I32 = code("input shapes as recorded")
+    dtype: I32 = code("input types as recorded")
+    flops: F64 = float64("floating-point operations", "FLOP")
+    point: I32 = code("point of the scan")
+    source: I32 = index("sources", "where the record came from")
+
+
+MarkKind = Literal["trial", "warmup", "step", "phase", "range", "request", "point", "marker"]
+
+
+@dataclass(frozen=True, eq=False)
+class Marks(Table):
+    """Spans that give the workload's own structure: points, trials, steps, user ranges."""
+
+    start_ns: I64 = ns("start")
+    dur_ns: I64 = ns("duration")
+    name: I32 = code("label")
+    kind: I32 = code("one of MarkKind")
+    point: I32 = code("point of the scan")
+    items: I64 = int64("items processed inside", "items")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank")
+    pid: I64 = int64("process")
+    tid: I64 = int64("thread")
+    source: I32 = index("sources", "where the record came from")
+
+
+@dataclass(frozen=True, eq=False)
+class Samples(Table):
+    """Telemetry: one value of one metric at one time. Units are in `SAMPLE_METRICS`."""
+
+    at_ns: I64 = ns("time that the value holds from (start of the interval for means and deltas)")
+    until_ns: I64 = ns("end of the interval for means and deltas; equal to at_ns for instants")
+    device: I32 = index("devices", "device, NULL for the host")
+    metric: I32 = code("name in SAMPLE_METRICS")
+    value: F64 = float64("value in the metric's unit")
+    source: I32 = index("sources", "where the record came from")
+
+
+@dataclass(frozen=True, eq=False)
+class Counters(Table):
+    """Hardware counters per dispatch."""
+
+    kernel: I64 = int64("row in kernels")
+    name: I32 = code("counter")
+    value: F64 = float64("value as the tool gives it")
+    source: I32 = index("sources", "where the record came from")
+
+
+@dataclass(frozen=True, eq=False)
+class Requests(Table):
+    """Served requests."""
+
+    intended_ns: I64 = ns("when the load plan wanted it sent")
+    sent_ns: I64 = ns("when it was sent")
+    done_ns: I64 = ns("when the answer was complete")
+    think_ns: I64 = ns("pause of the client before it")
+    point: I32 = code("point of the scan")
+    items: I64 = int64("items in the request", "items")
+    ok: I32 = int32("1 for an answer, 0 for an error")
+    client: I32 = int32("client that sent it")
+    server_queue_ns: I64 = ns("time in the server's queue")
+    server_compute_ns: I64 = ns("time in the model")
+    source: I32 = index("sources", "where the record came from")
+
+
+@dataclass(frozen=True)
+class SampleMetric:
+    """What one telemetry metric means. `stamp` says whether a value is an instant or covers an interval."""
+
+    name: str
+    unit: str
+    stamp: Literal["instant", "interval"]
+    meaning: str
+
+
+SAMPLE_METRICS: tuple[SampleMetric, ...] = (
+    SampleMetric("cpu_tree", "cores", "interval", "cores that the workload's process tree ran on"),
+    SampleMetric("cpu_tree_wait", "cores", "interval", "cores that the process tree waited for (run queue)"),
+    SampleMetric("cpu_node", "cores", "interval", "cores busy on the whole node"),
+    SampleMetric("memory_tree", "B", "instant", "resident memory of the process tree"),
+    SampleMetric("memory_node_used", "B", "instant", "memory in use on the node (total less available)"),
+    SampleMetric("memory_cgroup", "B", "instant", "memory charged to the cgroup"),
+    SampleMetric("cpu_throttled", "share", "interval", "share of time that the cgroup was throttled by its CPU quota"),
+    SampleMetric("pressure_cpu", "share", "interval", "share of time that some task waited for a CPU"),
+    SampleMetric("pressure_memory", "share", "interval", "share of time that some task waited for memory"),
+    SampleMetric("pressure_io", "share", "interval", "share of time that some task waited for I/O"),
+    SampleMetric("processes_tree", "processes", "instant", "processes of the workload's tree"),
+    SampleMetric("throughput", "items/s", "interval", "items of the trials in the interval over its length"),
+)
+
+
+@dataclass(frozen=True)
+class Device:
+    """An accelerator as a source names it. `index` is the tool's own number as text."""
+
+    index: str
+    host: str = ""
+    identity: str = ""
+    name: str = ""
+    vendor: str = ""
+    compute_units: int | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream of one device; `device` is a position in `Trace.devices`, `name` the tool's own number."""
+
+    device: int
+    name: str
+    pid: int = NULL
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file (or in-memory origin) of records, and where it stands on the clocks.
+
+    `pass_name` and `layer` are filled in from the manifest. `residual_ns` and `bound_ns` are the marker
+    self-check (DESIGN 3); `alignment` says in words how its times got onto the trace's axis.
+    """
+
+    path: str
+    format: str
+    clock: ClockDomain = ClockDomain.UNKNOWN
+    host: str = ""
+    rank: int | None = None
+    world_size: int | None = None
+    pid: int | None = None
+    tool_version: str = ""
+    pass_name: str = ""
+    layer: str = ""
+    point: str = ""
+    alignment: str = ""
+    residual_ns: int | None = None
+    bound_ns: int | None = None
+    has_host_calls: bool = True
+    details: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that a reader dropped, repaired or could not link: counted, with a sentence."""
+
+    severity: Severity
+    source: str
+    count: int
+    message: str
+
+
+class Strings:
+    """An append-only pool: text <-> int32 code. Shared by all string columns of a trace."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+        for text in texts:
+            self.code(text)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, text_code: int) -> str:
+        return self.texts[text_code] if text_code >= 0 else ""
+
+    def code(self, text: str) -> int:
+        """The code of `text`, added when it is new."""
+        found = self._codes.get(text)
+        if found is None:
+            found = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+    def find(self, text: str) -> int:
+        """The code of `text`, or NULL when no record uses it."""
+        return self._codes.get(text, NULL)
+
+    def codes(self, texts: Iterable[str]) -> I32:
+        """Codes of many texts, adding new ones."""
+        return np.fromiter((self.code(t) for t in texts), np.int32)
+
+    def decode(self, codes: npt.ArrayLike) -> list[str]:
+        """Texts of many codes; NULL gives the empty text."""
+        return [self[int(c)] for c in np.asarray(codes)]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All records of one or several sources, with the pools that their columns refer to."""
+
+    sources: tuple[Source, ...]
+    strings: Strings
+    devices: tuple[Device, ...] = ()
+    streams: tuple[Stream, ...] = ()
+    kernels: Kernels = field(default_factory=Kernels.empty)
+    copies: Copies = field(default_factory=Copies.empty)
+    api: Api = field(default_factory=Api.empty)
+    ops: Ops = field(default_factory=Ops.empty)
+    marks: Marks = field(default_factory=Marks.empty)
+    samples: Samples = field(default_factory=Samples.empty)
+    counters: Counters = field(default_factory=Counters.empty)
+    requests: Requests = field(default_factory=Requests.empty)
+    problems: tuple[Problem, ...] = ()
+
+    def tables(self) -> tuple[tuple[str, Table], ...]:
+        """Name and table of each kind of record, in the order of DESIGN 4."""
+        names = ("kernels", "copies", "api", "ops", "marks", "samples", "counters", "requests")
+        return tuple((name, getattr(self, name)) for name in names)

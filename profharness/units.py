@@ -1,0 +1,102 @@
+"""Parse and print quantities: times, bytes, power, energy, counts, values with uncertainty.
+
+Thousands are parted by thin spaces (U+2009) and digits follow the uncertainty, as the field prints them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from profharness.errors import UsageError
+
+THIN = "\u2009"
+_TIME_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+_DURATIONS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000,
+              "min": 60_000_000_000, "h": 3_600_000_000_000}
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def format_number(value: float, digits: int = 0) -> str:
+    """`value` with `digits` decimals and thin spaces between thousands."""
+    return f"{value:,.{digits}f}".replace(",", THIN)
+
+
+def digits_for(uncertainty: float) -> int:
+    """Decimals that keep two significant digits of `uncertainty` (at least 0, at most 6)."""
+    if uncertainty <= 0 or not math.isfinite(uncertainty):
+        return 3
+    return min(max(1 - math.floor(math.log10(uncertainty)), 0), 6)
+
+
+def format_with_uncertainty(value: float, uncertainty: float | None) -> str:
+    """`24 331 ± 41`: as many digits as the uncertainty allows; without one, four significant digits."""
+    if not math.isfinite(value):
+        return "not measured"
+    if uncertainty is None or not math.isfinite(uncertainty) or uncertainty <= 0:
+        digits = max(3 - math.floor(math.log10(abs(value))), 0) if value else 0
+        return format_number(value, min(digits, 6))
+    digits = digits_for(uncertainty)
+    return f"{format_number(value, digits)} ± {format_number(uncertainty, digits)}"
+
+
+def format_ns(ns: float, significant: int = 4) -> str:
+    """A duration in its natural scale: `1.70 ms`, `118.3 µs`, `412 ns`."""
+    for factor, name in _TIME_SCALES:
+        if abs(ns) >= factor or factor == 1:
+            scaled = ns / factor
+            whole = len(str(int(abs(scaled))))
+            return f"{format_number(scaled, 0 if factor == 1 else max(significant - whole, 0))} {name}"
+    raise AssertionError("the last scale always matches")
+
+
+def format_bytes(count: float) -> str:
+    """Binary multiples with one decimal: `240.0 MiB`."""
+    scaled = float(count)
+    for name in _BINARY:
+        if abs(scaled) < 1024 or name == _BINARY[-1]:
+            return f"{format_number(scaled, 0 if name == 'B' else 1)} {name}"
+        scaled /= 1024
+    raise AssertionError("the last unit always matches")
+
+
+def format_share(share: float) -> str:
+    """A share between 0 and 1 as per cent with one decimal."""
+    return f"{100 * share:.1f} %"
+
+
+def format_clock(seconds: float) -> str:
+    """Minutes and seconds for progress and plans: `0:58`, `12:04`."""
+    whole = round(seconds)
+    return f"{whole // 60}:{whole % 60:02d}"
+
+
+def parse_duration_ns(text: str, option: str) -> int:
+    """`30s`, `1.5ms`, `2min`, or a bare number of seconds, in ns. Raises UsageError naming `option`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", text)
+    unit = match.group(2) or "s" if match else ""
+    if match is None or unit not in _DURATIONS:
+        raise UsageError(f"{option}: {text!r} is not a duration", "write a number with a unit, such as 30s, 250ms or 2min")
+    return round(float(match.group(1)) * _DURATIONS[unit])
+
+
+def parse_counts(text: str, option: str) -> tuple[int, ...]:
+    """`1,4,16` or `4..2048` (powers of two), as positive integers. Raises UsageError naming `option`."""
+    values: list[int] = []
+    for part in text.split(","):
+        ends = part.strip().split("..")
+        if len(ends) > 2 or not all(end.isdigit() and int(end) > 0 for end in ends):
+            raise UsageError(f"{option}: {part.strip()!r} is not a positive number or a range",
+                             "write a list such as 1,4,16 or powers of two such as 4..2048")
+        if len(ends) == 1:
+            values.append(int(ends[0]))
+            continue
+        low, high = int(ends[0]), int(ends[1])
+        if low > high:
+            raise UsageError(f"{option}: the range {part.strip()} is empty", f"write {high}..{low}")
+        while low <= high:
+            values.append(low)
+            low *= 2
+    if len(set(values)) != len(values):
+        raise UsageError(f"{option}: a value stands twice in {text!r}", "name each value once")
+    return tuple(values)
