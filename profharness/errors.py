@@ -30,11 +30,11 @@ class UsageError(ProfharnessError):
     exit_code = 2
 
 
-class OutputExists(UsageError):
+class OutputExists(UsageError):  # noqa: N818  named by what happened
     """The place to write is taken; nothing is overwritten without `--force`."""
 
 
-class Unavailable(ProfharnessError):
+class Unavailable(ProfharnessError):  # noqa: N818  named by what happened
     """A tool, device, library or permission is missing; the hint says how to get it."""
 
     exit_code = 3
@@ -46,7 +46,7 @@ class InputError(ProfharnessError):
     exit_code = 4
 
 
-class WorkloadFailed(ProfharnessError):
+class WorkloadFailed(ProfharnessError):  # noqa: N818  named by what happened
     """The workload of a scan failed; a command's own exit status is passed on instead."""
 
     exit_code = 1

@@ -21,10 +21,10 @@ RunState = Literal["running", "done", "failed", "interrupted"]
 
 
 class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Common settings: immutable, defaults left out of the JSON (kw_only is not inherited in msgspec)."""
+    """Common settings: immutable, defaults left out of the JSON (kw_only is not inherited)."""
 
 
-class ClockSnapshot(_Record, kw_only=True):
+class ClockSnapshot(_Record, frozen=True, kw_only=True):
     """One bracketed reading of the node's clocks: best of many, all four within `width_ns`.
 
     `phase` is before, during or after. `boot_ns` is read in the middle of the bracket.
@@ -39,7 +39,7 @@ class ClockSnapshot(_Record, kw_only=True):
     width_ns: int
 
 
-class DeviceRecord(_Record, kw_only=True):
+class DeviceRecord(_Record, frozen=True, kw_only=True):
     """An accelerator or the CPU as the probe found it. `kind` is cpu, cuda or rocm."""
 
     index: int
@@ -52,7 +52,7 @@ class DeviceRecord(_Record, kw_only=True):
     driver: str = ""
 
 
-class NodeRecord(_Record, kw_only=True):
+class NodeRecord(_Record, frozen=True, kw_only=True):
     """One node: how it is named, its boot, its CPUs, devices and versions (from wrappers/probe.py)."""
 
     host: str
@@ -66,7 +66,7 @@ class NodeRecord(_Record, kw_only=True):
     variables: dict[str, str] = {}
 
 
-class GitState(_Record, kw_only=True):
+class GitState(_Record, frozen=True, kw_only=True):
     """Version control of the directory that the run was started in."""
 
     commit: str
@@ -74,14 +74,14 @@ class GitState(_Record, kw_only=True):
     dirty: bool = False
 
 
-class ScanRecord(_Record, kw_only=True):
+class ScanRecord(_Record, frozen=True, kw_only=True):
     """The scan as asked: `settings` holds every option, as a scan file would."""
 
     name: str
     settings: dict[str, object] = {}
 
 
-class Artifact(_Record, kw_only=True):
+class Artifact(_Record, frozen=True, kw_only=True):
     """One file that a layer left, relative to the run directory."""
 
     path: str
@@ -95,7 +95,7 @@ class Artifact(_Record, kw_only=True):
     size_bytes: int | None = None
 
 
-class PassRecord(_Record, kw_only=True):
+class PassRecord(_Record, frozen=True, kw_only=True):
     """One execution of the workload under one set of layers. `argv` and `env` are what was started."""
 
     name: str
@@ -109,7 +109,7 @@ class PassRecord(_Record, kw_only=True):
     exit_status: int | None = None
 
 
-class PointRecord(_Record, kw_only=True):
+class PointRecord(_Record, frozen=True, kw_only=True):
     """One point in one pass. `repeat` counts further measurements of the same point (0 is the first)."""
 
     id: str
@@ -136,7 +136,7 @@ class PointRecord(_Record, kw_only=True):
     notes: dict[str, str] = {}
 
 
-class Hello(_Record, kw_only=True):
+class Hello(_Record, frozen=True, kw_only=True):
     """What a hook wrote when it loaded in a process (wrappers/hooks); absence is a finding."""
 
     pid: int
@@ -148,7 +148,19 @@ class Hello(_Record, kw_only=True):
     host: str = ""
 
 
-class LayerOutcome(_Record, kw_only=True):
+class RankOutcome(_Record, frozen=True, kw_only=True):
+    """How one rank of a command ended, written by its own harness under control/ranks/."""
+
+    rank: int
+    host: str
+    pid: int
+    exit_status: int
+    pass_name: str
+    start_boot_ns: int
+    end_boot_ns: int
+
+
+class LayerOutcome(_Record, frozen=True, kw_only=True):
     """How a layer fared over the run: its version, what it says about itself, its failure if any."""
 
     name: str
@@ -157,7 +169,7 @@ class LayerOutcome(_Record, kw_only=True):
     why: str = ""
 
 
-class Manifest(_Record, kw_only=True, omit_defaults=False):
+class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     """The whole record of one run."""
 
     schema: int = SCHEMA
@@ -178,10 +190,12 @@ class Manifest(_Record, kw_only=True, omit_defaults=False):
     artifacts: tuple[Artifact, ...] = ()
     clocks: tuple[ClockSnapshot, ...] = ()
     processes: tuple[Hello, ...] = ()
+    rank_outcomes: tuple[RankOutcome, ...] = ()
     findings: tuple[Finding, ...] = ()
     exit_status: int | None = None
-    capture: str = "all"
+    capture: str = "default"
     ranks: int = 1
+    job: str = ""
 
     def pass_named(self, name: str) -> PassRecord | None:
         """The pass of that name, or None."""

@@ -1,0 +1,86 @@
+# Two commands for a new user: `make demo` and `make test`. Everything they need is set up in .venv.
+#
+#   make demo     install, scan ParticleNet on this machine, name the merged trace and the report
+#   make test     install, lint, type-check and run all tests
+#   make quick    the tests that take less than a few seconds each
+#
+# Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
+# The one you have already (this environment's):  make demo TORCH=installed
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
+TORCH ?= torch==2.13.0
+TORCH_INDEX ?=
+EXTRAS := torch,onnx,triton,plots
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+# with another torch the pin on torch must not bind
+CONSTRAINTS := $(VENV)/constraints.txt
+
+.PHONY: demo test quick check ci setup setup-dev trace-processor packages wheel bench clean help
+
+help:
+	@sed -n '1,11p' Makefile | sed 's/^# \{0,1\}//'
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one with make PYTHON=/path/to/python3"; exit 1; }
+	@echo "using $(PYTHON) ($$($(PYTHON) --version))"
+	@$(PYTHON) -m venv $(if $(filter installed,$(TORCH)),--system-site-packages) $(VENV) || \
+		{ rm -rf $(VENV); echo "error: $(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv"; exit 1; }
+
+$(CONSTRAINTS): constraints.txt | $(BIN)/python
+	@if [ "$(TORCH)" = "torch==2.13.0" ]; then cp constraints.txt $@; else grep -v '^torch==' constraints.txt > $@; fi
+
+# torch goes first and by itself, so that no later requirement can choose another build
+$(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "installing profharness[$(EXTRAS)] with $(TORCH) into $(VENV) (a few minutes the first time)"
+	@$(if $(filter installed,$(TORCH)),true,$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) '$(TORCH)')
+	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS)]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),dev]'
+	@touch $@
+
+setup: $(VENV)/.installed
+	@echo "$(VENV) uses $$(readlink -f $(BIN)/python) ($$($(BIN)/python --version))"
+
+setup-dev: $(VENV)/.installed-dev
+	@echo "$(VENV) uses $$(readlink -f $(BIN)/python) ($$($(BIN)/python --version))"
+
+demo: setup
+	$(BIN)/profharness run particlenet $(DEMO_ARGS)
+
+check: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check trace-processor
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q
+
+quick: setup-dev
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m 'not slow'
+
+# A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
+trace-processor: setup-dev
+	@$(BIN)/python tests/tools/get_trace_processor.py
+
+wheel: setup-dev
+	$(BIN)/python -m build --wheel
+
+ci: packages test
+
+# Debian packages that only tests use: a browser for the report, node for the trace processor.
+packages:
+	@if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
+		want=""; command -v chromium >/dev/null 2>&1 || want="$$want chromium"; \
+		command -v node >/dev/null 2>&1 || want="$$want nodejs"; command -v npm >/dev/null 2>&1 || want="$$want npm"; \
+		if [ -n "$$want" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$want >/dev/null; fi; \
+	fi
+
+clean:
+	rm -rf $(VENV) .tools build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,127 @@
+"""Whole-trace counts, exactly as DESIGN 8 defines them: spans and unions of half-open intervals, in ns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePath
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis import patterns
+from profharness.analysis.intervals import union_ns
+from profharness.analysis.linking import Links, link_kernels
+from profharness.analysis.records import DeviceCounts, TraceCounts
+from profharness.trace.model import NULL, Source, Trace
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+def count(trace: Trace, links: Links | None = None) -> TraceCounts:
+    """Counts over all devices: sums, except the span, which goes from the first start to the last end.
+
+    `ranks` counts the distinct ranks among the sources, a source without one counting as a rank of its
+    own kind; `unlinked_kernels` is None where no source with kernels holds a host call.
+    """
+    kernels, copies = trace.kernels, trace.copies
+    links = link_kernels(trace) if links is None else links
+    per_device = [_device(trace, device) for device in devices_with_work(trace)]
+    starts = np.concatenate((kernels.start_ns, copies.start_ns))
+    ends = np.concatenate((kernels.start_ns + kernels.dur_ns, copies.start_ns + copies.dur_ns))
+    judged = links.has_calls
+    return TraceCounts(
+        pass_name=pass_of(trace),
+        kernels=len(kernels),
+        copies=len(copies),
+        devices=len(per_device),
+        streams=len(np.unique(np.concatenate((_stream_keys(kernels.device, kernels.stream),
+                                              _stream_keys(copies.device, copies.stream))))),
+        ranks=len({source.rank for source in _working_sources(trace)}),
+        span_ns=int(ends.max() - starts.min()) if len(starts) else 0,
+        busy_ns=sum(device.busy_ns for device in per_device),
+        busy_any_ns=sum(device.busy_any_ns for device in per_device),
+        sum_kernel_ns=int(kernels.dur_ns.sum()),
+        unlinked_kernels=int(np.sum(judged & ~links.linked)) if judged.any() or not len(kernels) else None,
+        graph_launches=int(np.sum(patterns.matching(trace.strings, trace.api.name, patterns.GRAPH_LAUNCH))),
+        kernels_in_graphs=int(links.in_graph.sum()),
+        distinct_kernels=len(np.unique(kernels.name)),
+    )
+
+
+def count_devices(trace: Trace) -> dict[str, DeviceCounts]:
+    """The counts of each device that did work, under its key (`device_keys`)."""
+    keys = device_keys(trace)
+    return {keys[device]: _device(trace, device) for device in devices_with_work(trace)}
+
+
+def devices_with_work(trace: Trace) -> list[int]:
+    """Positions of the devices that ran a kernel or a copy; NULL stands for records that name none."""
+    return [int(device) for device in np.unique(np.concatenate((trace.kernels.device, trace.copies.device)))]
+
+
+def device_keys(trace: Trace) -> dict[int, str]:
+    """How each working device is called: the tool's number for one source, `host/rank/device` for several.
+
+    A host or rank that is not known is a dash. Where two devices would share a key (loose files without
+    identity), the file's name stands in place of the host.
+    """
+    working = devices_with_work(trace)
+    if len(_device_sources(trace)) <= 1:
+        return {device: _index(trace, device) for device in working}
+    keys = {}
+    for device in working:
+        record = trace.devices[device] if device != NULL else None
+        rank = record.rank if record is not None else None
+        host = record.host if record is not None else ""
+        keys[device] = f"{host or '-'}/{'-' if rank is None else rank}/{_index(trace, device)}"
+    taken = Counter(keys.values())
+    for device in [device for device in working if taken[keys[device]] > 1]:
+        keys[device] = f"{_first_file(trace, device)}/{keys[device].split('/', 1)[1]}"
+    return keys
+
+
+def pass_of(trace: Trace) -> str | None:
+    """The pass of the sources that hold device work (all sources where none does); None for loose files."""
+    names = sorted({source.pass_name for source in _working_sources(trace) if source.pass_name})
+    return ", ".join(names) or None
+
+
+def _device(trace: Trace, device: int) -> DeviceCounts:
+    kernels = trace.kernels.device == device
+    copies = trace.copies.device == device
+    start = np.concatenate((trace.kernels.start_ns[kernels], trace.copies.start_ns[copies]))
+    dur = np.concatenate((trace.kernels.dur_ns[kernels], trace.copies.dur_ns[copies]))
+    return DeviceCounts(
+        kernels=int(kernels.sum()),
+        busy_ns=union_ns(trace.kernels.start_ns[kernels], trace.kernels.dur_ns[kernels]),
+        busy_any_ns=union_ns(start, dur),
+        span_ns=int((start + dur).max() - start.min()) if len(start) else 0,
+    )
+
+
+def _stream_keys(device: I32, stream: I32) -> I64:
+    """Streams as the trace numbers them; records without one count as one stream of their device."""
+    return np.where(stream != NULL, stream.astype(np.int64), -2 - device.astype(np.int64))
+
+
+def _device_sources(trace: Trace) -> list[int]:
+    return [int(position) for position in np.unique(np.concatenate((trace.kernels.source, trace.copies.source)))
+            if position != NULL]
+
+
+def _working_sources(trace: Trace) -> list[Source]:
+    working = [trace.sources[position] for position in _device_sources(trace)]
+    return working or list(trace.sources)
+
+
+def _index(trace: Trace, device: int) -> str:
+    return trace.devices[device].index if device != NULL else "unknown"
+
+
+def _first_file(trace: Trace, device: int) -> str:
+    for table in (trace.kernels, trace.copies):
+        rows = np.flatnonzero(table.device == device)
+        if len(rows):
+            return PurePath(trace.sources[int(table.source[rows[0]])].path).name
+    return "-"

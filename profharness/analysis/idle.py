@@ -1,0 +1,262 @@
+"""Why a device was idle: each instant of each gap gets the first cause that fits, in the order of METRICS 2.
+
+A gap lies between two pieces of device work (kernels or copies). What ends it, and the host call that
+launched that piece, tell the cause:
+
+1. no host record: the piece has no launching call in the file, or the host's records do not reach there;
+2. waiting on a copy or an event: the piece had been launched behind an event wait of the launching
+   thread, or a copy with this device at its other end was running elsewhere, or the launching thread was
+   inside another copy call;
+3. queued gap: the launch had returned before the gap began (dispatch, barrier, cache flush, graph replay);
+4. launch in progress: from the start of the launching call to the end of the gap;
+5. synchronisation: the launching thread was inside a synchronisation call;
+6. host not ready: none of these; the launching call had not begun.
+
+After the last piece of work there is no launching call: the threads that launched on this device are
+looked at together. All measures are integer ns, so the causes sum to the idle time exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis import intervals, patterns
+from profharness.analysis.grouping import pack
+from profharness.analysis.intervals import Intervals
+from profharness.analysis.linking import link_copies, link_kernels
+from profharness.analysis.records import IdleCauses
+from profharness.trace.model import NULL, Trace
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+MICRO_GAP_NS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """All device work of a trace, kernels before copies: times and the row of the launching call (NULL: none)."""
+
+    start: I64
+    end: I64
+    device: npt.NDArray[np.int32]
+    stream: npt.NDArray[np.int32]
+    source: npt.NDArray[np.int32]
+    call: I64
+    kernels: int
+
+    def on(self, device: int) -> I64:
+        """Rows of one device with a duration, by start, then launch."""
+        rows = np.flatnonzero((self.device == device) & (self.end > self.start))
+        return rows[np.lexsort((self.call[rows], self.start[rows]))]
+
+
+def work_of(trace: Trace) -> Work:
+    """Kernels and copies of a trace with their launching calls."""
+    kernels, copies = trace.kernels, trace.copies
+    start = np.concatenate((kernels.start_ns, copies.start_ns))
+    return Work(
+        start=start,
+        end=start + np.concatenate((kernels.dur_ns, copies.dur_ns)),
+        device=np.concatenate((kernels.device, copies.device)),
+        stream=np.concatenate((kernels.stream, copies.stream)),
+        source=np.concatenate((kernels.source, copies.source)),
+        call=np.concatenate((link_kernels(trace).api, link_copies(trace).api)),
+        kernels=len(kernels))
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Idle gaps of one device over `[low, high)`; `next` is the row in Work that ends the gap, NULL for the last one."""
+
+    start: I64
+    end: I64
+    next: I64
+
+    def intervals(self) -> Intervals:
+        return Intervals(self.start, self.end)
+
+
+@dataclass(frozen=True, eq=False)
+class HostThread:
+    """What one host thread did, as merged sets: copy calls, synchronisation, and how far its source's records reach."""
+
+    copying: Intervals
+    synchronising: Intervals
+    recorded: Intervals
+
+
+@dataclass(eq=False)
+class IdleAnalysis:
+    """Idle causes of one trace. Not frozen only because what is shared between windows is computed once."""
+
+    trace: Trace
+
+    @cached_property
+    def work(self) -> Work:
+        return work_of(self.trace)
+
+    def causes(self, device: int, windows: Intervals) -> IdleCauses:
+        """Idle time of a device in a merged set of windows, by cause; `micro_ns` counts gaps that are shorter than 10 µs in full."""
+        if not len(windows):
+            return IdleCauses()
+        gaps = self.gaps(device, int(windows.start[0]), int(windows.end[-1]))
+        idle = intervals.inside_ns(gaps.intervals(), windows)
+        micro = int(idle[gaps.end - gaps.start < MICRO_GAP_NS].sum())
+        parts = _Parts(micro_ns=micro, macro_ns=int(idle.sum()) - micro)
+        call = np.where(gaps.next == NULL, NULL, self.work.call[np.maximum(gaps.next, 0)])
+        unlinked = (gaps.next != NULL) & (call == NULL)
+        parts.no_host_record += int(idle[unlinked].sum())
+        self._launched(device, gaps, call, windows, parts)
+        self._before_launch(device, gaps, call, windows, parts)
+        return parts.frozen()
+
+    def gaps(self, device: int, low_ns: int, high_ns: int) -> Gaps:
+        """The device's gaps that reach into [low, high). Those at its ends begin and end there, if no work lies beyond."""
+        rows = self.work.on(device)
+        busy = intervals.merge(Intervals(self.work.start[rows], self.work.end[rows]))
+        low = min(low_ns, int(busy.start[0])) if len(busy) else low_ns
+        high = max(high_ns, int(busy.end[-1])) if len(busy) else high_ns
+        free = intervals.complement(busy, low, high)
+        keep = (free.end > low_ns) & (free.start < high_ns)
+        start, end = free.start[keep], free.end[keep]
+        position = np.searchsorted(self.work.start[rows], end)
+        following = np.full(len(end), NULL, np.int64)
+        inside = position < len(rows)
+        following[inside] = rows[position[inside]]
+        return Gaps(start, end, following)
+
+    def _launched(self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts) -> None:
+        """The stretch of each gap after its launching call began: waiting, queued, or launch in progress."""
+        known = call != NULL
+        start, end, call = gaps.start[known], gaps.end[known], call[known]
+        api = self.trace.api
+        began = api.start_ns[call]
+        stretch = Intervals(np.clip(began, start, end), end)
+        length = intervals.inside_ns(stretch, windows)
+        elsewhere = intervals.intersect(self._remote_copies(device), windows)
+        behind_wait = self._behind_event_wait[call]
+        waiting = np.where(behind_wait, length, intervals.inside_ns(stretch, elsewhere))
+        queued = began + api.dur_ns[call] <= start
+        parts.waiting_copy_or_event += int(waiting.sum())
+        parts.queued_gap += int((length - waiting)[queued].sum())
+        parts.launch_in_progress += int((length - waiting)[~queued].sum())
+
+    def _before_launch(self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts) -> None:
+        """The stretch of each gap before its launching call began: what was the launching thread doing?"""
+        api = self.trace.api
+        linked = call != NULL
+        began = np.where(linked, api.start_ns[np.maximum(call, 0)] if len(api) else gaps.end, gaps.end)
+        stretch = Intervals(gaps.start, np.clip(began, gaps.start, gaps.end))
+        thread = np.where(linked, self._thread_of_call[np.maximum(call, 0)] if len(api) else NULL, NULL)
+        after_all = gaps.next == NULL
+        for number in np.unique(thread[linked]):
+            mine = linked & (thread == number)
+            self._host_time(self._thread(int(number)), Intervals(stretch.start[mine], stretch.end[mine]), windows, parts)
+        if after_all.any():
+            self._host_time(self._all_launching(device), Intervals(stretch.start[after_all], stretch.end[after_all]), windows, parts)
+
+    def _host_time(self, host: HostThread, stretch: Intervals, windows: Intervals, parts: _Parts) -> None:
+        def measure(held: Intervals) -> int:
+            return int(intervals.inside_ns(stretch, intervals.intersect(held, windows)).sum())
+
+        length = int(intervals.inside_ns(stretch, windows).sum())
+        recorded, copying = measure(host.recorded), measure(host.copying)
+        blocked = measure(intervals.union(host.copying, host.synchronising))
+        parts.no_host_record += length - recorded
+        parts.waiting_copy_or_event += copying
+        parts.synchronisation += blocked - copying
+        parts.host_not_ready += recorded - blocked
+
+    @cached_property
+    def _thread_of_call(self) -> I64:
+        api = self.trace.api
+        return pack([api.source, api.pid, api.tid])
+
+    @cached_property
+    def _copy_calls(self) -> Mask:
+        return patterns.matching(self.trace.strings, self.trace.api.name, patterns.COPY_CALL)
+
+    @cached_property
+    def _synchronising_calls(self) -> Mask:
+        return patterns.matching(self.trace.strings, self.trace.api.name, patterns.SYNCHRONISE)
+
+    @cached_property
+    def _behind_event_wait(self) -> Mask:
+        """Calls that come after an event wait of their thread with no linked call in between."""
+        api = self.trace.api
+        waits = patterns.matching(self.trace.strings, api.name, patterns.EVENT_WAIT)
+        if not waits.any():
+            return np.zeros(len(api), np.bool_)
+        launching = np.zeros(len(api), np.bool_)
+        launching[self.work.call[self.work.call != NULL]] = True
+        relevant = np.flatnonzero(waits | launching)
+        ordered = relevant[np.lexsort((api.start_ns[relevant], self._thread_of_call[relevant]))]
+        after_wait = np.zeros(len(ordered), np.bool_)
+        same_thread = self._thread_of_call[ordered[1:]] == self._thread_of_call[ordered[:-1]]
+        after_wait[1:] = waits[ordered[:-1]] & same_thread
+        behind = np.zeros(len(api), np.bool_)
+        behind[ordered] = after_wait
+        return behind
+
+    def _thread(self, number: int) -> HostThread:
+        return self._host(self._thread_of_call == number)
+
+    def _all_launching(self, device: int) -> HostThread:
+        """The threads that launched work on this device, taken together; the calls of the device's sources where none is known."""
+        mine = self.work.device == device
+        calls = self.work.call[mine & (self.work.call != NULL)]
+        if len(calls):
+            return self._host(np.isin(self._thread_of_call, np.unique(self._thread_of_call[calls])))
+        return self._host(np.isin(self.trace.api.source, np.unique(self.work.source[mine])))
+
+    def _host(self, calls: Mask) -> HostThread:
+        api = self.trace.api
+
+        def span(which: Mask) -> Intervals:
+            return intervals.merge(intervals.lasting(api.start_ns[which], api.dur_ns[which]))
+
+        return HostThread(span(calls & self._copy_calls), span(calls & self._synchronising_calls & ~self._copy_calls),
+                          self._recorded(np.unique(api.source[calls])))
+
+    def _recorded(self, sources: npt.NDArray[np.int32]) -> Intervals:
+        """From the first to the last host record (calls, operators, marks) of each source."""
+        reach = []
+        for source in sources:
+            starts, ends = [], []
+            for table in (self.trace.api, self.trace.ops, self.trace.marks):
+                rows = table.source == source
+                starts.append(table.start_ns[rows])
+                ends.append(table.start_ns[rows] + table.dur_ns[rows])
+            reach.append(intervals.window(int(np.concatenate(starts).min()), int(np.concatenate(ends).max())))
+        return intervals.union(*reach)
+
+    def _remote_copies(self, device: int) -> Intervals:
+        """Copies that another engine ran with this device as source or destination."""
+        copies = self.trace.copies
+        rows = (copies.device != device) & ((copies.src_device == device) | (copies.dst_device == device))
+        return intervals.merge(intervals.lasting(copies.start_ns[rows], copies.dur_ns[rows]))
+
+
+@dataclass
+class _Parts:
+    """Running sums while the gaps of one device are gone through."""
+
+    micro_ns: int
+    macro_ns: int
+    no_host_record: int = 0
+    waiting_copy_or_event: int = 0
+    queued_gap: int = 0
+    launch_in_progress: int = 0
+    synchronisation: int = 0
+    host_not_ready: int = 0
+
+    def frozen(self) -> IdleCauses:
+        return IdleCauses(
+            no_host_record_ns=self.no_host_record, waiting_copy_or_event_ns=self.waiting_copy_or_event,
+            queued_gap_ns=self.queued_gap, launch_in_progress_ns=self.launch_in_progress,
+            synchronisation_ns=self.synchronisation, host_not_ready_ns=self.host_not_ready,
+            micro_ns=self.micro_ns, macro_ns=self.macro_ns)

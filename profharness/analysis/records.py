@@ -1,0 +1,308 @@
+"""What the analysis concludes, as typed records; their JSON form is the contract of DESIGN 8.
+
+Every figure carries its unit, an interval where it is estimated, where it came from, and what it needs
+when it could not be had. Nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from profharness.findings import Finding, Severity
+
+SCHEMA = 1
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One value. `value` None means not measured, and `needs` says what would give it."""
+
+    value: float | int | None
+    unit: str
+    low: float | int | None = None
+    high: float | int | None = None
+    source: str = msgspec.field(default="", name="from")
+    needs: str = ""
+    coverage: float | None = None
+    note: str = ""
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A value with its 95 % interval; an end that the data do not bound is None."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole-file counts (DESIGN 8). Spans and unions are of half-open intervals, in ns."""
+
+    pass_name: str | None = msgspec.field(default=None, name="pass")
+    kernels: int = 0
+    copies: int = 0
+    devices: int = 0
+    streams: int = 0
+    ranks: int = 0
+    span_ns: int = 0
+    busy_ns: int = 0
+    busy_any_ns: int = 0
+    sum_kernel_ns: int = 0
+    unlinked_kernels: int | None = None
+    graph_launches: int = 0
+    kernels_in_graphs: int = 0
+    distinct_kernels: int = 0
+
+
+class DeviceCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The same per device."""
+
+    kernels: int
+    busy_ns: int
+    busy_any_ns: int
+    span_ns: int
+
+
+class ProblemRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A reader's counted problem."""
+
+    source: str
+    severity: Severity
+    count: int
+    message: str
+
+
+class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One group of kernels, ops or a category. Times in ns."""
+
+    name: str
+    category: str
+    calls: int
+    total_ns: int
+    share: float
+    mean_ns: float
+    median_ns: float
+    min_ns: int
+    max_ns: int
+    std_ns: float
+    kernel_ns: int | None = None
+    workgroups: int | None = None
+    workgroup_size: tuple[int, int, int] | None = None
+    op: str | None = None
+
+
+class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
+    """A hotspot table, sorted by total_ns (falling), then name."""
+
+    schema: int = SCHEMA
+    by: Literal["kernel", "op", "category"]
+    pass_name: str | None = msgspec.field(default=None, name="pass")
+    total_ns: int
+    rows: tuple[HotspotRow, ...]
+
+
+class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
+    """Idle time by cause, disjoint, in ns (METRICS 2). `micro_ns` is the part in gaps under 10 µs, `macro_ns` the rest."""
+
+    no_host_record_ns: int = 0
+    waiting_copy_or_event_ns: int = 0
+    queued_gap_ns: int = 0
+    launch_in_progress_ns: int = 0
+    synchronisation_ns: int = 0
+    host_not_ready_ns: int = 0
+    micro_ns: int = 0
+    macro_ns: int = 0
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True):
+    """Disjoint parts of one window that sum to `window_ns` exactly; overlaps are "of which" figures."""
+
+    window_ns: int
+    compute_ns: int
+    exposed_communication_ns: int
+    exposed_copy_ns: int
+    idle_ns: int
+    communication_ns: int = 0
+    copy_ns: int = 0
+    idle_causes: IdleCauses | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The largest disjoint share of a window, its evidence, and the bound 1 / (1 - share) on what removing it gains.
+
+    `limiter` is idle, communication, copy, underfilled, compute, bandwidth, inside-kernel, undetermined or none.
+    """
+
+    limiter: str
+    share: float
+    evidence: str
+    headroom: float | None = None
+    trusted: bool = True
+
+
+class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One point over all passes. Throughput in items/s, latency mean in ms."""
+
+    point: str
+    backend: str = ""
+    batch_size: int | None = None
+    concurrency: int | None = None
+    processes: int | None = None
+    state: str = "ok"
+    error: str = ""
+    trials: int = 0
+    warmup_trials: int = 0
+    throughput: float | None = None
+    throughput_sem: float | None = None
+    latency_ms: float | None = None
+    consistency: float | None = None
+    overhead: dict[str, Estimate] = {}
+    metrics: dict[str, Figure] = {}
+    partition: Partition | None = None
+    verdict: Verdict | None = None
+    trials_ms: tuple[float, ...] = ()
+
+
+class StepChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A jump of throughput between two levels: at which level, by which ratio over the trend."""
+
+    at: float
+    ratio: float
+
+
+class BatchCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """Fit of T(b) = t_max b / (b^p + b_half^p)^(1/p), and b90 from the measured points."""
+
+    t_max: Estimate
+    b_half: Estimate
+    p: Estimate
+    b90: Estimate
+
+
+class Usl(msgspec.Struct, frozen=True, kw_only=True):
+    """Fit of the Universal Scalability Law."""
+
+    lambda_: Estimate = msgspec.field(name="lambda")
+    sigma: Estimate
+    kappa: Estimate
+    n_peak: Estimate
+
+
+class Knee(msgspec.Struct, frozen=True, kw_only=True):
+    """Concurrency where the asymptotes meet."""
+
+    n: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class Recommended(msgspec.Struct, frozen=True, kw_only=True):
+    """The smallest level within 5 % of the best throughput."""
+
+    at: float
+    throughput: float
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """One curve of a scan: its key (device, backend, via ...), levels, fits and findings."""
+
+    key: dict[str, str]
+    batch: BatchCurve | None = None
+    usl: Usl | None = None
+    knee: Knee | None = None
+    jobs_per_device: int | None = None
+    recommended: Recommended | None = None
+    step: StepChange | None = None
+    findings: tuple[Finding, ...] = ()
+    axis: Literal["batch_size", "concurrency", "processes"] = "batch_size"
+    levels: tuple[float, ...] = ()
+    throughput: tuple[float, ...] = ()
+    throughput_sem: tuple[float | None, ...] = ()
+    latency_ms: tuple[float | None, ...] = ()
+
+
+class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Provenance and alignment of one source. The causal interval is a shift that would keep causality."""
+
+    path: str
+    format: str
+    clock: str
+    pass_name: str = msgspec.field(default="", name="pass")
+    layer: str = ""
+    point: str = ""
+    alignment: str = ""
+    residual_ns: int | None = None
+    bound_ns: int | None = None
+    causal_low_ns: int | None = None
+    causal_high_ns: int | None = None
+    tool_version: str = ""
+
+
+class PassRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass: its layers, how long it took, and the layers' overhead against the bare pass."""
+
+    name: str
+    layers: tuple[str, ...]
+    seconds: float | None
+    state: str
+    overhead: dict[str, Estimate] = {}
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a summary comes from: the run's identity and provenance."""
+
+    id: str
+    path: str
+    kind: str
+    created: str
+    profharness: str
+    argv: tuple[str, ...]
+    state: str
+    exit_status: int | None = None
+    host: str = ""
+    device: str = ""
+    cpu_model: str = ""
+    versions: dict[str, str] = {}
+    git: str = ""
+    scan: str = ""
+    capture: str = ""
+    command: tuple[str, ...] = ()
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the reports print, and `summary.json`. A superset of `metrics --json`."""
+
+    schema: int = SCHEMA
+    source: str
+    trace: TraceCounts
+    devices: dict[str, DeviceCounts] = {}
+    points: tuple[PointSummary, ...] = ()
+    metrics: dict[str, Figure] = {}
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[ProblemRow, ...] = ()
+    run: RunInfo | None = None
+    passes: tuple[PassRow, ...] = ()
+    series: tuple[Series, ...] = ()
+    sources: tuple[SourceRow, ...] = ()
+    partition: Partition | None = None
+    verdict: Verdict | None = None
+    hotspots: tuple[Hotspots, ...] = ()
+    telemetry: tuple[TelemetryRow, ...] = ()
+
+
+class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One telemetry metric over the run: time-weighted mean, extremes, and a thinned series for the report's plot.
+
+    `at_s` is seconds since the run's first sample.
+    """
+
+    metric: str
+    unit: str
+    device: str
+    mean: float
+    low: float
+    high: float
+    samples: int
+    at_s: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()

@@ -1,0 +1,120 @@
+"""The command line: the literal list of commands, and the only place where an error becomes text and an exit code.
+
+Each command is one small file that is imported when it is called, so that `--help` stays fast.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profharness import __version__
+from profharness.errors import ProfharnessError, UsageError
+
+# name, what it does; the function of that name is in profharness/cli/<name>.py
+COMMANDS: tuple[tuple[str, str], ...] = (
+    ("run", "Run a scan or a command under instrumentation layers, and report."),
+    ("report", "Write the HTML report of a run, and print its summary."),
+    ("merge", "Merge runs or trace files into one Perfetto trace on one clock."),
+    ("hotspots", "Show where device (or operator) time went."),
+    ("metrics", "Show saturation metrics, counts, findings and problems."),
+    ("saturation", "Fit throughput curves: knee, recommended point, what bends them."),
+    ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
+    ("view", "Open a trace in the Perfetto UI."),
+    ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
+    ("doctor", "Say what works on this node, what is missing, and the fix."),
+    ("ls", "List runs."),
+)
+
+_EPILOG = """\
+Start here:
+  profharness run particlenet                          scan our ParticleNet
+  profharness run --profile torch -- python train.py   profile your own script, unchanged
+"""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What stood after the first `--` of the line, and whether there was one."""
+
+    words: tuple[str, ...]
+    given: bool
+
+
+def root_help() -> str:
+    """The text of `profharness --help`; made without importing any command."""
+    width = max(len(name) for name, _ in COMMANDS)
+    listed = "\n".join(f"  {name:<{width}}  {what}" for name, what in COMMANDS)
+    return (f"Usage: profharness COMMAND [OPTIONS] ...\n\n"
+            f"  Is this GPU saturated by this workload, and if not, what holds it back?\n\n"
+            f"Commands:\n{listed}\n\nOptions:\n  -h, --help     This text; `profharness COMMAND --help` for a command\n"
+            f"  -V, --version  The version\n\n{_EPILOG}")
+
+
+def run_cli(arguments: Sequence[str]) -> int:
+    """Run one command line; its exit code (DESIGN 6). The line is split at the first `--` for `run`."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(root_help(), end="")
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        print(f"profharness {__version__}")
+        return 0
+    try:
+        return _call(arguments)
+    except ProfharnessError as error:
+        _say(error.message, error.hint)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted", "")
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # the reader of our output went away (`| head`); nothing is wrong here
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _call(arguments: Sequence[str]) -> int:
+    """Import the command's module, let typer parse the words, run it. Raises UsageError for a wrong word."""
+    name = arguments[0]
+    if name not in dict(COMMANDS):
+        near = difflib.get_close_matches(name, dict(COMMANDS), 1)
+        raise UsageError(f"there is no command {name!r}", f"did you mean `profharness {near[0]}`?" if near else "see `profharness --help`")
+    import typer
+
+    # typer carries a copy of click of its own in newer versions: take the exception's class from typer itself
+    click_error: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+    function = getattr(importlib.import_module(f"profharness.cli.{name}"), name)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name=name, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})(function)
+    words, rest = _split(arguments)
+    try:
+        status = typer.main.get_command(app).main(args=list(words[1:]), prog_name=f"profharness {name}", obj=rest, standalone_mode=False)
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except typer.Abort as stop:
+        raise KeyboardInterrupt from stop
+    except click_error as error:
+        raise UsageError(str(getattr(error, "format_message", error.__str__)()), f"see `profharness {name} --help`") from error
+    return status if isinstance(status, int) else 0
+
+
+def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Rest]:
+    """Only commands that start a program take a rest; elsewhere `--` keeps its usual meaning."""
+    if arguments and arguments[0] in ("run", "doctor") and "--" in arguments:
+        at = list(arguments).index("--")
+        return arguments[:at], Rest(tuple(arguments[at + 1:]), given=True)
+    return arguments, Rest((), given=False)
+
+
+def _say(message: str, hint: str) -> None:
+    """`error: what happened`, and the way out on the next line."""
+    coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    label = "\033[1;31merror\033[0m" if coloured else "error"
+    print(f"{label}: {message}", file=sys.stderr)
+    for line in hint.splitlines():
+        print(f"  {line}", file=sys.stderr)

@@ -1,0 +1,29 @@
+"""`profharness ls`: the runs below a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profharness.errors import InputError
+from profharness.rundir import MANIFEST, RunDir
+
+
+def ls(folder: Annotated[Path | None, typer.Argument(help="Where to look (default: traces, or $PROFHARNESS_OUTPUT).")] = None) -> None:
+    """List runs, oldest first: state, points, layers, path."""
+    base = folder or Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
+    found = sorted(path.parent for path in base.glob(f"*/{MANIFEST}")) if base.is_dir() else []
+    if not found:
+        typer.echo(f"no runs below {base}; make one with `profharness run particlenet`", err=True)
+        return
+    for root in found:
+        try:
+            manifest = RunDir(root).read_manifest()
+        except InputError as error:
+            typer.echo(f"{'damaged':<12} {root}   {error.message}")
+            continue
+        layers = ",".join(layer.name for layer in manifest.layers) or "bare"
+        typer.echo(f"{manifest.state:<12} {manifest.created}  {len(manifest.points):>3} points  {layers:<20} {root}")

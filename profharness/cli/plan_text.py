@@ -1,0 +1,74 @@
+"""The plan as text: the one-line plan before a scan, and `--dry-run`'s exact commands. Computes nothing else."""
+
+from __future__ import annotations
+
+import shlex
+
+from profharness.command import Command
+from profharness.engine import Prepared, planned_commands
+from profharness.schedule import PassPlan
+from profharness.units import format_bytes, format_clock
+
+# measured on ParticleNet: a torch trace holds about 0.45 MB per trial, an onnxruntime profile about 0.06 MB
+_BYTES_PER_TRIAL = {"torch": 450_000, "onnxruntime": 60_000}
+_START_S = 6.0  # a worker's imports, model and export
+_COMMAND_TORCH_BYTES = 40_000_000
+
+
+def plan_line(prepared: Prepared) -> str:
+    """`plan    4 points x 3 passes (bare, torch, onnxruntime); at least 0:31, 20 MB; telemetry auto at 10 Hz`."""
+    assert prepared.scan is not None
+    request = prepared.request
+    points = len({point.id for point in prepared.scan.points})
+    passes = ", ".join(plan.name for plan in prepared.plan.passes)
+    count = len(prepared.plan.passes)
+    return (f"plan    {points} point{'s' * (points != 1)} x {count} pass{'es' * (count != 1)} ({passes}); at least "
+            f"{format_clock(_seconds(prepared))}, about {format_bytes(_disk(prepared))}; telemetry {request.telemetry} at "
+            f"{request.telemetry_hz:g} Hz        --dry-run shows the commands")
+
+
+def dry_run_text(prepared: Prepared) -> str:
+    """Everything that would be started, in the order in which it nests; ends with a newline."""
+    lines = [f"run directory   {prepared.root}", f"executions      {sum(len(planned_commands(prepared, p)) for p in prepared.plan.passes)}"]
+    if prepared.scan is not None:
+        lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
+    else:
+        lines += [f"expected time   the command's own, {len(prepared.plan.passes)} time{'s' * (len(prepared.plan.passes) != 1)}"]
+    lines += [f"expected disk   about {format_bytes(_disk(prepared))}", f"telemetry       {prepared.request.telemetry} at {prepared.request.telemetry_hz:g} Hz", ""]
+    for plan in prepared.plan.passes:
+        lines += _pass_lines(prepared, plan)
+    lines += [f"# {reason}" for reason in prepared.plan.reasons]
+    return "\n".join(lines) + "\n"
+
+
+def _pass_lines(prepared: Prepared, plan: PassPlan) -> list[str]:
+    lines = [f"pass {plan.name}" + (f"   layers: {', '.join(plan.layer_names)} (outermost first)" if plan.layers else "   no layers")]
+    if prepared.scan is not None:
+        own = [point for point in prepared.scan.points if point.backend in plan.targets and not (plan.layers and point.repeat)]
+        lines.append(f"  points  {' '.join(point.key for point in own)}")
+    for command in planned_commands(prepared, plan):
+        lines += [f"  env     {name}={shlex.quote(value)}" if value is not None else f"  unset   {name}" for name, value in _shown(command)]
+        lines.append(f"  argv    {command.shell()}")
+    return [*lines, ""]
+
+
+def _shown(command: Command) -> list[tuple[str, str | None]]:
+    """Unset names that are not set anyway are noise."""
+    return sorted((name, value) for name, value in command.env.items() if value is not None)
+
+
+def _seconds(prepared: Prepared) -> float:
+    """A lower bound: minimum times and starts; trials that take longer are not known yet."""
+    assert prepared.scan is not None
+    bare = len(prepared.scan.points) * prepared.request.min_seconds
+    workers = sum(len(plan.targets) for plan in prepared.plan.passes)
+    return bare + workers * _START_S
+
+
+def _disk(prepared: Prepared) -> int:
+    """Estimated size of what the layers leave."""
+    if prepared.scan is None:
+        return _COMMAND_TORCH_BYTES * sum("torch" in plan.layer_names for plan in prepared.plan.passes) + 1_000_000
+    per_backend = len({point.id for point in prepared.scan.points}) // max(len(prepared.scan.backends), 1)
+    trials = per_backend * prepared.request.profile_trials
+    return sum(_BYTES_PER_TRIAL.get(name, 100_000) * trials for plan in prepared.plan.passes for name in plan.layer_names) + 1_000_000

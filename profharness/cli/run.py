@@ -1,0 +1,103 @@
+"""`profharness run`: a scan or a command under layers, then the merged trace, the figures and the report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from profharness.cli import Rest
+from profharness.errors import UsageError
+from profharness.request import Request, from_mapping, parse_shape, read_scan_file
+from profharness.scans import SCANS
+
+List = list[str]
+
+
+def run(
+    ctx: typer.Context,
+    scan: Annotated[str | None, typer.Argument(help="particlenet (default) or a .toml scan file; a command goes after --", metavar="[SCAN]")] = None,
+    profile: Annotated[List | None, typer.Option(help="Layer(s): torch, onnxruntime. Repeat or part by commas.", rich_help_panel="Layers")] = None,
+    capture: Annotated[str | None, typer.Option(help="all | steps=10:30 | after=30s,for=10s (commands: 20 steps after warm-up, or 10 s of device work)")] = None,
+    bare: Annotated[bool | None, typer.Option("--bare", help="Commands: also run once without layers, to measure their overhead.")] = None,
+    passes: Annotated[int | None, typer.Option(help="Commands: allow this many executions.")] = None,
+    yes: Annotated[bool | None, typer.Option("--yes", help="Commands: allow as many executions as the layers need.")] = None,
+    hook: Annotated[str | None, typer.Option(help="env (PYTHONPATH) or exec (where PYTHONPATH cannot be trusted).")] = None,
+    telemetry: Annotated[str | None, typer.Option(help="auto, off, or cpu.")] = None,
+    telemetry_hz: Annotated[float | None, typer.Option(help="Telemetry samples per second.")] = None,
+    backend: Annotated[List | None, typer.Option(help="torch, onnxruntime (default torch, plus onnxruntime when its layer is asked).")] = None,
+    model: Annotated[str | None, typer.Option(help="particlenet, or an ONNX or TorchScript file.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 (cuda is also ROCm's name in torch).")] = None,
+    compile_: Annotated[bool | None, typer.Option("--compile", help="torch.compile the model (reset for each point).")] = None,
+    torchscript: Annotated[bool | None, typer.Option("--torchscript", help="Run the built-in model as TorchScript.")] = None,
+    batch_sizes: Annotated[str | None, typer.Option(help="1,4,16 or 4..2048 (powers of two).")] = None,
+    trials: Annotated[int | None, typer.Option(help="Trials per point, at least (default 100).")] = None,
+    min_seconds: Annotated[float | None, typer.Option(help="Seconds per point, at least (default 2).")] = None,
+    profile_trials: Annotated[int | None, typer.Option(help="Trials per point under a layer (default 10).")] = None,
+    warmup: Annotated[str | None, typer.Option(help="auto, or a number of trials to drop.")] = None,
+    order: Annotated[str | None, typer.Option(help="asc, desc or random order of the batch sizes.")] = None,
+    inputs: Annotated[str | None, typer.Option(help="normal, hep, or an .npz file.")] = None,
+    shape: Annotated[List | None, typer.Option(help="NAME:d1,d2 without the batch, for free dimensions. Repeatable.")] = None,
+    flops_per_item: Annotated[float | None, typer.Option(help="Useful FLOP per item, where they cannot be counted.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads of the framework.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of inputs and of random order.")] = None,
+    isolate: Annotated[bool | None, typer.Option("--isolate", help="One worker process per point.")] = None,
+    python: Annotated[str | None, typer.Option(help="Interpreter for the workload (default: this one).")] = None,
+    launcher: Annotated[str | None, typer.Option(help="local.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="The run directory itself (default traces/<time>-<scan>).")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
+    strict: Annotated[bool | None, typer.Option("--strict", help="Exit 1 on an error-level finding.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and every command; write nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; the workload's output goes to stderr and logs.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary.")] = False,
+) -> int:
+    """Run a scan or a command under instrumentation layers.
+
+    \b
+    profharness run particlenet --batch-sizes 1,4,16 --profile torch
+    profharness run my-scan.toml --trials 50
+    profharness run --profile torch -- python train.py --epochs 1
+    """
+    flags = {key: value for key, value in locals().items() if key not in _NOT_SETTINGS and value not in (None, [])}
+    request = build_request(scan, _listed(flags), ctx.obj)
+    from profharness.cli.run_steps import dry, perform
+
+    if dry_run:
+        dry(request)
+        return 0
+    return perform(request, tuple(sys.argv), as_json=json, quiet=quiet)
+
+
+_NOT_SETTINGS = ("ctx", "scan", "dry_run", "json", "quiet")
+
+
+def _listed(flags: dict[str, Any]) -> dict[str, Any]:
+    """Repeatable flags as the request wants them."""
+    for key in ("profile", "backend"):
+        if key in flags:
+            flags[key] = ",".join(flags[key])
+    if "shape" in flags:
+        flags["shape"] = dict(parse_shape(text) for text in flags["shape"])
+    if "compile_" in flags:
+        flags["compile"] = flags.pop("compile_")
+    return flags
+
+
+def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Request:
+    """Join scan file, flags (which win) and the command after `--`. Raises UsageError or InputError."""
+    if scan is None:
+        if rest.given and not rest.words:
+            raise UsageError("nothing stands after --", "write the command there: profharness run --profile torch -- python train.py")
+        return from_mapping({**flags, "command": rest.words}, "the command line")
+    if rest.words:
+        raise UsageError(f"a scan ({scan}) and a command ({rest.words[0]}) were given", "leave one out: a command stands alone after --")
+    if scan.endswith(".toml"):
+        settings = {"name": Path(scan).stem, **read_scan_file(Path(scan))}
+        from_mapping(settings, scan)  # so that a wrong key is blamed on the file
+        return from_mapping({**settings, **flags}, scan)
+    if scan not in SCANS:
+        raise UsageError(f"there is no scan {scan!r}",
+                         f"known scans: {', '.join(SCANS)}, or a .toml file; a command goes after --: profharness run -- {scan}")
+    return from_mapping({**flags, "scan": scan}, "the command line")

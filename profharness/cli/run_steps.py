@@ -1,0 +1,57 @@
+"""What `profharness run` does, step by step: plan, execute, understand, report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from profharness import engine
+from profharness.errors import ProfharnessError, WorkloadFailed
+from profharness.cli.plan_text import dry_run_text, plan_line
+from profharness.report.progress import open_progress
+from profharness.request import Request
+
+
+def dry(request: Request) -> None:
+    """Print what would be started; nothing is written."""
+    print(dry_run_text(engine.prepare(request, dry=True)))
+
+
+def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool) -> int:
+    """Carry the request out; the exit code of DESIGN 6.
+
+    With a command the code is the command's own once it has started: what fails afterwards is told, and changes nothing.
+    """
+    prepared = engine.prepare(request)
+    is_scan = prepared.scan is not None
+    talk = not quiet and not as_json and is_scan
+    if talk:
+        print(plan_line(prepared), file=sys.stderr)
+    with open_progress(sys.stderr, quiet=not talk) as progress:
+        result = engine.execute(prepared, argv, progress, echo_stdout=as_json)
+    if not result.leads:
+        return result.exit_status
+    try:
+        strict_failure = _tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
+    except ProfharnessError as error:
+        if is_scan:
+            raise
+        print(f"profharness: the run is kept in {result.run.root}, but it could not be analysed: {error.message}", file=sys.stderr)
+        return result.exit_status
+    if is_scan and result.exit_status == 0 and strict_failure:
+        raise WorkloadFailed("--strict: an error-level finding", "see the findings above; without --strict the run counts as fine")
+    return result.exit_status
+
+
+def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
+    """Analyse, write the products, print the answer; whether `--strict` has something to object to."""
+    from profharness import understand
+    from profharness.report.json import run_json
+    from profharness.report.terminal import print_summary
+
+    summary = understand.finish(root)
+    if as_json:
+        sys.stdout.write(run_json(summary).decode())
+    elif not quiet:
+        print_summary(summary, sys.stdout)
+    return strict and any(found.severity == "error" for found in summary.findings)

@@ -1,0 +1,353 @@
+"""The loop of the measuring half: probe the node, plan the passes, run each one, record everything.
+
+Read this first. It starts processes only through launchers, decides nothing about layers (`schedule` does),
+and computes no figures (`understand` does, from the run directory that is left here).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from profharness import __version__, environment, layers, ranks, scans, schedule, workers
+from profharness.command import Command
+from profharness.control import write_points
+from profharness.environment import Environment
+from profharness.errors import Unavailable, UsageError
+from profharness.findings import finding
+from profharness.launchers import Job, Launcher, Outcome
+from profharness.launchers.local import LocalLauncher
+from profharness.layers import Layer, Where
+from profharness.layers.hooks import through_exec_hook, with_hooks
+from profharness.manifest import Artifact, GitState, LayerOutcome, Manifest, PassRecord, ScanRecord
+from profharness.observe import Observer, read_hellos
+from profharness.ranks import RankInfo
+from profharness.recorder import Recorder
+from profharness.report.progress import Progress
+from profharness.request import Request
+from profharness.rundir import RunDir
+from profharness.sampling import Sampler
+from profharness.scans import Point, PointOutput, Scan
+from profharness.schedule import PassPlan, Plan
+from profharness.wrappers_path import wrappers_dir
+
+PROBE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything decided before anything is written: the dry run prints it, `execute` carries it out."""
+
+    request: Request
+    root: Path
+    rank: RankInfo
+    environment: Environment
+    launcher: Launcher
+    python: str
+    plan: Plan
+    scan: Scan | None
+
+    @property
+    def host(self) -> str:
+        return self.environment.host or socket.gethostname()
+
+    def where(self, plan: PassPlan, *, is_worker: bool) -> Where:
+        """Places for the layers of one pass."""
+        return Where(run_root=self.root, pass_name=plan.name, wrappers=wrappers_dir(), host=self.host,
+                     capture=self.request.capture, hook=self.request.hook, is_worker=is_worker)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the run lies and how it ended. `exit_status` is the command's own, or 0 or 1 for a scan."""
+
+    run: RunDir
+    exit_status: int
+    leads: bool = True
+
+
+def prepare(request: Request, *, dry: bool = False) -> Prepared:
+    """Check and plan. Raises UsageError or Unavailable before anything is written.
+
+    A dry run needs neither tool nor device: what the probe cannot find is planned for all the same.
+    """
+    rank = ranks.detect(os.environ, os.getppid())
+    chosen = layers.named(_layer_names(request))
+    launcher = LocalLauncher()
+    python = request.python or _command_python(request.command) or sys.executable
+    found = _probe(launcher, python, dry=dry)
+    scan = None if request.command else scans.create(request, found)
+    if scan is not None and rank.world > 1:
+        raise UsageError(f"a scan is one process, but {rank.world} were started", "start it once, or profile a command: -- python train.py")
+    plan = (schedule.plan_scan(chosen, scan.backends) if scan is not None else
+            schedule.plan_command(chosen, bare=request.bare, allowed=request.passes, agreed=request.yes))
+    if not dry and (scan is not None or _command_python(request.command)):
+        _require(chosen, found)
+    return Prepared(request, _root(request, rank), rank, found, launcher, python, plan, scan)
+
+
+def execute(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool = False) -> Result:
+    """Carry the plan out. The run directory is complete when this returns, also after a failure or a signal."""
+    if prepared.rank.world > 1 and not prepared.rank.leads:
+        from profharness import joining
+
+        return joining.follow(prepared, echo_stdout=echo_stdout)
+    run = RunDir.create(prepared.root)
+    recorder = Recorder(run, _manifest(prepared, argv))
+    with Sampler(run, prepared.request, prepared.host, recorder) as sampler:
+        if prepared.scan is not None:
+            status = _run_scan(prepared, prepared.scan, Watch(recorder, sampler, progress))
+        else:
+            status = _run_command(prepared, recorder, sampler, echo_stdout=echo_stdout)
+    _finish(recorder, status)
+    return Result(run, status)
+
+
+# ---------------------------------------------------------------- scans
+
+@dataclass(frozen=True)
+class Watch:
+    """Those who hear of what happens during a pass."""
+
+    recorder: Recorder
+    sampler: Sampler
+    progress: Progress
+
+
+def _run_scan(prepared: Prepared, scan: Scan, watch: Watch) -> int:
+    """Every pass over every backend; 1 when a point failed, 128 + n after a signal."""
+    for plan in prepared.plan.passes:
+        began = time.monotonic()
+        outcomes = _scan_pass(prepared, scan, plan, watch)
+        watch.progress.pass_done(plan.name, time.monotonic() - began, None)
+        if signals := [number for outcome in outcomes for number in outcome.forwarded]:
+            return 128 + signals[0]
+    return 1 if any(point.state == "failed" for point in watch.recorder.manifest.points) else 0
+
+
+def _points(scan: Scan, plan: PassPlan, backend: str) -> tuple[Point, ...]:
+    """The backend's points: in a layer pass the same ones with few trials."""
+    return scan.profiled(backend) if plan.layers else tuple(point for point in scan.points if point.backend == backend)
+
+
+def _scan_pass(prepared: Prepared, scan: Scan, plan: PassPlan, watch: Watch) -> list[Outcome]:
+    recorder, sampler, progress = watch.recorder, watch.sampler, watch.progress
+    where = prepared.where(plan, is_worker=True)
+    points = {backend: _points(scan, plan, backend) for backend in plan.targets}
+    progress.pass_started(plan.name, sum(len(own) for own in points.values()))
+    folder = recorder.run.control_dir(plan.name)
+    write_points(folder / "points.jsonl", ((p.key, p.params) for own in points.values() for p in own), complete=True)
+    recorder.set_pass(PassRecord(name=plan.name, layers=plan.layer_names, state="running", start_boot_ns=_boot_ns()))
+
+    done: list[str] = []
+
+    def output(point: Point, measured: PointOutput) -> None:
+        record = scan.result(point, plan.name, measured)
+        recorder.write_trials(plan.name, point.key, _trial_rows(measured))
+        recorder.add_point(record)
+        if not measured.ok:
+            recorder.add_finding(finding("point-failed", f"{point.key} failed in the {plan.name} pass: {measured.error}", point=point.id))
+        done.append(point.key)
+        progress.point_done(plan.name, _label(point), len(done))
+
+    outcomes: list[Outcome] = []
+    argv: list[tuple[str, ...]] = []
+    for backend, own in points.items():
+        work = _work(prepared, scan, plan, where, backend)
+        argv.append(work.command().argv)
+        outcomes += workers.serve(work, own, prepared.launcher, workers.Events(sampler.follow, sampler.check, output))
+        if outcomes[-1].interrupted:
+            break
+    recorder.add_artifacts(_collect(plan, where, recorder))
+    stopped = any(outcome.interrupted for outcome in outcomes)
+    recorder.set_pass(PassRecord(
+        name=plan.name, layers=plan.layer_names, state="interrupted" if stopped else "done", argv=tuple(argv),
+        env=_difference(work.command()), executions=len(outcomes), exit_status=outcomes[-1].exit_status,
+        start_boot_ns=outcomes[0].start_boot_ns, end_boot_ns=outcomes[-1].end_boot_ns))
+    return outcomes
+
+
+def _work(prepared: Prepared, scan: Scan, plan: PassPlan, where: Where, backend: str) -> workers.PassWork:
+    def wrap(command: Command) -> Command:
+        for layer in plan.layers:
+            command = layer.prepare(command, where)
+        return command
+
+    return workers.PassWork(
+        run=RunDir(prepared.root), pass_name=plan.name, python=prepared.python, wrappers=where.wrappers,
+        workload=scan.workload(backend), backend=backend, cache_dir=_cache_dir(), wrap=wrap, isolate=prepared.request.isolate)
+
+
+def _label(point: Point) -> str:
+    """As people call it: `batch 256` or its id."""
+    return f"{point.backend} batch {point.batch_size}" + (" again" if point.repeat else "") if point.batch_size else point.key
+
+
+def _trial_rows(output: PointOutput) -> list[tuple[int, str, int, int, int]]:
+    warm = [(i, "warmup", start, dur, output.items) for i, (start, dur) in enumerate(zip(output.warmup_starts_ns, output.warmup_ns, strict=False))]
+    kept = [(i, "trial", start, dur, output.items) for i, (start, dur) in enumerate(zip(output.starts_ns, output.trials_ns, strict=True))]
+    return warm + kept
+
+
+# ---------------------------------------------------------------- commands
+
+def _run_command(prepared: Prepared, recorder: Recorder, sampler: Sampler, *, echo_stdout: bool) -> int:
+    """One execution per pass; the first status that is not 0 is the run's."""
+    statuses: list[int] = []
+    for plan in prepared.plan.passes:
+        outcome = command_pass(prepared, plan, recorder.run, sampler, echo_stdout=echo_stdout)
+        where = prepared.where(plan, is_worker=False)
+        command = wrapped_command(prepared, plan)
+        recorder.set_pass(PassRecord(
+            name=plan.name, layers=plan.layer_names, state="interrupted" if outcome.interrupted else "done",
+            argv=(command.argv,), env=_difference(command), executions=1, exit_status=outcome.exit_status,
+            start_boot_ns=outcome.start_boot_ns, end_boot_ns=outcome.end_boot_ns))
+        if prepared.rank.world > 1:
+            from profharness import joining
+
+            joining.gather(prepared, plan, outcome, recorder)
+        recorder.add_artifacts(_collect(plan, where, recorder))
+        statuses.append(outcome.exit_status)
+        if outcome.interrupted:
+            break
+    return next((status for status in statuses if status), 0)
+
+
+def wrapped_command(prepared: Prepared, plan: PassPlan) -> Command:
+    """The user's command under the hooks (which mark steps in every pass) and the pass's layers."""
+    where = prepared.where(plan, is_worker=False)
+    command = with_hooks(Command(prepared.request.command), where)
+    if prepared.rank.world > 1:
+        command = command.with_env({"PROFHARNESS_RANK": str(prepared.rank.rank)})
+    if prepared.request.hook == "exec":
+        command = through_exec_hook(command, where)
+    for layer in plan.layers:
+        command = layer.prepare(command, where)
+    return command
+
+
+def command_pass(prepared: Prepared, plan: PassPlan, run: RunDir, sampler: Sampler, *, echo_stdout: bool) -> Outcome:
+    """Start the command once and wait; its exit status, output and signals are passed on untouched."""
+    run.hooks.mkdir(parents=True, exist_ok=True)
+    log = run.point_dir(plan.name, f"rank{prepared.rank.rank}") / "stdout.log" if echo_stdout else None
+    observer = Observer(run.hooks)
+
+    def started(pid: int) -> None:
+        sampler.follow(pid)
+        observer.follow(pid)
+
+    def poll() -> None:
+        sampler.check()
+        observer.look()
+
+    outcome = prepared.launcher.run(Job(wrapped_command(prepared, plan), log=log, echo_stdout=echo_stdout), started, poll)
+    observer.report(sampler.add_finding)
+    return outcome
+
+
+def planned_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
+    """What one pass would start: a worker per backend, or the command."""
+    if prepared.scan is None:
+        return (wrapped_command(prepared, plan),)
+    where = prepared.where(plan, is_worker=True)
+    return tuple(_work(prepared, prepared.scan, plan, where, backend).command() for backend in plan.targets)
+
+
+# ---------------------------------------------------------------- preparing and finishing
+
+def _layer_names(request: Request) -> tuple[str, ...]:
+    return tuple(name for name in request.profile if name not in ("telemetry", "none"))
+
+
+def _command_python(command: tuple[str, ...]) -> str:
+    """The interpreter that the command names, when it starts with one."""
+    return command[0] if command and Path(command[0]).name.startswith("python") else ""
+
+
+def _probe(launcher: Launcher, python: str, *, dry: bool) -> Environment:
+    try:
+        return environment.parse(launcher.capture(Command((python, str(wrappers_dir() / "probe.py"))), PROBE_S))
+    except Unavailable:
+        if dry:
+            return Environment(host=socket.gethostname())
+        raise
+
+
+def _require(chosen: tuple[Layer, ...], found: Environment) -> None:
+    for layer in chosen:
+        state = layer.probe(found)
+        if not state.available:
+            raise Unavailable(f"--profile {layer.name} cannot be used here", state.why)
+
+
+def _root(request: Request, rank: RankInfo) -> Path:
+    if request.output:
+        return Path(request.output).absolute()
+    name = request.name or (Path(request.command[0]).name if request.command else request.scan)
+    base = Path(os.environ.get("PROFHARNESS_OUTPUT", "traces")).absolute()
+    if rank.job:
+        return base / f"{rank.job}-{name}"
+    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"
+    taken = [base / stem, *(base / f"{stem}-{n}" for n in range(2, 100))]
+    return next(path for path in taken if not path.exists())
+
+
+def _cache_dir() -> Path:
+    """Exported models and compile caches live outside the run, so that all passes and runs share them."""
+    base = os.environ.get("PROFHARNESS_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "profharness"
+    return Path(base)
+
+
+def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
+    request = prepared.request
+    chosen = layers.named(_layer_names(request))
+    settings: dict[str, object] = msgspec.to_builtins(request)
+    return Manifest(
+        id=prepared.root.name, created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", profharness=__version__,
+        kind="command" if request.command else "scan", argv=argv, cwd=str(Path.cwd()), command=request.command,
+        scan=None if prepared.scan is None else ScanRecord(name=prepared.scan.name, settings=settings),
+        nodes=(prepared.environment.node(dict(os.environ)),), git=_git_state(), capture=request.capture,
+        layers=tuple(LayerOutcome(name=layer.name, available=state.available, version=state.version, why=state.why)
+                     for layer in chosen for state in [layer.probe(prepared.environment)]),
+        passes=tuple(PassRecord(name=plan.name, layers=plan.layer_names) for plan in prepared.plan.passes),
+        ranks=prepared.rank.world, job=prepared.rank.job)
+
+
+def _git_state() -> GitState | None:
+    """The version of the code in the working directory, where it is under git."""
+    def ask(*words: str) -> str:
+        return subprocess.run(("git", *words), capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        return GitState(commit=ask("rev-parse", "HEAD"), branch=ask("rev-parse", "--abbrev-ref", "HEAD"),
+                        dirty=bool(ask("status", "--porcelain", "--untracked-files=no")))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _collect(plan: PassPlan, where: Where, recorder: Recorder) -> tuple[Artifact, ...]:
+    known = frozenset(artifact.path for artifact in recorder.manifest.artifacts)
+    return tuple(artifact for layer in plan.layers for artifact in layer.collect(where, known))
+
+
+def _difference(command: Command) -> dict[str, str]:
+    """What was set for the command; unset names are left out."""
+    return {name: value for name, value in command.env.items() if value is not None}
+
+
+def _finish(recorder: Recorder, status: int) -> None:
+    stopped = any(record.state == "interrupted" for record in recorder.manifest.passes)
+    state = "interrupted" if stopped else "done"
+    recorder.update(state=state, exit_status=status, processes=read_hellos(recorder.run.hooks))
+
+
+def _boot_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -1,0 +1,66 @@
+"""Launchers: start a command, stream its output, pass signals on, report how it ended. They know no layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from profharness.command import Command
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to start. Without `log` the process inherits stdin, stdout and stderr untouched.
+
+    With `log`, stdin is empty and both outputs go to that file; `echo_stdout` instead keeps stdin, copies stdout to
+    the log and to the harness's stderr, and leaves stderr alone. `grace_s` is how long the process may take to end
+    after a forwarded signal before its group is killed; None waits for ever.
+    """
+
+    command: Command
+    log: Path | None = None
+    echo_stdout: bool = False
+    grace_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it ended: the shell's convention for `exit_status` (128 + n for signal n). Times are CLOCK_BOOTTIME ns."""
+
+    exit_status: int
+    pid: int
+    start_boot_ns: int
+    end_boot_ns: int
+    forwarded: tuple[int, ...] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal to the harness was passed on."""
+        return bool(self.forwarded)
+
+    @property
+    def seconds(self) -> float:
+        return (self.end_boot_ns - self.start_boot_ns) / 1e9
+
+
+class Launcher(Protocol):
+    """Runs one job to its end. `started` gets the pid; `poll` is called about every 50 ms meanwhile."""
+
+    name: str
+
+    def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
+        """Raises Unavailable when the program cannot be started."""
+
+    def capture(self, command: Command, timeout_s: float) -> bytes:
+        """The command's stdout; for short questions such as the probe. Raises Unavailable when it fails."""
+
+
+def describe_exit(status: int) -> str:
+    """`exited 3`, or `was killed by SIGSEGV`, for messages."""
+    import signal
+
+    if status > 128 and status - 128 in signal.valid_signals():
+        return f"was killed by {signal.Signals(status - 128).name}"
+    return f"exited {status}"

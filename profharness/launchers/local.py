@@ -1,0 +1,156 @@
+"""The local launcher: a child process on this node.
+
+On a terminal the child stays in the harness's process group, so that the terminal's own Ctrl-C reaches it and
+reading the keyboard works; elsewhere it gets a group of its own and signals are forwarded to that group.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from profharness.command import Command
+from profharness.errors import Unavailable
+from profharness.launchers import Job, Outcome
+
+POLL_S = 0.05
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class LocalLauncher:
+    """Starts the command on this node and waits for it."""
+
+    name = "local"
+
+    def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
+        own_group = job.log is not None or not sys.stdin.isatty()
+        start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        process, copier = _start(job, own_group=own_group)
+        try:
+            # the pid goes first: a sampler must know the process even if a poll fails
+            started(process.pid)
+            with _forwarding(process.pid, own_group=own_group) as seen:
+                _wait(process, job, seen, poll, own_group=own_group)
+        except BaseException:
+            _kill(process.pid, own_group=own_group)
+            process.wait()
+            raise
+        finally:
+            if copier is not None:
+                copier.join(timeout=5)
+        status = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        return Outcome(status, process.pid, start, time.clock_gettime_ns(time.CLOCK_BOOTTIME), tuple(seen))
+
+    def capture(self, command: Command, timeout_s: float) -> bytes:
+        try:
+            done = subprocess.run(command.argv, env=command.environment(os.environ), cwd=command.cwd, check=True,
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
+        except FileNotFoundError as error:
+            raise Unavailable(f"{command.argv[0]}: no such program here", "check the spelling, the PATH, or --python") from error
+        except (subprocess.SubprocessError, OSError) as error:
+            tail = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()[-1:]
+            raise Unavailable(f"{command.shell()} failed: {tail[0] if tail else error}", "run it by hand to see why") from error
+        return done.stdout
+
+
+def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], threading.Thread | None]:
+    command = job.command
+    program = command.argv[0]
+    search = command.env.get("PATH") or os.environ.get("PATH")
+    if shutil.which(program, path=search) is None:
+        raise Unavailable(f"{program}: no such program here", "check the spelling, the PATH, or the container")
+    log = job.log.open("ab") if job.log is not None else None
+    try:
+        process = subprocess.Popen(
+            command.argv, env=command.environment(os.environ), cwd=command.cwd, process_group=0 if own_group else None,
+            stdin=subprocess.DEVNULL if log and not job.echo_stdout else None,
+            stdout=subprocess.PIPE if job.echo_stdout else log,
+            stderr=None if job.echo_stdout else log)
+    except OSError as error:
+        raise Unavailable(f"{program}: cannot be started ({error.strerror})", "check that it is an executable of this machine") from error
+    finally:
+        if log is not None:
+            log.close()
+    if not job.echo_stdout:
+        return process, None
+    assert process.stdout is not None
+    copier = threading.Thread(target=_copy, args=(process.stdout, job.log), daemon=True)
+    copier.start()
+    return process, copier
+
+
+def _copy(stream: IO[bytes], log: Path | None) -> None:
+    """The workload's stdout to its log and to our stderr, as it comes."""
+    with stream, (log.open("ab") if log else open(os.devnull, "wb")) as file:  # noqa: PTH123  a device, not a path of ours
+        while chunk := os.read(stream.fileno(), 65536):
+            file.write(chunk)
+            file.flush()
+            os.write(sys.stderr.fileno(), chunk)
+
+
+@contextmanager
+def _forwarding(pid: int, *, own_group: bool) -> Iterator[list[int]]:
+    """Pass signals that the harness gets on to the child (SIGINT on a terminal reached it already)."""
+    seen: list[int] = []
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        seen.append(number)
+        try:
+            if own_group:
+                os.killpg(pid, number)
+            elif number != signal.SIGINT:
+                os.kill(pid, number)
+        except ProcessLookupError:
+            pass  # it ended in the meantime
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    before = {number: signal.signal(number, forward) for number in _FORWARDED}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(process: subprocess.Popen[bytes], job: Job, seen: list[int], poll: Callable[[], None], *, own_group: bool) -> None:
+    handle = os.pidfd_open(process.pid)
+    deadline: float | None = None
+    try:
+        while True:
+            ended, _, _ = select.select([handle], [], [], POLL_S)
+            poll()
+            if ended:
+                break
+            if job.grace_s is not None and deadline is None and (signal.SIGINT in seen or signal.SIGTERM in seen):
+                deadline = time.monotonic() + job.grace_s
+            if deadline is not None and time.monotonic() > deadline:
+                _kill(process.pid, own_group=own_group)
+                deadline = None
+    finally:
+        os.close(handle)
+    process.wait()
+    if own_group and job.grace_s is not None:
+        _kill(process.pid, own_group=True)  # what a worker left behind in its group
+
+
+def _kill(pid: int, *, own_group: bool) -> None:
+    try:
+        if own_group:
+            os.killpg(pid, signal.SIGKILL)
+        else:
+            os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # nothing is left to kill

@@ -1,0 +1,30 @@
+"""The telemetry layer: one sampler process per node beside the run; it also takes the clock snapshots.
+
+It is always there: with `--telemetry off` it only reads the clocks, since nothing can be aligned without them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from profharness.command import Command
+from profharness.request import Request
+
+
+def sampler_command(spec_path: Path) -> Command:
+    """How the sampler is started: with the harness's own interpreter, by argv."""
+    package_root = str(Path(__file__).resolve().parent.parent.parent)
+    return Command((sys.executable, "-m", "profharness.telemetry", "--spec", str(spec_path))).with_path_entry(
+        "PYTHONPATH", package_root, os.environ.get("PYTHONPATH"))
+
+
+def sampler_spec(request: Request, folder: Path, host: str) -> bytes:
+    """The sampler's settings as JSON. `roots_file` is where the harness appends the pids to follow."""
+    sources: list[str] = [] if request.telemetry == "off" else ["cpu"]
+    return msgspec.json.encode({
+        "output_dir": str(folder), "host": host, "hz": request.telemetry_hz, "parent_pid": os.getpid(),
+        "roots_file": str(folder / f"{host}.roots"), "sources": sources})

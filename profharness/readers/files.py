@@ -1,0 +1,101 @@
+"""Bytes of a file, plain or gzipped, in blocks of bounded size: what could be read is kept, what stopped it is said.
+
+The gzip format is RFC 1952. Python's own gzip module loses what it had decompressed when the end of the
+file is missing, so the members are decompressed here.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from profharness.errors import InputError
+
+GZIP = b"\x1f\x8b"
+BLOCK_BYTES = 1 << 20
+_WITH_HEADER = 16 + zlib.MAX_WBITS
+_STEP = 256
+
+
+class Blocks:
+    """Decompressed blocks of a file, once. After the last one, `damage` says in words why it ended early, if it did."""
+
+    def __init__(self, path: Path, size: int = BLOCK_BYTES) -> None:
+        self.path = path
+        self.size = size
+        self.damage = ""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Blocks of at most `size` bytes, none empty. Raises InputError when the file cannot be opened or read."""
+        try:
+            with self.path.open("rb") as file:
+                first = file.read(self.size)
+                rest = iter(lambda: file.read(self.size), b"")
+                yield from self._inflate(first, rest) if first.startswith(GZIP) else _chain(first, rest)
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+
+    def _inflate(self, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+        member = zlib.decompressobj(_WITH_HEADER)
+        for compressed in _chain(first, rest):
+            pending = compressed
+            while pending:
+                if member.eof:
+                    if not pending.startswith(GZIP[: len(pending)]):
+                        self.damage = "bytes that are not gzip follow its compressed data"
+                        return
+                    member = zlib.decompressobj(_WITH_HEADER)
+                before = member.copy()
+                try:
+                    block = member.decompress(pending, self.size)
+                except zlib.error as error:
+                    yield from _salvage(before, pending)
+                    self.damage = f"its compressed data is damaged ({error})"
+                    return
+                if block:
+                    yield block
+                pending = member.unconsumed_tail or member.unused_data
+        if not member.eof:
+            self.damage = "its compressed data ends early"
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+        yield from rest
+
+
+def _salvage(member: "zlib._Decompress", compressed: bytes) -> Iterator[bytes]:
+    """What a damaged stretch of compressed data still gives, in small steps up to the damage."""
+    try:
+        for start in range(0, len(compressed), _STEP):
+            if block := member.decompress(compressed[start:start + _STEP]):
+                yield block
+    except zlib.error:
+        return
+
+
+def read_head(path: Path, size: int) -> bytes:
+    """The first `size` decompressed bytes, fewer if the file is shorter or damaged.
+
+    Raises InputError when it is missing, a folder, unreadable or empty.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, not a trace file", "name the files inside, or a run directory")
+    head = bytearray()
+    blocks = Blocks(path, size)
+    for block in blocks:
+        head += block
+        if len(head) >= size:
+            break
+    if not head:
+        what = f"cannot be read: {blocks.damage}" if blocks.damage else "is empty"
+        raise InputError(f"{path} {what}", "the writer was interrupted before it wrote anything: record again")
+    return bytes(head[:size])
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{path} does not exist", "check the spelling of the path")
+    return InputError(f"{path} cannot be read: {error.strerror or error}", "check the permissions of the file and its disk")

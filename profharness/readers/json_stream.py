@@ -1,0 +1,203 @@
+"""Decode the events of a Chrome trace (JSON object or list form) block by block, so that memory does not grow with the file.
+
+A block is cut at what looks like the border between two events and decoded as one list of typed records.
+If `[` + block + `]` is valid JSON and the block began at an event, then the border was a true one; if not, the
+ends of the events are found by an exact scan, and events that are no valid JSON are repaired or counted.
+The format is described in "Trace Event Format" (the Chromium project); Kineto writes its object form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from profharness.errors import InputError
+from profharness.readers import json_scan
+from profharness.readers.files import BLOCK_BYTES, Blocks
+
+EventT = TypeVar("EventT", bound=msgspec.Struct)
+_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BASE = re.compile(rb'"(baseTimeNanoseconds)"\s*:\s*(-?\d+)')
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WINDOW = 1 << 16
+_LONGEST_EVENT = 64 << 20
+_HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
+
+
+class EventStream(Generic[EventT]):
+    """The events of one file, in lists, once; the attributes are complete when the last list was given.
+
+    `keys` holds the raw JSON of the other top-level keys, before and behind the events. `damage` says in
+    words why the file ended early, if it did. `unreadable` counts events that are no valid JSON or do not fit
+    the type (`first_error` is the reason of the first), `repaired` those that were after a repair.
+    """
+
+    def __init__(self, path: Path, event: type[EventT], block_bytes: int = BLOCK_BYTES) -> None:
+        self.path = path
+        self.keys: dict[str, bytes] = {}
+        self.events = 0
+        self.unreadable = 0
+        self.repaired = 0
+        self.first_error = ""
+        self.damage = ""
+        self.is_list = False
+        self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # the class is a value here
+        self._blocks = Blocks(path, block_bytes)
+        self._supply = iter(self._blocks)
+        self._text = b""
+        self._start = 0
+        self._closed = False
+
+    def __iter__(self) -> Iterator[list[EventT]]:
+        """Lists of decoded events in file order. Raises InputError when the file holds no list of events, or no usable event."""
+        prefix = self._find_list()
+        for batch in self._batches():
+            self.events += len(batch)
+            yield batch
+        if not self.is_list:
+            self._read_keys(prefix)
+        if not self.damage:
+            self.damage = self._blocks.damage
+        if not self.events and (self.damage or self.unreadable):
+            raise InputError(f"{self.path} holds no readable trace event: {self.damage or self.first_error}", _HINT)
+
+    def _find_list(self) -> bytes:
+        """Read up to the list of events; the text before it. The same key in a string or a nested object is passed over."""
+        searched = 0
+        while self._more(len(self._text)):
+            if self._text.startswith(_BYTE_ORDER_MARK):
+                self._text = self._text.removeprefix(_BYTE_ORDER_MARK)
+            if self._text.lstrip()[:1] == b"[":
+                self.is_list = True
+                self._start = self._text.index(b"[") + 1
+                return b""
+            for match in _KEY.finditer(self._text, searched):
+                if "traceEvents" in _top_level(self._text[: match.end()] + b"]}"):
+                    self._start = match.end()
+                    return self._text[: match.end()]
+            searched = max(len(self._text) - 4096, 0)
+        damage = f": {self._blocks.damage}" if self._blocks.damage else ""
+        raise InputError(f"{self.path} holds no list of trace events{damage}", _HINT)
+
+    def _more(self, least: int = 0) -> bool:
+        """Add a block, or `least` bytes, to the text; False when the file had nothing more."""
+        added, size = [self._text[self._start:]], 0
+        for block in self._supply:
+            added.append(block)
+            size += len(block)
+            if size >= least:
+                break
+        self._text, self._start = b"".join(added), 0
+        return size > 0
+
+    def _batches(self) -> Iterator[list[EventT]]:
+        ended = False
+        while True:
+            batch = None if ended else self._by_guess()
+            if batch is None:
+                batch = self._by_scan()
+            left = len(self._text) - self._start
+            if not batch and not self._closed and (ended or left > _LONGEST_EVENT):
+                batch = self._by_borders()
+            if batch:
+                yield batch
+            if self._closed:
+                return
+            if ended:
+                rest = self._text[self._start:].strip(b", \t\r\n")
+                self.damage = "it ends inside an event" if rest else "its list of events is not closed"
+                return
+            ended = not self._more(0 if batch else left)
+
+    def _by_guess(self) -> list[EventT] | None:
+        """All events up to what looks like the last border, if they are valid."""
+        border = json_scan.last_border(self._text, self._start, _WINDOW)
+        if border is None:
+            return None
+        try:
+            batch = self._decoder.decode(self._listed(self._start, border[0]))
+        except msgspec.DecodeError:
+            return None
+        self._start = border[1]
+        return batch
+
+    def _by_scan(self) -> list[EventT]:
+        """All complete events in the text, by an exact scan; notices the end of the list."""
+        scan = json_scan.scan(memoryview(self._text)[self._start:])
+        ends = (scan.ends + self._start).tolist()
+        batch: list[EventT] = []
+        if ends:
+            try:
+                batch = self._decoder.decode(self._listed(self._start, ends[-1]))
+            except msgspec.DecodeError:
+                starts = [self._start, *ends[:-1]]
+                batch = self._one_by_one(self._text[a:b] for a, b in zip(starts, ends, strict=True))
+        if scan.closed is not None:
+            self._closed = True
+            self._start += scan.closed + 1
+        elif ends:
+            self._start = ends[-1]
+        return batch
+
+    def _by_borders(self) -> list[EventT]:
+        """What can be saved where quotes or brackets do not match, so that a scan finds no end: all but the last piece."""
+        pieces = json_scan.pieces_at_borders(self._text[self._start:])
+        before = self.unreadable, self.first_error
+        batch = self._one_by_one(pieces[:-1])
+        if batch:
+            self._start = len(self._text) - len(pieces[-1])
+        else:
+            self.unreadable, self.first_error = before
+        return batch
+
+    def _one_by_one(self, pieces: Iterable[bytes]) -> list[EventT]:
+        batch: list[EventT] = []
+        for piece in pieces:
+            found = self._decode_one(piece)
+            if found is None:
+                parts = json_scan.pieces_at_borders(piece)
+                saved = [self._decode_one(part) for part in parts] if len(parts) > 1 else [None]
+                self.unreadable += saved.count(None)
+                found = [event for events in saved if events for event in events]
+            batch += found
+        return batch
+
+    def _decode_one(self, piece: bytes) -> list[EventT] | None:
+        piece = piece.strip(b", \t\r\n")
+        try:
+            return self._decoder.decode(b"[" + piece + b"]")
+        except msgspec.DecodeError as error:
+            self.first_error = self.first_error or str(error)
+        try:
+            found = self._decoder.decode(b"[" + json_scan.repair(piece) + b"]")
+        except msgspec.DecodeError:
+            return None
+        self.repaired += len(found)
+        return found
+
+    def _listed(self, start: int, end: int) -> bytes:
+        text = self._text
+        return b"".join((b"[", memoryview(text)[json_scan.skip_gap(text, start):end], b"]"))
+
+    def _read_keys(self, prefix: bytes) -> None:
+        """The other keys of the object. Where what follows the events is cut, those before them and the base time."""
+        tail = b"".join((self._text[self._start:], *self._supply)) if self._closed else b""
+        keys = _top_level(prefix + b"]" + tail)
+        if not keys:
+            keys = _top_level(prefix + b"]}")
+            keys.update((key.decode(), value) for key, value in _BASE.findall(tail))
+            self.damage = self.damage or "what follows its events is damaged"
+        keys.pop("traceEvents", None)
+        self.keys = keys
+
+
+def _top_level(text: bytes) -> dict[str, bytes]:
+    """Raw values of a JSON object by key; nothing where `text` is no such object."""
+    try:
+        return {key: bytes(value) for key, value in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()}
+    except msgspec.DecodeError:
+        return {}

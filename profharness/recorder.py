@@ -1,0 +1,55 @@
+"""Keeps the manifest on disk true: every change is written atomically, so that a kill loses at most one point."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import msgspec
+
+from profharness.findings import Finding
+from profharness.manifest import Artifact, Manifest, PassRecord, PointRecord
+from profharness.rundir import RunDir, write_atomic
+
+TRIAL_COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
+
+
+class Recorder:
+    """The current manifest of one run directory."""
+
+    def __init__(self, run: RunDir, manifest: Manifest) -> None:
+        self.run = run
+        self.manifest = manifest
+        run.write_manifest(manifest)
+
+    def update(self, **changes: Any) -> None:
+        """Replace fields of the manifest and write it."""
+        self.manifest = msgspec.structs.replace(self.manifest, **changes)
+        self.run.write_manifest(self.manifest)
+
+    def set_pass(self, record: PassRecord) -> None:
+        """Add the pass, or replace the one of the same name."""
+        others = self.manifest.passes
+        if self.manifest.pass_named(record.name) is None:
+            self.update(passes=(*others, record))
+        else:
+            self.update(passes=tuple(record if old.name == record.name else old for old in others))
+
+    def add_point(self, record: PointRecord) -> None:
+        self.update(points=(*self.manifest.points, record))
+
+    def add_artifacts(self, artifacts: tuple[Artifact, ...]) -> None:
+        if artifacts:
+            self.update(artifacts=(*self.manifest.artifacts, *artifacts))
+
+    def add_finding(self, found: Finding) -> None:
+        self.update(findings=(*self.manifest.findings, found))
+
+    def write_trials(self, pass_name: str, point_key: str, rows: list[tuple[int, str, int, int, int]]) -> None:
+        """trials.csv of one point: trial number, warmup or trial, start (CLOCK_MONOTONIC ns), duration ns, items."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(TRIAL_COLUMNS)
+        writer.writerows(rows)
+        write_atomic(self.run.point_dir(pass_name, point_key) / "trials.csv", text.getvalue().encode())

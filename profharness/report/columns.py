@@ -1,0 +1,161 @@
+"""The table of a scan's points: which columns apply to this summary, and each cell's text and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from profharness.analysis.records import PointSummary, Summary
+from profharness.report import names
+from profharness.report.figures import figure_tip, finite, fraction_text, quantity_text
+from profharness.report.labels import AXIS_TITLES, Axis, item_unit, scan_axis
+from profharness.report.limits import short_verdict
+from profharness.units import format_number, format_with_uncertainty
+
+
+VERDICT = "verdict"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell, where it came from, and its tone ("", "error", "muted")."""
+
+    text: str
+    tip: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: title, alignment and the function that fills it."""
+
+    title: str
+    align: Literal["left", "right"]
+    cell: Callable[[PointSummary], Cell]
+    meaning: str = ""
+
+
+def scan_columns(summary: Summary) -> tuple[Column, ...]:
+    """The columns that hold a figure for at least one point, in the order in which they are read."""
+    points = summary.points
+    axis = scan_axis(points)
+    columns = [_level_column(axis)]
+    if len({point.backend for point in points}) > 1:
+        columns.append(Column("backend", "left", lambda point: Cell(point.backend)))
+    if any(point.throughput is not None for point in points):
+        columns.append(Column(item_unit(summary), "right", _throughput, "mean over the trials ± standard error, bare pass"))
+    columns.extend(column for column in _figure_columns(summary) if any(column.cell(point).text for point in points))
+    if any(point.verdict is not None or point.state != "ok" for point in points):
+        columns.append(Column(VERDICT, "left", _verdict, "the largest disjoint share of the window and its evidence"))
+    return tuple(columns)
+
+
+def scan_rows(summary: Summary, columns: tuple[Column, ...]) -> tuple[tuple[Cell, ...], ...]:
+    """The cells, row by row. A verdict that repeats the row above keeps its label only."""
+    rows: list[tuple[Cell, ...]] = []
+    above = ""
+    for point in summary.points:
+        cells = [column.cell(point) for column in columns]
+        if columns[-1].title == VERDICT and point.state == "ok":
+            cells[-1], above = _unrepeated(cells[-1], above), cells[-1].text
+        rows.append(tuple(cells))
+    return tuple(rows)
+
+
+def _unrepeated(cell: Cell, above: str) -> Cell:
+    label, colon, _ = cell.text.partition(": ")
+    return Cell(label, tip=cell.text, tone=cell.tone) if colon and cell.text == above else cell
+
+
+def _figure_columns(summary: Summary) -> tuple[Column, ...]:
+    item = item_unit(summary).removesuffix("/s").rstrip("s") or "item"
+    return (
+        _metric_column("latency p50", _latency, names.LATENCY_P50, "latency_mean"),
+        _metric_column("GPU %", _whole, names.GPU_PERCENT),
+        _metric_column("busy", _fraction, "busy_bare", names.BUSY),
+        _metric_column("fill", _fraction, names.FILL_BARE, names.FILL, names.WAVE_FILL),
+        _metric_column("power", _fraction, names.POWER_SATURATION),
+        _metric_column("cores", _cores(summary), names.CORES_USED),
+        _metric_column(f"J/{item}", _energy, names.ENERGY_PER_ITEM),
+    )
+
+
+def _level_column(axis: Axis | None) -> Column:
+    if axis is None:
+        return Column("point", "left", lambda point: Cell(point.point))
+
+    def cell(point: PointSummary) -> Cell:
+        value: int | None = getattr(point, axis)
+        return Cell(point.point if value is None else str(value), tip=f"point {point.point}")
+
+    return Column(AXIS_TITLES[axis], "right", cell)
+
+
+def _throughput(point: PointSummary) -> Cell:
+    value = finite(point.throughput)
+    if value is None:
+        return Cell("")
+    figure = point.metrics.get(names.THROUGHPUT)
+    counted = f"{point.trials} trials after {point.warmup_trials} of warm-up" if point.trials else ""
+    tip = "; ".join(part for part in (figure_tip(figure) if figure else "", counted) if part)
+    return Cell(format_with_uncertainty(value, finite(point.throughput_sem)), tip=tip)
+
+
+def _metric_column(title: str, show: Callable[[float, str], str], *choices: str) -> Column:
+    """A column of the first of `choices` that a point has."""
+    def cell(point: PointSummary) -> Cell:
+        for name in choices:
+            figure = point.metrics.get(name)
+            value = finite(figure.value) if figure is not None else None
+            if figure is not None and value is not None:
+                return Cell(show(value, figure.unit), tip=figure_tip(figure, names.meaning_of(name)))
+        return _mean_latency(point) if names.LATENCY_P50 in choices else Cell("")
+
+    return Column(title, "right", cell, names.meaning_of(choices[0]))
+
+
+def _mean_latency(point: PointSummary) -> Cell:
+    value = finite(point.latency_ms)
+    return Cell("") if value is None else Cell(quantity_text(value, "ms"), tip="mean of the trials; p50 needs more trials")
+
+
+def _latency(value: float, unit: str) -> str:
+    return quantity_text(value, unit or "ms")
+
+
+def _whole(value: float, unit: str) -> str:
+    return f"{value if unit in {'%', 'percent'} or value > 1 else 100 * value:.0f}"
+
+
+def _fraction(value: float, unit: str) -> str:
+    return fraction_text(value / 100 if unit in {"%", "percent"} else value)
+
+
+def _energy(value: float, _unit: str) -> str:
+    digits = 3 if value >= 0.1 else 2
+    return format_number(value) if value >= 1000 else f"{float(f'{value:.{digits}g}'):.10f}".rstrip("0").rstrip(".")
+
+
+def _cores(summary: Summary) -> Callable[[float, str], str]:
+    allowed = next((finite(figure.value) for group in (summary.metrics, *(point.metrics for point in summary.points))
+                    if (figure := group.get(names.CORES_ALLOWED)) is not None), None)
+
+    def show(value: float, _unit: str) -> str:
+        return f"{value:.1f}" if allowed is None else f"{value:.1f} of {format_number(allowed)}"
+
+    return show
+
+
+def _verdict(point: PointSummary) -> Cell:
+    if point.state != "ok":
+        return Cell(f"{point.state}: {_first_line(point.error)}" if point.error else point.state, tip=point.error, tone="error")
+    text = short_verdict(point.verdict, point.partition)
+    if point.verdict is None:
+        return Cell("")
+    tip = point.verdict.evidence if point.verdict.evidence != text else ""
+    return Cell(text, tip=tip, tone="" if point.verdict.trusted else "muted")
+
+
+def _first_line(error: str) -> str:
+    return next((line.strip() for line in error.splitlines() if line.strip()), "")

@@ -1,0 +1,168 @@
+"""Quantities of the records as text: value, unit and uncertainty, and the words for what is missing."""
+
+from __future__ import annotations
+
+import math
+
+from profharness.analysis.records import Estimate, Figure
+from profharness.units import digits_for, format_bytes, format_ns, format_number, format_with_uncertainty
+
+NOT_MEASURED = "not measured"
+_NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_SI_UNITS = frozenset({"FLOP/s", "B/s", "bit/s", "Hz"})
+_FRACTIONS = frozenset({"", "1", "share", "ratio", "fraction"})
+
+
+def finite(value: float | None) -> float | None:
+    """`value` when it is a number that can be printed, else None."""
+    return None if value is None or not math.isfinite(value) else value
+
+
+def half_width(value: float, low: float | None, high: float | None) -> float | None:
+    """Half the interval when it is closed and sits around `value`, for a ± figure."""
+    if finite(low) is None or finite(high) is None or low is None or high is None or not low <= value <= high:
+        return None
+    return (high - low) / 2
+
+
+def needs_text(needs: str) -> str:
+    """`not measured: needs power`, or `not measured` where nothing is known to help."""
+    return f"{NOT_MEASURED}: needs {needs}" if needs else NOT_MEASURED
+
+
+def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
+    """A figure with unit and, where `interval`, its half-width; `not measured: needs X` without a value."""
+    if figure is None:
+        return NOT_MEASURED
+    value = finite(figure.value)
+    if value is None:
+        return needs_text(figure.needs)
+    half = half_width(value, figure.low, figure.high) if interval else None
+    return quantity_text(value, figure.unit, half)
+
+
+def quantity_text(value: float, unit: str, half: float | None = None) -> str:
+    """`value` in its natural scale with `unit`, and `± half` in the same scale."""
+    if unit in _NS_PER:
+        return _time_text(value * _NS_PER[unit], None if half is None else half * _NS_PER[unit])
+    if unit in {"B", "bytes"}:
+        return format_bytes(value)
+    if unit in _SI_UNITS:
+        return si_text(value, unit)
+    if unit in _FRACTIONS:
+        return fraction_text(value) if half is None else number_text(value, half)
+    return f"{number_text(value, half)} {unit}"
+
+
+def number_text(value: float, half: float | None = None) -> str:
+    """A bare number: digits by its uncertainty, whole counts whole, four significant digits otherwise."""
+    if half is None and float(value).is_integer() and abs(value) < 1e15:
+        return format_number(value)
+    return format_with_uncertainty(value, half)
+
+
+def fraction_text(value: float | None) -> str:
+    """A share between 0 and 1 with two decimals, as in `fill 0.81`; two significant digits below 0.01."""
+    shown = finite(value)
+    if shown is None:
+        return ""
+    return f"{shown:.2f}" if shown == 0 or abs(shown) >= 0.01 else f"{shown:.2g}"
+
+
+def si_text(value: float, unit: str, significant: int = 3) -> str:
+    """`1.31 TFLOP/s`, `24.4 k jets/s`: a decimal prefix, joined to units of the SI and apart from counted things."""
+    for factor, prefix in _SI:
+        if abs(value) >= factor:
+            digits = max(significant - len(str(int(abs(value) / factor))), 0)
+            return f"{format_number(value / factor, digits)} {prefix}{'' if unit in _SI_UNITS else ' '}{unit}"
+    digits = 0 if float(value).is_integer() else max(significant - len(str(int(abs(value)))), 0)
+    return f"{format_number(value, digits)} {unit}"
+
+
+def _time_text(ns: float, half_ns: float | None) -> str:
+    if half_ns is None or half_ns <= 0:
+        return format_ns(ns)
+    for name in ("s", "ms", "µs", "ns"):
+        factor = _NS_PER[name]
+        if abs(ns) >= factor or name == "ns":
+            digits = digits_for(half_ns / factor)
+            return f"{format_number(ns / factor, digits)} ± {format_number(half_ns / factor, digits)} {name}"
+    raise AssertionError("the last scale always matches")
+
+
+def percent_text(estimate: Estimate) -> str:
+    """A share with its interval in per cent, as overheads are printed: `3.1 % ± 0.4`."""
+    value = finite(estimate.value)
+    if value is None:
+        return NOT_MEASURED
+    half = half_width(value, estimate.low, estimate.high)
+    if not half:
+        return f"{100 * value:.1f} %"
+    digits = max(digits_for(100 * half) - 1, 1)
+    return f"{100 * value:.{digits}f} % ± {100 * half:.{digits}f}"
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """A fitted value with its ends, an end that the data do not bound being said: `251 (238 to 270)`."""
+    value = finite(estimate.value)
+    if value is None:
+        low = finite(estimate.low)
+        return "not reached in this scan" if low is None else f"above {number_text(low)}"
+    low, high = finite(estimate.low), finite(estimate.high)
+    if low is None and high is None:
+        return number_text(_rounded(value))
+    ends = f"{_end(low)} to {_end(high)}"
+    return f"{number_text(_rounded(value))} ({ends})"
+
+
+def _end(value: float | None) -> str:
+    return "open" if value is None else number_text(_rounded(value))
+
+
+def _rounded(value: float) -> float:
+    """Four significant digits; counts above a thousand stay whole."""
+    return float(f"{value:.4g}") if abs(value) < 1000 else float(round(value))
+
+
+def figure_tip(figure: Figure | None, meaning: str = "") -> str:
+    """Provenance of a figure for a tooltip: meaning, interval, where it came from, coverage, note."""
+    if figure is None:
+        return meaning
+    parts = [meaning] if meaning else []
+    if finite(figure.value) is not None and half_width(float(figure.value or 0), figure.low, figure.high) is not None:
+        assert figure.low is not None
+        assert figure.high is not None
+        parts.append(f"95 % interval {quantity_text(figure.low, figure.unit)} to {quantity_text(figure.high, figure.unit)}")
+    if figure.source:
+        parts.append(f"from {figure.source}")
+    if figure.coverage is not None:
+        parts.append(f"covers {100 * figure.coverage:.0f} % of kernel time")
+    if figure.note:
+        parts.append(figure.note)
+    if finite(figure.value) is None:
+        parts.append(needs_text(figure.needs))
+    return "; ".join(parts)
+
+
+_SUFFIX_UNITS = {"percent": "%", "w": "W", "mhz": "MHz", "j": "J", "c": "°C"}
+
+
+def suffixed_text(name: str, value: float | str) -> str:
+    """A finding's figure by the unit suffix of its name: `residual_ns` 1900 reads `residual 1.900 µs`."""
+    stem, _, suffix = name.rpartition("_")
+    if not stem or isinstance(value, str):
+        return f"{name.replace('_', ' ')} {value if isinstance(value, str) else number_text(_rounded(value))}"
+    return _suffixed(stem.replace("_", " "), suffix, value)
+
+
+def _suffixed(label: str, suffix: str, value: float) -> str:
+    if suffix in _NS_PER:
+        return f"{label} {_time_text(value * _NS_PER[suffix], None)}"
+    if suffix == "bytes":
+        return f"{label} {format_bytes(value)}"
+    if suffix in {"share", "fraction"}:
+        return f"{label} {100 * value:.1f} %"
+    if suffix in _SUFFIX_UNITS:
+        return f"{label} {number_text(_rounded(value))} {_SUFFIX_UNITS[suffix]}"
+    return f"{label} {suffix} {number_text(_rounded(value))}"

@@ -1,0 +1,83 @@
+"""How the analysis' metrics are called in front of people: title, short title, and what the figure says.
+
+The keys are the names that stand in `Summary.metrics` and `PointSummary.metrics`. A metric without an
+entry is still printed, under its own name with blanks for underscores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+THROUGHPUT = "throughput"
+LATENCY_P50 = "latency_p50"
+LATENCY_P99 = "latency_p99"
+GPU_PERCENT = "gpu_percent"
+BUSY = "busy"
+FILL = "fill"
+FILL_BARE = "fill_bare"
+WAVE_FILL = "wave_fill"
+POWER_SATURATION = "power_saturation"
+POWER_W = "power_w"
+ENERGY_PER_ITEM = "energy_per_item"
+CORES_USED = "cores_used"
+CORES_ALLOWED = "cores_allowed"
+MEMORY_ACTIVITY = "memory_activity"
+BANDWIDTH_SHARE = "bandwidth_share"
+MFU = "mfu"
+INTENSITY = "operational_intensity"
+ACHIEVED_FLOPS = "achieved_flops"
+CEILING_FLOPS = "ceiling_flops"
+CEILING_BANDWIDTH = "ceiling_bandwidth"
+
+
+@dataclass(frozen=True)
+class MetricTitle:
+    """`title` for tables and axes, `meaning` for a reader who meets it for the first time."""
+
+    title: str
+    meaning: str = ""
+
+
+_TITLES = {
+    THROUGHPUT: MetricTitle("throughput", "items processed per second in the timed region of the bare pass"),
+    "latency_mean": MetricTitle("latency mean", "mean time of one trial or request"),
+    LATENCY_P50: MetricTitle("latency p50", "half of the trials or requests are faster"),
+    "latency_p90": MetricTitle("latency p90", "nine of ten are faster"),
+    "latency_p95": MetricTitle("latency p95", "19 of 20 are faster"),
+    LATENCY_P99: MetricTitle("latency p99", "99 of 100 are faster"),
+    "latency_p99_9": MetricTitle("latency p99.9", "999 of 1000 are faster"),
+    GPU_PERCENT: MetricTitle("GPU %", "the driver's figure: something was running on the device, however little"),
+    BUSY: MetricTitle("busy", "share of the window in which at least one kernel ran"),
+    "busy_any": MetricTitle("busy with copies", "the same with copies counted as work"),
+    "busy_bare": MetricTitle("busy, bare", "kernel time of the traced pass over the trial time of the bare pass"),
+    FILL: MetricTitle("fill", "share of the compute units that the running kernels can occupy, over the window"),
+    "fill_busy": MetricTitle("fill while busy", "the same over busy time only"),
+    FILL_BARE: MetricTitle("fill, bare", "fill over the trial time of the bare pass"),
+    WAVE_FILL: MetricTitle("wave fill", "share of the compute units holding waves, sampled without a profiler"),
+    "slots_full_time": MetricTitle("slots full", "share of the window in which no compute unit has room for a further workgroup"),
+    POWER_SATURATION: MetricTitle("power", "(power - idle) / (limit - idle)"),
+    "power_vs_gemm": MetricTitle("power against GEMM", "(power - idle) / (power of the calibrated GEMM - idle)"),
+    POWER_W: MetricTitle("power drawn", "package power, averaged over the point"),
+    ENERGY_PER_ITEM: MetricTitle("energy per item", "package energy over the items of all ranks on it"),
+    CORES_USED: MetricTitle("cores used", "CPU cores that the process tree ran on, averaged over the point"),
+    CORES_ALLOWED: MetricTitle("cores allowed", "CPU cores that the process tree may run on"),
+    MEMORY_ACTIVITY: MetricTitle("memory activity", "share of time in which the memory controller worked, sampled"),
+    BANDWIDTH_SHARE: MetricTitle("memory bandwidth", "bytes per second over the calibrated copy"),
+    MFU: MetricTitle("MFU", "useful FLOP/s over the dense peak"),
+    INTENSITY: MetricTitle("operational intensity", "useful FLOPs per byte moved"),
+    ACHIEVED_FLOPS: MetricTitle("achieved FLOP/s", "useful FLOPs over kernel time"),
+    CEILING_FLOPS: MetricTitle("compute ceiling", "calibrated GEMM, or the data sheet where no calibration exists"),
+    CEILING_BANDWIDTH: MetricTitle("bandwidth ceiling", "calibrated copy, or the data sheet where no calibration exists"),
+}
+
+
+def title_of(name: str) -> str:
+    """The title of a metric; its own name with blanks where the table has none."""
+    known = _TITLES.get(name)
+    return known.title if known else name.replace("_", " ")
+
+
+def meaning_of(name: str) -> str:
+    """One clause on what the metric says; empty where the table has none."""
+    known = _TITLES.get(name)
+    return known.meaning if known else ""

@@ -1,0 +1,193 @@
+"""Answer and Next for a scan: where the throughput levels off, what a small level wastes, and what to try."""
+
+from __future__ import annotations
+
+from profharness.analysis.records import PointSummary, Series, Summary
+from profharness.report import names
+from profharness.report.figures import figure_text, finite
+from profharness.report.labels import (
+    device_word,
+    item_unit,
+    level_name,
+    on_cpu,
+    point_name,
+    rate_text,
+    series_name,
+)
+from profharness.report.limits import full_verdict, limit_of
+from profharness.units import format_number, format_share, format_with_uncertainty
+
+FULL = 0.5  # below half of the compute units METRICS 3 calls kernel time underfilled
+
+
+def answer(summary: Summary) -> str:
+    """Where the best series is full, and how little the driver's GPU % says at the smallest level."""
+    series = best_series(summary)
+    if series is None or series.recommended is None:
+        return _without_curve(summary)
+    parts = [_saturation(summary, series), _other_series(summary, series), _misleading(summary, series), _cores(summary, series)]
+    return " ".join(part for part in parts if part)
+
+
+def best_series(summary: Summary) -> Series | None:
+    """The series with the highest measured throughput."""
+    shown = [series for series in summary.series if series.throughput]
+    return max(shown, key=lambda series: max(series.throughput), default=None)
+
+
+def points_of(summary: Summary, series: Series) -> tuple[PointSummary, ...]:
+    """The measured points of a series, smallest level first."""
+    wanted = set(series.levels)
+    backend = series.key.get("backend", "")
+    found = [point for point in summary.points if getattr(point, series.axis) in wanted
+             and finite(point.throughput) is not None and (not backend or point.backend == backend)]
+    return tuple(sorted(found, key=lambda point: getattr(point, series.axis)))
+
+
+def recommended_point(summary: Summary, series: Series) -> PointSummary | None:
+    """The measured point that the series recommends."""
+    at = None if series.recommended is None else series.recommended.at
+    return next((point for point in points_of(summary, series) if getattr(point, series.axis) == at), None)
+
+
+def _saturation(summary: Summary, series: Series) -> str:
+    assert series.recommended is not None
+    best, at = max(series.throughput), series.recommended.at
+    where = level_name(series.axis, at)
+    name = f" with {series_name(series)}" if len(summary.series) > 1 and series.key else ""
+    device = device_word(summary)
+    if still_rising(series):
+        return (f"Not full in this scan: throughput{name} still rises at {level_name(series.axis, max(series.levels))}, "
+                f"the largest (best {rate_text(summary, best)}).")
+    within = f"(within 5 % of the best {rate_text(summary, best)})"
+    fill = _value(recommended_point(summary, series), names.FILL_BARE, names.FILL, names.WAVE_FILL)
+    if on_cpu(summary) or fill is None:
+        return f"This {device}{name} gives its best from {where} {within}."
+    if fill < FULL:
+        return (f"Throughput{name} levels off from {where} {within}, but the {device} is not full: "
+                f"{_percent(fill)} of its compute units work.")
+    return f"This {device}{name} is full from {where} {within}."
+
+
+def still_rising(series: Series) -> bool:
+    """Whether the best throughput lies beyond the largest level of the scan."""
+    return any(finding.id == "peak-beyond-range" for finding in series.findings)
+
+
+def _other_series(summary: Summary, best: Series) -> str:
+    if len(summary.series) < 2:
+        return ""
+    others = [f"{series_name(series)} {rate_text(summary, max(series.throughput))}"
+              + (f" from {level_name(series.axis, series.recommended.at)}" if series.recommended else "")
+              for series in summary.series if series is not best and series.throughput]
+    return f"At their best: {', '.join(others)}." if others else ""
+
+
+def _misleading(summary: Summary, series: Series) -> str:
+    first = next(iter(points_of(summary, series)), None)
+    gpu, fill = _value(first, names.GPU_PERCENT), _value(first, names.FILL_BARE, names.FILL, names.WAVE_FILL)
+    if first is None or gpu is None or gpu < 90 or fill is None or fill >= FULL:
+        return ""
+    return f'"GPU {gpu:.0f} %" already shows at {_level(series, first)}, where {_percent(fill)} of the compute units work.'
+
+
+def _cores(summary: Summary, series: Series) -> str:
+    point = recommended_point(summary, series)
+    used, allowed = _value(point, names.CORES_USED), _value(point, names.CORES_ALLOWED)
+    if allowed is None and names.CORES_ALLOWED in summary.metrics:
+        allowed = finite(summary.metrics[names.CORES_ALLOWED].value)
+    if point is None or used is None or not on_cpu(summary):
+        return ""
+    of = "" if allowed is None else f" of {format_number(allowed)}"
+    return f"It keeps {used:.1f}{of} cores busy there."
+
+
+def _without_curve(summary: Summary) -> str:
+    best = max((point for point in summary.points if finite(point.throughput) is not None), key=lambda point: point.throughput or 0.0)
+    assert best.throughput is not None
+    rate = f"{format_with_uncertainty(best.throughput, best.throughput_sem)} {item_unit(summary)}"
+    p50 = best.metrics.get(names.LATENCY_P50)
+    latency = f", latency p50 {figure_text(p50, interval=False)}" if p50 is not None and p50.value is not None else ""
+    if len(summary.points) == 1:
+        return f"{rate} at {point_name(summary, best)}{latency}. One point says nothing about saturation."
+    return f"The best of {len(summary.points)} points is {point_name(summary, best)}: {rate}{latency}."
+
+
+def next_step(summary: Summary) -> str:
+    """The advice that follows from the smallest point's waste, or from what was not measured."""
+    series = best_series(summary)
+    if series is None:
+        return "Scan several levels, such as --batch-sizes 1..1024, to see where the throughput levels off."
+    largest = max(series.levels)
+    parts = []
+    if still_rising(series):
+        parts.append(_larger(series, largest))
+    parts.append(_small_level(summary, series))
+    parts.append(_at_recommended(summary, series))
+    return " ".join(part for part in parts if part) or _unknown(summary)
+
+
+def _larger(series: Series, largest: float) -> str:
+    option = {"batch_size": "--batch-sizes", "concurrency": "--concurrency"}.get(series.axis, "--ranks")
+    return f"Scan beyond {level_name(series.axis, largest)}: {option} {largest:.0f}..{8 * largest:.0f}."
+
+
+def _small_level(summary: Summary, series: Series) -> str:
+    """What the smallest level leaves on the table, why, and where to go instead."""
+    points = points_of(summary, series)
+    if not points or points[0].throughput is None or series.recommended is None:
+        return ""
+    first, wasted = points[0], 1 - points[0].throughput / max(series.throughput)
+    if wasted < 0.1 or getattr(first, series.axis) == series.recommended.at:
+        return ""
+    text = f"At {_level(series, first)} you leave {_percent(wasted)} on the table"
+    target = _target(summary, series)
+    verdict = first.verdict
+    if verdict is None or not verdict.trusted or verdict.limiter == "none":
+        return f"{text}: use {target}." if target else f"{text}."
+    limit = limit_of(verdict, first.partition)
+    why = f"{_percent(verdict.share)} of the time {limit.clause.format(device=device_word(summary))}"
+    return f"{text}: {why}. Try {limit.advice}{f', or {target}' if target else ''}."
+
+
+def _target(summary: Summary, series: Series) -> str:
+    point = recommended_point(summary, series)
+    if point is None:
+        return ""
+    for name, title in ((names.LATENCY_P99, "p99"), (names.LATENCY_P50, "p50")):
+        figure = point.metrics.get(name)
+        if figure is not None and figure.value is not None:
+            return f"{_level(series, point)} ({title} {figure_text(figure, interval=False)})"
+    return _level(series, point)
+
+
+def _at_recommended(summary: Summary, series: Series) -> str:
+    point = recommended_point(summary, series)
+    verdict = None if point is None else point.verdict
+    if point is None or verdict is None or not verdict.trusted or verdict.limiter in {"none", "undetermined"}:
+        return ""
+    points = points_of(summary, series)
+    if point is points[0] or verdict.headroom is None or verdict.headroom < 1.1:
+        return ""
+    return f"At {_level(series, point)} the limit is {full_verdict(verdict, point.partition)}."
+
+
+def _unknown(summary: Summary) -> str:
+    if any(point.verdict is not None for point in summary.points):
+        return "Nothing stands out: the next gain lies in the model or in a faster device."
+    layer = "torch" if on_cpu(summary) else "torch (or rocprofv3 on AMD)"
+    return f"Why it is not faster was not measured: add --profile {layer}."
+
+
+def _level(series: Series, point: PointSummary) -> str:
+    return level_name(series.axis, getattr(point, series.axis))
+
+
+def _percent(share: float) -> str:
+    return format_share(share) if share < 0.01 else f"{100 * share:.0f} %"
+
+
+def _value(point: PointSummary | None, *choices: str) -> float | None:
+    """The first of the named metrics that the point has."""
+    figures = [point.metrics.get(name) for name in choices] if point is not None else []
+    return next((value for figure in figures if figure is not None and (value := finite(figure.value)) is not None), None)

@@ -1,0 +1,147 @@
+"""What the user asked for, as one typed record: from flags, from a TOML scan file, or both (flags win).
+
+The field names are the flags' names with underscores; `from_mapping` turns a wrong key or value into
+one sentence that names it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from profharness.errors import InputError, UsageError
+from profharness.units import parse_counts
+
+BACKENDS = ("torch", "onnxruntime")
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that `profharness run` can be told. Defaults are those of DESIGN 6."""
+
+    scan: str = "particlenet"
+    name: str = ""
+    command: tuple[str, ...] = ()
+    profile: tuple[str, ...] = ()
+    telemetry: Literal["auto", "off", "cpu"] = "auto"
+    telemetry_hz: float = 10.0
+    backend: tuple[str, ...] = ()
+    model: str = "particlenet"
+    device: str = "auto"
+    compile: bool = False
+    torchscript: bool = False
+    batch_sizes: tuple[int, ...] = ()
+    trials: int = 100
+    min_seconds: float = 2.0
+    profile_trials: int = 10
+    warmup: int | Literal["auto"] = "auto"
+    order: Literal["asc", "desc", "random"] = "asc"
+    inputs: str = "normal"
+    shape: dict[str, tuple[int, ...]] = {}
+    flops_per_item: float | None = None
+    seed: int = 20260101
+    threads: int | None = None
+    isolate: bool = False
+    capture: str = "default"
+    bare: bool = False
+    passes: int | None = None
+    yes: bool = False
+    hook: Literal["env", "exec"] = "env"
+    output: str = ""
+    launcher: Literal["local"] = "local"
+    python: str = ""
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+def from_mapping(values: Mapping[str, object], origin: str) -> Request:
+    """Build a request; `origin` is a file or "the command line". Raises UsageError naming the key."""
+    known = {field.name for field in msgspec.structs.fields(Request)}
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            raise UsageError(f"{origin}: there is no setting {key!r}",
+                             f"did you mean {near[0]!r}?" if near else f"known settings: {', '.join(sorted(known))}")
+    try:
+        return msgspec.convert({key: _normalise(key, value, origin) for key, value in values.items()}, Request)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{origin}: {error}", "see `profharness run --help` for each setting's values") from error
+
+
+def read_scan_file(path: Path) -> dict[str, object]:
+    """The settings of a TOML scan file. Raises InputError when it is missing or not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})", "name an existing scan file, or a scan: particlenet") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a TOML file ({error})", "a scan file holds lines such as batch_sizes = [1, 4, 16]") from error
+
+
+def _normalise(key: str, value: object, origin: str) -> object:
+    """Texts that stand for lists or tables become those: '4..2048', 'torch,onnxruntime', 'NAME:2,100'."""
+    if key == "batch_sizes" and isinstance(value, str):
+        return parse_counts(value, f"{origin}: batch_sizes")
+    if key in ("profile", "backend") and isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if key == "warmup" and isinstance(value, str) and value.isdigit():
+        return int(value)
+    return value
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`NAME:d1,d2` of `--shape`. Raises UsageError. Names may hold colons; the last one parts them."""
+    name, _, dims = text.rpartition(":")
+    parts = dims.split(",")
+    if not name or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+        raise UsageError(f"--shape: {text!r} is not NAME:d1,d2", "give the dimensions without the batch, for example pf_points:2,100")
+    return name, tuple(int(part) for part in parts)
+
+
+def _check(request: Request) -> None:
+    """Limits that a type cannot say. Raises UsageError with the way out."""
+    for wrong, message, hint in (*_wrong_backends(request), *_wrong_numbers(request), *_wrong_places(request)):
+        if wrong:
+            raise UsageError(message, hint)
+
+
+def _wrong_backends(request: Request) -> list[tuple[bool, str, str]]:
+    unknown = [name for name in request.backend if name not in BACKENDS]
+    return [
+        (bool(unknown), f"--backend: there is no backend {', '.join(unknown)}", f"known backends: {', '.join(BACKENDS)}"),
+        (len(set(request.backend)) != len(request.backend), f"--backend: {','.join(request.backend)} names one twice",
+         "name each backend once"),
+    ]
+
+
+def _wrong_numbers(request: Request) -> list[tuple[bool, str, str]]:
+    warmup = request.warmup
+    return [
+        (request.trials < 2, f"--trials: {request.trials} is too few", "ask for at least 2; 100 is the default"),
+        (request.profile_trials < 1, f"--profile-trials: {request.profile_trials} is too few", "ask for at least 1"),
+        (any(size < 1 for size in request.batch_sizes), "--batch-sizes: a batch has at least one item",
+         "write a list such as 1,4,16 or 4..2048"),
+        (request.min_seconds < 0, "--min-seconds: must not be negative", "use 0 for no minimum"),
+        (not 0.1 <= request.telemetry_hz <= 1000, f"--telemetry-hz: {request.telemetry_hz:g} is outside 0.1 to 1000",
+         "10 suits most runs"),
+        (isinstance(warmup, int) and warmup < 0, "--warmup: must not be negative", "use auto, or the number of trials to drop"),
+        (request.threads is not None and request.threads < 1, f"--threads: {request.threads} is too few", "ask for at least 1"),
+    ]
+
+
+def _wrong_places(request: Request) -> list[tuple[bool, str, str]]:
+    device = request.device
+    return [
+        (request.model != "particlenet" and not Path(request.model).is_file(), f"--model: there is no file {request.model}",
+         "name an .onnx or TorchScript .pt file, or particlenet"),
+        (request.inputs not in ("normal", "hep") and not Path(request.inputs).is_file(),
+         f"--inputs: there is no file {request.inputs}", "use normal, hep, or the path of an .npz file"),
+        (not (device in ("auto", "cpu", "cuda") or device.removeprefix("cuda:").isdigit()), f"--device: {device!r} is not a device",
+         "use auto, cpu, cuda or cuda:1 (cuda is also ROCm's name in torch)"),
+    ]

@@ -1,0 +1,108 @@
+"""The batch scan: direct inference at many batch sizes, per backend (DESIGN 3, METRICS 1)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profharness.environment import Environment
+from profharness.errors import UsageError
+from profharness.manifest import PointRecord
+from profharness.request import Request
+from profharness.scans import Point, PointOutput, WorkloadSpec
+
+# Powers of two as the published scans use them; a CPU would need minutes per trial at the upper end.
+DEVICE_SIZES = tuple(4 * 2**k for k in range(10))
+CPU_SIZES = (1, 4, 16, 64)
+REPEATED = 2
+
+
+@dataclass(frozen=True)
+class BatchScan:
+    """A fixed sweep: every backend at every batch size, the first and the last point repeated at the end."""
+
+    name: str
+    backends: tuple[str, ...]
+    points: tuple[Point, ...]
+    profile_points: tuple[Point, ...]
+    settings: dict[str, object]
+
+    @classmethod
+    def from_request(cls, request: Request, environment: Environment) -> BatchScan:
+        """Lay out the points. Raises UsageError where model file and backend do not fit."""
+        backends = _backends(request)
+        on_device = request.device != "cpu" and bool(environment.accelerators)
+        sizes = request.batch_sizes or (DEVICE_SIZES if on_device else CPU_SIZES)
+        timed: dict[str, object] = {"trials": request.trials, "min_seconds": request.min_seconds, "warmup": request.warmup, "seed": request.seed}
+        few: dict[str, object] = {**timed, "trials": request.profile_trials, "min_seconds": 0.0}
+        points = tuple(_point(backend, size, timed) for backend in backends for size in _ordered(sizes, request))
+        return cls(name=request.name or request.scan, backends=backends, points=_with_repeats(points, backends),
+                   profile_points=tuple(replace(p, params={**p.params, **few}) for p in points),
+                   settings=_settings(request))
+
+    def profiled(self, backend: str) -> tuple[Point, ...]:
+        """The backend's points with few trials, without repeats."""
+        return tuple(point for point in self.profile_points if point.backend == backend)
+
+    def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
+        """Keep what the worker measured; throughput is computed by the analysis, from the trials."""
+        return PointRecord(
+            id=point.id, pass_name=pass_name, backend=point.backend, batch_size=point.batch_size, repeat=point.repeat,
+            state="ok" if output.ok else "failed", error=output.error, trials=len(output.trials_ns),
+            warmup_trials=len(output.warmup_ns), warmup_ns=sum(output.warmup_ns) if output.warmup_ns else None,
+            compile_ns=output.compile_ns, items_per_trial=output.items or point.batch_size, cold_cache=output.cold_cache,
+            pid=output.pid, host=output.host, device=output.device, start_monotonic_ns=output.begin_ns,
+            end_monotonic_ns=output.end_ns, notes=dict(output.notes))
+
+    def workload(self, backend: str) -> WorkloadSpec:
+        """The batch worker of that backend."""
+        return WorkloadSpec(script=f"workloads/batch_{backend}.py", settings={**self.settings, "backend": backend})
+
+
+def _backends(request: Request) -> tuple[str, ...]:
+    """Asked backends; without any, torch (or what the model file needs), plus onnxruntime when its layer is asked."""
+    suffix = Path(request.model).suffix.lower()
+    fits = {".onnx": "onnxruntime", ".pt": "torch", ".pth": "torch"}.get(suffix)
+    if request.model != "particlenet" and fits is None:
+        raise UsageError(f"--model: {request.model} is neither .onnx nor TorchScript (.pt)", "export the model to one of them")
+    if not request.backend:
+        default = (fits or "torch",)
+        extra = tuple(name for name in ("torch", "onnxruntime") if name in request.profile and name not in default)
+        return default if fits else (*default, *extra)
+    for backend in request.backend:
+        if fits and backend != fits:
+            raise UsageError(f"--backend {backend} cannot run {request.model}", f"use --backend {fits}, or a model in the other format")
+    return request.backend
+
+
+def _ordered(sizes: tuple[int, ...], request: Request) -> tuple[int, ...]:
+    if request.order == "random":
+        return tuple(random.Random(request.seed).sample(sizes, len(sizes)))  # noqa: S311  an order, not a secret
+    return tuple(sorted(sizes, reverse=request.order == "desc"))
+
+
+def _point(backend: str, size: int, params: dict[str, object]) -> Point:
+    return Point(id=f"{backend}-b{size}", backend=backend, batch_size=size,
+                 params={"backend": backend, "batch_size": size, **params})
+
+
+def _with_repeats(points: tuple[Point, ...], backends: tuple[str, ...]) -> tuple[Point, ...]:
+    """Backend by backend (one worker serves all of its points), the first and last again at its end.
+
+    The drift of the repeats widens the intervals.
+    """
+    laid_out: list[Point] = []
+    for backend in backends:
+        own = [point for point in points if point.backend == backend]
+        again = [own[0], own[-1]][: min(REPEATED, len(own))]
+        laid_out += [*own, *(replace(point, repeat=1) for point in again)]
+    return tuple(laid_out)
+
+
+def _settings(request: Request) -> dict[str, object]:
+    model = request.model if request.model == "particlenet" else str(Path(request.model).resolve())
+    inputs = request.inputs if request.inputs in ("normal", "hep") else str(Path(request.inputs).resolve())
+    return {"model": model, "device": request.device, "compile": request.compile, "torchscript": request.torchscript,
+            "inputs": inputs, "shapes": {name: list(dims) for name, dims in request.shape.items()}, "seed": request.seed,
+            "threads": request.threads, "providers": None, "flops_per_item": request.flops_per_item}

@@ -1,0 +1,164 @@
+"""Serving the points of one pass: one worker process per backend, restarted after a death (DESIGN 3).
+
+A worker that dies costs the point that it was on; the rest goes on in a new process. With `isolate` each
+point has a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profharness import control
+from profharness.command import Command
+from profharness.errors import Unavailable
+from profharness.launchers import Job, Launcher, Outcome, describe_exit
+from profharness.rundir import RunDir
+from profharness.scans import Point, PointOutput, WorkloadSpec
+
+GRACE_S = 10.0
+DEVICE_MISSING = 3  # the exit status by which a worker says that it cannot start for want of a device or library
+
+
+@dataclass(frozen=True)
+class PassWork:
+    """All that is fixed for the workers of one backend in one pass. `wrap` puts the pass's layers around a command."""
+
+    run: RunDir
+    pass_name: str
+    python: str
+    wrappers: Path
+    workload: WorkloadSpec
+    backend: str
+    cache_dir: Path
+    wrap: Callable[[Command], Command]
+    isolate: bool = False
+
+    @property
+    def folder(self) -> Path:
+        return self.run.control_dir(self.pass_name)
+
+    @property
+    def spec_path(self) -> Path:
+        return self.folder / f"spec-{self.backend}.json"
+
+    def command(self, first: Point | None = None, only: Point | None = None) -> Command:
+        """The worker's command line under the pass's layers."""
+        plain = Command((self.python, str(self.wrappers / self.workload.script)), {
+            "PROFHARNESS_RUN_DIR": str(self.run.root), "PROFHARNESS_PASS": self.pass_name,
+            "PROFHARNESS_CONTROL_DIR": str(self.run.root / "control" / self.pass_name),
+            "PROFHARNESS_SPEC": str(self.run.root / "control" / self.pass_name / f"spec-{self.backend}.json"),
+            "PROFHARNESS_ARTIFACTS": str(self.run.root / "artifacts"),
+            "PROFHARNESS_PARENT_PID": str(os.getpid()), "PROFHARNESS_LAYERS": "",
+            "PROFHARNESS_FIRST_POINT": first.key if first else None, "PROFHARNESS_ONLY_POINT": only.key if only else None})
+        return self.wrap(plain)
+
+
+@dataclass(frozen=True)
+class Events:
+    """What the engine wants to hear: a process started, time passed, a point has its output."""
+
+    started: Callable[[int], None]
+    poll: Callable[[], None]
+    output: Callable[[Point, PointOutput], None]
+
+
+def serve(work: PassWork, points: Sequence[Point], launcher: Launcher, events: Events) -> list[Outcome]:
+    """Have every point measured or marked failed; `events.output` is called once per point, in order.
+
+    Raises Unavailable when the worker says that its device or library is missing. A signal to the harness
+    ends the pass after the running process; the points left are not reported.
+    """
+    control.write_spec(work.spec_path, {**work.workload.settings, "cache_dir": str(work.cache_dir)})
+    tail = control.ResultsTail(work.folder)
+    tail.skip_existing()
+    outcomes: list[Outcome] = []
+    left = list(points)
+    while left:
+        only = left[0] if work.isolate else None
+        first = left[0] if not work.isolate and len(left) < len(points) else None
+        log = work.folder / f"worker-{work.backend}-{len(outcomes) + 1}.log"
+        book = _Book(left if only is None else left[:1], tail, events)
+        outcome = launcher.run(Job(work.command(first, only), log=log, grace_s=GRACE_S), events.started, book.poll)
+        book.poll()
+        outcomes.append(outcome)
+        if outcome.interrupted:
+            break
+        left = left[len(book.finished):]
+        if left and (outcome.exit_status != 0 or not book.finished) and not (work.isolate and book.finished):
+            left = _after_death(left, book, outcome, log, work, events)
+    return outcomes
+
+
+class _Book:
+    """Follows one execution: which point it is on and which it has finished."""
+
+    def __init__(self, points: Sequence[Point], tail: control.ResultsTail, events: Events) -> None:
+        self._points = {point.key: point for point in points}
+        self._tail = tail
+        self._events = events
+        self._pid: int | None = None
+        self._host = ""
+        self._begun: dict[str, int | None] = {}
+        self.finished: list[str] = []
+        self.refusal = ""
+
+    def poll(self) -> None:
+        self._events.poll()
+        for line in self._tail.poll():
+            self._take(line)
+
+    def current(self) -> str | None:
+        """The point that was begun and not finished."""
+        return next((key for key in self._begun if key not in self.finished), None)
+
+    def _take(self, line: control.Line) -> None:
+        if line.kind == "hello":
+            self._pid, self._host = line.pid, line.host
+        elif line.kind == "error":
+            self.refusal = line.error
+        elif line.kind == "begin":
+            self._begun[line.id] = line.monotonic_ns
+        elif line.kind == "result" and line.id in self._points and line.id not in self.finished:
+            self.finished.append(line.id)
+            self._events.output(self._points[line.id], self._output(line))
+
+    def _output(self, line: control.Line) -> PointOutput:
+        notes = dict(line.notes)
+        if line.flops_per_item is not None:
+            notes["flops_per_item"] = repr(line.flops_per_item)
+        return PointOutput(
+            ok=line.ok, error=line.error, trials_ns=line.trials_ns, starts_ns=line.starts_ns, items=line.items,
+            warmup_ns=line.warmup_ns, warmup_starts_ns=line.warmup_starts_ns, compile_ns=line.compile_ns,
+            cold_cache=line.cold_cache, begin_ns=self._begun.get(line.id), end_ns=line.end_monotonic_ns, pid=self._pid,
+            host=self._host, device=line.device, notes=notes)
+
+
+def _after_death(left: list[Point], book: _Book, outcome: Outcome, log: Path, work: PassWork, events: Events) -> list[Point]:
+    """What remains to be done after a worker ended early: the point that it was on is failed, with the reason."""
+    reason = book.refusal or _last_line(log)
+    ended = describe_exit(outcome.exit_status)
+    if outcome.exit_status == DEVICE_MISSING and not book.finished and book.current() is None:
+        raise Unavailable(reason or f"the {work.backend} worker {ended}", f"see {log}, or run `profharness doctor`")
+    culprit = book.current()
+    if culprit is None:
+        # it never began a point: a new process would end the same way
+        for point in left:
+            events.output(point, PointOutput(ok=False, error=f"the worker {ended} before its first point: {reason or log}"))
+        return []
+    at = next(number for number, point in enumerate(left) if point.key == culprit)
+    words = _last_line(work.run.point_path(work.pass_name, culprit) / "stderr.log")
+    error = f"the worker {ended}" + (f": {words}" if words else "")
+    events.output(left[at], PointOutput(ok=False, error=error))
+    return left[at + 1:]
+
+
+def _last_line(path: Path) -> str:
+    """The last line of a log that says something; empty when there is none."""
+    try:
+        lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
+    except OSError:
+        return ""
+    return lines[-1][:300] if lines else ""

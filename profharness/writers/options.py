@@ -1,0 +1,65 @@
+"""What a caller may choose about a Perfetto file, and what it is told afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+GpuRepresentation = Literal["render-stage", "track-event"]
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """One instant of the reference host on two clocks, so that viewers can print wall-clock times."""
+
+    boottime_ns: int
+    realtime_ns: int
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What is known about a node; empty or None where it is not."""
+
+    host: str
+    sysname: str = ""
+    release: str = ""
+    version: str = ""
+    machine: str = ""
+    cpus: int | None = None
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """`gpu_repr` track-event is for viewers older than v55; `window_ns` keeps records that touch [from, to).
+
+    `max_kernels` keeps the first kernels by start time: a viewer needs about 1.4 kB for each, out of 4 GB.
+    """
+
+    gpu_repr: GpuRepresentation = "render-stage"
+    window_ns: tuple[int, int] | None = None
+    max_kernels: int | None = None
+    clocks: tuple[ClockReading, ...] = ()
+    hosts: tuple[HostFacts, ...] = ()
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Records of one table that were not written, and why."""
+
+    table: str
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class WriteReport:
+    """Records written by kind. `slices` are host calls, ops, marks and requests; `samples` counts telemetry
+    values without the closing value of each series; `flows` are launch to device-work arrows."""
+
+    kernels: int
+    copies: int
+    slices: int
+    samples: int
+    flows: int
+    bytes: int
+    left_out: tuple[LeftOut, ...] = ()

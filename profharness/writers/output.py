@@ -1,0 +1,54 @@
+"""The file being written: plain or gzipped, complete or not there at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Output:
+    """Bytes in order; `size` counts them before compression."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = 0
+
+    def write(self, data: bytes | npt.NDArray[np.uint8]) -> None:
+        self._file.write(memoryview(data))
+        self.size += len(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Output]:
+    """An output that takes the place of `path` when the block ends well, and leaves nothing behind otherwise.
+
+    A name ending in .gz is compressed (level 6, no time stamp, so equal traces give equal files).
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb", buffering=1 << 20) as plain:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=plain, mtime=0) as packed:
+                    yield Output(cast("BinaryIO", packed))
+            else:
+                yield Output(plain)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,55 @@
+"""Protobuf wire format for single messages: what a trace holds once or a few times (descriptors, metadata).
+
+Columns of many records go through `proto_columns`. Format: protobuf encoding, wire types 0 (varint),
+1 (64 bit) and 2 (length-delimited); a negative int64 is written as its 64-bit two's complement.
+"""
+
+from __future__ import annotations
+
+import struct
+
+VARINT, I64BIT, LENGTH = 0, 1, 2
+_TRACE_PACKET = b"\x0a"  # Trace.packet = 1, length-delimited
+_MASK64 = (1 << 64) - 1
+
+
+def varint(value: int) -> bytes:
+    """Base-128 varint of an unsigned or, as two's complement, negative 64-bit number."""
+    value &= _MASK64
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def tag(number: int, wire_type: int) -> bytes:
+    """The key that precedes a field's value."""
+    return varint(number << 3 | wire_type)
+
+
+def integer(number: int, value: int) -> bytes:
+    """A varint field."""
+    return tag(number, VARINT) + varint(value)
+
+
+def double(number: int, value: float) -> bytes:
+    """A 64-bit floating-point field."""
+    return tag(number, I64BIT) + struct.pack("<d", value)
+
+
+def blob(number: int, data: bytes) -> bytes:
+    """A bytes field, or a nested message given as its encoded fields."""
+    return tag(number, LENGTH) + varint(len(data)) + data
+
+
+def text(number: int, value: str) -> bytes:
+    """A string field in UTF-8; what cannot be encoded (lone surrogates) becomes a question mark."""
+    return blob(number, value.encode("utf-8", "replace"))
+
+
+def packet(*fields: bytes) -> bytes:
+    """One `Trace.packet` record made of encoded `TracePacket` fields."""
+    body = b"".join(fields)
+    return _TRACE_PACKET + varint(len(body)) + body
