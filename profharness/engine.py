@@ -23,6 +23,7 @@ from profharness.control import write_points
 from profharness.environment import Environment
 from profharness.errors import Unavailable, UsageError
 from profharness.findings import finding
+from profharness.gather import read_clock_files
 from profharness.launchers import Job, Launcher, Outcome
 from profharness.launchers.local import LocalLauncher
 from profharness.layers import Layer, Where
@@ -346,7 +347,7 @@ def _difference(command: Command) -> dict[str, str]:
 def _finish(recorder: Recorder, status: int) -> None:
     stopped = any(record.state == "interrupted" for record in recorder.manifest.passes)
     state = "interrupted" if stopped else "done"
-    recorder.update(state=state, exit_status=status, processes=read_hellos(recorder.run.hooks))
+    recorder.update(state=state, exit_status=status, processes=read_hellos(recorder.run.hooks), clocks=read_clock_files(recorder.run))
 
 
 def _boot_ns() -> int:

@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# a busy machine must not make a property fail for its time
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("PROFHARNESS_SHARED", ROOT.parent / "shared"))

@@ -50,7 +50,7 @@ def least_squares(model: Model, start: F64, y: F64, weight: F64, bounds: tuple[F
         better = trial_squares < squares
         gain = np.where(better, squares - trial_squares, 0.0)
         theta[better], values[better], slopes[better] = trial[better], trial_values[better], trial_slopes[better]
-        settled = (gain <= 1e-9 * squares) & (better | (damping >= _MAX_DAMPING))
+        settled = (gain <= 1e-7 * squares) & (better | (damping >= _MAX_DAMPING))
         squares = np.where(better, trial_squares, squares)
         damping = np.clip(np.where(better, damping / 5, damping * 8), 1e-9, _MAX_DAMPING)
         if settled.all():

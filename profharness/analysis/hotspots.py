@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from profharness.analysis.categories import CATEGORIES, kernel_category, op_category
 from profharness.analysis.counts import pass_of
-from profharness.analysis.grouping import Grouped, group, modes
-from profharness.analysis.nesting import own_ns
+from profharness.analysis.grouping import Grouped, group, modes, pack
 from profharness.analysis.records import HotspotRow, Hotspots
-from profharness.trace.model import NULL, Kernels, Strings, Trace
+from profharness.trace.model import NULL, Kernels, Ops, Strings, Trace
+from profharness.trace.nesting import nest
 
 I64 = npt.NDArray[np.int64]
 Grouping = Literal["kernel", "op", "category"]
@@ -72,6 +72,23 @@ def by_category(trace: Trace) -> Hotspots:
     groups = group(np.concatenate((kernel_codes, copies)), np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)))
     names = [CATEGORIES[int(code)] for code in groups.key]
     return _table("category", trace, _rows(groups, names, names, [Extras()] * len(names)))
+
+
+def own_ns(ops: Ops) -> I64:
+    """Each operator's duration less the parts that its direct children cover, in ns; never negative.
+
+    A child that sticks out of its parent (rounded times) is taken only as far as it lies inside.
+    """
+    if not len(ops):
+        return ops.dur_ns
+    parent = nest(ops.start_ns, ops.dur_ns, pack([ops.source, ops.pid, ops.tid])).parent
+    child = np.flatnonzero(parent != NULL)
+    holder = parent[child]
+    end = ops.start_ns + ops.dur_ns
+    covered = np.minimum(end[child], end[holder]) - np.maximum(ops.start_ns[child], ops.start_ns[holder])
+    taken = np.zeros(len(ops), np.int64)
+    np.add.at(taken, holder, np.maximum(covered, 0))
+    return np.maximum(ops.dur_ns - taken, 0)
 
 
 def _category_codes(kernels: Kernels, strings: Strings) -> I64:

@@ -27,45 +27,13 @@ import numpy.typing as npt
 from profharness.analysis import intervals, patterns
 from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import Intervals
-from profharness.analysis.linking import link_copies, link_kernels
 from profharness.analysis.records import IdleCauses
+from profharness.analysis.work import Work, work_of
 from profharness.trace.model import NULL, Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 MICRO_GAP_NS = 10_000
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """All device work of a trace, kernels before copies: times and the row of the launching call (NULL: none)."""
-
-    start: I64
-    end: I64
-    device: npt.NDArray[np.int32]
-    stream: npt.NDArray[np.int32]
-    source: npt.NDArray[np.int32]
-    call: I64
-    kernels: int
-
-    def on(self, device: int) -> I64:
-        """Rows of one device with a duration, by start, then launch."""
-        rows = np.flatnonzero((self.device == device) & (self.end > self.start))
-        return rows[np.lexsort((self.call[rows], self.start[rows]))]
-
-
-def work_of(trace: Trace) -> Work:
-    """Kernels and copies of a trace with their launching calls."""
-    kernels, copies = trace.kernels, trace.copies
-    start = np.concatenate((kernels.start_ns, copies.start_ns))
-    return Work(
-        start=start,
-        end=start + np.concatenate((kernels.dur_ns, copies.dur_ns)),
-        device=np.concatenate((kernels.device, copies.device)),
-        stream=np.concatenate((kernels.stream, copies.stream)),
-        source=np.concatenate((kernels.source, copies.source)),
-        call=np.concatenate((link_kernels(trace).api, link_copies(trace).api)),
-        kernels=len(kernels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +100,13 @@ class IdleAnalysis:
     def _launched(self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts) -> None:
         """The stretch of each gap after its launching call began: waiting, queued, or launch in progress."""
         known = call != NULL
-        start, end, call = gaps.start[known], gaps.end[known], call[known]
+        start, end, ended_by, call = gaps.start[known], gaps.end[known], gaps.next[known], call[known]
         api = self.trace.api
         began = api.start_ns[call]
         stretch = Intervals(np.clip(began, start, end), end)
         length = intervals.inside_ns(stretch, windows)
         elsewhere = intervals.intersect(self._remote_copies(device), windows)
-        behind_wait = self._behind_event_wait[call]
+        behind_wait = self._behind_event_wait[call] & self.work.first_of_call[ended_by]
         waiting = np.where(behind_wait, length, intervals.inside_ns(stretch, elsewhere))
         queued = began + api.dur_ns[call] <= start
         parts.waiting_copy_or_event += int(waiting.sum())

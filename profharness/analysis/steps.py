@@ -1,128 +1,181 @@
-"""Jumps of throughput between two levels: a kernel switch or a transport limit, not a property of the curve.
+"""Windows to measure in: trials, steps and the steady part of a run, from the trace's own marks (METRICS 2).
 
-The curve with a jump at each inner level is tried against the curve without; the largest gain is judged
-against its own distribution on simulated smooth curves, so that choosing the best place costs what it should.
-A jump must also stand out from both neighbouring intervals: a smooth bend that the model misses does not.
+A trace's whole length says little where a capture has a long lead-in; figures belong to trials where the
+workload marked them, else to the steps after warm-up, else to all device work.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from profharness.analysis.bootstrap import generator
-from profharness.analysis.curves import BatchFit, BatchModel, Measured, box
-from profharness.analysis.fitting import least_squares
-from profharness.analysis.records import StepChange
-from profharness.trace.model import F64
+from profharness.analysis import intervals
+from profharness.analysis.grouping import pack
+from profharness.analysis.intervals import Intervals
+from profharness.trace.model import NULL, Marks, Trace
 
-SIMULATIONS = 300
-FEWEST_LEVELS = 7
-# The test's two statistics share a level of 4 %.
-_LEVEL = 0.02
-_SMALLEST = math.log(1.15)
-_LARGEST = math.log(20.0)
-_EDGE = 2
-# What a three-parameter curve may miss of a real, smooth series without that being a jump.
-_MODEL_ERROR = 0.01
-_LOCAL_SHARE = 0.3
-_SIGMAS = 3.0
+I64 = npt.NDArray[np.int64]
+_MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Where figures hold: a merged set of intervals and the words for it. `steps` counts the marks inside."""
+
+    when: Intervals
+    label: str
+    steps: int = 0
 
 
 @dataclass(frozen=True)
-class _Gains:
-    """Per copy: sum of squares without and with the best jump, its candidate and its logarithm."""
+class Step:
+    """One step or trial of one process. `items` is None where the mark does not say."""
 
-    without: F64
-    best: F64
-    candidate: F64
-    jump: F64
+    label: str
+    start_ns: int
+    end_ns: int
+    items: int | None
+    process: int
+    """Steps of one process share this number."""
 
-    def known(self) -> F64:
-        return np.asarray(self.without - self.best)
-
-    def relative(self, freedom: int) -> F64:
-        return np.asarray((self.without - self.best) / np.maximum(self.best / freedom, 1e-300))
+    @property
+    def dur_ns(self) -> int:
+        return self.end_ns - self.start_ns
 
 
-def find_step(fit: BatchFit, seed: str) -> StepChange | None:
-    """The largest significant jump of at least 15 % over the trend, at the first level after it.
+def steps(trace: Trace, point: str | None = None) -> list[Step]:
+    """Trials where the trace (or the point) has any, else steps, by process and start.
 
-    Needs seven levels, and two on either side of the jump; with fewer see `impossible_rise`.
+    Where several sources mark them (a tool's file and the harness's own record of the trials), those of
+    sources with device work count alone, else those of sources with operators: they share its clock.
     """
-    measured = fit.measured
-    if len(measured.level) < FEWEST_LEVELS:
-        return None
-    sigma = np.hypot(measured.error, _MODEL_ERROR) if measured.errors_known else np.full(len(measured.level), _typical(fit))
-    candidates = _candidates(measured)
-    logs = np.log(measured.throughput)
-    seen = _gains(measured, logs[None, :], fit.theta[None, :], sigma, candidates)
-    jump, position = float(seen.jump[0]), _EDGE + int(seen.candidate[0])
-    if abs(jump) < _SMALLEST or not stands_out(measured, position, jump):
-        return None
-    noise = generator("step", seed).standard_normal((SIMULATIONS, len(logs))) * sigma
-    chance = _gains(measured, fit.values + noise, np.repeat(fit.theta[None, :], SIMULATIONS, axis=0), sigma, candidates)
-    freedom = len(logs) - fit.theta.size - 1
-    # Known errors decide only where the curve with the jump agrees with them (97.5 % point of chi-square, Wilson-Hilferty).
-    agrees = seen.best[0] < freedom * (1 - 2 / (9 * freedom) + 1.96 * math.sqrt(2 / (9 * freedom))) ** 3
-    by_errors = measured.errors_known and agrees and seen.known()[0] > np.quantile(chance.known(), 1 - _LEVEL)
-    by_scatter = seen.relative(freedom)[0] > np.quantile(chance.relative(freedom), 1 - _LEVEL)
-    if not (by_errors or by_scatter):
-        return None
-    return StepChange(at=float(measured.level[position]), ratio=math.exp(jump))
+    marks = trace.marks
+    for kind in ("trial", "step"):
+        wanted = marks.kind == trace.strings.find(kind)
+        if point is not None:
+            wanted &= marks.point == trace.strings.find(point)
+        rows = np.flatnonzero(wanted & (marks.kind != NULL))
+        if len(rows):
+            return _read(trace, _of_closest_sources(trace, rows))
+    return []
 
 
-def _typical(fit: BatchFit) -> float:
-    """One size of noise for all points; the relative statistic does not depend on it."""
-    return float(max(np.sqrt(np.mean(fit.sigma**2)), 1e-6))
+def _of_closest_sources(trace: Trace, rows: I64) -> I64:
+    source = trace.marks.source[rows]
+    for tables in ((trace.kernels, trace.copies), (trace.ops,)):
+        near = np.isin(source, np.concatenate([table.source for table in tables]))
+        if near.any():
+            return rows[near]
+    return rows
 
 
-def _candidates(measured: Measured) -> F64:
-    """(candidates, points): 0 before and 1 from each inner level on."""
-    points = len(measured.level)
-    return np.array([np.arange(points) >= at for at in range(_EDGE, points - _EDGE + 1)], np.float64)
+def _read(trace: Trace, rows: I64) -> list[Step]:
+    marks: Marks = trace.marks
+    process = pack([marks.source[rows], marks.pid[rows]])
+    order = np.lexsort((marks.start_ns[rows], process))
+    return [Step(label=trace.strings[int(marks.name[row])], start_ns=int(marks.start_ns[row]),
+                 end_ns=int(marks.start_ns[row] + marks.dur_ns[row]),
+                 items=None if marks.items[row] == NULL else int(marks.items[row]), process=int(owner))
+            for row, owner in zip(rows[order], process[order], strict=True)]
 
 
-def _gains(measured: Measured, logs: F64, theta: F64, sigma: F64, candidates: F64) -> _Gains:
-    """Fit every copy (copies, points) without a jump and with one at each candidate."""
-    copies, places = len(logs), len(candidates)
-    low, high = box(measured)
-    weight = 1 / sigma**2
-    smooth = least_squares(BatchModel(measured.level), theta, logs, weight, (low, high))
-    wide = (np.append(low, -_LARGEST), np.append(high, _LARGEST))
-    masks = np.tile(candidates, (copies, 1))
-    start = np.hstack([np.repeat(smooth.theta, places, axis=0), np.zeros((copies * places, 1))])
-    jumps = least_squares(BatchModel(measured.level, masks), start, np.repeat(logs, places, axis=0), weight, wide)
-    squares = jumps.squares.reshape(copies, places)
-    chosen = squares.argmin(axis=1)
-    rows = np.arange(copies)
-    return _Gains(smooth.squares, np.minimum(squares[rows, chosen], smooth.squares), chosen.astype(np.float64),
-                  jumps.theta[:, 3].reshape(copies, places)[rows, chosen])
+def steady(of_process: list[Step]) -> list[Step]:
+    """The steps of one process without its slow first ones.
 
-
-def stands_out(measured: Measured, position: int, jump: float) -> bool:
-    """Whether log T changes into `position` by more (or, downwards, less) than the slopes on both sides explain."""
-    x, y = np.log(measured.level), np.log(measured.throughput)
-    slopes = np.diff(y) / np.diff(x)
-    around = [slopes[i] for i in (position - 2, position) if 0 <= i < len(slopes)]
-    trend = max(around) if jump > 0 else min(around)
-    excess = (slopes[position - 1] - trend) * (x[position] - x[position - 1])
-    return bool(excess > _LOCAL_SHARE * jump if jump > 0 else excess < _LOCAL_SHARE * jump)
-
-
-def impossible_rise(measured: Measured) -> StepChange | None:
-    """Over batch sizes: throughput that grows by at least 15 % more than the batch, which no fixed kernel gives.
-
-    A batch that holds another takes at least as long, so T(b) / b cannot rise; for scans too short to fit.
+    A leading step is dropped while it is longer than the median by more than five standard deviations
+    (from the median absolute deviation) and by more than a tenth; at least two steps stay.
     """
-    if len(measured.level) < 2 or not measured.errors_known:
+    lengths = np.array([step.dur_ns for step in of_process], np.float64)
+    if len(lengths) < 3:
+        return of_process
+    median = float(np.median(lengths))
+    spread = _MAD_TO_SIGMA * float(np.median(np.abs(lengths - median)))
+    limit = median + max(5 * spread, 0.1 * median)
+    first = 0
+    while first < len(lengths) - 2 and lengths[first] > limit:
+        first += 1
+    return of_process[first:]
+
+
+def measured(trace: Trace, point: str | None = None) -> Windows:
+    """The window that figures of the trace (or of one of its points) belong to.
+
+    Trials: the time inside trials. Steps: from the first steady step to the last. For several processes
+    the time that all of them have in common. Where marks and device work do not meet (their clocks are not
+    aligned), and where there are no marks: all device work, or all operators.
+    """
+    found = steps(trace, point)
+    if found:
+        trials = bool(trace.marks.kind.size) and _are_trials(trace, point)
+        window = _of_trials(found) if trials else _of_steps(found)
+        if len(window.when) and _holds_work(trace, window.when):
+            return window
+    point_window = _of_point(trace, point)
+    return point_window if point_window is not None else everything(trace)
+
+
+def everything(trace: Trace) -> Windows:
+    """From the first to the last device work; of operators where there is none; empty for an empty trace."""
+    for tables, words in (((trace.kernels, trace.copies), "all device work"), ((trace.ops,), "all operators"),
+                          ((trace.api, trace.marks), "all host records")):
+        starts = np.concatenate([table.start_ns for table in tables])
+        ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
+        if len(starts):
+            return Windows(intervals.window(int(starts.min()), int(ends.max())), words)
+    return Windows(intervals.EMPTY, "nothing")
+
+
+def _are_trials(trace: Trace, point: str | None) -> bool:
+    trials = trace.marks.kind == trace.strings.find("trial")
+    if point is not None:
+        trials &= trace.marks.point == trace.strings.find(point)
+    return bool(trials.any()) and trace.strings.find("trial") != NULL
+
+
+def _of_trials(found: list[Step]) -> Windows:
+    sets = [intervals.merge(intervals.of([step.start_ns for step in group], [step.end_ns for step in group]))
+            for group in _by_process(found)]
+    return Windows(_common(sets), f"{len(found)} {'trial' if len(found) == 1 else 'trials'}", len(found))
+
+
+def _of_steps(found: list[Step]) -> Windows:
+    groups = [steady(group) for group in _by_process(found)]
+    sets = [intervals.window(group[0].start_ns, max(step.end_ns for step in group)) for group in groups]
+    kept = sum(len(group) for group in groups)
+    label = f"{kept} {'step' if kept == 1 else 'steps'}" if kept == len(found) else f"{kept} steady of {len(found)} steps"
+    return Windows(_common(sets), label, kept)
+
+
+def _by_process(found: list[Step]) -> list[list[Step]]:
+    groups: dict[int, list[Step]] = {}
+    for step in found:
+        groups.setdefault(step.process, []).append(step)
+    return list(groups.values())
+
+
+def _common(sets: list[Intervals]) -> Intervals:
+    """What all sets have in common; their union where they have nothing in common (processes that ran in turn)."""
+    common = sets[0]
+    for other in sets[1:]:
+        common = intervals.intersect(common, other)
+    return common if len(common) else intervals.union(*sets)
+
+
+def _of_point(trace: Trace, point: str | None) -> Windows | None:
+    if point is None:
         return None
-    logs = np.log(measured.throughput / measured.level)
-    rise = np.diff(logs)
-    error = np.hypot(measured.error[1:], measured.error[:-1])
-    best = int(rise.argmax())
-    if rise[best] < max(_SMALLEST, _SIGMAS * error[best]):
+    marks = trace.marks
+    code = trace.strings.find(point)
+    rows = (marks.point == code) & (marks.kind == trace.strings.find("point")) & (code != NULL)
+    if not rows.any():
         return None
-    return StepChange(at=float(measured.level[best + 1]), ratio=float(math.exp(rise[best])))
+    return Windows(intervals.merge(intervals.lasting(marks.start_ns[rows], marks.dur_ns[rows])), f"point {point}")
+
+
+def _holds_work(trace: Trace, when: Intervals) -> bool:
+    work = [intervals.lasting(table.start_ns, table.dur_ns) for table in (trace.kernels, trace.copies)]
+    if not any(len(held) for held in work):
+        return True
+    return any(int(intervals.inside_ns(held, when).sum()) > 0 for held in work)

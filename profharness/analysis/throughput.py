@@ -49,6 +49,8 @@ class TrialStats:
     latency_mean_ns: float
     latency_median_ns: float
     latency_std_ns: float | None
+    latency_low_ns: float | None
+    latency_high_ns: float | None
     percentiles: tuple[Percentile, ...]
 
     @property
@@ -72,20 +74,21 @@ def summarise_trials(durations_ns: npt.ArrayLike, items: npt.ArrayLike, seed: st
     if times.min() <= 0 or counts.min() <= 0:
         raise ValueError("durations and items must be positive")
     rates = counts / times * _S
-    sem = low = high = consistency_sem = std = None
+    sem = low = high = consistency_sem = std = fast = slow = None
     if times.size > 1:
         sem = float(rates.std(ddof=1) / math.sqrt(times.size))
         std = float(times.std(ddof=1))
         replicates = bootstrap_means(np.stack([rates, times, counts]), generator("trials", seed, times.size))
         low, high = percentile_interval(replicates[0])
         low = max(low, 0.0)
+        fast, slow = percentile_interval(replicates[1])
         consistency_sem = float((replicates[0] * replicates[1] / replicates[2]).std() / _S)
     return TrialStats(
         trials=int(times.size), items=float(counts.mean()), throughput=float(rates.mean()), sem=sem, low=low, high=high,
         throughput_median=float(np.median(rates)), rate_of_mean=float(counts.sum() / times.sum() * _S),
         consistency=_consistency(rates, times, counts), consistency_sem=consistency_sem,
         latency_mean_ns=float(times.mean()), latency_median_ns=float(np.median(times)), latency_std_ns=std,
-        percentiles=latency_percentiles(times),
+        latency_low_ns=fast, latency_high_ns=slow, percentiles=latency_percentiles(times),
     )
 
 
@@ -100,7 +103,7 @@ def latency_percentiles(times: F64, wanted: tuple[float, ...] = PERCENTILES) -> 
     """Percentiles that at least ten samples lie beyond; the others say how many trials they need."""
     found = []
     for q in wanted:
-        needed = math.ceil(SAMPLES_BEYOND / (1 - q / 100) - 1e-9)
+        needed = math.ceil(SAMPLES_BEYOND / (1 - q / 100) - 1e-6)
         if times.size >= needed:
             found.append(Percentile(q, float(np.percentile(times, q))))
         else:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 
 from profharness import engine
 from profharness.errors import ProfharnessError, WorkloadFailed
+from profharness.analysis.records import Summary
 from profharness.cli.plan_text import dry_run_text, plan_line
 from profharness.report.progress import open_progress
 from profharness.request import Request
@@ -46,12 +49,27 @@ def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bo
 def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
     """Analyse, write the products, print the answer; whether `--strict` has something to object to."""
     from profharness import understand
-    from profharness.report.json import run_json
-    from profharness.report.terminal import print_summary
 
     summary = understand.finish(root)
     if as_json:
+        from profharness.report.json import run_json
+
         sys.stdout.write(run_json(summary).decode())
     elif not quiet:
-        print_summary(summary, sys.stdout)
+        show(summary, root, root / "report.html")
     return strict and any(found.severity == "error" for found in summary.findings)
+
+
+def show(summary: Summary, root: Path, report: Path) -> None:
+    """The summary on stdout; its last lines name what was made."""
+    from profharness.report.terminal import render
+
+    made = ((_near(report), ""), (_near(root / "merged.pftrace"), f"profharness view {_near(root)}"))
+    width = shutil.get_terminal_size((110, 40)).columns
+    sys.stdout.write(render(summary, width, sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made))
+
+
+def _near(path: Path) -> str:
+    """Relative to the working directory where it lies below it."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)

@@ -34,12 +34,17 @@ class Times:
 
 def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
     """Nanoseconds of JSON numbers in microseconds (strings that hold one as well). Anything else, or more than int64 holds, is invalid."""
-    text = np.frombuffer(b",".join(texts) + b",", np.uint8)
+    joined = b",".join(texts)
+    text = np.frombuffer(joined + b",", np.uint8)
     ends = np.flatnonzero(text == _COMMA)
     if len(ends) != len(texts):
         return _each(texts, np.zeros(len(texts), np.int64), np.arange(len(texts)))
-    starts = np.concatenate(([0], ends[:-1] + 1))
     points = np.flatnonzero(text == _DOT)
+    if _is_uniform(text, ends, points):
+        # all have three digits behind the point: without it they count nanoseconds
+        ns = np.fromstring(joined.replace(b".", b"").decode(), np.int64, sep=",")
+        return Times(ns, np.ones(len(ns), np.bool_), 0)
+    starts = np.concatenate(([0], ends[:-1] + 1))
     following = np.append(points, len(text))[np.searchsorted(points, starts)]
     point = np.minimum(following, ends)
     digits = text.astype(np.int64) - _ZERO
@@ -51,6 +56,14 @@ def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
     hard = (point == starts) | (point - starts > _DIGITS) | (ends - point > 4) | (whole >= _LARGEST_US)
     hard[np.searchsorted(ends, np.flatnonzero(~_IS_PLAIN[text]))] = True
     return _each(texts, np.where(hard, 0, whole * 1000 + fraction), np.flatnonzero(hard))
+
+
+def _is_uniform(text: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], points: npt.NDArray[np.int64]) -> bool:
+    """Whether all numbers are plain digits with exactly three behind a point, few enough to fit int64."""
+    if len(points) != len(ends) or not (ends - points == 4).all():
+        return False
+    lengths = np.diff(ends, prepend=-1)
+    return bool(lengths.min() >= 6 and lengths.max() <= 20 and _IS_PLAIN[text].all())
 
 
 def _whole_numbers(digits: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -81,10 +94,12 @@ def exact_ns(text: bytes) -> tuple[int, bool] | None:
         value = Decimal(text.strip(b'" ').decode("ascii"))
     except (InvalidOperation, UnicodeDecodeError):
         return None
-    if not value.is_finite() or value.adjusted() > _DIGITS:
+    if not value.is_finite():
         return None
     if not value or value.adjusted() < -_DIGITS:
         return 0, bool(value)
+    if value.adjusted() > _DIGITS:
+        return None
     scaled = value.scaleb(3, _EXACT)
     nearest = scaled.to_integral_value(ROUND_HALF_EVEN, _EXACT)
     if abs(nearest) >= 2**63:

@@ -13,7 +13,7 @@ from pathlib import Path
 from profharness.errors import InputError
 
 GZIP = b"\x1f\x8b"
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20
 _WITH_HEADER = 16 + zlib.MAX_WBITS
 _STEP = 256
 
@@ -23,11 +23,11 @@ class Blocks:
 
     def __init__(self, path: Path, size: int = BLOCK_BYTES) -> None:
         self.path = path
-        self.size = size
+        self.size = max(size, len(GZIP))
         self.damage = ""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Blocks of at most `size` bytes, none empty. Raises InputError when the file cannot be opened or read."""
+        """Blocks of at most `size` bytes (two at the least), none empty. Raises InputError when the file cannot be opened or read."""
         try:
             with self.path.open("rb") as file:
                 first = file.read(self.size)
@@ -66,7 +66,7 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         yield from rest
 
 
-def _salvage(member: "zlib._Decompress", compressed: bytes) -> Iterator[bytes]:
+def _salvage(member: zlib._Decompress, compressed: bytes) -> Iterator[bytes]:
     """What a damaged stretch of compressed data still gives, in small steps up to the damage."""
     try:
         for start in range(0, len(compressed), _STEP):

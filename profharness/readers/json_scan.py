@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+# what decoding raises for bytes that are no JSON, not of the type asked for, not UTF-8, or nested too deep
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _STEP = np.zeros(256, np.int8)
 _STEP[[ord("{"), ord("[")]] = 1

@@ -18,11 +18,13 @@ import msgspec
 from profharness.errors import InputError
 from profharness.readers import json_scan
 from profharness.readers.files import BLOCK_BYTES, Blocks
+from profharness.trace.model import Problem
 
 EventT = TypeVar("EventT", bound=msgspec.Struct)
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"(baseTimeNanoseconds)"\s*:\s*(-?\d+)')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BETWEEN = b", \t\r\n"
 _WINDOW = 1 << 16
 _LONGEST_EVENT = 64 << 20
 _HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
@@ -64,6 +66,16 @@ class EventStream(Generic[EventT]):
             self.damage = self._blocks.damage
         if not self.events and (self.damage or self.unreadable):
             raise InputError(f"{self.path} holds no readable trace event: {self.damage or self.first_error}", _HINT)
+
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong with the file itself, to pass on once all events were read."""
+        where = str(self.path)
+        if self.damage:
+            yield Problem("error", where, 1, f"the file is cut or damaged: {self.damage}; {self.events} events were read")
+        if self.unreadable:
+            yield Problem("warning", where, self.unreadable, f"events are no valid JSON and were left out (first: {self.first_error})")
+        if self.repaired:
+            yield Problem("info", where, self.repaired, f"events were no valid JSON and were repaired (first: {self.first_error})")
 
     def _find_list(self) -> bytes:
         """Read up to the list of events; the text before it. The same key in a string or a nested object is passed over."""
@@ -108,7 +120,7 @@ class EventStream(Generic[EventT]):
             if self._closed:
                 return
             if ended:
-                rest = self._text[self._start:].strip(b", \t\r\n")
+                rest = self._text[self._start:].strip(_BETWEEN)
                 self.damage = "it ends inside an event" if rest else "its list of events is not closed"
                 return
             ended = not self._more(0 if batch else left)
@@ -120,7 +132,7 @@ class EventStream(Generic[EventT]):
             return None
         try:
             batch = self._decoder.decode(self._listed(self._start, border[0]))
-        except msgspec.DecodeError:
+        except json_scan.NOT_JSON:
             return None
         self._start = border[1]
         return batch
@@ -133,7 +145,7 @@ class EventStream(Generic[EventT]):
         if ends:
             try:
                 batch = self._decoder.decode(self._listed(self._start, ends[-1]))
-            except msgspec.DecodeError:
+            except json_scan.NOT_JSON:
                 starts = [self._start, *ends[:-1]]
                 batch = self._one_by_one(self._text[a:b] for a, b in zip(starts, ends, strict=True))
         if scan.closed is not None:
@@ -156,10 +168,12 @@ class EventStream(Generic[EventT]):
 
     def _one_by_one(self, pieces: Iterable[bytes]) -> list[EventT]:
         batch: list[EventT] = []
-        for piece in pieces:
-            found = self._decode_one(piece)
+        for whole in pieces:
+            scalars, brace, piece = whole.partition(b"{")  # elements without brackets have no end of their own
+            self.unreadable += bool(scalars.strip(_BETWEEN))
+            found = self._decode_one(brace + piece)
             if found is None:
-                parts = json_scan.pieces_at_borders(piece)
+                parts = json_scan.pieces_at_borders(brace + piece)
                 saved = [self._decode_one(part) for part in parts] if len(parts) > 1 else [None]
                 self.unreadable += saved.count(None)
                 found = [event for events in saved if events for event in events]
@@ -167,14 +181,14 @@ class EventStream(Generic[EventT]):
         return batch
 
     def _decode_one(self, piece: bytes) -> list[EventT] | None:
-        piece = piece.strip(b", \t\r\n")
+        piece = piece.strip(_BETWEEN)
         try:
             return self._decoder.decode(b"[" + piece + b"]")
-        except msgspec.DecodeError as error:
+        except json_scan.NOT_JSON as error:
             self.first_error = self.first_error or str(error)
         try:
             found = self._decoder.decode(b"[" + json_scan.repair(piece) + b"]")
-        except msgspec.DecodeError:
+        except json_scan.NOT_JSON:
             return None
         self.repaired += len(found)
         return found
@@ -199,5 +213,5 @@ def _top_level(text: bytes) -> dict[str, bytes]:
     """Raw values of a JSON object by key; nothing where `text` is no such object."""
     try:
         return {key: bytes(value) for key, value in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()}
-    except msgspec.DecodeError:
+    except json_scan.NOT_JSON:
         return {}

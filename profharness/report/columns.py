@@ -13,7 +13,6 @@ from profharness.report.labels import AXIS_TITLES, Axis, item_unit, scan_axis
 from profharness.report.limits import short_verdict
 from profharness.units import format_number, format_with_uncertainty
 
-
 VERDICT = "verdict"
 
 
@@ -73,7 +72,6 @@ def _figure_columns(summary: Summary) -> tuple[Column, ...]:
     return (
         _metric_column("latency p50", _latency, names.LATENCY_P50, "latency_mean"),
         _metric_column("GPU %", _whole, names.GPU_PERCENT),
-        _metric_column("busy", _fraction, "busy_bare", names.BUSY),
         _metric_column("fill", _fraction, names.FILL_BARE, names.FILL, names.WAVE_FILL),
         _metric_column("power", _fraction, names.POWER_SATURATION),
         _metric_column("cores", _cores(summary), names.CORES_USED),

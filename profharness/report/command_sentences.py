@@ -7,13 +7,14 @@ from profharness.report import names
 from profharness.report.figures import figure_text, finite, number_text
 from profharness.report.folding import fold_kernel_name
 from profharness.report.labels import device_word, on_cpu
-from profharness.report.limits import headroom_text, largest_cause, limit_of
+from profharness.report.limits import clause_of, headroom_text, largest_cause, limit_of
 from profharness.units import format_ns, format_share
 
 
 def answer(summary: Summary) -> str:
     """How much of the window the device computes, and what the rest is."""
-    parts = [_partition(summary), _gpu_percent(summary), _top(summary), _cores(summary)]
+    top = "" if summary.partition is not None and not on_cpu(summary) else top_row(summary)
+    parts = [_partition(summary), _gpu_percent(summary), top, _cores(summary)]
     text = " ".join(part for part in parts if part)
     return text or "Nothing was measured: no trace and no point gave figures."
 
@@ -22,11 +23,12 @@ def next_step(summary: Summary) -> str:
     """The advice for the verdict of the whole window, or what would give one."""
     verdict = summary.verdict
     if verdict is not None and verdict.trusted and verdict.limiter != "none":
-        limit = limit_of(verdict, summary.partition)
         gain = headroom_text(verdict)
-        share = f"{100 * verdict.share:.0f} % of the time {limit.clause.format(device=device_word(summary))}"
-        return f"{share[0].upper()}{share[1:]}{f'; {gain}' if gain else ''}. Try {limit.advice}."
-    if verdict is not None and verdict.limiter == "none":
+        if verdict.limiter == "undetermined" and verdict.evidence:
+            return f"{verdict.evidence[0].upper()}{verdict.evidence[1:].rstrip('.')}. Try {limit_of(verdict, summary.partition).advice}."
+        clause = clause_of(verdict, summary.partition, device_word(summary))
+        return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {limit_of(verdict, summary.partition).advice}."
+    if verdict is not None and verdict.trusted:
         return "Nothing stands out: the next gain lies in the model or in a faster device."
     if not _anything(summary):
         return "Run something: `profharness run` scans the built-in model, `profharness run -- COMMAND` profiles a command."
@@ -63,9 +65,10 @@ def _gpu_percent(summary: Summary) -> str:
     return f'The driver\'s "GPU %" said {value:.0f} meanwhile.' if idle >= 10 and value >= 90 else ""
 
 
-def _top(summary: Summary) -> str:
+def top_row(summary: Summary) -> str:
+    """The kernel or operation that takes most time; empty without a table of hotspots."""
     table = first_hotspots(summary)
-    if table is None or not table.rows or (summary.partition is not None and not on_cpu(summary)):
+    if table is None:
         return ""
     row = table.rows[0]
     return f"Most time goes to {fold_kernel_name(row.name, 48)}: {format_share(row.share)} of {format_ns(table.total_ns, 3)} in {_kind(table)}."

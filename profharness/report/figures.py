@@ -32,14 +32,24 @@ def needs_text(needs: str) -> str:
 
 
 def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
-    """A figure with unit and, where `interval`, its half-width; `not measured: needs X` without a value."""
+    """A figure with unit and, where `interval`, its half-width or ends; `not measured: needs X` without a value."""
     if figure is None:
         return NOT_MEASURED
     value = finite(figure.value)
     if value is None:
         return needs_text(figure.needs)
-    half = half_width(value, figure.low, figure.high) if interval else None
-    return quantity_text(value, figure.unit, half)
+    if not interval or figure.low is None or figure.high is None:
+        return quantity_text(value, figure.unit)
+    half = half_width(value, figure.low, figure.high)
+    if half is not None and _lopsided(value, figure.low, figure.high):
+        return f"{quantity_text(value, figure.unit)} ({quantity_text(figure.low, figure.unit)} to {quantity_text(figure.high, figure.unit)})"
+    return quantity_text(value, figure.unit, half or None)
+
+
+def _lopsided(value: float, low: float, high: float) -> bool:
+    """Whether one arm of the interval is more than three times the other, so that ± would mislead."""
+    short, long = sorted((value - low, high - value))
+    return long > 3 * short
 
 
 def quantity_text(value: float, unit: str, half: float | None = None) -> str:
@@ -60,6 +70,13 @@ def number_text(value: float, half: float | None = None) -> str:
     if half is None and float(value).is_integer() and abs(value) < 1e15:
         return format_number(value)
     return format_with_uncertainty(value, half)
+
+
+def brief_text(value: float) -> str:
+    """Four significant digits without trailing zeros, whole above a thousand: `6.9`, `478.8`, `1 950`."""
+    if abs(value) >= 1000:
+        return format_number(value)
+    return f"{float(f'{value:.4g}'):.10f}".rstrip("0").rstrip(".")
 
 
 def fraction_text(value: float | None) -> str:
@@ -111,18 +128,13 @@ def estimate_text(estimate: Estimate) -> str:
         return "not reached in this scan" if low is None else f"above {number_text(low)}"
     low, high = finite(estimate.low), finite(estimate.high)
     if low is None and high is None:
-        return number_text(_rounded(value))
+        return brief_text(value)
     ends = f"{_end(low)} to {_end(high)}"
-    return f"{number_text(_rounded(value))} ({ends})"
+    return f"{brief_text(value)} ({ends})"
 
 
 def _end(value: float | None) -> str:
-    return "open" if value is None else number_text(_rounded(value))
-
-
-def _rounded(value: float) -> float:
-    """Four significant digits; counts above a thousand stay whole."""
-    return float(f"{value:.4g}") if abs(value) < 1000 else float(round(value))
+    return "open" if value is None else brief_text(value)
 
 
 def figure_tip(figure: Figure | None, meaning: str = "") -> str:
@@ -152,7 +164,7 @@ def suffixed_text(name: str, value: float | str) -> str:
     """A finding's figure by the unit suffix of its name: `residual_ns` 1900 reads `residual 1.900 µs`."""
     stem, _, suffix = name.rpartition("_")
     if not stem or isinstance(value, str):
-        return f"{name.replace('_', ' ')} {value if isinstance(value, str) else number_text(_rounded(value))}"
+        return f"{name.replace('_', ' ')} {value if isinstance(value, str) else brief_text(value)}"
     return _suffixed(stem.replace("_", " "), suffix, value)
 
 
@@ -164,5 +176,5 @@ def _suffixed(label: str, suffix: str, value: float) -> str:
     if suffix in {"share", "fraction"}:
         return f"{label} {100 * value:.1f} %"
     if suffix in _SUFFIX_UNITS:
-        return f"{label} {number_text(_rounded(value))} {_SUFFIX_UNITS[suffix]}"
-    return f"{label} {suffix} {number_text(_rounded(value))}"
+        return f"{label} {brief_text(value)} {_SUFFIX_UNITS[suffix]}"
+    return f"{label} {suffix} {brief_text(value)}"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from profharness.trace.model import SAMPLE_METRICS
+
 THROUGHPUT = "throughput"
 LATENCY_P50 = "latency_p50"
 LATENCY_P99 = "latency_p99"
@@ -24,6 +26,7 @@ CORES_ALLOWED = "cores_allowed"
 MEMORY_ACTIVITY = "memory_activity"
 BANDWIDTH_SHARE = "bandwidth_share"
 MFU = "mfu"
+STEP_TIME = "step_time"
 INTENSITY = "operational_intensity"
 ACHIEVED_FLOPS = "achieved_flops"
 CEILING_FLOPS = "ceiling_flops"
@@ -49,6 +52,35 @@ _TITLES = {
     GPU_PERCENT: MetricTitle("GPU %", "the driver's figure: something was running on the device, however little"),
     BUSY: MetricTitle("busy", "share of the window in which at least one kernel ran"),
     "busy_any": MetricTitle("busy with copies", "the same with copies counted as work"),
+    "sum_busy": MetricTitle("sum of kernel times", "kernel time over the window; above 1 when kernels run side by side"),
+    "concurrency": MetricTitle("concurrency", "kernels running at once, while any runs"),
+    "compute": MetricTitle("compute", "share of the window in which a kernel other than a collective ran"),
+    "communication": MetricTitle("communication", "share of the window in which a collective ran"),
+    "exposed_communication": MetricTitle("communication, exposed", "the same, with no compute beside it"),
+    "copy": MetricTitle("copies", "share of the window in which a copy ran"),
+    "exposed_copy": MetricTitle("copies, exposed", "the same, with no kernel beside it"),
+    "idle": MetricTitle("idle", "share of the window in which the device had nothing to do"),
+    "idle_no_host_record": MetricTitle("idle: no host record", "the trace does not say what the host did meanwhile"),
+    "idle_waiting_copy_or_event": MetricTitle("idle: waiting on copies or events"),
+    "idle_queued_gap": MetricTitle("idle: queued gaps", "the launch had returned before the gap began"),
+    "idle_launch_in_progress": MetricTitle("idle: launches", "the launching call was in progress"),
+    "idle_synchronisation": MetricTitle("idle: synchronisation", "the host sat in a synchronisation call"),
+    "idle_host_not_ready": MetricTitle("idle: host not ready", "the next launching call had not begun"),
+    "idle_micro_gaps": MetricTitle("idle in gaps under 10 µs"),
+    "idle_macro_gaps": MetricTitle("idle in longer gaps"),
+    "launch_latency_median": MetricTitle("launch latency, median", "kernel start after launch start, for kernels that met an empty queue"),
+    "launch_latency_p99": MetricTitle("launch latency, p99"),
+    "queue_delay_median": MetricTitle("queue delay, median", "the same for kernels that queued behind others"),
+    "queue_delay_p99": MetricTitle("queue delay, p99"),
+    "queue_depth": MetricTitle("queue depth", "kernels launched and not finished, on average"),
+    "launch_bound": MetricTitle("launch-bound", "share in which the device drains or idles while the host is at launches"),
+    "short_kernels_by_count": MetricTitle("kernels under 10 µs, by number"),
+    "short_kernels_by_time": MetricTitle("kernels under 10 µs, by time"),
+    "underfilled": MetricTitle("underfilled", "share in which kernels run that fill less than half of the compute units"),
+    "steps_per_second": MetricTitle("steps per second"),
+    STEP_TIME: MetricTitle("step time", "median of the steady steps"),
+    "kernels_per_step": MetricTitle("kernels per step"),
+    "operators": MetricTitle("operators", "share of the window in which a framework operator ran"),
     "busy_bare": MetricTitle("busy, bare", "kernel time of the traced pass over the trial time of the bare pass"),
     FILL: MetricTitle("fill", "share of the compute units that the running kernels can occupy, over the window"),
     "fill_busy": MetricTitle("fill while busy", "the same over busy time only"),
@@ -70,14 +102,22 @@ _TITLES = {
     CEILING_BANDWIDTH: MetricTitle("bandwidth ceiling", "calibrated copy, or the data sheet where no calibration exists"),
 }
 
+_SAMPLE_TITLES = {
+    "cpu_tree": "cores used", "cpu_tree_wait": "cores waited for", "cpu_node": "cores busy on the node",
+    "memory_tree": "memory of the processes", "memory_node_used": "memory used on the node", "memory_cgroup": "memory of the cgroup",
+    "cpu_throttled": "stopped by the CPU quota", "pressure_cpu": "CPU pressure", "pressure_memory": "memory pressure",
+    "pressure_io": "I/O pressure", "processes_tree": "processes",
+}
+_SAMPLE_MEANINGS = {metric.name: metric.meaning for metric in SAMPLE_METRICS}
+
 
 def title_of(name: str) -> str:
     """The title of a metric; its own name with blanks where the table has none."""
     known = _TITLES.get(name)
-    return known.title if known else name.replace("_", " ")
+    return known.title if known else _SAMPLE_TITLES.get(name) or name.replace("_", " ")
 
 
 def meaning_of(name: str) -> str:
     """One clause on what the metric says; empty where the table has none."""
     known = _TITLES.get(name)
-    return known.meaning if known else ""
+    return known.meaning if known else _SAMPLE_MEANINGS.get(name, "")

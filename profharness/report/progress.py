@@ -92,7 +92,7 @@ class LogProgress:
     def pass_done(self, name: str, seconds: float, overhead: Estimate | None) -> None:
         """Print the pass's line."""
         done = self._done.pop(name, 0)
-        self._write(f"{name}: {_count(done, self._points.get(name))}, {format_clock(seconds)}{_overhead(overhead)}")
+        self._write(f"{name}: {_count(done, self._points.get(name))}, {format_clock(seconds)}{f', {cost}' if (cost := _overhead(overhead)) else ''}")
 
     def _write(self, line: str) -> None:
         self._stream.write(f"{line}\n")
@@ -116,6 +116,10 @@ class TerminalProgress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._bars.stop()
 
+    def refresh(self) -> None:
+        """Draw the present state at once; without it the display follows four times a second."""
+        self._bars.refresh()
+
     def pass_started(self, name: str, points: int | None) -> None:
         """Add the pass's bar."""
         self._started[name], self._points[name] = self._now(), points
@@ -129,7 +133,7 @@ class TerminalProgress:
 
     def pass_done(self, name: str, seconds: float, overhead: Estimate | None) -> None:
         """Freeze the bar at its time and show the overhead."""
-        self._bars.update(self._tasks[name], note=_overhead(overhead).removeprefix("   "), seconds=seconds)
+        self._bars.update(self._tasks[name], note=_overhead(overhead), seconds=seconds)
         self._bars.stop_task(self._tasks[name])
 
 
@@ -176,4 +180,4 @@ def _count(done: int, points: int | None) -> str:
 
 
 def _overhead(overhead: Estimate | None) -> str:
-    return "" if overhead is None or overhead.value is None else f"   overhead {percent_text(overhead)}"
+    return "" if overhead is None or overhead.value is None else f"overhead {percent_text(overhead)}"

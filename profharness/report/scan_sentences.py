@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from profharness.analysis.records import PointSummary, Series, Summary
 from profharness.report import names
+from profharness.report.command_sentences import top_row
 from profharness.report.figures import figure_text, finite
 from profharness.report.labels import (
     device_word,
@@ -14,7 +15,7 @@ from profharness.report.labels import (
     rate_text,
     series_name,
 )
-from profharness.report.limits import full_verdict, limit_of
+from profharness.report.limits import clause_of, full_verdict, limit_of
 from profharness.units import format_number, format_share, format_with_uncertainty
 
 FULL = 0.5  # below half of the compute units METRICS 3 calls kernel time underfilled
@@ -70,17 +71,18 @@ def _saturation(summary: Summary, series: Series) -> str:
 
 
 def still_rising(series: Series) -> bool:
-    """Whether the best throughput lies beyond the largest level of the scan."""
-    return any(finding.id == "peak-beyond-range" for finding in series.findings)
+    """Whether the curve has no end in this scan, its largest level being the best."""
+    best = max(zip(series.throughput, series.levels, strict=True))[1]
+    return best == max(series.levels) and any(finding.id == "peak-beyond-range" for finding in series.findings)
 
 
 def _other_series(summary: Summary, best: Series) -> str:
     if len(summary.series) < 2:
         return ""
-    others = [f"{series_name(series)} {rate_text(summary, max(series.throughput))}"
+    others = [f"{series_name(series)} reaches {rate_text(summary, max(series.throughput))}"
               + (f" from {level_name(series.axis, series.recommended.at)}" if series.recommended else "")
               for series in summary.series if series is not best and series.throughput]
-    return f"At their best: {', '.join(others)}." if others else ""
+    return f"{', '.join(others)}." if others else ""
 
 
 def _misleading(summary: Summary, series: Series) -> str:
@@ -124,6 +126,8 @@ def next_step(summary: Summary) -> str:
         parts.append(_larger(series, largest))
     parts.append(_small_level(summary, series))
     parts.append(_at_recommended(summary, series))
+    if on_cpu(summary) or not any(point.verdict is not None for point in summary.points):
+        parts.append(top_row(summary))
     return " ".join(part for part in parts if part) or _unknown(summary)
 
 
@@ -145,9 +149,10 @@ def _small_level(summary: Summary, series: Series) -> str:
     verdict = first.verdict
     if verdict is None or not verdict.trusted or verdict.limiter == "none":
         return f"{text}: use {target}." if target else f"{text}."
-    limit = limit_of(verdict, first.partition)
-    why = f"{_percent(verdict.share)} of the time {limit.clause.format(device=device_word(summary))}"
-    return f"{text}: {why}. Try {limit.advice}{f', or {target}' if target else ''}."
+    if verdict.limiter == "undetermined":
+        return f"{text}: use {target}." if target else f"{text}."
+    why, advice = clause_of(verdict, first.partition, device_word(summary)), limit_of(verdict, first.partition).advice
+    return f"{text}: {why}. Try {advice}{f', or {target}' if target else ''}."
 
 
 def _target(summary: Summary, series: Series) -> str:
@@ -164,10 +169,14 @@ def _target(summary: Summary, series: Series) -> str:
 def _at_recommended(summary: Summary, series: Series) -> str:
     point = recommended_point(summary, series)
     verdict = None if point is None else point.verdict
-    if point is None or verdict is None or not verdict.trusted or verdict.limiter in {"none", "undetermined"}:
+    if point is None or verdict is None or not verdict.trusted or verdict.limiter == "none":
         return ""
-    points = points_of(summary, series)
-    if point is points[0] or verdict.headroom is None or verdict.headroom < 1.1:
+    if verdict.limiter == "undetermined":
+        return "" if on_cpu(summary) or not verdict.evidence else f"At {_level(series, point)} {verdict.evidence.rstrip('.')}."
+    first = points_of(summary, series)[0]
+    if point is first or (verdict.headroom or 0.0) < 1.1:
+        return ""
+    if first.verdict is not None and limit_of(first.verdict, first.partition) is limit_of(verdict, point.partition):
         return ""
     return f"At {_level(series, point)} the limit is {full_verdict(verdict, point.partition)}."
 

@@ -13,21 +13,31 @@ from profharness.report import command_sentences, scan_sentences
 from profharness.report.figures import finite
 from profharness.report.findings_text import all_findings, finding_count, finding_place
 from profharness.report.labels import is_command
+from profharness.trace.model import ClockDomain
 from profharness.units import format_ns
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """The three lines, each one to three sentences of plain text."""
+    """The three lines, each one to three sentences of plain text.
+
+    `trust` ends with `findings`; a form that lists the findings itself prints `trust_alone` instead.
+    """
 
     answer: str
     next: str
-    trust: str
+    trust_alone: str
+    findings: str
+
+    @property
+    def trust(self) -> str:
+        return f"{self.trust_alone} {self.findings}".strip()
 
 
 def sentences(summary: Summary) -> Sentences:
     """Answer, Next and Trust of a summary of any kind."""
-    return Sentences(answer=answer(summary), next=next_step(summary), trust=trust(summary))
+    return Sentences(answer=answer(summary), next=next_step(summary), trust_alone=trust(summary),
+                     findings=_sentence(finding_count(summary)))
 
 
 def answer(summary: Summary) -> str:
@@ -52,13 +62,16 @@ def next_step(summary: Summary) -> str:
 
 
 def trust(summary: Summary) -> str:
-    """How sources were aligned, what the overhead was, and the findings."""
+    """How sources were aligned, what the figures rest on, what failed; without the findings."""
     parts = [alignment(summary.sources), _statistics(summary), _overheads(summary), _failed(summary.points)]
-    problems = sum(row.count for row in summary.problems)
+    problems = sum(row.count for row in summary.problems if row.severity != "info")
     if problems:
         parts.append(f"{problems} {'problem' if problems == 1 else 'problems'} while reading the files")
-    parts.append(finding_count(summary))
-    return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
+    return " ".join(_sentence(part) for part in parts if part)
+
+
+def _sentence(clause: str) -> str:
+    return f"{clause[0].upper()}{clause[1:]}."
 
 
 def measured(points: tuple[PointSummary, ...]) -> tuple[PointSummary, ...]:
@@ -72,7 +85,11 @@ def failed_all(points: tuple[PointSummary, ...]) -> bool:
 
 
 def alignment(sources: tuple[SourceRow, ...]) -> str:
-    """`3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs)`; the worst of each layer."""
+    """`3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs)`; the worst of each layer.
+
+    A source is aligned when its times are on the run's clock. Layers that carry no markers to check the
+    alignment with are named last, without a figure.
+    """
     if not sources:
         return ""
     if len(sources) == 1:
@@ -80,15 +97,25 @@ def alignment(sources: tuple[SourceRow, ...]) -> str:
     layers: dict[str, list[SourceRow]] = {}
     for source in sources:
         layers.setdefault(source.layer or source.format, []).append(source)
-    unaligned = [source for source in sources if source.bound_ns is None and source.residual_ns is None]
-    text = ", ".join(_layer_alignment(name, group) for name, group in layers.items())
-    verb = "aligned" if not unaligned else f"read, {len(unaligned)} not aligned"
-    return f"{len(sources)} sources {verb}: {text}"
+    lost = sum(not _aligned(source) for source in sources)
+    checked = [_layer_alignment(name, group) for name, group in layers.items() if any(map(_stated, group))]
+    plain = [name for name, group in layers.items() if not any(map(_stated, group))]
+    parts = [*checked, f"{' and '.join(plain)} by the host's clock readings"] if plain else checked
+    return f"{len(sources)} sources {f'read, {lost} not aligned' if lost else 'aligned'}: {', '.join(parts)}"
+
+
+def _aligned(source: SourceRow) -> bool:
+    return source.clock == ClockDomain.RUN
+
+
+def _stated(source: SourceRow) -> bool:
+    """Whether there is something to say on its alignment: a bound, or that it has none."""
+    return source_bound(source) is not None or not _aligned(source)
 
 
 def _layer_alignment(name: str, group: list[SourceRow]) -> str:
     bounds = [bound for source in group if (bound := source_bound(source)) is not None]
-    if len(bounds) < len(group):
+    if not all(map(_aligned, group)) or not bounds:
         return f"{name} unaligned"
     causal = [(source.causal_low_ns, source.causal_high_ns) for source in group]
     widths = [max(abs(low), abs(high)) for low, high in causal if low is not None and high is not None]

@@ -16,7 +16,7 @@ from profharness.report.columns import VERDICT, Cell, Column, scan_columns, scan
 from profharness.report.command_sentences import first_hotspots
 from profharness.report.figures import figure_text, percent_text
 from profharness.report.findings_text import finding_lines
-from profharness.report.folding import fold_kernel_name
+from profharness.report.folding import distinct_names
 from profharness.report.labels import is_command
 from profharness.report.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.sentences import sentences
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "": "dim", "muted": "dim"}
 TOP = 5
 _NARROWEST = 40
+_SEEN = 0.0005  # smaller shares would print as 0.0 %
 _GAP = 3
 _VERDICT = 24
 _LABELS = 24
-_DROPPED = ("busy", "J/", "power", "cores", "GPU %", "fill", "latency")
+_DROPPED = ("J/", "power", "cores", "GPU %", "fill", "latency")
 
 
 def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()) -> str:
@@ -125,17 +126,16 @@ def _command(summary: Summary, width: int) -> RenderableType | None:
 
 
 def _command_head(summary: Summary) -> Text | None:
-    """`profharness: 20 steps captured, 41.2 s; python exited 0`."""
+    """`profharness: 41.2 s, capture steps=10:30, 412.0 ms per step; python exited 0`."""
     from rich.text import Text
 
     run = summary.run
     if run is None or not is_command(summary):
         return None
     seconds = [row.seconds for row in summary.passes if row.seconds is not None]
-    steps = summary.metrics.get("steps")
-    said = [f"{figure_text(steps).removesuffix(' steps')} steps captured" if steps is not None and steps.value else "",
-            f"capture {run.capture}" if run.capture and steps is None else "",
-            f"{sum(seconds):.1f} s" if seconds else ""]
+    step = summary.metrics.get(names.STEP_TIME)
+    said = [f"{sum(seconds):.1f} s" if seconds else "", f"capture {run.capture}" if run.capture else "",
+            f"{figure_text(step, interval=False)} per step" if step is not None and step.value is not None else ""]
     program = run.command[0].rsplit("/", 1)[-1] if run.command else "the command"
     status = "" if run.exit_status is None else f"; {program} exited {run.exit_status}"
     return Text(f"profharness: {', '.join(part for part in said if part) or 'recorded'}{status}",
@@ -199,14 +199,15 @@ def idle_items(partition: Partition) -> list[str]:
     if partition.idle_causes is None:
         return []
     found = sorted(cause_times(partition.idle_causes), key=lambda pair: -pair[1])
-    return [f"{IDLE_CAUSES[name].label} {format_share(ns / partition.window_ns)}" for name, ns in found if ns]
+    return [f"{IDLE_CAUSES[name].label} {format_share(ns / partition.window_ns)}" for name, ns in found
+            if ns >= _SEEN * partition.window_ns]
 
 
 def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:
     """The first rows as lines: name, share, calls x mean, fill of the most common shape where known."""
     rows = table.rows[:top]
     room = max(min(width - 34, 48), 16)
-    shown = [fold_kernel_name(row.name, room) for row in rows]
+    shown = distinct_names([row.name for row in rows], room)
     column = max((len(name) for name in shown), default=0)
     lines = [f"{name:<{column}}   {_hotspot_figures(row)}" for name, row in zip(shown, rows, strict=True)]
     rest = len(table.rows) - len(rows)
@@ -225,8 +226,9 @@ def _opening(summary: Summary) -> Table:
 def _notes(summary: Summary) -> Table | None:
     """Errors and warnings by word and colour, three at most; then what the readers dropped or repaired."""
     rows = [(severity, line) for severity, line in finding_lines(summary) if severity != "info"]
-    rows.extend((row.severity, f"{row.source}: {row.message} ({format_number(row.count)} times)") for row in summary.problems[:3])
-    rest = len(summary.problems) - 3
+    serious = [row for row in summary.problems if row.severity != "info"]
+    rows.extend((row.severity, f"{row.source}: {row.message} ({format_number(row.count)} times)") for row in serious[:3])
+    rest = len(serious) - 3
     if rest > 0:
         rows.append(("", f"and {rest} more problems"))
     return _severity_grid(rows) if any(severity for severity, _ in rows) else None

@@ -1,7 +1,7 @@
 """The sampler's file format: a header that describes the rows, then rows of fixed size.
 
     bytes 0-7    magic "PHTELEM1"
-    bytes 8-11   length of the header in bytes, little endian, a multiple of 8 with the 12 bytes before it and 4 of padding
+    bytes 8-11   length of the header in bytes (a multiple of 8), little endian
     bytes 12-15  zero
     header       JSON, padded with spaces: v, host, pid, boot_id, hz, period_ns, clock, devices, missing, columns
     rows         one 8-byte field per column, little endian: int64 (type "q") or float64 (type "d")
@@ -28,7 +28,6 @@ MAGIC = b"PHTELEM1"
 VERSION = 1
 INTEGER_MISSING = -1
 FLOAT_MISSING = float("nan")
-FIXED_COLUMNS = 3
 
 
 class Slot(NamedTuple):

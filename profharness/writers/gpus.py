@@ -54,7 +54,8 @@ class Gpus:
         self._queues: dict[tuple[int, int, int, int, int], int] = {}
         self.queues: list[Queue] = []
         for position, device in enumerate(trace.devices):
-            self.gpu(registry.machine(device.host), position)
+            if device.host:
+                self.gpu(registry.machine(device.host), position)
 
     def gpu(self, machine: Machine, device: int) -> int:
         """The gpu_id of a device on a machine."""
@@ -104,23 +105,15 @@ class Gpus:
             owner = self._registry.processes[process]
             name, number = self._stream_name(stream, queue)
             self._queues[key] = len(self.queues)
-            label = owner.name if not self._is_alone(source) else ""
+            label = owner.name if len(self._trace.sources) > 1 else ""
             self.queues.append(Queue(
                 number=_FIRST_QUEUE + len(self.queues),
-                gpu=self.gpu(self._machine(owner, device), device),
+                gpu=self.gpu(owner.machine, device),
                 stream=number,
                 name=f"{label} · {name}" if label else name,
                 process=process,
             ))
         return self._queues[key]
-
-    def _is_alone(self, source: int) -> bool:
-        return len(self._trace.sources) <= 1 or source < 0
-
-    def _machine(self, owner: Process, device: int) -> Machine:
-        """Packets of a queue carry the process's machine, so its GPU is numbered there."""
-        del device
-        return owner.machine
 
     def _stream_name(self, stream: int, queue: int) -> tuple[str, int]:
         if stream >= 0:

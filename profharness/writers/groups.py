@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.integer[Any]]
 _TABLE_LIMIT = 1 << 18
 _KEY_LIMIT = 1 << 62
 
@@ -27,7 +29,7 @@ class Groups:
         return np.bincount(self.of, minlength=len(self.first))
 
 
-def group_rows(*columns: npt.NDArray[np.integer]) -> Groups:
+def group_rows(*columns: Ints) -> Groups:
     """Groups of equal rows, sorted by the columns. Columns that never change cost one pass each."""
     rows = len(columns[0])
     if not rows:
@@ -47,7 +49,7 @@ def group_rows(*columns: npt.NDArray[np.integer]) -> Groups:
     return _numbered(key, reach)
 
 
-def _dense(values: npt.NDArray[np.integer]) -> tuple[I64, int]:
+def _dense(values: Ints) -> tuple[I64, int]:
     distinct, ranks = np.unique(values, return_inverse=True)
     return ranks.astype(np.int64), len(distinct)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profharness.trace.model import I64, Strings
 from profharness.writers import wire
-from profharness.writers.groups import group_rows
+from profharness.writers.groups import Ints, group_rows
 
 _UNNAMED = "(no name recorded)"
 
@@ -38,7 +37,7 @@ def entry(number: int, iid: int, name: str) -> bytes:
     return wire.blob(number, wire.integer(1, iid) + wire.text(2, name))
 
 
-def intern_codes(number: int, codes: npt.NDArray[np.integer], strings: Strings) -> Interned:
+def intern_codes(number: int, codes: Ints, strings: Strings) -> Interned:
     """Entries for the texts of `codes`; NULL gets a placeholder, so that no record is without a name."""
     groups = group_rows(codes)
     numbers = by_frequency(groups.sizes())

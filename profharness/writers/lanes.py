@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
 _KEY_LIMIT = 1 << 60  # leaves two bits for the order of events within an instant
 
@@ -31,7 +33,7 @@ class Events:
     begin: Mask
 
 
-def order_events(group: npt.NDArray[np.integer], start: I64, dur: I64) -> Events:
+def order_events(group: Ints, start: I64, dur: I64) -> Events:
     """Events of spans [start, start + dur) such that nested and touching spans replay as they are.
 
     At one instant: ends (inner first), spans of no length, begins (outer first).
@@ -71,7 +73,8 @@ def flat_lanes(events: Events) -> I64:
     while True:
         further = root[root]
         if np.array_equal(further, root):
-            return lane[root]
+            lane = lane[root]
+            return lane
         root = further
 
 
@@ -120,8 +123,9 @@ def _stack_lanes(stretches: Sequence[int], starts: Sequence[int], ends: Sequence
 
 def _levels(events: Events) -> I64:
     """Depth of each event: 1 for the outermost begin and its end."""
-    depth = np.cumsum(np.where(events.begin, 1, -1))
-    return depth + ~events.begin
+    depth: I64 = np.cumsum(np.where(events.begin, 1, -1))
+    depth += ~events.begin
+    return depth
 
 
 def _by_level(level: I64) -> I64:
@@ -130,7 +134,7 @@ def _by_level(level: I64) -> I64:
     return np.argsort(small, kind="stable")
 
 
-def _instants(group: npt.NDArray[np.integer], start: I64, end: I64) -> tuple[I64, I64]:
+def _instants(group: Ints, start: I64, end: I64) -> tuple[I64, I64]:
     """Starts and ends as small numbers that sort by group, then time."""
     if not len(start):
         return start, end

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from profharness.units import format_bytes, format_number
+
 GpuRepresentation = Literal["render-stage", "track-event"]
 
 
@@ -30,13 +32,12 @@ class HostFacts:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """`gpu_repr` track-event is for viewers older than v55; `window_ns` keeps records that touch [from, to).
+    """`gpu_repr` track-event is for viewers older than v55.
 
     `max_kernels` keeps the first kernels by start time: a viewer needs about 1.4 kB for each, out of 4 GB.
     """
 
     gpu_repr: GpuRepresentation = "render-stage"
-    window_ns: tuple[int, int] | None = None
     max_kernels: int | None = None
     clocks: tuple[ClockReading, ...] = ()
     hosts: tuple[HostFacts, ...] = ()
@@ -54,7 +55,8 @@ class LeftOut:
 @dataclass(frozen=True)
 class WriteReport:
     """Records written by kind. `slices` are host calls, ops, marks and requests; `samples` counts telemetry
-    values without the closing value of each series; `flows` are launch to device-work arrows."""
+    values without the closing value of each series; `flows` are launch to device-work arrows.
+    """
 
     kernels: int
     copies: int
@@ -63,3 +65,13 @@ class WriteReport:
     flows: int
     bytes: int
     left_out: tuple[LeftOut, ...] = ()
+
+    def lines(self) -> tuple[str, ...]:
+        """What was written and what was not, a sentence each."""
+        def counted(count: int, what: str) -> str:
+            return f"{format_number(count)} {what}"
+
+        written = ", ".join((
+            counted(self.kernels, "kernels"), counted(self.copies, "copies and fills"), counted(self.slices, "host spans"),
+            counted(self.samples, "telemetry values"), counted(self.flows, "launch arrows"), format_bytes(self.bytes)))
+        return (f"wrote {written}", *(f"left out {counted(x.count, x.table)}: {x.reason}" for x in self.left_out))

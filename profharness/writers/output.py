@@ -22,7 +22,7 @@ class Output:
         self.size = 0
 
     def write(self, data: bytes | npt.NDArray[np.uint8]) -> None:
-        self._file.write(memoryview(data))
+        self._file.write(data if isinstance(data, bytes) else data.data)
         self.size += len(data)
 
 

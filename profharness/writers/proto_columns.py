@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from profharness.writers import wire
 U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
 Lengths = I64 | int
 _TRACE_PACKET = 1
@@ -70,7 +71,7 @@ class Same:
 class Varint:
     """A varint field of non-negative numbers; rows outside `present` have no such field."""
 
-    def __init__(self, number: int, values: npt.NDArray[np.integer], present: Mask | None = None) -> None:
+    def __init__(self, number: int, values: Ints, present: Mask | None = None) -> None:
         self._tag = wire.tag(number, wire.VARINT)
         self._values = values.astype(np.uint64)
         if present is not None:
@@ -161,7 +162,7 @@ class Message:
             used &= self._present[:, None]
 
 
-def integers(number: int, values: npt.NDArray[np.integer], present: Mask | None = None) -> Field:
+def integers(number: int, values: Ints, present: Mask | None = None) -> Field:
     """A varint field; cheap where all rows agree."""
     if len(values) and (present is None or present.all()) and (low := int(values.min())) == values.max():
         return Same(wire.integer(number, low))

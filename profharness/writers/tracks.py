@@ -11,27 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Protocol
 
 import numpy as np
 
-from profharness.trace.model import I32, I64, NULL, Source, Trace
+from profharness.trace.model import I32, I64, NULL, Api, Copies, Kernels, Marks, Ops, Source, Trace
 from profharness.writers import wire
 from profharness.writers.groups import group_rows
 from profharness.writers.schema import STATE_CLEARED, Packet, Track
 
 _FIRST_STAND_IN = 5_000_000  # Linux pids end at 2**22
 _PID_LIMIT = 1 << 31
+HostRows = Kernels | Copies | Api | Ops | Marks  # tables whose rows belong to processes
 _UNKNOWN_SOURCE = Source(path="", format="")
-
-
-class HostRows(Protocol):
-    """A table whose rows belong to processes."""
-
-    source: I32
-    host: I32
-    rank: I32
-    pid: I64
 
 
 @dataclass(frozen=True)
@@ -137,6 +128,12 @@ class Registry:
         groups = group_rows(table.source, table.host, table.rank, table.pid)
         keys = [self._key(*(int(column[row]) for column in (table.source, table.host, table.rank, table.pid)))
                 for row in groups.first]
+        return np.asarray([self._process(key) for key in keys], np.int64)[groups.of]
+
+    def source_rows(self, source: I32) -> I64:
+        """Like `process_rows` for records that only know their source."""
+        groups = group_rows(source)
+        keys = [self._key(int(source[row]), NULL, NULL, NULL) for row in groups.first]
         return np.asarray([self._process(key) for key in keys], np.int64)[groups.of]
 
     def thread_descriptor(self, process: Process, tid: int) -> tuple[int, bytes]:

@@ -32,11 +32,11 @@ KERNELS = (
     ("Cijk_Ailk_Bljk_HHS_BH_MT128x128x64_MI32x32x8x1_SN_1LDSB0_APM1_ABV0_ACED0_AF0EM8_AF1EM1", "gemm", 0.312, 1240),
     ("void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)",
      "other", 0.204, 1860),
-    ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, "
-     "unsigned int, float, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, "
-     "float, 4>)", "reduction", 0.151, 930),
-    ("void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<at::native::BinaryFunctor<float, float, float, "
-     "at::native::binary_internal::MulFunctor<float> > >(at::TensorIteratorBase&)::{lambda(int)#1}>(int, lambda)",
+    (("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, "
+      "unsigned int, float, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, "
+      "float, 4>)"), "reduction", 0.151, 930),
+    (("void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<at::native::BinaryFunctor<float, float, float, "
+      "at::native::binary_internal::MulFunctor<float> > >(at::TensorIteratorBase&)::{lambda(int)#1}>(int, lambda)"),
      "elementwise", 0.118, 4960),
     ("MIOpenBatchNormFwdInferSpatialEst.kd", "normalisation", 0.083, 1240),
     ("__amd_rocclr_copyBuffer", "copy", 0.031, 620),
@@ -102,7 +102,7 @@ def _run(device: str, kind: str = "scan", **more: object) -> RunInfo:
 
 
 def _source(path: str, form: str, layer: str, residual: int, bound: int, causal: tuple[int, int] | None = None) -> SourceRow:
-    return SourceRow(path=path, format=form, clock="boottime" if layer != "torch" else "realtime", pass_name=layer, layer=layer,
+    return SourceRow(path=path, format=form, clock="run", pass_name=layer, layer=layer,
                      alignment="3 snapshots, piecewise linear", residual_ns=residual, bound_ns=bound,
                      causal_low_ns=causal[0] if causal else None, causal_high_ns=causal[1] if causal else None, tool_version="1.2.3")
 
@@ -133,14 +133,22 @@ def _gpu_point(backend: str, batch: int, best: float) -> PointSummary:
             "bandwidth_share": Figure(value=0.71 * fill, unit="share", source="counters pass over the calibrated copy"),
             "power_saturation": Figure(value=power, unit="share", source="bare pass, amd telemetry at 10 Hz"),
             "energy_per_item": Figure(value=0.009 + 0.25 / batch, unit="J/jet", source="bare pass, energy counter"),
-            "operational_intensity": Figure(value=9.0 * (1 + 0.1 * math.log2(batch)), unit="FLOP/B", source="counters pass"),
+            "operational_intensity": Figure(value=best / 2800 * (1 + 0.1 * math.log2(batch)), unit="FLOP/B", source="counters pass"),
             "achieved_flops": Figure(value=24e12 * fill, unit="FLOP/s", source="torch FLOP counter over kernel time"),
         },
         partition=_partition(int(latency * 1e7), idle, 0.0, 0.004),
-        verdict=(Verdict(limiter="idle", share=idle, evidence="no kernel runs while launches are in progress", headroom=1 / (1 - idle))
-                 if idle > 0.3 else
-                 Verdict(limiter="bandwidth", share=0.58, evidence="EdgeConv gathers at 71 % of the measured copy", headroom=1.4)),
+        verdict=_gpu_verdict(backend, idle),
     )
+
+
+def _gpu_verdict(backend: str, idle: float) -> Verdict:
+    if idle > 0.3:
+        evidence = f"the device is idle {100 * idle:.1f} % of the time: launches in progress {86 * idle:.1f} %"
+        return Verdict(limiter="idle", share=idle, evidence=evidence, headroom=1 / (1 - idle))
+    if backend == "torch":
+        return Verdict(limiter="bandwidth", share=0.58, evidence="EdgeConv gathers at 71 % of the measured copy", headroom=1.4)
+    evidence = f"kernels fill the device {100 - 100 * idle:.1f} % of the time; whether by compute or by bandwidth is not measured"
+    return Verdict(limiter="undetermined", share=1 - idle, evidence=evidence)
 
 
 def _partition(window: int, idle: float, communication: float, copy: float) -> Partition:
@@ -153,13 +161,14 @@ def _partition(window: int, idle: float, communication: float, copy: float) -> P
                      idle_causes=causes)
 
 
-def _series(backend: str, points: tuple[PointSummary, ...], best: float) -> Series:
+def _series(backend: str, points: tuple[PointSummary, ...], best: float, half: float = 34.0, power: float = 1.4) -> Series:
     return Series(
         key={"backend": backend}, axis="batch_size", levels=tuple(float(point.batch_size or 0) for point in points),
         throughput=tuple(point.throughput or 0.0 for point in points), throughput_sem=tuple(point.throughput_sem for point in points),
         latency_ms=tuple(point.latency_ms for point in points), recommended=Recommended(at=256, throughput=points[6].throughput or 0.0),
-        batch=BatchCurve(t_max=Estimate(value=best, low=best * 0.993, high=best * 1.007), b_half=Estimate(value=34.0, low=32.8, high=35.3),
-                         p=Estimate(value=1.4, low=1.36, high=1.44), b90=Estimate(value=118.0, low=110.0, high=127.0)),
+        batch=BatchCurve(t_max=Estimate(value=best, low=best * 0.993, high=best * 1.007), b_half=Estimate(value=half, low=0.96 * half, high=1.04 * half),
+                         p=Estimate(value=power, low=power - 0.04, high=power + 0.04),
+                         b90=Estimate(value=3.5 * half, low=3.2 * half, high=3.8 * half)),
     )
 
 
@@ -186,7 +195,7 @@ def gpu_categories() -> Hotspots:
 
 def gpu_telemetry() -> tuple[TelemetryRow, ...]:
     """Ten minutes at one sample per second."""
-    at = tuple(float(i) for i in range(0, 180))
+    at = tuple(float(i) for i in range(180))
     ramp = [min(1.0, i / 60) for i in range(180)]
     rows = (("gpu_percent", "%", [100.0 if i % 19 else 20.0 for i in range(180)]), ("power_w", "W", [130 + 420 * x for x in ramp]),
             ("clock_mhz", "MHz", [2100 - 180 * x for x in ramp]), ("temperature_c", "°C", [41 + 27 * x for x in ramp]))
@@ -196,8 +205,8 @@ def gpu_telemetry() -> tuple[TelemetryRow, ...]:
 
 def cpu_scan() -> Summary:
     """What most first users get: the built-in model on a laptop's CPU, one torch pass, no accelerator."""
-    points = tuple(_cpu_point(2**k) for k in range(0, 9))
-    series = _series("torch", points, 812.0)
+    points = tuple(_cpu_point(2**k) for k in range(9))
+    series = _series("torch", points, 812.0, 3.0, 1.2)
     return Summary(
         source="traces/20261120T0931-particlenet",
         trace=TraceCounts(pass_name="torch"),
@@ -216,8 +225,9 @@ def cpu_scan() -> Summary:
         sources=(_source("artifacts/torch/laptop/812/trace.json.gz", "kineto", "torch", 400, 900),
                  _source("telemetry/laptop.parquet", "telemetry", "telemetry", 9_000, 12_000)),
         hotspots=(cpu_ops(),),
-        telemetry=(TelemetryRow(metric="cpu_cores_used", unit="cores", device="laptop", mean=6.9, low=0.2, high=7.9, samples=630,
-                                at_s=tuple(i / 2 for i in range(126)), values=tuple(7.2 if i % 14 else 1.1 for i in range(126))),),
+        telemetry=tuple(TelemetryRow(metric=name, unit=unit, device="laptop", mean=0.9 * top, low=0.2 * top, high=top, samples=630,
+                                     at_s=tuple(i / 2 for i in range(126)), values=tuple(top if i % 14 else 0.2 * top for i in range(126)))
+                        for name, unit, top in (("cpu_tree", "cores", 7.2), ("memory_tree", "B", 1.8e9), ("pressure_cpu", "share", 0.03))),
     )
 
 
@@ -226,6 +236,7 @@ def _cpu_point(batch: int) -> PointSummary:
     throughput = 812.0 * batch / (batch**1.2 + 3.0**1.2) ** (1 / 1.2)
     latency = batch / throughput * 1e3
     leak = (3.2, 2.9) if batch == 1 else ()
+    cores = min(1.4 + 1.1 * math.log2(batch), 7.6)
     trials = tuple(latency * factor for factor in (*leak, *(1 + abs(generator.gauss(0, 0.03)) for _ in range(60))))
     return PointSummary(
         point=f"torch-b{batch}", backend="torch", batch_size=batch, trials=len(trials), warmup_trials=5, throughput=throughput,
@@ -234,8 +245,10 @@ def _cpu_point(batch: int) -> PointSummary:
         metrics={
             "throughput": Figure(value=throughput, unit="jets/s", low=throughput * 0.988, high=throughput * 1.012, source="bare pass, trials.csv"),
             "latency_p50": Figure(value=latency, unit="ms", low=latency * 0.99, high=latency * 1.01, source="bare pass, trials.csv"),
-            "cores_used": Figure(value=min(1.4 + 1.1 * math.log2(batch), 7.6), unit="cores", source="bare pass, CPU telemetry"),
+            "cores_used": Figure(value=cores, unit="cores", source="bare pass, CPU telemetry"),
         },
+        verdict=Verdict(limiter="idle" if cores < 4 else "undetermined", share=1 - cores / 8 if cores < 4 else cores / 8,
+                        evidence=f"the process ran on {cores:.1f} of 8 allowed cores", headroom=8 / cores if cores < 4 else None),
     )
 
 
@@ -259,18 +272,18 @@ def command() -> Summary:
                                                                    span_ns=8_240_000_000, busy_ns=5_726_800_000),
         devices={"0": DeviceCounts(kernels=24_800, busy_ns=5_726_800_000, busy_any_ns=5_759_760_000, span_ns=8_240_000_000)},
         metrics={"gpu_percent": Figure(value=98.0, unit="%", low=96.0, high=99.0, source="amd telemetry at 10 Hz"),
-                 "steps": Figure(value=20, unit="steps", source="marks"),
-                 "step_mean": Figure(value=412_000_000, unit="ns", low=408_000_000, high=416_000_000, source="rocprofv3 pass, marks"),
+                 "step_time": Figure(value=412_000_000, unit="ns", low=408_000_000, high=416_000_000, source="rocprofv3 pass, marks"),
                  "fill": Figure(value=0.55, unit="share", source="rocprofv3 pass, kernels table", coverage=0.99),
                  "mfu": Figure(value=None, unit="share", needs="--flops-per-item")},
         run=_run("AMD Instinct MI300X (fictitious)", "command", id="20261120T1002-command", path="traces/20261120T1002-command",
                  argv=("profharness", "run", "--profile", "rocprofv3", "--hip-trace", "--", "python", "train.py"),
-                 command=("python", "train.py"), scan="", capture="steps 10 to 29"),
+                 command=("python", "train.py"), scan="", capture="steps=10:30"),
         passes=(PassRow(name="rocprofv3", layers=("rocprofv3",), seconds=41.2, state="done"),),
         sources=(_source("artifacts/rocprofv3/node7/4242/trace.csv", "rocprofv3-csv", "rocprofv3", 900, 1_900, (-400, 800)),
                  _source("telemetry/node7.parquet", "telemetry", "telemetry", 21_000, 40_000)),
         partition=partition, hotspots=(gpu_hotspots(), gpu_categories()), telemetry=gpu_telemetry(),
-        verdict=Verdict(limiter="idle", share=0.217, evidence="the data loader keeps the GPU waiting 22 % of the time", headroom=1.277),
+        verdict=Verdict(limiter="idle", share=0.301, headroom=1.431,
+                        evidence="the device is idle 30.1 % of the time: the host not ready 21.7 %, the host in a synchronisation call 5.9 %"),
     )
 
 

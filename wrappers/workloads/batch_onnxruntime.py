@@ -7,9 +7,11 @@ Driven by PROFHARNESS_* variables and the spec file alone (see protocol).
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import sys
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import caches
 import flops
@@ -42,6 +44,7 @@ class OnnxWorkload(worker.Workload):
 
     def __init__(self, settings: Settings, runtime: Any):
         spec = settings.spec
+        self._caches = caches.places(os.environ)
         self._settings, self._runtime = settings, runtime
         self._path = models.built_in_file(spec, "onnx") if models.is_built_in(spec) else models.model_file(spec)
         self._providers, self._index = chosen_providers(runtime.get_available_providers(), spec, settings.local_rank)
@@ -57,10 +60,12 @@ class OnnxWorkload(worker.Workload):
         self.device = "cpu" if first == CPU else "cuda:%d" % self._index
         self._compiles = first in COMPILING
         self._notes = {"providers": ",".join(self._session.get_providers())}
+        if self._providers[0] not in self._session.get_providers():
+            self._notes["device"] = "onnxruntime left out %s" % self._providers[0]
         self._prepare_inputs()
-        self._marks = ranges.open_marks(settings.layers, LAYER)
+        self._marks = ranges.open_marks(settings, LAYER)
         self._profiled = LAYER in settings.layers
-        self._flops = flops.Count(None) if settings.layers else self._counted()
+        self._flops = self._counted()
         if self._profiled:
             self._session = None
             self._leave_markers()
@@ -71,8 +76,8 @@ class OnnxWorkload(worker.Workload):
         self._specs, usual = inputs.filled(signature(session, self._path), spec.shapes, spec.inputs)
         inputs.checked(spec.inputs, self._specs)
         self._outputs = [output.name for output in session.get_outputs()]
-        if usual:
-            self._notes["shapes"] = "free dimensions of %s filled with the usual numbers" % ", ".join(usual)
+        if usual and not models.is_built_in(spec):
+            self._notes["shapes"] = "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
 
     def _options(self) -> Any:
         options = self._runtime.SessionOptions()
@@ -83,15 +88,15 @@ class OnnxWorkload(worker.Workload):
 
     def _opened(self, options: Any) -> Any:
         """A session. Raises Refusal when the file is no model, or the asked device was left out without an error."""
-        given = [
-            (name, {"device_id": str(self._index)}) if name in GPUS else name for name in self._providers
-        ]
+        given = [(name, {"device_id": str(self._index)}) if name in GPUS else name for name in self._providers]
         try:
             session = self._runtime.InferenceSession(self._path, options, providers=given)
-        except Exception as error:  # noqa: BLE001 - its exception classes have no common base
-            raise Refusal("%s: onnxruntime cannot load it: %s" % (self._path, first_line(error)), code=BAD_INPUT) from error
+        except Exception as error:  # its exception classes have no common base
+            raise Refusal(
+                "%s: onnxruntime cannot load it: %s" % (self._path, first_line(error)), code=BAD_INPUT
+            ) from error
         asked, got = self._providers[0], session.get_providers()
-        if asked not in got and self._settings.spec.device != "auto":
+        if asked not in got and (self._settings.spec.device != "auto" or self._settings.spec.providers):
             raise Refusal(
                 "onnxruntime left out %s and would run on %s" % (asked, got[0]),
                 "its libraries for this GPU are missing or do not fit; see the messages above",
@@ -100,7 +105,9 @@ class OnnxWorkload(worker.Workload):
         return session
 
     def _counted(self) -> flops.Count:
-        """Kept in the cache beside the model, by content, since the observing run needs another session."""
+        """Once, where no tool records; by a run of its own on the CPU."""
+        if self._settings.recorded or self._settings.spec.flops_per_item is not None:
+            return flops.Count(self._settings.spec.flops_per_item)
         feeds = self._feeds(inputs.pool(self._specs, 1, self._settings.spec.inputs, self._settings.spec.seed)[0])
         return flops.onnx_count(self._path, feeds)
 
@@ -109,21 +116,20 @@ class OnnxWorkload(worker.Workload):
 
     def _leave_markers(self) -> None:
         """Once per worker: a small session whose runs are bracketed by clock readings, to check the alignment."""
-        from onnxruntime_hook import marker_session
-
-        marker_session(self._settings.artifact(LAYER, "marker.json"), ranges.MARKERS)
+        hook = importlib.import_module(ranges.hook("onnxruntime_hook"))
+        hook.marker_session(self._settings.artifact(LAYER, "marker-%d.json" % os.getpid()))
 
     def measure(self, point: Point, still_wanted: Callable[[], None]) -> worker.Measurement:
         spec = self._settings.spec
         notes = dict(self._notes)
-        cache_before = caches.snapshot(os.environ)
+        cache_before = caches.snapshot(self._caches)
         seed = spec.seed if point.seed is None else point.seed
         sets = [self._feeds(one) for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)]
         with self._session_for(point) as session:
             run, outputs = session.run, self._outputs
             action = timing.Action(inputs.in_turn(sets), lambda feeds: run(outputs, feeds), _nothing)
             warm = timing.warm_up(action, point.warmup, self._marks.warm_up_span(point.id), compiles=self._compiles)
-            cache_after = caches.snapshot(os.environ)
+            cache_after = caches.snapshot(self._caches)
             trials = self._trials(action, point, still_wanted)
         if not warm.agreed:
             notes["warmup"] = "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
@@ -135,9 +141,122 @@ class OnnxWorkload(worker.Workload):
             trials.starts_ns,
             point.batch_size,
             warm.durations_ns,
+            warm.starts_ns,
             self.device,
             compile_ns=warm.compile_ns,
             cold_cache=caches.was_cold(cache_before, cache_after),
             flops_per_item=self._flops.flops,
             notes=notes,
         )
+
+    @contextlib.contextmanager
+    def _session_for(self, point: Point) -> Iterator[Any]:
+        if not self._profiled:
+            if self._session is None:
+                self._session = self._opened(self._options())
+            yield self._session
+            return
+        hook = importlib.import_module(ranges.hook("onnxruntime_hook"))
+        options = self._options()
+        profile = hook.SessionProfile(self._settings.artifact(LAYER, "%s.json" % point.id), point=point.id)
+        profile.configure(options)
+        session = self._opened(options)
+        try:
+            yield session
+        finally:
+            profile.finish(session)
+
+    def _trials(self, action: timing.Action, point: Point, still_wanted: Callable[[], None]) -> timing.Trials:
+        if not self._marks:
+            return timing.trials(action, point.trials, point.min_seconds, still_wanted)
+        with self._marks.point(point.id, self._settings):
+            span = self._marks.trial_span(point.id)
+            return timing.marked_trials(action, point.trials, point.min_seconds, still_wanted, span)
+
+    def recover(self) -> None:
+        """A session whose allocator failed keeps what it had reserved: the next point opens another."""
+        self._session = None
+
+
+def _nothing() -> None:
+    """`session.run` returns when its outputs are in host memory."""
+
+
+def signature(session: Any, path: str) -> Tuple[inputs.TensorSpec, ...]:
+    """The inputs, with the first axis taken as the batch. Raises Refusal for a type or rank that cannot be fed."""
+    specs = []
+    for entry in session.get_inputs():
+        if entry.type not in TYPES:
+            raise Refusal("%s: input %s has type %s, which cannot be generated" % (path, entry.name, entry.type))
+        if not entry.shape:
+            raise Refusal("%s: input %s has no batch axis" % (path, entry.name))
+        dims = tuple(d if isinstance(d, int) and d > 0 else None for d in entry.shape[1:])
+        specs.append(inputs.TensorSpec(entry.name, TYPES[entry.type], dims))
+    return tuple(specs)
+
+
+def chosen_providers(available: Sequence[str], spec: Spec, local_rank: int) -> Tuple[List[str], int]:
+    """The execution providers to ask for, best first, and the GPU's index.
+
+    Order: MIGraphX, ROCm, CUDA, CPU; the CPU stays last for operators that the others lack. Raises Refusal (MISSING)
+    for a device or provider that this onnxruntime does not have.
+    """
+    kind, _, index = spec.device.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (index and not index.isdigit()):
+        raise Refusal("no device %r" % spec.device, "use auto, cpu, cuda or cuda:INDEX")
+    where = int(index) if index else _turn(local_rank, os.environ)
+    if spec.providers:
+        absent = [name for name in spec.providers if name not in available]
+        if absent:
+            raise Refusal(
+                "this onnxruntime has no %s" % ", ".join(absent), "it has: %s" % ", ".join(available), MISSING
+            )
+        return list(spec.providers), where
+    gpus = [name for name in GPUS if name in available]
+    if kind == "cpu" or (kind == "auto" and not gpus):
+        return [CPU], 0
+    if not gpus:
+        raise Refusal(
+            "--device %s: this onnxruntime has no GPU provider (it has %s)" % (spec.device, ", ".join(available)),
+            "install onnxruntime-migraphx, onnxruntime-rocm or onnxruntime-gpu, or use --device cpu",
+            MISSING,
+        )
+    return [gpus[0], CPU], where
+
+
+def _turn(local_rank: int, environ: Mapping[str, str]) -> int:
+    """Ranks of a node take its GPUs in turn, among those that the environment leaves visible."""
+    for name in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        if environ.get(name):
+            return local_rank % len(environ[name].split(","))
+    return local_rank
+
+
+def visible_devices(available: Sequence[str], index: int) -> List[Dict[str, Any]]:
+    """The CPU, and one GPU per provider: onnxruntime itself cannot list or name them."""
+    found: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
+    found += [
+        {"index": index, "kind": "cuda" if name.startswith("CUDA") else "rocm", "name": name}
+        for name in GPUS
+        if name in available
+    ]
+    return found
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def load(settings: Settings) -> OnnxWorkload:
+    """Raises Refusal (MISSING) when onnxruntime cannot be imported in this Python."""
+    try:
+        import onnxruntime
+    except Exception as error:  # a broken installation raises OSError or worse
+        raise Refusal(
+            "onnxruntime cannot be imported by %s: %s" % (sys.executable, error), "install onnxruntime there", MISSING
+        ) from error
+    return OnnxWorkload(settings, onnxruntime)
+
+
+if __name__ == "__main__":
+    sys.exit(worker.main(load, os.environ))

@@ -37,6 +37,7 @@ class TorchWorkload(worker.Workload):
 
     def __init__(self, settings: Settings, torch: Any):
         spec = settings.spec
+        self._caches = caches.places(os.environ, spec.compile)
         self._settings, self._torch = settings, torch
         if spec.threads:
             torch.set_num_threads(spec.threads)
@@ -45,17 +46,21 @@ class TorchWorkload(worker.Workload):
         self.versions = versions(torch)
         self.devices = visible_devices(torch)
         self._model = load_model(torch, spec, self._place)
+        if spec.compile and self._model.form == "torchscript":
+            raise Refusal("--compile takes an eager model, and %s is TorchScript" % spec.model, "leave out --compile")
         self._specs, usual = inputs.filled(self._model.inputs, spec.shapes, spec.inputs)
         inputs.checked(spec.inputs, self._specs)
         self._notes = {"form": self._model.form + (", compiled" if spec.compile else "")}
-        if usual:
-            self._notes["shapes"] = "free dimensions of %s filled with the usual numbers" % ", ".join(usual)
-        self._marks = ranges.open_marks(settings.layers, "torch")
-        self._flops = flops.Count(None) if settings.layers else self._counted()
+        if usual and not models.is_built_in(spec):
+            self._notes["shapes"] = "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
+        self._marks = ranges.open_marks(settings, "torch")
+        self._flops = self._counted()
 
     def _counted(self) -> flops.Count:
-        """On a copy of its own for TorchScript, whose specialisation depends on the calls that it has seen."""
+        """Once, where no tool records; on a copy of its own for TorchScript, which specialises on the calls it sees."""
         torch, spec = self._torch, self._settings.spec
+        if self._settings.recorded or spec.flops_per_item is not None:
+            return flops.Count(spec.flops_per_item)
         module = self._model.module
         if self._model.form == "torchscript":
             module = load_model(torch, spec, self._place).module
@@ -66,13 +71,13 @@ class TorchWorkload(worker.Workload):
     def measure(self, point: Point, still_wanted: Callable[[], None]) -> worker.Measurement:
         torch, spec = self._torch, self._settings.spec
         notes = dict(self._notes)
-        cache_before = caches.snapshot(os.environ)
+        cache_before = caches.snapshot(self._caches)
         module = fresh_compilation(torch, self._model.module) if spec.compile else self._model.module
         sets = self._input_sets(point)
         with torch.no_grad():
-            action = timing.Action(inputs.in_turn(sets), self._runner(module), self._synchroniser())
+            action = timing.Action(inputs.in_turn(sets), self._runner(module), synchroniser(torch, self._place))
             warm, action = self._warmed_up(action, point, notes)
-            cache_after = caches.snapshot(os.environ)
+            cache_after = caches.snapshot(self._caches)
             trials = self._trials(action, point, still_wanted)
         if self._flops.note:
             notes["flops"] = self._flops.note
@@ -83,6 +88,7 @@ class TorchWorkload(worker.Workload):
             trials.starts_ns,
             point.batch_size,
             warm.durations_ns,
+            warm.starts_ns,
             self.device,
             compile_ns=warm.compile_ns,
             cold_cache=caches.was_cold(cache_before, cache_after),
@@ -101,16 +107,6 @@ class TorchWorkload(worker.Workload):
         if place.type == "cpu":
             return lambda tensors: module(*tensors)
         return lambda tensors: module(*[tensor.to(place) for tensor in tensors])
-
-    def _synchroniser(self) -> Callable[[], None]:
-        """Waits for the chosen device and any other on which this process holds memory."""
-        cuda = self._torch.cuda
-        if self._place.type == "cpu":
-            return _nothing
-        used = [i for i in range(cuda.device_count()) if i == self._place.index or cuda.memory_reserved(i)]
-        if len(used) == 1:
-            return lambda: cuda.synchronize(used[0])
-        return lambda: [cuda.synchronize(i) for i in used] and None
 
     def _warmed_up(
         self, action: timing.Action, point: Point, notes: Dict[str, str]
@@ -131,6 +127,7 @@ class TorchWorkload(worker.Workload):
             fallback = eager_fallback() if self._settings.spec.compile else ""
             if fallback:
                 notes[NOT_COMPILED] = fallback
+        action = action._replace(synchronise=synchroniser(self._torch, self._place))  # by now all devices hold memory
         if not warm.agreed:
             notes["warmup"] = "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
         return warm, action
@@ -146,6 +143,22 @@ class TorchWorkload(worker.Workload):
         if self._place.type != "cpu":
             self._torch.cuda.empty_cache()
             self._torch.cuda.synchronize(self._place)
+
+
+def synchroniser(torch: Any, place: Any) -> Callable[[], None]:
+    """Waits for the chosen device and every other one on which this process holds memory; on the CPU for nothing."""
+    if place.type == "cpu":
+        return _nothing
+    used = [i for i in range(torch.cuda.device_count()) if i == place.index or torch.cuda.memory_reserved(i)]
+    synchronize = torch.cuda.synchronize
+    if len(used) == 1:
+        return lambda: synchronize(used[0])
+
+    def all_of_them() -> None:
+        for index in used:
+            synchronize(index)
+
+    return all_of_them
 
 
 def _nothing() -> None:
@@ -164,9 +177,8 @@ def visible_devices(torch: Any) -> List[Dict[str, Any]]:
     """The CPU and every GPU that torch sees, by torch's index; `kind` is cpu, cuda or rocm."""
     found: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
     kind = "rocm" if getattr(torch.version, "hip", None) else "cuda"
-    if torch.cuda.is_available():
-        for i in range(torch.cuda.device_count()):
-            found.append({"index": i, "kind": kind, "name": torch.cuda.get_device_name(i)})
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    found += [{"index": i, "kind": kind, "name": torch.cuda.get_device_name(i)} for i in range(count)]
     return found
 
 
@@ -259,9 +271,11 @@ def peak_memory(torch: Any, place: Any) -> Dict[str, str]:
 
 def load(settings: Settings) -> TorchWorkload:
     """Raises Refusal (MISSING) when torch cannot be imported in this Python."""
+    if not models.is_built_in(settings.spec):
+        models.model_file(settings.spec)  # a wrong name is told before seconds are spent on torch
     try:
         import torch
-    except Exception as error:  # noqa: BLE001 - a broken installation raises OSError or worse
+    except Exception as error:  # a broken installation raises OSError or worse
         raise Refusal(
             "torch cannot be imported by %s: %s" % (sys.executable, error), "install torch there", MISSING
         ) from error

@@ -5,33 +5,42 @@ The folders come from the variables by which the libraries themselves are told (
 
 from __future__ import annotations
 
+import getpass
 import os
-from typing import FrozenSet, List, Mapping, Optional, Tuple
+import tempfile
+from typing import FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-VARIABLES = (
+LIBRARIES = (
     "MIOPEN_USER_DB_PATH",
     "MIOPEN_CUSTOM_CACHE_DIR",
-    "TORCHINDUCTOR_CACHE_DIR",
-    "TRITON_CACHE_DIR",
     "PYTORCH_KERNEL_CACHE_PATH",
     "PYTORCH_TUNABLEOP_FILENAME",
     "ORT_MIGRAPHX_MODEL_CACHE_PATH",
     "ORT_MIGRAPHX_CACHE_PATH",
     "CUDA_CACHE_PATH",
 )
+COMPILERS = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 Snapshot = Optional[FrozenSet[Tuple[str, int]]]
 
 
-def snapshot(environ: Mapping[str, str]) -> Snapshot:
-    """Name and size of every file in the caches that the environment names; None when it names none."""
-    places = [environ[name] for name in VARIABLES if environ.get(name)]
-    if not places:
+def places(environ: Mapping[str, str], compiled: bool = False) -> Tuple[str, ...]:
+    """Cache folders and files that count for this worker. Ask before torch is used: it sets variables of its own.
+
+    With torch.compile the default folder of inductor counts where the environment names none.
+    """
+    found = [environ[name] for name in LIBRARIES if environ.get(name)]
+    if compiled:
+        named = [environ[name] for name in COMPILERS if environ.get(name)]
+        found += named or [os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser())]
+    return tuple(found)
+
+
+def snapshot(where: Sequence[str]) -> Snapshot:
+    """Name and size of every file in these caches; None when there are none to look at."""
+    if not where:
         return None
-    found: List[Tuple[str, int]] = []
-    for place in places:
-        found += _files(place)
-    return frozenset(found)
+    return frozenset(entry for place in where for entry in _files(place))
 
 
 def _files(place: str) -> List[Tuple[str, int]]:

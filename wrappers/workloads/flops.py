@@ -18,7 +18,7 @@ WITHOUT_FORMULA = frozenset(
 class Count(NamedTuple):
     """`flops` of one item, or None; `note` says what is not in it, or why there is none."""
 
-    flops: Optional[int]
+    flops: Optional[float]
     note: str = ""
 
 
@@ -30,7 +30,7 @@ def torch_count(run: Callable[[], Any]) -> Count:
         with FlopCounterMode(display=False) as counter:
             run()
         return Count(int(counter.get_total_flops()))
-    except Exception as error:  # noqa: BLE001 - a count is an extra: no failure of it may stop the scan
+    except Exception as error:  # a count is an extra: no failure of it may stop the scan
         return Count(None, "not counted: %s: %s" % (type(error).__name__, str(error).split("\n")[0][:200]))
 
 
@@ -48,7 +48,7 @@ def onnx_count(path: str, feeds: Mapping[str, Any]) -> Count:
         total = sum(_FORMULAS[node.op_type](node, shapes) for node in nodes)
         other = sorted({node.op_type for node in model.graph.node if node.op_type in WITHOUT_FORMULA})
         return Count(total, "without a formula, not in the count: " + ", ".join(other) if other else "")
-    except Exception as error:  # noqa: BLE001 - a count is an extra: no failure of it may stop the scan
+    except Exception as error:  # a count is an extra: no failure of it may stop the scan
         return Count(None, "not counted: %s: %s" % (type(error).__name__, str(error).split("\n")[0][:200]))
 
 

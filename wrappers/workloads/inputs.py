@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import zipfile
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -71,13 +72,11 @@ def _fitting(spec: TensorSpec, dims: Optional[Tuple[int, ...]]) -> Tuple[int, ..
     if dims is None:
         if None in spec.dims:
             raise Refusal(
-                "input %s has free dimensions" % spec, "give them, without the batch: --shape %s:d1,d2" % spec.name
+                "input %s has free dimensions" % str(spec), "give them, without the batch: --shape %s:d1,d2" % spec.name
             )
         return tuple(d for d in spec.dims if d is not None)
     if len(dims) != len(spec.dims) or any(d not in (None, given) for d, given in zip(spec.dims, dims)):
-        raise Refusal(
-            "shape %s does not fit input %s" % (list(dims), spec), "shapes are given without the batch axis"
-        )
+        raise Refusal("shape %s does not fit input %s" % (list(dims), spec), "shapes are given without the batch axis")
     return tuple(int(d) for d in dims)
 
 
@@ -93,9 +92,7 @@ def checked(kind: str, specs: Sequence[TensorSpec]) -> None:
         raise Refusal("no inputs named %r" % kind, "use %s or a FILE.npz" % ", ".join(sorted(_GENERATORS)))
 
 
-def pool(
-    specs: Sequence[TensorSpec], batch: int, kind: str, seed: int, budget_bytes: int = POOL_BYTES
-) -> List[Arrays]:
+def pool(specs: Sequence[TensorSpec], batch: int, kind: str, seed: int, budget_bytes: int = POOL_BYTES) -> List[Arrays]:
     """Distinct input sets for one point, in the model's order: between 2 and 8, within `budget_bytes`.
 
     Trials take them in turn, so that successive trials see different data while memory stays bounded and the device
@@ -122,7 +119,7 @@ def normal(specs: Sequence[TensorSpec], batch: int, rng: np.random.Generator) ->
 
 
 def _drawn(spec: TensorSpec, batch: int, rng: np.random.Generator) -> Any:
-    shape, dtype = (batch,) + spec.dims, np.dtype(spec.dtype)
+    shape, dtype = (batch, *spec.dims), np.dtype(spec.dtype)
     if dtype.kind == "f":
         precision = np.float64 if dtype == np.float64 else np.float32
         return rng.standard_normal(shape, dtype=precision).astype(dtype, copy=False)
@@ -145,8 +142,8 @@ def hep(specs: Sequence[TensorSpec], batch: int, rng: np.random.Generator) -> Ar
 
 def _prefix_mask(spec: TensorSpec, batch: int, rng: np.random.Generator) -> Any:
     particles = spec.dims[-1] or 1
-    valid = rng.integers(max(1, particles // 4), particles + 1, (batch,) + (1,) * len(spec.dims))
-    return np.broadcast_to(np.arange(particles) < valid, (batch,) + spec.dims).astype(spec.dtype)
+    valid = rng.integers(max(1, particles // 4), particles + 1, (batch, *[1] * len(spec.dims)))
+    return np.broadcast_to(np.arange(particles) < valid, (batch, *spec.dims)).astype(spec.dtype)
 
 
 def _physical(spec: TensorSpec, batch: int, rng: np.random.Generator, masks: Mapping[str, Any]) -> Any:
@@ -155,7 +152,7 @@ def _physical(spec: TensorSpec, batch: int, rng: np.random.Generator, masks: Map
     if role == "mask":
         return masks[family]
     if root in CATEGORIES:
-        return rng.integers(0, CATEGORIES[root], (batch,) + spec.dims).astype(spec.dtype)
+        return rng.integers(0, CATEGORIES[root], (batch, *spec.dims)).astype(spec.dtype)
     values = _drawn(spec, batch, rng)
     if role == "points":
         values = np.clip(values * (CONE / 3), -CONE, CONE)
@@ -176,7 +173,7 @@ def _archive(path: str) -> Dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise Refusal("%s: not a readable .npz (%s)" % (path, error), code=BAD_INPUT) from error
 
 

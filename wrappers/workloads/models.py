@@ -32,7 +32,9 @@ TRITON_TYPES = {
     "TYPE_BOOL": "bool",
 }
 # The export must not appear in a tool's recording of the worker, nor touch a device.
-TOOL_VARIABLES = re.compile(r"^(PROFHARNESS_|LD_PRELOAD$|HSA_TOOLS_|ROCP|ROCPROF|ROCTRACER|ROCPROFSYS_|AMD_LOG_|CUDA_INJECTION)")
+TOOL_VARIABLES = re.compile(
+    r"^(PROFHARNESS_|LD_PRELOAD$|HSA_TOOLS_|ROCP|ROCPROF|ROCTRACER|ROCPROFSYS_|AMD_LOG_|CUDA_INJECTION)"
+)
 
 
 def is_built_in(spec: Spec) -> bool:
@@ -91,7 +93,9 @@ def cached(cache_dir: str, name: str, make: Callable[[str], None]) -> str:
 
 def _export(kind: str, path: str, seed: int) -> None:
     command = [sys.executable, os.path.join(HERE, "particlenet.py"), kind, path, str(seed)]
-    done = subprocess.run(command, env=quiet_environment(os.environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        command, env=quiet_environment(os.environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
     if done.returncode:
         last = (done.stdout.decode("utf-8", "replace").strip().splitlines() or ["no output"])[-1]
         raise Refusal(
@@ -117,7 +121,7 @@ def _version(package: str) -> str:
         from importlib.metadata import version  # Python 3.8 on
 
         return version(package)
-    except Exception:  # noqa: BLE001 - a broken metadata folder must not stop a scan; the key is then less specific
+    except Exception:  # a broken metadata folder must not stop a scan; the key is then less specific
         return ""
 
 

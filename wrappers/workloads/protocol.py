@@ -20,10 +20,19 @@ ERROR_CHARACTERS = 400
 RANK_VARIABLES = ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 LOCAL_RANK_VARIABLES = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 
+BESIDE = ("", "telemetry")  # runs beside the workload, never in it
+TRACERS = (  # by these the vendors' tools load themselves into a process
+    "ROCP_TOOL_LIBRARIES",
+    "ROCP_TOOL_LIB",
+    "HSA_TOOLS_LIB",
+    "CUDA_INJECTION64_PATH",
+    "NVTX_INJECTION64_PATH",
+)
+
 USAGE, MISSING, BAD_INPUT = 2, 3, 4
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 - named for what the worker does, not for how Python carries it
     """The worker cannot serve at all. `code` is its exit status: USAGE, MISSING (tool or device) or BAD_INPUT."""
 
     def __init__(self, message: str, hint: str = "", code: int = USAGE):
@@ -45,6 +54,7 @@ class Spec(NamedTuple):
     cache_dir: str = ""
     providers: Optional[Tuple[str, ...]] = None
     torchscript: bool = False
+    flops_per_item: Optional[float] = None
 
 
 class Settings(NamedTuple):
@@ -61,6 +71,12 @@ class Settings(NamedTuple):
     parent_pid: Optional[int]
     rank: Optional[int]
     local_rank: int
+    traced: bool = False
+
+    @property
+    def recorded(self) -> bool:
+        """Whether anything records this process: a layer inside it, or a tracer attached from outside."""
+        return self.traced or bool(self.layers)
 
     @property
     def owner(self) -> str:
@@ -107,13 +123,14 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         control_dir=control,
         run_dir=run_dir,
         pass_name=environ.get("PROFHARNESS_PASS") or os.path.basename(os.path.abspath(control)),
-        layers=tuple(layer for layer in environ.get("PROFHARNESS_LAYERS", "").split(",") if layer),
+        layers=tuple(layer for layer in environ.get("PROFHARNESS_LAYERS", "").split(",") if layer not in BESIDE),
         artifacts=environ.get("PROFHARNESS_ARTIFACTS") or os.path.join(run_dir, "artifacts"),
         first_point=environ.get("PROFHARNESS_FIRST_POINT", ""),
         only_point=environ.get("PROFHARNESS_ONLY_POINT", ""),
         parent_pid=first_number(environ, ("PROFHARNESS_PARENT_PID",)),
         rank=first_number(environ, RANK_VARIABLES),
         local_rank=first_number(environ, LOCAL_RANK_VARIABLES) or 0,
+        traced=any(environ.get(name) for name in TRACERS) or "rocprof" in environ.get("LD_PRELOAD", ""),
     )
 
 
@@ -228,7 +245,7 @@ def _decoded(line: bytes, path: str, number: int) -> Dict[str, Any]:
 
 
 class Results:
-    """This execution's results file: the next free number for this rank, one write per line."""
+    """The results file of this execution: the next free number for this rank, one write per line."""
 
     def __init__(self, settings: Settings):
         os.makedirs(settings.control_dir, exist_ok=True)
@@ -248,16 +265,15 @@ class Results:
         while line:  # a regular file takes it whole; a full quota may not
             line = line[os.write(self._fd, line) :]
 
-    def hello(self, versions: Mapping[str, str], devices: List[Dict[str, Any]], **more: Any) -> None:
-        """Who serves; with `error`, `hint` and `exit_status` among `more` when it cannot."""
+    def hello(self, versions: Mapping[str, str], devices: List[Dict[str, Any]]) -> None:
+        """Who serves. A worker that cannot serve writes a record of kind `error` in its place."""
         self.write(
             "hello",
             pid=os.getpid(),
             host=socket.gethostname(),
-            argv=[sys.executable] + sys.argv,
+            argv=[sys.executable, *sys.argv],
             versions=dict(versions),
             devices=devices,
-            **more,
         )
 
     def begin(self, point_id: str) -> None:

@@ -17,6 +17,7 @@ AGREEING = 5  # so many trials in a row must agree before a warm-up ends
 WARM_UP_CAP_S = 10.0
 LOOK_BACK = 64  # trials that the test for agreement looks at
 SAME = math.log(1.05)  # a change smaller than this is none
+ASTRAY = math.log(1.5)
 LOOK_EVERY_NS = 1_000_000_000
 
 Span = Callable[[str], ContextManager[Any]]
@@ -41,6 +42,7 @@ class WarmUp(NamedTuple):
     """Trials that were dropped. `agreed` is False when the time cap ended it; `first_ns` is a compiling first call."""
 
     durations_ns: List[int]
+    starts_ns: List[int]
     agreed: bool
     first_ns: Optional[int] = None
 
@@ -92,27 +94,41 @@ def warm_up(
     cuts below `asked`, nor below two.
     """
     first_ns = None
+    starts: List[int] = []
     durations: List[int] = []
+
+    def ended(*, agreed: bool) -> WarmUp:
+        return WarmUp(durations, starts, agreed, first_ns)
+
     with collection_off():
         if compiles:
             first_ns = once(action).durations_ns[0]
         if asked == 0:
-            return WarmUp(durations, agreed=True, first_ns=first_ns)
+            return ended(agreed=True)
         deadline = perf_counter_ns() + int(cap_s * 1e9)
         while True:
             with span(len(durations)):
-                durations += once(action).durations_ns
+                one = once(action)
+            starts.append(one.starts_ns[0])
+            durations.append(one.durations_ns[0])
             enough = len(durations) >= (asked or 2)
             if enough and agree(durations):
-                return WarmUp(durations, agreed=True, first_ns=first_ns)
+                return ended(agreed=True)
             if enough and perf_counter_ns() > deadline:
-                return WarmUp(durations, agreed=False, first_ns=first_ns)
+                return ended(agreed=False)
 
 
 def agree(durations_ns: Sequence[int], last: int = AGREEING) -> bool:
-    """Whether the series has had no change of level, on log t, for at least `last` trials."""
+    """Whether the last trials belong to one level: no change of level among them (on log t), and none astray.
+
+    So few trials cannot tell noise from a change by themselves, so none may lie beyond a factor ASTRAY of their median
+    until four times as many have shown that the workload is that noisy.
+    """
     logs = [math.log(max(1, t)) for t in durations_ns[-LOOK_BACK:]]
-    return len(logs) >= last and len(logs) - last_change(logs) >= last
+    if len(logs) < last or len(logs) - last_change(logs) < last:
+        return False
+    middle = sorted(logs[-last:])[last // 2]
+    return len(durations_ns) >= 4 * last or all(abs(value - middle) <= ASTRAY for value in logs[-last:])
 
 
 def last_change(values: Sequence[float]) -> int:

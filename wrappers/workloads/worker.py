@@ -16,7 +16,7 @@ import protocol
 import redirect
 
 LONGEST_UNWATCHED_WAIT_S = 60.0
-SPOILED = 1
+BROKEN = 1
 
 
 class Measurement(NamedTuple):
@@ -26,19 +26,20 @@ class Measurement(NamedTuple):
     starts_ns: List[int]
     items: int
     warmup_ns: List[int]
+    warmup_starts_ns: List[int]
     device: str
     compile_ns: Optional[int] = None
     cold_cache: Optional[bool] = None
-    flops_per_item: Optional[int] = None
+    flops_per_item: Optional[float] = None
     notes: Mapping[str, str] = {}
 
 
 class Workload:
     """A loaded model on its device. Backends derive from it; `measure` may raise anything for a point that fails."""
 
-    versions: Mapping[str, str] = {}
-    devices: List[Dict[str, Any]] = []
-    device: str = ""
+    versions: Mapping[str, str]
+    devices: List[Dict[str, Any]]
+    device: str
 
     def measure(self, point: protocol.Point, still_wanted: Callable[[], None]) -> Measurement:
         raise NotImplementedError
@@ -51,7 +52,7 @@ class Workload:
 
 
 def main(load: Callable[[protocol.Settings], Workload], environ: Mapping[str, str]) -> int:
-    """Serve; the exit status: 0, 1 spoiled device, 2 usage, 3 missing tool or device, 4 bad input, 128+n by signal."""
+    """Serve; the exit status: 0, 1 broken model or device, 2 usage, 3 missing tool or device, 4 bad input, 128+n by signal."""
     results = None
     try:
         settings = protocol.settings_from(environ)
@@ -61,6 +62,11 @@ def main(load: Callable[[protocol.Settings], Workload], environ: Mapping[str, st
         return _serve(load, settings, results, harness)
     except protocol.Refusal as refusal:
         return _refused(results, refusal)
+    except Exception as error:  # a model that does not fit, a broken driver: any type
+        traceback.print_exc()
+        if results is not None:
+            results.write("error", error=protocol.one_sentence(error), exit_status=BROKEN)
+        return BROKEN
     except lifetime.Stopped as stopped:
         print("profharness worker: %s" % stopped.reason, file=sys.stderr)
         if results is not None:
@@ -73,7 +79,8 @@ def _refused(results: Optional[protocol.Results], refusal: protocol.Refusal) -> 
     if refusal.hint:
         print("  %s" % refusal.hint, file=sys.stderr)
     if results is not None:
-        results.hello({}, [], error=refusal.message, hint=refusal.hint, exit_status=refusal.code)
+        words = "; ".join(part for part in (refusal.message, refusal.hint) if part)
+        results.write("error", error=words, exit_status=refusal.code)
     return refusal.code
 
 
@@ -99,7 +106,7 @@ def _serve(
             usable = outcome["ok"] or _recovered(workload)
         results.write("result", id=asked.id, end_monotonic_ns=time.perf_counter_ns(), **outcome)
         if not usable:
-            return SPOILED
+            return BROKEN
     workload.close()
     results.write("bye")
     return 0
@@ -109,9 +116,9 @@ def _attempt(workload: Workload, asked: protocol.Asked, still_wanted: Callable[[
     """The fields of a result. Every Exception (out of memory included) becomes a failed point with a reason."""
     try:
         measured = workload.measure(protocol.judged(asked), still_wanted)
-    except Exception as error:  # noqa: BLE001 - a point that fails must not end the scan, whatever the framework raises
+    except Exception as error:  # a point that fails must not end the scan, whatever the framework raises
         traceback.print_exc()
-        failed = Measurement([], [], 0, [], workload.device, notes={})
+        failed = Measurement([], [], 0, [], [], workload.device)
         return dict(ok=False, error=protocol.one_sentence(error), **failed._asdict())
     return dict(ok=True, error="", **measured._asdict())
 
@@ -121,7 +128,7 @@ def _recovered(workload: Workload) -> bool:
     try:
         gc.collect()
         workload.recover()
-    except Exception:  # noqa: BLE001 - a sticky device error may have any type
+    except Exception:  # a sticky device error may have any type
         traceback.print_exc()
         return False
     return True

@@ -13,6 +13,8 @@ FAMILIES: dict[str, str] = {
     "cpu": "profharness.telemetry.sources.cpu",
 }
 
+SLOW_HZ = 5.0  # for what changes slowly or only grows: the sampler then costs a few tenths of a per cent of a core
+
 
 class Column(NamedTuple):
     """One value per read. The metric's name and unit are those of `SAMPLE_METRICS` in the trace model.
@@ -31,9 +33,9 @@ class Column(NamedTuple):
 
 
 class SampledDevice(NamedTuple):
-    """An accelerator whose values a source reads; columns refer to it by position."""
+    """An accelerator whose values a source reads; columns refer to it by position. `number` is the vendor's own."""
 
-    index: str
+    number: str
     identity: str
     name: str
     vendor: str

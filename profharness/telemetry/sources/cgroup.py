@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from profharness.telemetry.sources import Column, Missing, SampledDevice, procfs
+from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice, procfs
 
 
 class Hierarchy(NamedTuple):
@@ -28,10 +28,10 @@ class Quota(NamedTuple):
 
 
 class CgroupSource:
-    """At most ten times a second."""
+    """Memory and quota of the group of one process."""
 
     name = "cgroup"
-    max_hz = 10.0
+    max_hz = SLOW_HZ
     devices: tuple[SampledDevice, ...] = ()
 
     def __init__(self, pid: int, proc: str = "/proc") -> None:
@@ -98,16 +98,23 @@ def find_hierarchy(groups: str, mounts: str, controller: str) -> Hierarchy | str
     seen = ""
     for line in mounts.splitlines():
         front, _, back = line.partition(" - ")
-        kind, _, options = back.split(" ", 2)
-        if kind == "cgroup2" if version == 2 else kind == "cgroup" and controller in options.split(" ")[-1].split(","):
-            root, mount = (_unescape(text) for text in front.split(" ")[3:5])
-            seen = mount
-            inside = _inside(path, root)
-            if inside is not None:
-                return Hierarchy(version, mount, mount + inside)
+        if not _holds(back, version, controller):
+            continue
+        root, seen = (_unescape(text) for text in front.split(" ")[3:5])
+        inside = _inside(path, root)
+        if inside is not None:
+            return Hierarchy(version, seen, seen + inside)
     if seen:
         return f"the group {path} lies outside of what is mounted at {seen}"
     return f"no cgroup hierarchy with the {controller} controller is mounted here"
+
+
+def _holds(description: str, version: int, controller: str) -> bool:
+    """Whether a mount, by the part of its mountinfo line after the dash, is the hierarchy of this controller."""
+    kind, _, options = description.split(" ", 2)
+    if version == 2:
+        return kind == "cgroup2"
+    return kind == "cgroup" and controller in options.split(" ")[-1].split(",")
 
 
 def _inside(path: str, root: str) -> str | None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import time
 
-from profharness.telemetry.sources import Column, Missing, SampledDevice, procfs
+from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice, procfs
 
 BUDGET = 0.001  # share of one core: /proc/stat grows with the number of CPUs and interrupts
 _TRIES = 3
 
 
 class NodeSource:
-    """At most ten times a second, and less often where the kernel takes long to write the files."""
+    """At the slow rate, and less often still where the kernel takes long to write the files."""
 
     name = "node"
     devices: tuple[SampledDevice, ...] = ()
 
     def __init__(self, stat_path: str = "/proc/stat", meminfo_path: str = "/proc/meminfo") -> None:
         self.columns: tuple[Column, ...] = ()
-        self.max_hz = 10.0
+        self.max_hz = SLOW_HZ
         self._stat_path = stat_path
         self._stat = procfs.open_or_none(stat_path)
         self._meminfo_path = meminfo_path

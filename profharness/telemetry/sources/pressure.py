@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from profharness.telemetry.sources import Column, Missing, SampledDevice, procfs
+from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice
 
 RESOURCES = ("cpu", "memory", "io")
 
@@ -13,7 +13,7 @@ class PressureSource:
     """The `total` of the `some` line of /proc/pressure/*, in µs. It is exact, where the averages lag by 10 s and more."""
 
     name = "pressure"
-    max_hz = 10.0
+    max_hz = SLOW_HZ
     devices: tuple[SampledDevice, ...] = ()
 
     def __init__(self, folder: str = "/proc/pressure") -> None:

@@ -37,11 +37,11 @@ def open_or_none(path: str) -> int | None:
         return None
 
 
-def read_once(path: str) -> bytes:
-    """The file's first 64 KiB. Raises OSError."""
+def read_once(path: str, offset: int = 0) -> bytes:
+    """At most 64 KiB of the file from `offset` on. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(handle, 65536)
+        return os.pread(handle, 65536, offset)
     finally:
         os.close(handle)
 
@@ -63,7 +63,7 @@ def process_stat(pid: int) -> ProcessStat | None:
 def thread_ids(pid: int) -> list[str]:
     """Empty when the process is gone."""
     try:
-        return os.listdir(f"/proc/{pid}/task")
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - once a second per process: no objects for it
     except OSError:
         return []
 
@@ -79,7 +79,7 @@ def children_of_thread(pid: int, tid: str) -> list[int]:
 def children_by_scan() -> dict[int, list[int]]:
     """Children of every process, from one pass over /proc: for kernels without the `children` files."""
     found: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc"):  # noqa: PTH208 - once a second: no objects for it
         if name.isdigit() and (stat := process_stat(int(name))):
             found.setdefault(stat.parent, []).append(int(name))
     return found

@@ -6,15 +6,12 @@ import os
 import resource
 import time
 
-from profharness.telemetry.sources import Column, Missing, SampledDevice, procfs
+from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice, procfs
 from profharness.telemetry.sources.process_tree import ProcessTree
-
-MEMORY_NS = 100_000_000
-_SPARE_FILES = 256  # descriptors left for everything that is not a thread's schedstat
 
 
 class TreeSource:
-    """CPU time at the full rate; memory at most ten times a second, since it costs a read per process."""
+    """CPU time and number of processes, at the full rate. Its read brings the tree up to date for the others."""
 
     name = "tree"
     max_hz = 1000.0
@@ -23,26 +20,38 @@ class TreeSource:
     def __init__(self, tree: ProcessTree) -> None:
         self.columns: tuple[Column, ...] = ()
         self._tree = tree
-        self._next_memory_ns = 0
 
     def probe(self) -> tuple[Missing, ...]:
-        try:
-            procfs.process_cpu_ns(os.getpid())
-        except OSError as error:
-            return (Missing("cpu_tree", f"the kernel gives no CPU clock of processes ({error.strerror})"),
-                    Missing("memory_tree", "needs cpu_tree"), Missing("processes_tree", "needs cpu_tree"))
-        self.columns = (Column("cpu_tree", "cores", "counter", 1e-9), Column("processes_tree", "processes", "instant"),
-                        Column("memory_tree", "B", "instant"))
+        if why := self._tree.why_not:
+            return Missing("cpu_tree", why), Missing("processes_tree", why)
+        self.columns = (Column("cpu_tree", "cores", "counter", 1e-9), Column("processes_tree", "processes", "instant"))
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
-        now = time.monotonic_ns()
-        self._tree.refresh(now)
+        self._tree.refresh(time.monotonic_ns())
         row[at] = self._tree.cpu_ns()
         row[at + 1] = len(self._tree.processes)
-        if now >= self._next_memory_ns:
-            self._next_memory_ns = now + MEMORY_NS
-            row[at + 2] = self._tree.resident_bytes()
+
+
+class TreeMemorySource:
+    """Resident memory, at the slow rate: it costs a read per process."""
+
+    name = "tree_memory"
+    max_hz = SLOW_HZ
+    devices: tuple[SampledDevice, ...] = ()
+
+    def __init__(self, tree: ProcessTree) -> None:
+        self.columns: tuple[Column, ...] = ()
+        self._tree = tree
+
+    def probe(self) -> tuple[Missing, ...]:
+        if why := self._tree.why_not:
+            return (Missing("memory_tree", why),)
+        self.columns = (Column("memory_tree", "B", "instant"),)
+        return ()
+
+    def read(self, row: list[int | float], at: int) -> None:
+        row[at] = self._tree.resident_bytes()
 
 
 class TreeWaitSource:
@@ -57,10 +66,12 @@ class TreeWaitSource:
         self._tree = tree
         self._threads: dict[tuple[int, str], _Thread] = {}
         self._ended_ns = 0
-        self._max_open = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE_FILES, 0)
+        self._max_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
     def probe(self) -> tuple[Missing, ...]:
-        if not os.path.exists("/proc/self/schedstat"):
+        if why := self._tree.why_not:
+            return (Missing("cpu_tree_wait", why),)
+        if not os.access("/proc/self/schedstat", os.R_OK):
             return (Missing("cpu_tree_wait", "the kernel has no /proc/<pid>/schedstat (CONFIG_SCHED_INFO)"),)
         self.columns = (Column("cpu_tree_wait", "cores", "counter", 1e-9),)
         return ()
@@ -69,8 +80,12 @@ class TreeWaitSource:
         present = {(pid, tid) for pid in self._tree.processes for tid in procfs.thread_ids(pid)}
         for key in self._threads.keys() - present:
             self._drop(key)
-        for key in present - self._threads.keys():
-            self._threads[key] = _Thread(*key, keep_open=len(self._threads) < self._max_open)
+        known = {pid for pid, _ in self._threads}
+        for pid, tid in present - self._threads.keys():
+            thread = _Thread(pid, tid, keep_open=len(self._threads) < self._max_open)
+            if pid not in known and self._tree.processes[pid].base:
+                thread.base = thread.waited  # the process is older than the run: so is this waiting
+            self._threads[pid, tid] = thread
         for thread in self._threads.values():
             thread.read()
         row[at] = self._ended_ns + sum(thread.waited - thread.base for thread in self._threads.values())
@@ -82,7 +97,7 @@ class TreeWaitSource:
 
 
 class _Thread:
-    """One thread's waiting time in ns; `base` is what it had waited when it was first seen."""
+    """One thread's waiting time in ns; `base` is the part from before the run."""
 
     __slots__ = ("_handle", "_path", "base", "waited")
 
@@ -90,8 +105,8 @@ class _Thread:
         self._path = f"/proc/{pid}/task/{tid}/schedstat"
         self._handle = procfs.open_or_none(self._path) if keep_open else None
         self.waited = 0
+        self.base = 0
         self.read()
-        self.base = self.waited
 
     def read(self) -> None:
         try:

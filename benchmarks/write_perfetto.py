@@ -1,0 +1,68 @@
+"""Speed, size and memory of the Perfetto writer: `python benchmarks/write_perfetto.py [--kernels N] [--samples N]`.
+
+A made-up trace: kernels with launch arguments on 32 streams of 8 GPUs, 200 kernel names of about 175
+characters, and telemetry samples. CPU time is that of `write` alone; the peak is of the whole process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from profharness.trace.model import Device, Kernels, Samples, Source, Stream, Strings, Trace
+from profharness.writers.perfetto import WriteOptions, write
+
+
+def kernel_trace(kernels: int, samples: int) -> Trace:
+    random = np.random.default_rng(7)
+    strings = Strings(f"void at::native::kernel_{i:03d}<{'float, ' * 20}>({'long, ' * 3}int)" for i in range(200))
+    stream = random.integers(0, 32, kernels)
+    name = random.integers(0, 200, kernels)
+    start = 86_400_000_000_000 + np.cumsum(random.integers(500, 9_000, kernels))
+    table = Kernels.build(
+        start_ns=start, dur_ns=random.integers(0, 200_000, kernels), name=name, device=stream % 8, stream=stream, rank=0,
+        pid=4711, tid=4711, correlation=np.arange(1, kernels + 1), source=0,
+        workgroup_count_x=random.integers(1, 4_000, kernels), workgroup_count_y=1, workgroup_count_z=1,
+        workgroup_size_x=256, workgroup_size_y=1, workgroup_size_z=1, vgpr=32 + name % 8 * 16, lds_bytes=name % 4 * 4096,
+        lds_dynamic_bytes=0,
+    )
+    metric = strings.code("memory_tree")
+    at = 86_400_000_000_000 + np.arange(samples) * 1_000_000 // 8
+    table_s = Samples.build(at_ns=at, until_ns=at, device=np.arange(samples) % 8, metric=metric,
+                            value=random.normal(500, 100, samples), source=1)
+    sources = (Source(path="kernels.json", format="kineto", host="node0", rank=0, pid=4711, pass_name="torch"),
+               Source(path="telemetry.parquet", format="telemetry", host="node0", pass_name="torch"))
+    devices = tuple(Device(str(i), "node0", name="AMD Instinct MI300X", vendor="AMD") for i in range(8))
+    return Trace(sources, strings, devices, tuple(Stream(i % 8, str(i)) for i in range(32)), kernels=table, samples=table_s)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kernels", type=int, default=1_000_000)
+    parser.add_argument("--samples", type=int, default=200_000)
+    parser.add_argument("--gpu-repr", default="render-stage", choices=("render-stage", "track-event"))
+    parser.add_argument("-o", "--output", type=Path)
+    args = parser.parse_args()
+    trace = kernel_trace(args.kernels, args.samples)
+    with tempfile.TemporaryDirectory() as folder:
+        path = args.output or Path(folder) / "kernels.pftrace"
+        wall, cpu = time.perf_counter(), time.process_time()
+        report = write(trace, path, options=WriteOptions(gpu_repr=args.gpu_repr))
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    records = report.kernels + report.samples
+    kernel_bytes = (report.bytes - report.samples * 27) / report.kernels
+    print(json.dumps({
+        "records": records, "cpu_s": round(cpu, 3), "wall_s": round(wall, 3), "records_per_cpu_s": round(records / cpu),
+        "bytes": report.bytes, "bytes_per_kernel": round(kernel_bytes, 1),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }))
+
+
+if __name__ == "__main__":
+    main()

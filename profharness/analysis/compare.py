@@ -1,0 +1,194 @@
+"""Two runs against each other, point by point: what changed, and what is noise.
+
+A change counts as significant when the logarithm of the ratio exceeds the two intervals combined; these hold
+the trials' scatter and the drift of the repeated points. With several points the bound is widened (Sidak), so
+that comparing ten points of equal runs raises a false alarm in about one comparison of twenty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import NormalDist
+from typing import Literal
+
+import msgspec
+
+from profharness.analysis.bootstrap import Z95
+from profharness.analysis.records import SCHEMA, Figure, Hotspots, PointSummary, Summary
+
+Better = Literal["higher", "lower", "neither"]
+_LATENCY = "latency"
+_LOWER = ("latency", "idle", "exposed", "launch", "energy", "memory", "device_memory", "queue_delay", "step_time", "short_kernels",
+          "compile", "warmup", "underfilled")
+_HIGHER = ("throughput", "busy", "fill", "steps_per_second", "achieved_flops", "mfu", "occupancy")
+
+
+class Delta(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure in both runs: `change` is b / a - 1, `noise` the largest |change| that chance explains (None: not known).
+
+    `significant` is None where no noise is known. `better` says which way is up for this figure.
+    """
+
+    name: str
+    unit: str
+    a: float
+    b: float
+    change: float
+    low: float | None = None
+    high: float | None = None
+    noise: float | None = None
+    significant: bool | None = None
+    better: Better = "neither"
+
+
+class PointComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """One point that both runs measured."""
+
+    point: str
+    backend: str = ""
+    batch_size: int | None = None
+    concurrency: int | None = None
+    processes: int | None = None
+    deltas: tuple[Delta, ...] = ()
+
+
+class HotspotDelta(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel or operator: calls and mean time per call in both runs; None where a run does not have it."""
+
+    name: str
+    category: str
+    calls_a: int | None = None
+    calls_b: int | None = None
+    mean_a_ns: float | None = None
+    mean_b_ns: float | None = None
+    total_a_ns: int | None = None
+    total_b_ns: int | None = None
+    share_a: float | None = None
+    share_b: float | None = None
+    change: float | None = None
+
+
+class HotspotComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Hotspots by the same grouping in both runs, the largest change of total time first."""
+
+    by: str
+    pass_a: str | None
+    pass_b: str | None
+    rows: tuple[HotspotDelta, ...]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that both runs have, and what only one has."""
+
+    schema: int = SCHEMA
+    run_a: str
+    run_b: str
+    points: tuple[PointComparison, ...] = ()
+    run: tuple[Delta, ...] = ()
+    hotspots: tuple[HotspotComparison, ...] = ()
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+def compare(a: Summary, b: Summary) -> Comparison:
+    """Changes from `a` to `b` over the points that both measured, and over run-level figures."""
+    in_a, in_b = {p.point: p for p in a.points}, {p.point: p for p in b.points}
+    both = [name for name in in_a if name in in_b]
+    widening = simultaneous(len(both)) / Z95
+    points = tuple(_point(in_a[name], in_b[name], widening) for name in both)
+    return Comparison(
+        run_a=a.source, run_b=b.source, points=points, run=tuple(_figures(a.metrics, b.metrics, 1.0)), hotspots=tuple(_hotspots(a, b)),
+        only_a=tuple(name for name in in_a if name not in in_b), only_b=tuple(name for name in in_b if name not in in_a),
+        failed=tuple(name for name in both if in_b[name].state != "ok" and in_a[name].state == "ok"))
+
+
+def simultaneous(comparisons: int) -> float:
+    """Two-sided 95 % normal bound that holds for this many independent comparisons at once (Sidak)."""
+    each = 1 - 0.95 ** (1 / max(comparisons, 1))
+    return NormalDist().inv_cdf(1 - each / 2)
+
+
+def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison:
+    figures_a, figures_b = _with_basics(a), _with_basics(b)
+    return PointComparison(point=a.point, backend=a.backend, batch_size=a.batch_size, concurrency=a.concurrency,
+                           processes=a.processes, deltas=tuple(_figures(figures_a, figures_b, widening)))
+
+
+def _with_basics(point: PointSummary) -> dict[str, Figure]:
+    """The point's figures with throughput and mean latency first, whatever the summary's reader kept."""
+    found: dict[str, Figure] = {}
+    throughput = point.metrics.get("throughput")
+    if throughput is None and point.throughput is not None:
+        sem = point.throughput_sem
+        low, high = (None, None) if sem is None else (point.throughput - Z95 * sem, point.throughput + Z95 * sem)
+        throughput = Figure(value=point.throughput, unit="items/s", low=low, high=high)
+    if throughput is not None:
+        found["throughput"] = throughput
+    mean = point.metrics.get("latency_mean")
+    if mean is None and point.latency_ms is not None:
+        mean = Figure(value=point.latency_ms, unit="ms")
+    if mean is not None:
+        found[_LATENCY] = mean
+    return found | {name: figure for name, figure in point.metrics.items() if name not in ("throughput", "latency_mean")}
+
+
+def _figures(a: dict[str, Figure], b: dict[str, Figure], widening: float) -> Iterator[Delta]:
+    for name, first in a.items():
+        second = b.get(name)
+        if second is None or first.unit != second.unit:
+            continue
+        delta = _delta(name, first, second, widening)
+        if delta is not None:
+            yield delta
+
+
+def _delta(name: str, a: Figure, b: Figure, widening: float) -> Delta | None:
+    """The change of one figure; None where a run did not measure it, or it is not positive in both."""
+    if a.value is None or b.value is None or a.value <= 0 or b.value <= 0:
+        return None
+    log_ratio = math.log(b.value / a.value)
+    widths = [_log_half_width(figure) for figure in (a, b)]
+    base = Delta(name=name, unit=a.unit, a=float(a.value), b=float(b.value), change=math.expm1(log_ratio), better=_better(name))
+    if None in widths:
+        return base
+    noise = widening * math.hypot(*(width or 0.0 for width in widths))
+    return msgspec.structs.replace(base, low=math.expm1(log_ratio - noise), high=math.expm1(log_ratio + noise),
+                                   noise=math.expm1(noise), significant=bool(abs(log_ratio) > noise))
+
+
+def _log_half_width(figure: Figure) -> float | None:
+    if figure.value is None or figure.low is None or figure.high is None or figure.low <= 0:
+        return None
+    return math.log(figure.high / figure.low) / 2
+
+
+def _better(name: str) -> Better:
+    if name.startswith(_LOWER):
+        return "lower"
+    return "higher" if name.startswith(_HIGHER) else "neither"
+
+
+def _hotspots(a: Summary, b: Summary) -> Iterator[HotspotComparison]:
+    for first in a.hotspots:
+        second = next((table for table in b.hotspots if table.by == first.by), None)
+        if second is not None and (first.rows or second.rows):
+            yield HotspotComparison(by=first.by, pass_a=first.pass_name, pass_b=second.pass_name, rows=tuple(_rows(first, second)))
+
+
+def _rows(a: Hotspots, b: Hotspots) -> list[HotspotDelta]:
+    in_a, in_b = {row.name: row for row in a.rows}, {row.name: row for row in b.rows}
+    rows = []
+    for name in dict.fromkeys([*in_a, *in_b]):
+        one, two = in_a.get(name), in_b.get(name)
+        known = one or two
+        assert known is not None  # the name comes from one of them
+        rows.append(HotspotDelta(
+            name=name, category=known.category,
+            calls_a=one.calls if one else None, calls_b=two.calls if two else None,
+            mean_a_ns=one.mean_ns if one else None, mean_b_ns=two.mean_ns if two else None,
+            total_a_ns=one.total_ns if one else None, total_b_ns=two.total_ns if two else None,
+            share_a=one.share if one else None, share_b=two.share if two else None,
+            change=two.mean_ns / one.mean_ns - 1 if one and two and one.mean_ns > 0 else None))
+    return sorted(rows, key=lambda row: (-abs((row.total_b_ns or 0) - (row.total_a_ns or 0)), row.name))

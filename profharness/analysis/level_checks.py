@@ -1,0 +1,89 @@
+"""What published columns give away about the trials behind them: warm-up in the mean, odd trials, missing synchronisation.
+
+With throughput T = mean(s/t) and latency L = mean(t) over the same trials, T L / s is 1 for equal trials and
+1 + CV^2 for evenly scattered ones (CV the relative scatter of t). Trials far from the rest break the balance
+of the two relative standard errors: a slow trial weighs on L, a fast one on T. The identity
+1 - s/(T L) = -corr(t, 1/t) * n * e_T * e_L also bounds the number of trials n from below, so n need not be known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from profharness.findings import Finding, finding
+
+MATERIAL = 0.01
+# The two standard errors of evenly scattered trials agree; their ratio's logarithm has a standard deviation of
+# sqrt(6 e_T e_L) (sampling error of the skewness of log t), of which four are asked for, and a factor of two.
+_SIGMAS = 4.0
+_LOPSIDED = 2.0
+# One trial that takes ten times as long as the rest is a compilation or a first touch, not a disturbance.
+_WARMUP_SLOWDOWN = 10.0
+# Without standard errors: no scatter of trials that anyone would publish gives this.
+_BLATANT = 1.5
+
+
+@dataclass(frozen=True)
+class Level:
+    """One published level. `error_t` and `error_l` are relative standard errors of throughput and latency, None if not given."""
+
+    at: float
+    consistency: float
+    error_t: float | None
+    error_l: float | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What one level's columns say: a finding id, and the slowdown of the odd trial where it is one trial."""
+
+    kind: str
+    at: float
+    consistency: float
+    slowdown: float | None = None
+
+
+def diagnose(level: Level) -> Diagnosis | None:
+    """The finding of one level, or None where the columns agree with evenly scattered trials within 1 %."""
+    excess = level.consistency - 1
+    if excess <= MATERIAL:
+        return None
+    if not level.error_t or not level.error_l:
+        return Diagnosis("warmup-leak", level.at, level.consistency) if level.consistency > _BLATANT else None
+    quiet, loud = sorted((level.error_t, level.error_l))
+    lopsided = loud / quiet
+    # Even scatter as large as the quieter side shows explains the share quiet / loud of the excess.
+    unexplained = excess * (1 - quiet / loud)
+    chance = _SIGMAS * math.sqrt(6 * quiet * loud)
+    if unexplained <= MATERIAL or math.log(lopsided) <= max(math.log(_LOPSIDED), min(chance, math.log(_WARMUP_SLOWDOWN))):
+        return None
+    if level.error_t > level.error_l:
+        return Diagnosis("missing-sync", level.at, level.consistency)
+    trials = excess / level.consistency / (level.error_t * level.error_l)
+    slowdown = 1 + excess * trials
+    return Diagnosis("warmup-leak" if slowdown >= _WARMUP_SLOWDOWN else "outlier-trial", level.at, level.consistency, slowdown)
+
+
+def level_findings(levels: Iterable[Level]) -> tuple[Finding, ...]:
+    """One finding per kind over a series, each naming its levels."""
+    found = [result for result in map(diagnose, levels) if result]
+    grouped = {kind: [one for one in found if one.kind == kind] for kind in ("missing-sync", "warmup-leak", "outlier-trial")}
+    return tuple(_finding(kind, group) for kind, group in grouped.items() if group)
+
+
+def _finding(kind: str, group: list[Diagnosis]) -> Finding:
+    levels = ", ".join(f"{one.at:g}" for one in group)
+    worst = max(group, key=lambda one: one.consistency)
+    low = min(one.consistency for one in group)
+    spread = f"{low:.3g} to {worst.consistency:.3g}" if len(group) > 1 else f"{worst.consistency:.3g}"
+    text = {
+        "missing-sync": "a few trials end far too early and raise the mean: the timer stops before the device does",
+        "warmup-leak": "a trial of many times the others' length is in the mean latency",
+        "outlier-trial": "a slow trial is in the mean latency",
+    }[kind]
+    figures: dict[str, float | str] = {"levels": levels, "consistency_max": worst.consistency, "consistency_min": low}
+    if worst.slowdown is not None:
+        figures["slowdown_of_one_trial"] = worst.slowdown
+    return finding(kind, f"at {levels}: throughput times latency over the level is {spread}, 1 expected; {text}", **figures)

@@ -1,0 +1,119 @@
+"""One trace in one set of windows, with everything that several metrics share computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis import filling, intervals
+from profharness.analysis.counts import devices_with_work, pass_of
+from profharness.analysis.filling import Fill
+from profharness.analysis.idle import IdleAnalysis
+from profharness.analysis.intervals import Intervals
+from profharness.analysis.launching import launch_bound_ns
+from profharness.analysis.records import Partition
+from profharness.analysis.steps import Step, Windows, measured, steady, steps
+from profharness.analysis.timeline import partition_windows
+from profharness.analysis.work import Delays, Work, delays, depth
+from profharness.trace.model import Trace
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Measurement:
+    """What the metric table reads. `traced` says that a profiler stretched the window; `allowed_cores` is from the manifest.
+
+    For several devices windows are summed: `window_ns` is the number of devices times their length.
+    """
+
+    trace: Trace
+    windows: Windows
+    traced: bool = True
+    allowed_cores: float | None = None
+    point: str | None = None
+    idle: IdleAnalysis = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.idle = IdleAnalysis(self.trace)
+
+    @property
+    def when(self) -> Intervals:
+        return self.windows.when
+
+    @cached_property
+    def devices(self) -> tuple[int, ...]:
+        return tuple(devices_with_work(self.trace))
+
+    @property
+    def window_ns(self) -> int:
+        return self.when.total * len(self.devices)
+
+    @cached_property
+    def origin(self) -> str:
+        """Where figures come from, as they print it: pass (or file format) and window."""
+        name = pass_of(self.trace) or ", ".join(sorted({source.format for source in self.trace.sources}))
+        return f"{name}: {self.windows.label}" if name else self.windows.label
+
+    @cached_property
+    def work(self) -> Work:
+        return self.idle.work
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The split of the windows, idle time by cause."""
+        return partition_windows(self.trace, self.when, self.devices, self.idle)
+
+    @cached_property
+    def kernel_spans(self) -> Intervals:
+        """All kernels, cut to nothing: starts and ends as recorded."""
+        return intervals.lasting(self.trace.kernels.start_ns, self.trace.kernels.dur_ns)
+
+    @cached_property
+    def kernel_ns(self) -> I64:
+        """How much of each kernel lies in the windows, in ns."""
+        return intervals.inside_ns(self.kernel_spans, self.when)
+
+    @cached_property
+    def delays(self) -> Delays:
+        """Delays of the kernels that start inside the windows."""
+        everywhere = delays(self.trace, self.work)
+        inside = intervals.contains(self.when, self.trace.kernels.start_ns[everywhere.kernel])
+        return Delays(everywhere.kernel[inside], everywhere.delay[inside], everywhere.met_empty[inside])
+
+    @cached_property
+    def has_links(self) -> bool:
+        """Whether any kernel or copy in the trace is linked to its launching call."""
+        return bool((self.work.call >= 0).any())
+
+    @cached_property
+    def launch_bound_ns(self) -> int:
+        return sum(launch_bound_ns(self.trace, self.work, device, self.when) for device in self.devices)
+
+    @cached_property
+    def queue_depth_ns(self) -> float:
+        """Integral of the number of launched and unfinished pieces of work over the windows, over all devices."""
+        return intervals.integrate(depth(self.trace, self.work, np.ones(len(self.work.start), np.bool_)), self.when)
+
+    @cached_property
+    def fill(self) -> Fill | None:
+        """Fill over all devices; None where one of them does not say how many compute units it has."""
+        fills = [filling.fill(self.trace, device, self.when) for device in self.devices]
+        known = [part for part in fills if part is not None]
+        return filling.add(known) if known and len(known) == len(fills) else None
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Steady steps (or trials) of all processes."""
+        groups: dict[int, list[Step]] = {}
+        for step in steps(self.trace, self.point):
+            groups.setdefault(step.process, []).append(step)
+        return [step for group in groups.values() for step in steady(group)]
+
+
+def measure(trace: Trace, point: str | None = None, *, traced: bool = True, allowed_cores: float | None = None) -> Measurement:
+    """The measurement of a trace, or of one of its points, in the windows that `steps.measured` chooses."""
+    return Measurement(trace, measured(trace, point), traced=traced, allowed_cores=allowed_cores, point=point)

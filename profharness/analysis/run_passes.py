@@ -1,0 +1,115 @@
+"""A run's passes, provenance and drift, from its manifest and trials."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from profharness.analysis.overhead import layer_overhead
+from profharness.analysis.records import Estimate, PassRow, RunInfo
+from profharness.analysis.run_points import UNTIMED_LAYERS, RunView, overheads
+from profharness.analysis.run_trials import BARE, Trials, base_of
+from profharness.analysis.steps import Step, steady, steps
+from profharness.analysis.throughput import Drift, drift_between, largest_drift, summarise_trials
+from profharness.manifest import Manifest, NodeRecord, PassRecord
+from profharness.trace.model import F64, Trace
+from profharness.trace.select import by_source
+
+
+def drifts(trials: Trials, reference: str, backends: dict[str, str]) -> dict[str, Drift]:
+    """The largest drift of the repeated points of each backend, and of all under the empty name."""
+    found: dict[str, list[Drift]] = {"": []}
+    for (pass_name, key), repeat in trials.items():
+        point = base_of(key)
+        first = trials.get((reference, point))
+        if pass_name != reference or key == point or first is None:
+            continue
+        drift = drift_between(summarise_trials(first.durations_ns, first.items, point),
+                              summarise_trials(repeat.durations_ns, repeat.items, key), point)
+        for backend in {"", backends.get(point, "")}:
+            found.setdefault(backend, []).append(drift)
+    return {backend: largest_drift(group) for backend, group in found.items()}
+
+
+def pass_rows(view: RunView, trace: Trace) -> tuple[PassRow, ...]:
+    """Every pass with the overhead of its layers over all points (or steady steps) that it shares with the bare pass."""
+    keys = sorted({point for _, point in view.trials if base_of(point) == point})
+    return tuple(PassRow(name=record.name, layers=record.layers, seconds=_seconds(record), state=record.state,
+                         overhead=_overhead(view, trace, record, keys)) for record in view.manifest.passes)
+
+
+def _overhead(view: RunView, trace: Trace, record: PassRecord, keys: list[str]) -> dict[str, Estimate]:
+    if view.manifest.kind == "scan":
+        return _of_scan(view, record, keys)
+    bare = view.manifest.pass_named(BARE)
+    layers = [layer for layer in record.layers if layer not in UNTIMED_LAYERS]
+    if bare is None or record.name == BARE or not layers:
+        return {}
+    estimate = _of_steps(trace, record.name) or _of_length(bare, record)
+    return {} if estimate is None else dict.fromkeys(layers, estimate)
+
+
+def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Estimate]:
+    """Each layer over the points of the backends that it attaches to."""
+    backends = {point.id: point.backend for point in view.manifest.points}
+    found: dict[str, Estimate] = {}
+    for layer in record.layers:
+        own = [key for key in keys if layer not in set(backends.values()) or backends.get(key) == layer]
+        of_layer = overheads(view, own, layer if layer in set(backends.values()) else "", record)
+        found |= {layer: of_layer[layer]} if layer in of_layer else {}
+    return found
+
+
+def _of_steps(trace: Trace, pass_name: str) -> Estimate | None:
+    """From the steady steps of both passes; None where one of them shows none."""
+    rates = [_step_rates(trace, name) for name in (BARE, pass_name)]
+    if min(len(one) for one in rates) < 2:
+        return None
+    return layer_overhead(rates[:1], rates[1:], seed=pass_name)
+
+
+def _step_rates(trace: Trace, pass_name: str) -> F64:
+    """Steps per second of each steady step of every process of one pass."""
+    part = by_source(trace, [source.pass_name == pass_name for source in trace.sources])
+    groups: dict[int, list[Step]] = {}
+    for step in steps(part):
+        groups.setdefault(step.process, []).append(step)
+    lengths = [step.dur_ns for group in groups.values() for step in steady(group) if step.dur_ns > 0]
+    return np.asarray(1e9 / np.asarray(lengths, np.float64)) if lengths else np.zeros(0)
+
+
+def _of_length(bare: PassRecord, record: PassRecord) -> Estimate | None:
+    """From the length of the two passes: one execution each, so without an interval."""
+    first, second = _seconds(bare), _seconds(record)
+    return Estimate(value=1 - first / second) if first and second else None
+
+
+def _seconds(record: PassRecord) -> float | None:
+    if record.start_boot_ns is None or record.end_boot_ns is None:
+        return None
+    return (record.end_boot_ns - record.start_boot_ns) / 1e9
+
+
+def run_info(manifest: Manifest, path: str) -> RunInfo:
+    """Identity and provenance. The device is the one that points name most, else the first node's accelerator, else its CPU."""
+    node = manifest.nodes[0] if manifest.nodes else NodeRecord(host="")
+    git = "" if manifest.git is None else (f"{manifest.git.commit[:12]} ({manifest.git.branch or 'detached'}, "
+                                           f"{'dirty' if manifest.git.dirty else 'clean'})")
+    return RunInfo(
+        id=manifest.id, path=path, kind=manifest.kind, created=manifest.created, profharness=manifest.profharness, argv=manifest.argv,
+        state=manifest.state, exit_status=manifest.exit_status, host=node.host, device=_device(manifest, node), cpu_model=node.cpu_model,
+        versions=node.versions, git=git, scan="" if manifest.scan is None else manifest.scan.name, capture=manifest.capture,
+        command=manifest.command)
+
+
+def _device(manifest: Manifest, node: NodeRecord) -> str:
+    named = [point.device for point in manifest.points if point.device]
+    if named:
+        return max(sorted(set(named)), key=named.count)
+    accelerators = [device.name for device in node.devices if device.kind != "cpu"]
+    return accelerators[0] if accelerators else node.cpu_model
+
+
+def allowed_cores(manifest: Manifest) -> float | None:
+    """CPU cores that the workload may run on, of the first node; None where the probe does not say."""
+    cores = len(manifest.nodes[0].cpus_allowed) if manifest.nodes else 0
+    return float(cores) if cores else None

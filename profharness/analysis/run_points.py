@@ -1,0 +1,215 @@
+"""One point of a run over all of its passes: throughput and latency from the bare pass, device figures from the traced one.
+
+What needs two passes (overhead, busy and fill against the bare trial time) is joined by point, never by time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from profharness.analysis.overhead import layer_overhead
+from profharness.analysis.records import Estimate, Figure, PointSummary
+from profharness.analysis.run_telemetry import Stream, figures_in
+from profharness.analysis.run_trials import BARE, PointTrials, Trials
+from profharness.analysis.throughput import (
+    Drift,
+    TrialStats,
+    common_window,
+    summarise_trials,
+    widened,
+)
+from profharness.analysis.trial_findings import trial_findings
+from profharness.findings import Finding, finding
+from profharness.manifest import Manifest, PassRecord, PointRecord
+from profharness.units import format_ns
+
+BACKENDS = frozenset({"torch", "onnxruntime", "tensorflow"})
+UNTIMED_LAYERS = frozenset({"telemetry"})
+NOT_COMPILED = "failed-to-compile"
+_MS = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class RunView:
+    """What all points of one run share. `reference` is the pass that throughput comes from."""
+
+    manifest: Manifest
+    trials: Trials
+    reference: str
+    chosen: str | None
+    telemetry: tuple[Stream, ...]
+    drifts: dict[str, Drift]
+
+    def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
+        """Statistics of the point in a pass (default: the reference); None where it has no trials."""
+        found = self.trials.get((pass_name or self.reference, point))
+        return None if found is None else summarise_trials(found.durations_ns, found.items, f"{found.pass_name}/{point}")
+
+    def records(self, point: str) -> list[PointRecord]:
+        """First measurements of the point, the reference pass first."""
+        own = [record for record in self.manifest.points if record.id == point and record.repeat == 0]
+        return sorted(own, key=lambda record: record.pass_name != self.reference)
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """A point and the findings on its measurement."""
+
+    summary: PointSummary
+    findings: tuple[Finding, ...]
+
+
+def summarise(view: RunView, point: str, device: PointSummary | None) -> PointResult:
+    """Join everything about one point. `device` holds the figures of the pass that speaks for kernels, if any."""
+    records, stats = view.records(point), view.stats(point)
+    record = records[0] if records else None
+    base = device if device is not None else PointSummary(point=point)
+    summary = base if record is None else msgspec.structs.replace(
+        base, backend=record.backend, batch_size=record.batch_size, concurrency=record.concurrency, processes=record.processes,
+        state=record.state, error=record.error, trials=record.trials, warmup_trials=record.warmup_trials)
+    metrics = dict(base.metrics)
+    if record is not None:
+        metrics |= _record_figures(record)
+    if stats is None:
+        return PointResult(msgspec.structs.replace(summary, metrics=metrics), tuple(_record_findings(records)))
+    trials = view.trials[(view.reference, point)]
+    backend = record.backend if record is not None else ""
+    metrics |= _timing_figures(view, trials, stats, backend)
+    metrics |= _bare_figures(view, point, base.metrics, stats)
+    metrics |= figures_in(view.telemetry, trials.span, f"{view.reference} pass, telemetry")
+    metrics |= _work_figures(record, stats, _origin(view, stats))
+    summary = msgspec.structs.replace(
+        summary, trials=stats.trials, throughput=_throughput(trials, stats), throughput_sem=stats.sem,
+        latency_ms=stats.latency_mean_ns / _MS, consistency=stats.consistency if trials.processes == 1 else None,
+        overhead=overheads(view, [point], backend), metrics=metrics, trials_ms=tuple((trials.durations_ns / _MS).tolist()))
+    return PointResult(summary, (*trial_findings(trials.durations_ns, stats, point), *_record_findings(records)))
+
+
+def _origin(view: RunView, stats: TrialStats) -> str:
+    return f"{view.reference or 'loose'} pass, {stats.trials} {'trial' if stats.trials == 1 else 'trials'}"
+
+
+def _throughput(trials: PointTrials, stats: TrialStats) -> float:
+    """Mean over trials of items/t; of several processes the items of their common window over its length."""
+    if trials.processes == 1:
+        return stats.throughput
+    together = common_window(trials.starts_ns, trials.durations_ns, trials.items, trials.owner)
+    return stats.throughput if together is None else together.throughput
+
+
+def _timing_figures(view: RunView, trials: PointTrials, stats: TrialStats, backend: str) -> dict[str, Figure]:
+    origin = _origin(view, stats)
+    note = "" if view.reference == BARE else "no bare pass: slowed by the profiler"
+    low, high = widened(stats, view.drifts.get(backend, view.drifts[""]))
+    found = {
+        "throughput": Figure(value=_throughput(trials, stats), unit="items/s", low=low, high=high, source=origin, note=note),
+        "throughput_median": Figure(value=stats.throughput_median, unit="items/s", source=origin, note=note),
+        "throughput_of_mean_time": Figure(value=stats.rate_of_mean, unit="items/s", source=origin, note="all items over the summed time"),
+        "latency_mean": Figure(value=stats.latency_mean_ns / _MS, unit="ms", low=_ms(stats.latency_low_ns),
+                               high=_ms(stats.latency_high_ns), source=origin, note=note),
+        "latency_std": Figure(value=_ms(stats.latency_std_ns), unit="ms", source=origin, needs="" if stats.trials > 1 else "more trials"),
+    }
+    for percentile in stats.percentiles:
+        name = f"latency_p{percentile.q:g}".replace(".", "_")
+        found[name] = Figure(value=_ms(percentile.value_ns), unit="ms", source=origin, needs=percentile.needs)
+    if trials.processes > 1:
+        found |= _process_figures(trials, origin)
+    return found
+
+
+def _process_figures(trials: PointTrials, origin: str) -> dict[str, Figure]:
+    together = common_window(trials.starts_ns, trials.durations_ns, trials.items, trials.owner)
+    if together is None:
+        return {}
+    note = f"common window of {together.processes} processes"
+    summed = Figure(value=together.summed, unit="items/s", source=origin, note="sum of each process over its own window")
+    return {"throughput": Figure(value=together.throughput, unit="items/s", source=origin, note=note), "throughput_summed": summed}
+
+
+def _ms(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / _MS
+
+
+def _bare_figures(view: RunView, point: str, traced: dict[str, Figure], stats: TrialStats) -> dict[str, Figure]:
+    """Device time per traced trial over the bare trial time (METRICS 2); needs trials of the point in both passes."""
+    other = None if view.chosen in (None, view.reference) or view.reference != BARE else view.stats(point, view.chosen)
+    found: dict[str, Figure] = {}
+    for name in ("busy", "fill"):
+        figure = traced.get(name)
+        if other is None or figure is None or figure.value is None or "trial" not in figure.source:
+            continue
+        stretch = other.latency_mean_ns / stats.latency_mean_ns
+        found[f"{name}_bare"] = Figure(value=figure.value * stretch, unit=figure.unit, coverage=figure.coverage,
+                                       source=f"{figure.source}, over the trial time of the {view.reference} pass")
+    return found
+
+
+def _work_figures(record: PointRecord | None, stats: TrialStats, origin: str) -> dict[str, Figure]:
+    """FLOP/s from the counted (or given) FLOPs of an item; energy needs power, which nothing here measures."""
+    found = {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
+    flops = _number(record.notes.get("flops_per_item")) if record is not None else None
+    if flops is None or record is None:
+        return found | {"achieved_flops": Figure(value=None, unit="FLOP/s", needs="--flops-per-item")}
+    note = record.notes.get("flops", "")
+    low, high = (None if end is None else end * flops for end in (stats.low, stats.high))
+    return found | {
+        "flops_per_item": Figure(value=flops, unit="FLOP", source="counted outside the timed region, or as given", note=note),
+        "achieved_flops": Figure(value=stats.throughput * flops, unit="FLOP/s", low=low, high=high, source=origin, note="over the trial time"),
+    }
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = None if text is None else float(text)
+    except ValueError:
+        return None
+    return value if value is not None and value > 0 else None
+
+
+def _record_figures(record: PointRecord) -> dict[str, Figure]:
+    origin = f"{record.pass_name} pass"
+    found = {"warmup_trials": Figure(value=record.warmup_trials, unit="trials", source=origin, note=record.notes.get("warmup", ""))}
+    if record.warmup_ns is not None:
+        found["warmup_time"] = Figure(value=record.warmup_ns, unit="ns", source=origin)
+    if record.compile_ns is not None:
+        found["compile_time"] = Figure(value=record.compile_ns, unit="ns", source=origin)
+    peak = _number(record.notes.get("peak_memory_bytes"))
+    if peak is not None:
+        found["device_memory_peak"] = Figure(value=peak, unit="B", source=origin, note="reserved by the framework")
+    return found
+
+
+def _record_findings(records: list[PointRecord]) -> Iterator[Finding]:
+    """Cold caches and failed compilation, once per point: of the first pass that says so."""
+    cold = next((record for record in records if record.cold_cache), None)
+    if cold is not None:
+        took = "" if cold.compile_ns is None else f" (compiling took {format_ns(cold.compile_ns)})"
+        yield finding("cold-cache", f"compile caches were cold in the {cold.pass_name} pass{took}", point=cold.id)
+    eager = next((record for record in records if NOT_COMPILED in record.notes), None)
+    if eager is not None:
+        yield finding("failed-to-compile", f"torch.compile fell back to eager: {eager.notes[NOT_COMPILED]}", point=eager.id)
+
+
+def overheads(view: RunView, points: list[str], backend: str = "", only: PassRecord | None = None) -> dict[str, Estimate]:
+    """Overhead per layer over the given points; passes with several layers give each the cost of all together.
+
+    A framework's own layer is not counted where another backend ran. Empty without a bare pass.
+    """
+    found: dict[str, Estimate] = {}
+    if view.reference != BARE:
+        return found
+    for record in view.manifest.passes if only is None else (only,):
+        shared = [point for point in points if (record.name, point) in view.trials and (BARE, point) in view.trials]
+        layers = [layer for layer in record.layers if layer not in UNTIMED_LAYERS
+                  and (layer not in BACKENDS or backend in ("", layer))]
+        if record.name == BARE or not shared or not layers:
+            continue
+        bare = [view.trials[(BARE, point)].rates for point in shared]
+        under = [view.trials[(record.name, point)].rates for point in shared]
+        drift = view.drifts.get(backend, view.drifts[""])
+        estimate = layer_overhead(bare, under, drift, f"{record.name}/{'/'.join(shared)}")
+        found |= {layer: estimate for layer in layers if layer not in found}
+    return found

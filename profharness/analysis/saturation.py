@@ -1,0 +1,242 @@
+"""From a scan's levels to its curves: what bends them, where they level off, and what to run at (METRICS 4).
+
+Order: are the columns credible; is there a jump; then the curve, on the levels from the jump on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from profharness.analysis.curve_fit import CurveFit, Measured, fit_curve, local_noise, refit_copies
+from profharness.analysis.curves import BATCH, batch_curve
+from profharness.analysis.jumps import find_step, impossible_rise
+from profharness.analysis.knee import (
+    MARGIN,
+    jobs_per_device,
+    knee_of_asymptotes,
+    knee_of_law,
+    knee_of_points,
+)
+from profharness.analysis.level_checks import Level, level_findings
+from profharness.analysis.records import BatchCurve, Knee, Recommended, Series, StepChange, Usl
+from profharness.analysis.usl import USL, fall_observed, usl_law
+from profharness.findings import Finding, finding
+from profharness.trace.model import F64
+from profharness.trace.scan_table import Axis, ScanTable
+
+WITHIN = 0.05
+_WORST_MISFIT = 0.10
+_SIGMAS = 3.0
+_FALL = 0.03
+# Akaike weights of 20 to 1 against the law, for series long enough to tell.
+_EVIDENCE = 6.0
+_MISFIT_RMS = 0.01
+
+_NO_KNEE = Knee(n=None)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """The curve figures of one series; absent where the data do not carry them."""
+
+    batch: BatchCurve | None = None
+    usl: Usl | None = None
+    knee: Knee = _NO_KNEE
+    findings: tuple[Finding, ...] = ()
+
+
+def series(table: ScanTable, margin: float = MARGIN) -> tuple[Series, ...]:
+    """One Series per distinct key, in the order of the table; deterministic for the same table.
+
+    Rows of one series with the same level are averaged. `margin` is the distance kept below the knee.
+    """
+    return tuple(_series(table, key, rows, margin) for key, rows in table.groups().items())
+
+
+def _series(table: ScanTable, key: tuple[str, ...], rows: list[int], margin: float) -> Series:
+    columns = _average(table, rows)
+    level, throughput, sem, latency, _ = columns
+    measured = Measured(level, throughput, np.nan_to_num(sem / throughput, nan=0.0))
+    seed = "|".join((table.axis, *key))
+    checks = _checks(table.axis, columns)
+    step, fitted = _analyse(measured, table.axis, seed, _leaky(checks))
+    findings = (*checks, *_step_finding(step), *_fall(measured, fitted.usl), *fitted.findings)
+    return Series(
+        key=dict(zip(table.key_columns, key, strict=True)), batch=fitted.batch, usl=fitted.usl, knee=fitted.knee,
+        jobs_per_device=None if table.axis == "batch_size" else jobs_per_device(fitted.knee, margin),
+        recommended=recommend(level, throughput), step=step, findings=findings, axis=table.axis,
+        levels=tuple(level.tolist()), throughput=tuple(throughput.tolist()),
+        throughput_sem=_optional(sem), latency_ms=_optional(latency),
+    )
+
+
+def _average(table: ScanTable, rows: list[int]) -> tuple[F64, F64, F64, F64, F64]:
+    """Level, throughput, its error, latency, its error; repeated levels averaged, errors with them."""
+    level = table.level[rows]
+    distinct, where = np.unique(level, return_inverse=True)
+    count = np.bincount(where)
+
+    def mean(column: F64) -> F64:
+        return np.asarray(np.bincount(where, column[rows]) / count)
+
+    def error(column: F64) -> F64:
+        return np.asarray(np.sqrt(np.bincount(where, column[rows] ** 2)) / count)
+
+    return distinct, mean(table.throughput), error(table.throughput_sem), mean(table.latency_ms), error(table.latency_sem_ms)
+
+
+def _optional(column: F64) -> tuple[float | None, ...]:
+    return tuple(None if math.isnan(value) else float(value) for value in column)
+
+
+def _checks(axis: Axis, columns: tuple[F64, F64, F64, F64, F64]) -> tuple[Finding, ...]:
+    """T L / s is known only where the level is the number of items of a trial."""
+    if axis != "batch_size":
+        return ()
+    level, throughput, sem, latency, latency_sem = columns
+    return level_findings(
+        Level(float(at), float(t * lat * 1e-3 / at), _relative(t_sem, t), _relative(lat_sem, lat))
+        for at, t, t_sem, lat, lat_sem in zip(level, throughput, sem, latency, latency_sem, strict=True) if not math.isnan(lat))
+
+
+def _leaky(checks: tuple[Finding, ...]) -> frozenset[float]:
+    """Levels whose warm-up is in the mean: a jump between them and the first clean one is the measurement's."""
+    levels = [str(one.figures["levels"]).split(", ") for one in checks if one.id == "warmup-leak"]
+    return frozenset(float(level) for group in levels for level in group)
+
+
+def _relative(error: float, value: float) -> float | None:
+    return None if math.isnan(error) else float(error / value)
+
+
+def recommend(level: F64, throughput: F64, within: float = WITHIN) -> Recommended:
+    """The smallest level whose throughput is within 5 % of the best one measured."""
+    at = int((throughput >= (1 - within) * throughput.max()).argmax())
+    return Recommended(at=float(level[at]), throughput=float(throughput[at]))
+
+
+def recommend_within_latency(level: F64, throughput: F64, latency_ms: F64, limit_ms: float) -> Recommended | None:
+    """The best throughput among the levels whose latency keeps the limit; None where none does."""
+    allowed = latency_ms <= limit_ms
+    if not allowed.any():
+        return None
+    at = int(np.where(allowed, throughput, -np.inf).argmax())
+    return Recommended(at=float(level[at]), throughput=float(throughput[at]))
+
+
+def _analyse(measured: Measured, axis: Axis, seed: str, leaky: frozenset[float]) -> tuple[StepChange | None, _Fitted]:
+    """The jump first, on whichever family describes the whole series better; then the curve from the jump on."""
+    batch = axis == "batch_size"
+    fits = [fit for fit in (fit_curve(family, measured) for family in ((BATCH,) if batch else (BATCH, USL))) if fit is not None]
+    step = find_step(min(fits, key=_rms), seed) if fits else None
+    if step is None and batch:
+        step = impossible_rise(measured)
+    position = 0 if step is None else int(np.searchsorted(measured.level, step.at))
+    if step is not None and float(measured.level[position - 1]) in leaky and step.at not in leaky:
+        step, position = None, 0
+    rest = measured.from_position(position)
+    return step, (_fit_batch(rest, seed) if batch else _fit_concurrency(rest, seed, jumped=step is not None))
+
+
+def _rms(fit: CurveFit) -> float:
+    return float(np.sqrt(np.mean(fit.residual**2)))
+
+
+def _fit_batch(measured: Measured, seed: str) -> _Fitted:
+    fit = fit_curve(BATCH, measured)
+    if fit is None:
+        return _Fitted()
+    curve = batch_curve(fit, seed)
+    found = [*_poor_fit(fit, "the curve T(b)")]
+    open_ends = [name for name, one in (("t_max", curve.t_max), ("b_half", curve.b_half), ("b90", curve.b90))
+                 if None in (one.value, one.low, one.high)]
+    if open_ends:
+        top = float(measured.level[-1])
+        reached = "90 % of the extrapolated maximum is not reached in this scan" if curve.b90.value is None \
+            else "the plateau is not bounded by this scan"
+        found.append(finding("peak-beyond-range", f"{reached} (largest level {top:g}): no upper end for {', '.join(open_ends)}",
+                             largest_level=top, open=", ".join(open_ends)))
+    return _Fitted(batch=curve, knee=Knee(n=curve.b_half.value, low=curve.b_half.low, high=curve.b_half.high), findings=tuple(found))
+
+
+def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> _Fitted:
+    law, curve = fit_curve(USL, measured), fit_curve(BATCH, measured)
+    if law is None or curve is None:
+        return _Fitted(knee=knee_of_points(measured))
+    poor = _poor_fit(law, "the Universal Scalability Law") or _outdone(law, curve)
+    if poor:
+        knee = knee_of_points(measured) if jumped or _poor_fit(curve, "") else knee_of_asymptotes(curve, refit_copies(curve, seed))
+        return _Fitted(knee=knee, findings=(*poor, *_beyond(measured, None, knee)))
+    copies = refit_copies(law, seed)
+    usl = usl_law(law, copies)
+    knee = knee_of_points(measured) if jumped else knee_of_law(law, copies)
+    found = [*_beyond(measured, usl, knee)]
+    if usl.sigma.high is not None and usl.sigma.high < 0:
+        found.append(finding("superlinear", f"sigma is {usl.sigma.value:.3g} (95 % below {usl.sigma.high:.3g}): "
+                             "each client gains from the others", sigma=float(usl.sigma.value or 0)))
+    return _Fitted(usl=usl, knee=knee, findings=tuple(found))
+
+
+def _beyond(measured: Measured, usl: Usl | None, knee: Knee) -> tuple[Finding, ...]:
+    """The finding for ends that the scan does not bound."""
+    ends: list[Any] = [knee.n, knee.low, knee.high]
+    names = ["knee"] if None in ends else []
+    if usl is not None:
+        names += [name for name, one in (("lambda", usl.lambda_), ("n_peak", usl.n_peak)) if None in (one.value, one.low, one.high)]
+    if not names:
+        return ()
+    top = float(measured.level[-1])
+    return (finding("peak-beyond-range", f"the scan up to {top:g} does not bound {', '.join(names)}",
+                    largest_level=top, open=", ".join(names)),)
+
+
+def _poor_fit(fit: CurveFit, what: str) -> tuple[Finding, ...]:
+    """Residual test: a point further off than 10 % and than three times its noise."""
+    noise = np.hypot(fit.measured.error, local_noise(fit.measured))
+    residual = np.abs(fit.residual)
+    far = residual > np.maximum(_WORST_MISFIT, _SIGMAS * noise)
+    if not far.any():
+        return ()
+    worst = int(np.where(far, residual, 0).argmax())
+    misfit = float(math.expm1(residual[worst]))
+    return (finding("poor-fit", f"{what} misses the measured throughput by {100 * misfit:.0f} % at {fit.measured.level[worst]:g}",
+                    misfit_share=misfit, at=float(fit.measured.level[worst])),)
+
+
+def _outdone(law: CurveFit, curve: CurveFit) -> tuple[Finding, ...]:
+    """The law against a corner of any sharpness with as many parameters: clearly worse means that it does not hold."""
+    squares = [float((fit.residual**2 / law.sigma**2).sum()) for fit in (law, curve)]
+    points = len(law.measured.level)
+    if _rms(law) <= _MISFIT_RMS or law.freedom < 1 or fall_observed(law):
+        return ()
+    gain = points * math.log(max(squares[0], 1e-300) / max(squares[1], 1e-9 * squares[0], 1e-300))
+    if gain <= _EVIDENCE * points / law.freedom:
+        return ()
+    return (finding("poor-fit", f"the Universal Scalability Law misses the series by {100 * _rms(law):.1f} % on average, "
+                    f"a corner of asymptotes by {100 * _rms(curve):.1f} %", law_rms=_rms(law), asymptotes_rms=_rms(curve)),)
+
+
+def _step_finding(step: StepChange | None) -> tuple[Finding, ...]:
+    if step is None:
+        return ()
+    return (finding("step", f"throughput changes by a factor of {step.ratio:.2f} against the trend at {step.at:g}", at=step.at, ratio=step.ratio),)
+
+
+def _fall(measured: Measured, usl: Usl | None) -> tuple[Finding, ...]:
+    """The largest level against the best one: beyond 3 % and three standard errors (or by the law's own interval)."""
+    peak = int(measured.throughput.argmax())
+    top = len(measured.level) - 1
+    if peak == top:
+        return ()
+    drop = float(1 - measured.throughput[top] / measured.throughput[peak])
+    noise = math.hypot(measured.error[peak], measured.error[top]) if measured.errors_known else math.sqrt(2) * local_noise(measured)
+    by_law = usl is not None and usl.n_peak.high is not None and usl.n_peak.high < measured.level[top]
+    if drop <= _FALL or not (by_law or -math.log1p(-drop) > _SIGMAS * noise):
+        return ()
+    at, last = float(measured.level[peak]), float(measured.level[top])
+    return (finding("falls-after-peak", f"throughput peaks at {at:g} and is {100 * drop:.1f} % lower at {last:g}",
+                    peak_at=at, drop_share=drop, largest_level=last),)

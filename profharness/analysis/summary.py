@@ -1,0 +1,170 @@
+"""A whole run as one Summary: every point over all passes, curves, overheads, findings, telemetry, provenance.
+
+The pass that speaks for kernels gives device figures (`passes.choose`), the bare pass throughput and latency;
+nothing is summed over passes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from profharness.analysis import passes, run_points, run_telemetry
+from profharness.analysis.intervals import window
+from profharness.analysis.kernel_match import kernels_differ
+from profharness.analysis.metrics import problem_row, source_row, summarise_trace
+from profharness.analysis.records import Figure, PassRow, PointSummary, Series, SourceRow, Summary
+from profharness.analysis.run_checks import telemetry_findings
+from profharness.analysis.run_passes import allowed_cores, drifts, pass_rows, run_info
+from profharness.analysis.run_points import RunView
+from profharness.analysis.run_trials import BARE, Trials, base_of, collect, reference_pass
+from profharness.analysis.saturation import series
+from profharness.analysis.trial_findings import drift_finding
+from profharness.analysis.verdict import verdict
+from profharness.findings import Finding, finding
+from profharness.manifest import Manifest
+from profharness.trace.causality import causal_intervals
+from profharness.trace.model import Trace
+from profharness.trace.scan_table import AXES, Axis, ScanTable
+
+HIGH_OVERHEAD = 0.05
+
+
+def summarise_run(manifest: Manifest, trace: Trace, source: str) -> Summary:
+    """The summary of a run from its manifest and its merged, aligned trace; `source` is the run as the user named it.
+
+    Works on what a killed run left: points without trials keep their state, missing passes leave figures out.
+    """
+    chosen, records = passes.choose(trace)
+    cores = allowed_cores(manifest)
+    device = summarise_trace(records, source, allowed_cores=cores)
+    view = _view(manifest, trace, chosen)
+    by_id = {point.point: point for point in device.points}
+    results = [run_points.summarise(view, point, by_id.get(point)) for point in _points(manifest, view.trials)]
+    found = _unique((*manifest.findings, *device.findings, *(one for result in results for one in result.findings),
+                     *drift_finding(view.drifts[""]), *kernels_differ(trace, view.trials), *_beyond_bare([result.summary for result in results])))
+    rows = pass_rows(view, trace)
+    figures = _run_figures(view, trace)
+    found = _unique((*found, *_overhead_findings(rows), *telemetry_findings(trace, figures)))
+    points = tuple(_judged(result.summary, found, cores) for result in results)
+    metrics = {**device.metrics, **figures}
+    return msgspec.structs.replace(
+        device, points=points, metrics=metrics, findings=found, problems=tuple(problem_row(one) for one in trace.problems),
+        run=run_info(manifest, source), passes=rows, series=_series(points, source), sources=_sources(trace),
+        verdict=verdict(device.partition, metrics, found), telemetry=run_telemetry.rows(trace))
+
+
+def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
+    items = {record.id: record.items_per_trial for record in manifest.points if record.items_per_trial}
+    trials = collect(trace, items)
+    reference = reference_pass(trials, tuple(record.name for record in manifest.passes))
+    backends = {record.id: record.backend for record in manifest.points}
+    return RunView(manifest, trials, reference, chosen, run_telemetry.streams(trace), drifts(trials, reference, backends))
+
+
+def _points(manifest: Manifest, trials: Trials) -> list[str]:
+    """Points in the order of the manifest, then those that only the trace knows; repeats belong to their point."""
+    return list(dict.fromkeys([*(record.id for record in manifest.points), *(base_of(key) for _, key in trials)]))
+
+
+def _unique(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    return tuple({(one.id, one.point, one.message): one for one in findings}.values())
+
+
+def _judged(point: PointSummary, findings: tuple[Finding, ...], cores: float | None) -> PointSummary:
+    """The verdict once the figures of all passes stand together; none for a point that failed."""
+    metrics = dict(point.metrics)
+    if cores is not None and metrics.get("cores_allowed", Figure(value=None, unit="")).value is None:
+        metrics["cores_allowed"] = Figure(value=cores, unit="cores", source="the probe")
+    own = [one for one in findings if one.point in (None, point.point)]
+    judged = verdict(point.partition, metrics, own) if point.state == "ok" else None
+    return msgspec.structs.replace(point, metrics=metrics, verdict=judged)
+
+
+def _overhead_findings(rows: tuple[PassRow, ...]) -> tuple[Finding, ...]:
+    """Above 5 %, unless the interval leaves that open."""
+    found = []
+    for row in rows:
+        for layer, estimate in row.overhead.items():
+            certain = estimate.value if estimate.low is None else estimate.low
+            if estimate.value is not None and certain is not None and certain > HIGH_OVERHEAD:
+                found.append(finding("profiler-overhead", f"{layer} slowed the {row.name} pass by {100 * estimate.value:.1f} %",
+                                     layer=layer, overhead_share=estimate.value))
+    return tuple(found)
+
+
+def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
+    """More kernel time in a traced trial than a bare trial lasts: the two passes cannot have run the same."""
+    found = []
+    for point in points:
+        busy = point.metrics.get("busy_bare")
+        if busy is not None and busy.value is not None and busy.value > 1:
+            found.append(finding("kernels-differ", f"kernels of a traced trial take {busy.value:.2f} times a bare trial",
+                                 point=point.point, busy_bare=float(busy.value)))
+    return tuple(found)
+
+
+def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
+    """Telemetry over the pass that throughput comes from, or over the whole run where no trials show."""
+    if not view.telemetry:
+        return {}
+    keyed = [trials for (name, _), trials in view.trials.items() if name == view.reference]
+    if keyed:
+        start = min(int(trials.starts_ns[0]) for trials in keyed)
+        end = max(int((trials.starts_ns + trials.durations_ns).max()) for trials in keyed)
+        where = f"{view.reference} pass, telemetry"
+    else:
+        start, end = _active(view, trace)
+        where = "the whole run, telemetry"
+    return run_telemetry.figures_in(view.telemetry, window(start, end), where)
+
+
+def _active(view: RunView, trace: Trace) -> tuple[int, int]:
+    """The time of the passes as the manifest has it, else of all samples."""
+    known = [(record.start_boot_ns, record.end_boot_ns) for record in view.manifest.passes
+             if record.start_boot_ns is not None and record.end_boot_ns is not None]
+    bare = view.manifest.pass_named(BARE)
+    if bare is not None and bare.start_boot_ns is not None and bare.end_boot_ns is not None:
+        return bare.start_boot_ns, bare.end_boot_ns
+    if known:
+        return min(start for start, _ in known), max(end for _, end in known)
+    return int(trace.samples.at_ns.min()), int(trace.samples.until_ns.max()) + 1
+
+
+def _series(points: tuple[PointSummary, ...], source: str) -> tuple[Series, ...]:
+    """One curve per backend over the level that the scan varies; none for fewer than two levels."""
+    measured = [point for point in points if point.throughput and point.state == "ok"]
+    distinct = {axis: {getattr(point, axis) for point in measured} - {None} for axis in AXES}
+    axis: Axis = max(AXES, key=lambda name: len(distinct[name]))
+    measured = [point for point in measured if getattr(point, axis) is not None]
+    if len(distinct[axis]) < 2:
+        return ()
+
+    def column(values: list[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+
+    return series(ScanTable(
+        source=source, axis=axis, key_columns=("backend",), keys=tuple((point.backend,) for point in measured),
+        level=column([getattr(point, axis) for point in measured]), throughput=column([point.throughput for point in measured]),
+        throughput_sem=column([point.throughput_sem for point in measured]), latency_ms=column([point.latency_ms for point in measured]),
+        latency_sem_ms=column([_latency_sem(point) for point in measured])))
+
+
+def _latency_sem(point: PointSummary) -> float | None:
+    if len(point.trials_ms) < 2:
+        return None
+    return float(np.std(point.trials_ms, ddof=1) / np.sqrt(len(point.trials_ms)))
+
+
+def _sources(trace: Trace) -> tuple[SourceRow, ...]:
+    """Every source with its alignment, and the tightest causal interval over its devices."""
+    intervals: dict[int, list[tuple[int | None, int | None]]] = {}
+    for (position, _), interval in causal_intervals(trace).items():
+        intervals.setdefault(position, []).append((interval.low_ns, interval.high_ns))
+    rows = []
+    for position, source in enumerate(trace.sources):
+        ends = intervals.get(position, [])
+        lows, highs = [low for low, _ in ends if low is not None], [high for _, high in ends if high is not None]
+        rows.append(msgspec.structs.replace(source_row(source), causal_low_ns=max(lows, default=None), causal_high_ns=min(highs, default=None)))
+    return tuple(rows)
+

@@ -1,0 +1,106 @@
+"""What holds a window back: trust first, then the largest disjoint share, with its evidence (METRICS 3).
+
+Shares of the window: idle, exposed communication, exposed copies, kernel time that leaves more than half
+of the compute units empty, and the kernel time that fills them. What fills the device is "undetermined"
+until FLOPs or counters tell compute from bandwidth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from profharness.analysis.records import Figure, IdleCauses, Partition, Verdict
+from profharness.findings import Finding
+from profharness.units import format_share
+
+UNTRUSTWORTHY = frozenset({
+    "empty-trace", "kernels-missing", "graph-kernels-missing", "steps-without-device-events", "truncated-file",
+    "events-dropped", "idle-contradicted", "hook-not-loaded", "clock-stepped",
+})
+BUSY_CPU = 0.9
+
+_CAUSES = {
+    "no_host_record_ns": "no host record", "waiting_copy_or_event_ns": "waiting on a copy or an event",
+    "queued_gap_ns": "gaps between queued kernels", "launch_in_progress_ns": "launches in progress",
+    "synchronisation_ns": "the host in a synchronisation call", "host_not_ready_ns": "the host not ready",
+}
+
+
+def verdict(partition: Partition | None, figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
+    """The verdict on a window; None where nothing was measured that could give one.
+
+    Without device work (`partition` None or empty) the CPU is judged, by `cores_used` of `cores_allowed`.
+    """
+    broken = [item for item in findings if item.severity == "error" and item.id in UNTRUSTWORTHY]
+    if broken:
+        return Verdict(limiter="none", share=0.0, evidence=f"no verdict: {broken[0].message}", trusted=False)
+    if partition is None or not partition.window_ns:
+        return _of_cpu(figures)
+    return _of_device(partition, figures)
+
+
+def _of_device(partition: Partition, figures: Mapping[str, Figure]) -> Verdict:
+    window = partition.window_ns
+    underfilled = min(_value(figures, "underfilled") or 0.0, partition.compute_ns / window)
+    shares = {
+        "idle": partition.idle_ns / window,
+        "communication": partition.exposed_communication_ns / window,
+        "copy": partition.exposed_copy_ns / window,
+        "underfilled": underfilled,
+        "undetermined": partition.compute_ns / window - underfilled,
+    }
+    limiter = max(shares, key=lambda name: shares[name])
+    evidence = _evidence(limiter, shares[limiter], partition, figures)
+    if limiter != "undetermined":
+        return Verdict(limiter=limiter, share=shares[limiter], evidence=evidence, headroom=_headroom(shares[limiter]))
+    loss = max((name for name in shares if name != "undetermined"), key=lambda name: shares[name])
+    if shares[loss]:
+        evidence += f"; the largest loss: {_evidence(loss, shares[loss], partition, figures)} (removing it gains at most {1 / (1 - shares[loss]):.2f}x)"
+    return Verdict(limiter=limiter, share=shares[limiter], evidence=evidence)
+
+
+def _headroom(share: float) -> float | None:
+    return 1 / (1 - share) if share < 1 else None
+
+
+def _evidence(limiter: str, share: float, partition: Partition, figures: Mapping[str, Figure]) -> str:
+    if limiter == "idle":
+        causes = _named_causes(partition.idle_causes, partition.window_ns)
+        return f"the device is idle {format_share(share)} of the time" + (f": {causes}" if causes else "")
+    if limiter == "communication":
+        whole = format_share(partition.communication_ns / partition.window_ns)
+        return f"collectives run alone {format_share(share)} of the time (of {whole} in all)"
+    if limiter == "copy":
+        return f"copies run alone {format_share(share)} of the time (of {format_share(partition.copy_ns / partition.window_ns)} in all)"
+    fill = _value(figures, "fill_busy")
+    if limiter == "underfilled":
+        return f"kernels that leave more than half of the compute units empty run {format_share(share)} of the time (fill while busy {fill or 0.0:.2f})"
+    filled = "kernels fill the device" if fill is not None else "kernels run (how far they fill the device is not measured)"
+    return f"{filled} {format_share(share)} of the time; whether by compute or by bandwidth is not measured"
+
+
+def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:
+    """The causes of idle time that matter, largest first: up to three, each at least a tenth of the largest."""
+    if causes is None:
+        return ""
+    times = sorted(((getattr(causes, field), words) for field, words in _CAUSES.items()), reverse=True)
+    kept = [(ns, words) for ns, words in times[:3] if ns and 10 * ns >= times[0][0]]
+    return ", ".join(f"{words} {format_share(ns / window_ns)}" for ns, words in kept)
+
+
+def _of_cpu(figures: Mapping[str, Figure]) -> Verdict | None:
+    used, allowed = _value(figures, "cores_used"), _value(figures, "cores_allowed")
+    if used is None or not allowed:
+        return None
+    busy = min(used / allowed, 1.0)
+    evidence = f"the process ran on {used:.1f} of {allowed:g} allowed cores"
+    if busy >= BUSY_CPU:
+        return Verdict(limiter="undetermined", share=busy, evidence=f"{evidence}; whether by compute or by bandwidth is not measured")
+    if busy < 0.5:
+        return Verdict(limiter="idle", share=1 - busy, evidence=evidence, headroom=_headroom(1 - busy))
+    return Verdict(limiter="undetermined", share=busy, evidence=f"{evidence}; using the others gains at most {1 / busy:.2f}x")
+
+
+def _value(figures: Mapping[str, Figure], name: str) -> float | None:
+    figure = figures.get(name)
+    return None if figure is None or figure.value is None else float(figure.value)

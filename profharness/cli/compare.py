@@ -1,0 +1,109 @@
+"""`profharness compare`: two runs point by point, with noise bounds; `--fail-on` makes it a gate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from profharness.analysis.compare import Comparison, Delta, HotspotComparison, PointComparison
+    from profharness.analysis.gate import Breach
+    from profharness.analysis.records import Summary
+
+SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
+HOTSPOT_ROWS = 8
+
+
+def compare(
+    run_a: Annotated[Path, typer.Argument(help="The run to compare with (or its trace file).", metavar="RUN_A")],
+    run_b: Annotated[Path, typer.Argument(help="The run that changed.", metavar="RUN_B")],
+    fail_on: Annotated[str | None, typer.Option("--fail-on", help="Exit with 1 when a change meets this, such as 'throughput<-5%'.", metavar="EXPR")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
+) -> None:
+    """Compare two runs, with noise bounds; usable as a CI gate."""
+    from profharness.analysis.compare import compare as compared
+    from profharness.analysis.gate import breaches, parse
+
+    conditions = () if fail_on is None else parse(fail_on)
+    comparison = compared(_summary(run_a), _summary(run_b))
+    found = breaches(comparison, conditions)
+    sys.stdout.write(_json(comparison, found) if json else "\n".join(_lines(comparison, found)) + "\n")
+    if found:
+        raise typer.Exit(1)
+
+
+def _summary(path: Path) -> Summary:
+    from profharness import understand
+
+    return understand.summarise(understand.load([path]))
+
+
+def _json(comparison: Comparison, found: tuple[Breach, ...]) -> str:
+    import msgspec
+
+    document = msgspec.to_builtins(comparison)
+    document["breaches"] = [{"condition": one.condition, "point": one.point, "change": one.delta.change} for one in found]
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _lines(comparison: Comparison, found: tuple[Breach, ...]) -> Iterator[str]:
+    yield f"A  {comparison.run_a}"
+    yield f"B  {comparison.run_b}"
+    for point in comparison.points:
+        yield from _point_lines(point)
+    shown = [delta for delta in comparison.run if delta.significant is not False and abs(delta.change) >= 0.05]
+    if shown and not comparison.points:
+        yield "run"
+        yield from (f"  {_delta_line(delta)}" for delta in shown)
+    for table in comparison.hotspots:
+        yield from _hotspot_lines(table)
+    for title, names in (("only in A", comparison.only_a), ("only in B", comparison.only_b), ("failed in B", comparison.failed)):
+        if names:
+            yield f"{title}: {', '.join(names)}"
+    if not comparison.points and not comparison.run:
+        yield "nothing in common to compare"
+    for one in found:
+        yield f"fails {one.condition}{' at ' + one.point if one.point else ''}: {_change(one.delta)}"
+
+
+def _point_lines(point: PointComparison) -> Iterator[str]:
+    deltas = [delta for delta in point.deltas if delta.name in SHOWN]
+    if deltas:
+        yield point.point
+        yield from (f"  {_delta_line(delta)}" for delta in deltas)
+
+
+def _delta_line(delta: Delta) -> str:
+    from profharness.report.figures import quantity_text
+
+    values = f"{quantity_text(delta.a, delta.unit)} -> {quantity_text(delta.b, delta.unit)}"
+    return f"{delta.name:<14} {values:<36} {_change(delta)}"
+
+
+def _change(delta: Delta) -> str:
+    """`+3.1 % (noise ± 0.8 %): better`, `within noise`, or the change alone where no noise is known."""
+    text = f"{100 * delta.change:+.1f} %"
+    if delta.noise is None:
+        return text
+    if not delta.significant:
+        return f"{text}, within noise (± {100 * delta.noise:.1f} %)"
+    judged = "changed" if delta.better == "neither" else "better" if (delta.change > 0) == (delta.better == "higher") else "worse"
+    return f"{text}, {judged} (noise ± {100 * delta.noise:.1f} %)"
+
+
+def _hotspot_lines(table: HotspotComparison) -> Iterator[str]:
+    from profharness.units import format_ns
+
+    changed = [row for row in table.rows if (row.total_a_ns or 0) != (row.total_b_ns or 0)]
+    if not changed:
+        yield f"hotspots by {table.by}: the same"
+        return
+    yield f"hotspots by {table.by}, largest change of total time first (mean per call)"
+    for row in changed[:HOTSPOT_ROWS]:
+        means = [("-" if mean is None else format_ns(mean)) for mean in (row.mean_a_ns, row.mean_b_ns)]
+        change = "" if row.change is None else f"{100 * row.change:+.1f} %"
+        yield f"  {means[0]:>10} -> {means[1]:>10}  {change:>9}  {row.calls_a or 0:>7} -> {row.calls_b or 0:<7} calls  {row.name[:80]}"

@@ -1,0 +1,107 @@
+"""`profharness hotspots`: where device (or operator) time went, as a table, CSV or JSON."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from profharness.analysis.records import HotspotRow, Hotspots
+    from profharness.trace.model import Trace
+
+TABLE_ROWS = 20
+_NARROWEST_NAME = 24
+
+
+class By(str, Enum):
+    """What rows stand for."""
+
+    KERNEL = "kernel"
+    OP = "op"
+    CATEGORY = "category"
+
+
+class Form(str, Enum):
+    """How the table is printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def hotspots(
+    path: Annotated[Path, typer.Argument(help="Run directory or trace file.", metavar="RUN|FILE")],
+    by: Annotated[By | None, typer.Option("--by", help="Rows: kernel, op or category (default: kernel; op without device kernels).")] = None,
+    pass_name: Annotated[str | None, typer.Option("--pass", help="Pass of a run (default: the first with kernels).")] = None,
+    top: Annotated[int | None, typer.Option("--top", min=1, help=f"Rows to print (default: {TABLE_ROWS} in a table, else all).")] = None,
+    form: Annotated[Form, typer.Option("--format", help="table, csv or json.")] = Form.TABLE,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Show where device (or operator) time went."""
+    from profharness import understand
+
+    table = chosen(understand.load([path]).trace, by, pass_name)
+    if not table.rows:
+        typer.echo(f"{path}: nothing to list by {table.by}", err=True)
+    sys.stdout.write(text_of(table, Form.JSON if json else form, top))
+
+
+def chosen(trace: Trace, by: By | None, pass_name: str | None) -> Hotspots:
+    """The table of one pass. Raises UsageError for a pass that the trace does not hold."""
+    import msgspec
+
+    from profharness.analysis import passes
+    from profharness.analysis.hotspots import grouped
+
+    name, records = passes.choose(trace, pass_name)
+    return msgspec.structs.replace(grouped(records, None if by is None else by.value), pass_name=name)
+
+
+def text_of(table: Hotspots, form: Form, top: int | None) -> str:
+    """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole table."""
+    import msgspec
+
+    from profharness.report.csv import hotspots_csv
+
+    if form is Form.TABLE:
+        # a file or pipe gets full names: there is no width to fit into
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        return plain_table(table, top or TABLE_ROWS, width)
+    cut = msgspec.structs.replace(table, rows=table.rows[:top])
+    if form is Form.CSV:
+        return hotspots_csv(cut)
+    return msgspec.json.format(msgspec.json.encode(cut), indent=2).decode() + "\n"
+
+
+def plain_table(table: Hotspots, top: int, width: int | None) -> str:
+    """Aligned columns, the name last; names are folded to `width` characters per line, or left whole for None."""
+    from profharness.report.folding import fold_kernel_name
+    from profharness.units import format_ns, format_number
+
+    rows = table.rows[:top]
+    head = ("share", "total", "calls", "mean", "min", "max", "category")
+    cells = [_cells(row) for row in rows]
+    widths = [max(len(line[column]) for line in (head, *cells)) for column in range(len(head))]
+    lead = sum(widths) + 2 * len(widths)
+    room = None if width is None else max(width - lead, _NARROWEST_NAME)
+    names = [row.name if room is None else fold_kernel_name(row.name, room) for row in rows]
+    lines = [f"by {table.by}, {format_ns(table.total_ns)} in {format_number(sum(row.calls for row in table.rows))} calls"
+             + (f", pass {table.pass_name}" if table.pass_name else "")]
+    for line, name in zip((head, *cells), ("name", *names), strict=True):
+        figures = [text.rjust(size) for text, size in zip(line[:-1], widths[:-1], strict=True)]
+        lines.append("  ".join([*figures, line[-1].ljust(widths[-1]), name]).rstrip())
+    if len(table.rows) > top:
+        lines.append(f"and {format_number(len(table.rows) - top)} more rows (--top)")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: HotspotRow) -> tuple[str, ...]:
+    from profharness.units import format_ns, format_number, format_share
+
+    return (format_share(row.share), format_ns(row.total_ns), format_number(row.calls), format_ns(row.mean_ns),
+            format_ns(row.min_ns), format_ns(row.max_ns), row.category)

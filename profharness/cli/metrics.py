@@ -1,0 +1,93 @@
+"""`profharness metrics`: counts, saturation metrics, findings and problems of a run or a trace file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from profharness.analysis.records import Figure, Partition, Summary
+
+
+def metrics(
+    path: Annotated[Path, typer.Argument(help="Run directory or trace file.", metavar="RUN|FILE")],
+    json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
+) -> None:
+    """Show saturation metrics, counts, findings and problems."""
+    from profharness import understand
+    from profharness.report.json import metrics_json
+
+    summary = understand.summarise(understand.load([path]))
+    sys.stdout.write(metrics_json(summary).decode() if json else text_of(summary))
+
+
+def text_of(summary: Summary) -> str:
+    """The same for a person: verdict and partition first, then every figure with where it came from or what it needs."""
+    return "\n".join(_lines(summary)) + "\n"
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    from profharness.report.findings_text import all_findings, finding_line
+
+    yield from _trace_lines(summary)
+    if summary.verdict is not None:
+        yield f"verdict   {summary.verdict.evidence}"
+    yield from _partition_lines(summary.partition)
+    yield from _figure_block("metrics", summary.metrics)
+    for point in summary.points:
+        yield from _figure_block(f"point {point.point}", point.metrics)
+    for item in all_findings(summary):
+        yield f"{item.severity:<8}  {finding_line(summary, item)}"
+    for problem in summary.problems:
+        yield f"{problem.severity:<8}  {problem.source}: {problem.count} x {problem.message}"
+
+
+def _trace_lines(summary: Summary) -> Iterator[str]:
+    from profharness.units import format_ns, format_number
+
+    counts = summary.trace
+    name = f" (pass {counts.pass_name})" if counts.pass_name else ""
+    yield f"{summary.source}{name}"
+    things = ((counts.kernels, "kernel", "kernels"), (counts.distinct_kernels, "name", "names"), (counts.copies, "copy", "copies"),
+              (counts.streams, "stream", "streams"), (counts.devices, "device", "devices"), (counts.ranks, "rank", "ranks"))
+    yield "trace     " + ", ".join(f"{format_number(number)} {one if number == 1 else many}" for number, one, many in things)
+    yield f"          {format_ns(counts.busy_ns)} kernels (union), {format_ns(counts.busy_any_ns)} with copies, in {format_ns(counts.span_ns)}"
+    if counts.unlinked_kernels:
+        yield f"          {format_number(counts.unlinked_kernels)} kernels without their launching call"
+    if counts.graph_launches:
+        yield f"          {format_number(counts.kernels_in_graphs)} kernels in {format_number(counts.graph_launches)} graph launches"
+
+
+def _partition_lines(partition: Partition | None) -> Iterator[str]:
+    from profharness.report.terminal import idle_items, partition_items
+
+    if partition is None or not partition.window_ns:
+        return
+    yield f"window    {'   '.join(partition_items(partition))}"
+    causes = idle_items(partition)
+    if causes:
+        yield f"why idle  {'   '.join(causes)}"
+
+
+def _figure_block(title: str, figures: dict[str, Figure]) -> Iterator[str]:
+    """Measured figures, then one line for each thing that is missing, with the metrics that need it."""
+    from profharness.report.figures import figure_text
+
+    measured = {name: figure for name, figure in figures.items() if figure.value is not None}
+    if not figures:
+        return
+    yield f"{title}:"
+    width = max((len(name) for name in measured), default=0)
+    for name, figure in measured.items():
+        notes = [figure.source, figure.note, f"covers {figure.coverage:.0%} of kernel time" if figure.coverage is not None else ""]
+        yield f"  {name:<{width}}  {figure_text(figure):<14}  {'; '.join(note for note in notes if note)}".rstrip()
+    missing: dict[str, list[str]] = {}
+    for name, figure in figures.items():
+        if figure.value is None:
+            missing.setdefault(figure.needs, []).append(name)
+    for needs, names in missing.items():
+        yield f"  not measured: {', '.join(names)}: needs {needs}"

@@ -1,0 +1,27 @@
+"""`profharness report`: a run's HTML report and its summary on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML file (default RUN/report.html).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an --output that exists.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the run as `run --json` does.")] = False,
+) -> None:
+    """Write the HTML report of a run, and print its summary."""
+    from profharness import understand
+    from profharness.cli.run_steps import show
+    from profharness.report.json import run_json
+
+    summary = understand.finish(run, report=output, force=force)
+    if json:
+        sys.stdout.write(run_json(summary).decode())
+    else:
+        show(summary, run, output or run / "report.html")

@@ -1,0 +1,251 @@
+"""Kineto's events to columns: which categories are kept, what their arguments are called, and what is counted.
+
+Categories and argument names are those that libkineto and the 2021 profiler wrote (capitalised then). A record
+that the tool stamps as a kernel stays one whatever its name. Events are sorted by category in their block, and
+the arguments of each category are decoded together, as their own type.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from profharness.readers.decimals import microseconds
+from profharness.readers.json_scan import NOT_JSON
+from profharness.trace.build import Growing, Pool, text_pool
+from profharness.trace.model import I32, I64, NULL, Strings
+
+Number = int | float | str | None
+ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
+
+_KERNEL, _COPY, _CALL, _OP, _MARK = "kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "user_annotation"
+_FILLS = frozenset({"gpu_memset", "Memset"})
+# Categories that share a table go together, so that its rows keep the order of the file.
+_SAME_TABLE: dict[str | None, str | None] = {
+    "Kernel": _KERNEL, "Memcpy": _COPY, **dict.fromkeys(_FILLS, _COPY), "Operator": _OP,
+    **dict.fromkeys(("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), _CALL)}
+_MARK_NAMES = ("ProfilerStep#", "profharness.")
+_NOTHING = msgspec.Raw(b"")
+_NO_ARGS = msgspec.Raw(b"{}")
+
+
+class Event(msgspec.Struct, gc=False):
+    """What all events have. Times and arguments stay text until the event's category is known to be needed."""
+
+    ph: str = ""
+    cat: str | None = None
+    name: str | None = ""
+    ts: msgspec.Raw = _NOTHING
+    dur: msgspec.Raw = _NOTHING
+    pid: Number = NULL
+    tid: Number = NULL
+    args: msgspec.Raw = _NO_ARGS
+
+
+class KernelArgs(msgspec.Struct, gc=False):
+    """Arguments of a kernel. `block` and `grid` are lists of three numbers."""
+
+    device: Number = None
+    stream: Number = None
+    correlation: Number = NULL
+    external: Number = msgspec.field(default=NULL, name="External id")
+    external_2021: Number = msgspec.field(default=NULL, name="external id")
+    kind: Number = None
+    grid: msgspec.Raw = _NOTHING
+    block: msgspec.Raw = _NOTHING
+    registers: Number = msgspec.field(default=NULL, name="registers per thread")
+    shared: Number = msgspec.field(default=NULL, name="shared memory")
+
+
+class CopyArgs(msgspec.Struct, gc=False):
+    """Arguments of a copy or fill; the devices of a copy between two are stated by newer files only."""
+
+    device: Number = None
+    stream: Number = None
+    correlation: Number = NULL
+    bytes: Number = NULL
+    from_device: Number = msgspec.field(default=None, name="fromDevice")
+    to_device: Number = msgspec.field(default=None, name="toDevice")
+
+
+class CallArgs(msgspec.Struct, gc=False):
+    """Arguments of a host call. ROCm states the geometry of a launch and the size of a copy (as text) here."""
+
+    correlation: Number = NULL
+    grid: msgspec.Raw = _NOTHING
+    block: msgspec.Raw = _NOTHING
+    shared: Number = msgspec.field(default=NULL, name="shared memory")
+    bytes: Number = NULL
+    size: Number = NULL
+
+
+class OpArgs(msgspec.Struct, gc=False):
+    """Arguments of an operator; shapes and types stay the JSON text that was recorded."""
+
+    external: Number = msgspec.field(default=NULL, name="External id")
+    dims: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
+    types: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
+
+
+class NoArgs(msgspec.Struct, gc=False):
+    """Arguments that are not needed."""
+
+
+class KinetoRows:
+    """The rows of one file as they grow: raw columns per kind of record, pools of what repeats, and counts of what was repaired."""
+
+    def __init__(self, strings: Strings, *, ops: bool) -> None:
+        times = ("start", "dur", "name")
+        self.strings = strings
+        self.wants_ops = ops
+        self.kernels = Growing(*times, "device", "stream", "correlation", "external", "grid", "block", "registers", "shared")
+        self.copies = Growing(*times, "device", "stream", "correlation", "bytes", "from_device", "to_device", "fill")
+        self.calls = Growing(*times, "pid", "tid", "correlation", "grid", "block", "shared", "bytes")
+        self.ops = Growing(*times, "pid", "tid", "external", "shapes", "types")
+        self.marks = Growing(*times, "pid", "tid")
+        self.devices: Pool[str] = Pool()
+        self.streams: Pool[str] = Pool()
+        self.geometry: Pool[bytes] = Pool()
+        self.left_out: Counter[str] = Counter()
+        self.repairs: Counter[str] = Counter()
+        self.has_dispatch_kind = False
+        self.latest_ns = 0
+        self._names: Pool[str | None] = Pool(lambda name: strings.code(name or ""))
+        self._marks: Pool[str | None] = Pool(lambda name: int((name or "").startswith(_MARK_NAMES)))
+        self._texts = text_pool(strings)
+        self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[str(number)])
+        self._stream_numbers: Pool[Number] = Pool(lambda number: self.streams[str(number).removeprefix("stream ")])
+        self._adders: dict[str, Callable[[list[Event]], None]] = {
+            _KERNEL: self._add_kernels, _COPY: self._add_copies, _CALL: self._add_calls, _OP: self._add_ops, _MARK: self._add_marks}
+
+    def add(self, batch: Sequence[Event]) -> None:
+        """Sort a block of events into the columns."""
+        by_category: defaultdict[str | None, list[Event]] = defaultdict(list)
+        same = _SAME_TABLE.get
+        for event in batch:
+            by_category[same(event.cat, event.cat)].append(event)
+        for category, events in by_category.items():
+            if category is None:
+                self.left_out.update(f"ph={e.ph}" for e in events)
+            elif (add := self._adders.get(category)) is None:
+                self.left_out[category] += len(events)
+            else:
+                complete = [e for e in events if e.ph == "X"]
+                add(complete)
+                if len(complete) < len(events):
+                    self.left_out.update(f"{e.cat} that is no span" for e in events if e.ph != "X")
+
+    def _add_kernels(self, events: list[Event]) -> None:
+        events, start, dur = self._timed(events)
+        args = self._decode_args(events, KernelArgs)
+        if not self.has_dispatch_kind:
+            self.has_dispatch_kind = any(isinstance(a.kind, str) and a.kind.startswith("Dispatch") for a in args)
+        self.kernels.add(
+            len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
+            stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
+            external=np.maximum(integers([a.external for a in args]), integers([a.external_2021 for a in args])),
+            grid=self.geometry.codes(map(bytes, [a.grid for a in args])), block=self.geometry.codes(map(bytes, [a.block for a in args])),
+            registers=integers([a.registers for a in args]), shared=integers([a.shared for a in args]))
+
+    def _add_copies(self, events: list[Event]) -> None:
+        events, start, dur = self._timed(events)
+        args = self._decode_args(events, CopyArgs)
+        self.copies.add(
+            len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
+            stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
+            bytes=integers([a.bytes for a in args]), from_device=self._optional_devices(a.from_device for a in args),
+            to_device=self._optional_devices(a.to_device for a in args), fill=[e.cat in _FILLS for e in events])
+
+    def _add_calls(self, events: list[Event]) -> None:
+        events, start, dur = self._timed(events)
+        args = self._decode_args(events, CallArgs)
+        self.calls.add(
+            len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
+            tid=integers([e.tid for e in events]), correlation=integers([a.correlation for a in args]),
+            grid=self.geometry.codes(map(bytes, [a.grid for a in args])), block=self.geometry.codes(map(bytes, [a.block for a in args])),
+            shared=integers([a.shared for a in args]),
+            bytes=np.maximum(integers([a.bytes for a in args]), integers([a.size for a in args])))
+
+    def _add_ops(self, events: list[Event]) -> None:
+        marks = self._marks.codes([e.name for e in events]) != 0
+        if marks.any():
+            self._add_marks(list(compress(events, marks)))
+            events = list(compress(events, ~marks))
+        if not self.wants_ops:
+            return
+        events, start, dur = self._timed(events)
+        args = self._decode_args(events, OpArgs)
+        self.ops.add(
+            len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
+            tid=integers([e.tid for e in events]), external=integers([a.external for a in args]),
+            shapes=self._texts.codes(map(bytes, [a.dims for a in args])), types=self._texts.codes(map(bytes, [a.types for a in args])))
+
+    def _add_marks(self, events: list[Event]) -> None:
+        events, start, dur = self._timed(events)
+        self.marks.add(len(events), start=start, dur=dur, name=self._name_codes(events),
+                       pid=integers([e.pid for e in events]), tid=integers([e.tid for e in events]))
+
+    def _timed(self, events: list[Event]) -> tuple[list[Event], I64, I64]:
+        """The events that have a start, with starts and durations; what is repaired or dropped is counted."""
+        start = microseconds([e.ts for e in events])
+        dur = microseconds([e.dur for e in events])
+        dur_ns = np.maximum(dur.ns, 0)
+        self.repairs["start"] += len(events) - int(start.valid.sum())
+        self.repairs["duration"] += int((start.valid & ~dur.valid).sum())
+        self.repairs["negative"] += int((start.valid & (dur.ns < 0)).sum())
+        self.repairs["rounded"] += start.rounded + dur.rounded
+        self.latest_ns = max(self.latest_ns, int(start.ns.max(initial=0)))
+        if start.valid.all():
+            return events, start.ns, dur_ns
+        return list(compress(events, start.valid)), start.ns[start.valid], dur_ns[start.valid]
+
+    def _decode_args(self, events: list[Event], kind: type[ArgsT]) -> list[ArgsT]:
+        """The arguments of the events, decoded at once; one by one where an event's do not fit, which then has none."""
+        text = b"[" + b",".join([e.args for e in events]) + b"]"
+        try:
+            decoded: list[ArgsT | None] = msgspec.json.decode(text, type=list[kind | None])  # type: ignore[valid-type]  # the class is a value here
+        except NOT_JSON:
+            decoded = [self._decode_one(bytes(e.args), kind) for e in events]
+        return [kind() if a is None else a for a in decoded]
+
+    def _decode_one(self, text: bytes, kind: type[ArgsT]) -> ArgsT:
+        try:
+            return msgspec.json.decode(text, type=kind)
+        except NOT_JSON:
+            self.repairs["arguments"] += 1
+            return kind()
+
+    def _name_codes(self, events: list[Event]) -> I32:
+        return self._names.codes([e.name for e in events])
+
+    def _device_codes(self, events: list[Event], args: Sequence[KernelArgs | CopyArgs]) -> I32:
+        return self._device_numbers.codes([e.pid if a.device is None else a.device for e, a in zip(events, args, strict=True)])
+
+    def _stream_codes(self, events: list[Event], args: Sequence[KernelArgs | CopyArgs]) -> I32:
+        return self._stream_numbers.codes([e.tid if a.stream is None else a.stream for e, a in zip(events, args, strict=True)])
+
+    def _optional_devices(self, values: Iterable[Number]) -> I64:
+        return np.array([NULL if v is None else self.devices[str(v)] for v in values], np.int64)
+
+
+def integers(values: Sequence[Number]) -> I64:
+    """int64 of numbers and decimal texts; NULL for anything else, unsigned 64-bit values by their bits."""
+    try:
+        return np.fromiter(values, np.int64, len(values))
+    except (TypeError, ValueError, OverflowError):
+        return np.fromiter(map(_integer, values), np.int64, len(values))
+
+
+def _integer(value: Number) -> int:
+    try:
+        number = int(value) if value is not None else NULL
+    except (ValueError, OverflowError):
+        return NULL
+    if 2**63 <= number < 2**64:
+        number -= 2**64
+    return number if -(2**63) <= number < 2**63 else NULL

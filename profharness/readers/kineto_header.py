@@ -1,0 +1,90 @@
+"""What a Kineto file says about itself outside of its events: clock base, rank, host, devices, versions.
+
+Newer files hold their clock base in `baseTimeNanoseconds`; event times are relative to it. `deviceProperties`
+lists the devices that the process saw, numbered from zero, while events carry the physical number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from profharness.readers.json_scan import NOT_JSON
+
+_VERSIONS = ("schemaVersion", "roctracer_version", "hip_runtime_version", "hip_driver_version", "cupti_version",
+             "cuda_runtime_version", "cuda_driver_version", "nccl_version", "trace_id", "with_stack", "record_shapes",
+             "profile_memory", "with_flops", "with_modules")
+
+
+class DeviceProperties(msgspec.Struct, frozen=True):
+    """One entry of `deviceProperties`."""
+
+    id: int = -1
+    name: str = ""
+    compute_units: int | None = msgspec.field(default=None, name="numSms")
+
+
+class Distributed(msgspec.Struct, frozen=True):
+    """`distributedInfo` of a process group."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str = ""
+    nccl_version: str = ""
+
+
+_ALONE = Distributed()
+
+
+@dataclass(frozen=True)
+class Header:
+    """The keys that mean something here. `base_ns` is None where the file has none."""
+
+    base_ns: int | None = None
+    host: str = ""
+    distributed: Distributed = _ALONE
+    devices: tuple[DeviceProperties, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def tool_version(self) -> str:
+        """The tracing library and its version, empty where the file does not say."""
+        known = dict(self.details)
+        named = ((key.removesuffix("_version"), known[key]) for key in ("roctracer_version", "cupti_version") if key in known)
+        return " ".join(next(named, ()))
+
+    @property
+    def is_rocm(self) -> bool:
+        return any(name.startswith(("hip_", "roctracer_")) for name, _ in self.details)
+
+    def device(self, index: str) -> DeviceProperties | None:
+        """Properties of the device that events call `index`: the entry of that number, or what all entries agree on."""
+        distinct = {(d.name, d.compute_units) for d in self.devices}
+        if len(distinct) == 1:
+            return self.devices[0]
+        return next((d for d in self.devices if str(d.id) == index), None)
+
+
+def read_header(keys: dict[str, bytes]) -> Header:
+    """The header from the raw values of the top-level keys; a value of unexpected form is named, not trusted."""
+    unreadable: list[str] = []
+
+    def value(key: str, kind: object) -> object:
+        try:
+            return msgspec.json.decode(keys[key], type=kind, strict=False) if key in keys else None
+        except NOT_JSON:
+            unreadable.append(key)
+            return None
+
+    base, host = value("baseTimeNanoseconds", int), value("host_name", str)
+    distributed, devices = value("distributedInfo", Distributed), value("deviceProperties", tuple[DeviceProperties, ...])
+    details = [(key, keys[key].decode("utf-8", "replace").strip('"')) for key in _VERSIONS if key in keys]
+    if isinstance(distributed, Distributed):
+        details += [("backend", distributed.backend)] * bool(distributed.backend)
+        details += [("nccl_version", distributed.nccl_version)] * bool(distributed.nccl_version)
+    return Header(
+        base_ns=base if isinstance(base, int) else None, host=host if isinstance(host, str) else "",
+        distributed=distributed if isinstance(distributed, Distributed) else _ALONE,
+        devices=devices if isinstance(devices, tuple) else (), details=tuple(details), unreadable=tuple(unreadable))

@@ -1,0 +1,42 @@
+"""Names of spans that give a trace its structure, to kind, point and items.
+
+Our own hooks and workers write `profharness.<kind>:...`; torch's profiler writes `ProfilerStep#<n>` itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profharness.trace.model import NULL, MarkKind
+
+_PREFIX = "profharness."
+_TORCH_STEP = "ProfilerStep#"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a span's name says. `label` is what to show: the user's own text for a range, else the name as recorded."""
+
+    kind: MarkKind
+    label: str
+    point: str = ""
+    items: int = NULL
+
+
+def parse_mark(name: str) -> Mark:
+    """The mark that `name` stands for; a name without our prefix, or with one that is not understood, is a range."""
+    if name.startswith(_TORCH_STEP):
+        return Mark("step", name)
+    if not name.startswith(_PREFIX):
+        return Mark("range", name)
+    kind, _, rest = name.removeprefix(_PREFIX).partition(":")
+    items = rest.partition(":")[2]
+    known = {
+        "point": Mark("point", name, point=rest),
+        "trial": Mark("trial", name, point=rest.rpartition(":")[0]),
+        "warmup": Mark("warmup", name, point=rest.rpartition(":")[0]),
+        "step": Mark("step", name, items=int(items) if items.isascii() and items.isdigit() else NULL),
+        "marker": Mark("marker", name),
+        "range": Mark("range", rest),
+    }
+    return known.get(kind, Mark("range", name))

@@ -1,0 +1,133 @@
+"""A CSV of scan results: one row per level, with any text columns telling series apart (DESIGN 8).
+
+Columns: `batch_size`, `concurrency` or `processes`; `throughput` (items/s); optional `latency_ms`,
+`throughput_sem`, `latency_sem_ms`. Every further column that holds a text splits the rows into series; further
+numeric columns are ignored. Plain or gzipped, any delimiter of comma, semicolon or tab.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from profharness.errors import InputError
+from profharness.trace.model import F64
+from profharness.trace.scan_table import AXES, Axis, ScanTable
+
+_FIGURES = ("throughput", "throughput_sem", "latency_ms", "latency_sem_ms")
+_DELIMITERS = (",", ";", "\t")
+_MISSING = ("", "nan", "na", "null", "none", "-")
+_GZIP = b"\x1f\x8b"
+_SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One line of the file: its number and the cells by column."""
+
+    line: int
+    cells: dict[str, str]
+
+
+def read_scan_csv(path: Path) -> ScanTable:
+    """The table of a results CSV.
+
+    Raises InputError, naming the line, for a file that is missing, empty or binary, lacks a column, or holds a
+    cell that is not a number where one is needed; levels and throughput must be positive and finite.
+    """
+    columns, rows = _cells(path)
+    axis, others = _axis(path, columns, rows)
+    keys = [name for name in columns if name not in (*AXES, *_FIGURES) and _is_text(rows, name)]
+    split = [*keys, *others]
+    return ScanTable(
+        source=str(path), axis=axis, key_columns=tuple(split),
+        keys=tuple(tuple(row.cells[name] for name in split) for row in rows),
+        level=_numbers(path, rows, axis, needed=True),
+        throughput=_numbers(path, rows, "throughput", needed=True),
+        throughput_sem=_numbers(path, rows, "throughput_sem"),
+        latency_ms=_numbers(path, rows, "latency_ms"),
+        latency_sem_ms=_numbers(path, rows, "latency_sem_ms"),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if data.startswith(_GZIP) else data
+        text = data.decode("utf-8-sig")
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})" if isinstance(error, OSError) else f"{path}: cut gzip file",
+                         "name a CSV of scan results, or a run directory") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a text file", "name a CSV of scan results, or a run directory") from error
+    if not text.strip() or "\0" in text:
+        raise InputError(f"{path}: {'not a text' if text.strip() else 'an empty'} file", _SHAPE)
+    return text
+
+
+def _cells(path: Path) -> tuple[list[str], list[_Row]]:
+    text = _text(path)
+    header = text.lstrip("\r\n").splitlines()[0]
+    delimiter = max(_DELIMITERS, key=header.count)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cell.strip() for cell in cells)]
+    columns = lines[0][1]
+    repeated = {name for name in columns if columns.count(name) > 1}
+    if repeated:
+        raise InputError(f"{path}: column {min(repeated)!r} stands twice", "name each column once")
+    rows = []
+    for number, cells in lines[1:]:
+        if len(cells) != len(columns):
+            raise InputError(f"{path}: line {number} has {len(cells)} cells, the header has {len(columns)}", "the file may be cut")
+        rows.append(_Row(number, dict(zip(columns, cells, strict=True))))
+    if "throughput" not in columns:
+        raise InputError(f"{path}: no column 'throughput' (columns: {', '.join(columns)})", _SHAPE)
+    if not rows:
+        raise InputError(f"{path}: a header and no rows", _SHAPE)
+    return columns, rows
+
+
+def _axis(path: Path, columns: list[str], rows: list[_Row]) -> tuple[Axis, list[str]]:
+    """The level column that varies, and others of its kind that vary too: those split the series."""
+    present = [name for name in AXES if name in columns]
+    if not present:
+        raise InputError(f"{path}: no column 'batch_size', 'concurrency' or 'processes' (columns: {', '.join(columns)})", _SHAPE)
+    varying = [name for name in present if len({row.cells[name] for row in rows}) > 1]
+    axis = (varying or present)[0]
+    return axis, [name for name in varying if name != axis]
+
+
+def _is_text(rows: list[_Row], name: str) -> bool:
+    cells = [row.cells[name] for row in rows if row.cells[name].lower() not in _MISSING]
+    return any(_number(cell) is None for cell in cells)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _numbers(path: Path, rows: list[_Row], name: str, *, needed: bool = False) -> F64:
+    """The column as floats, NaN where it is missing. Only standard errors may be zero."""
+    values = np.full(len(rows), np.nan)
+    if name not in rows[0].cells:
+        return values
+    for at, row in enumerate(rows):
+        cell = row.cells[name]
+        if cell.lower() in _MISSING and not needed:
+            continue
+        value = _number(cell)
+        if value is None:
+            raise InputError(f"{path}: line {row.line}: {name} is {cell!r}, not a number", "correct the cell or leave the row out")
+        if not math.isfinite(value) or value < 0 or (value == 0 and not name.endswith(("_sem", "_sem_ms"))):
+            raise InputError(f"{path}: line {row.line}: {name} is {cell}, which cannot be", "it must be positive; leave failed levels out")
+        values[at] = value
+    return values

@@ -1,0 +1,49 @@
+"""The harness's own trials.csv: one row per trial or warm-up trial of a point, on CLOCK_MONOTONIC."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
+
+COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
+
+
+def read(path: Path, *, point: str) -> Trace:
+    """Marks of kinds warmup and trial, named by their number, all with the point's code.
+
+    The time from the first start to the last end is a mark of kind point. A cut last row is dropped and counted.
+    Raises InputError when the file is missing or has other columns.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete") from error
+    if not rows or tuple(rows[0]) != COLUMNS:
+        raise InputError(f"{path}: not a trials file (its columns are {rows[0] if rows else 'missing'})", f"expected {', '.join(COLUMNS)}")
+    good = [row for row in rows[1:] if _whole(row)]
+    strings = Strings()
+    starts = [int(row[2]) for row in good]
+    durations = [int(row[3]) for row in good]
+    names = [f"{row[1]} {row[0]}" for row in good]
+    kinds = [row[1] for row in good]
+    items = [int(row[4]) for row in good]
+    kept = [at for at, kind in enumerate(kinds) if kind == "trial"]
+    if kept:
+        first, last = starts[kept[0]], max(starts[at] + durations[at] for at in kept)
+        starts, durations = [*starts, first], [*durations, last - first]
+        names, kinds = [*names, point], [*kinds, "point"]
+        items = [*items, sum(items[at] for at in kept)]
+    marks = Marks.build(len(starts), start_ns=starts, dur_ns=durations, name=strings.codes(names), kind=strings.codes(kinds),
+                        point=strings.code(point), items=items, source=0)
+    dropped = len(rows) - 1 - len(good)
+    problems = (Problem("warning", str(path), dropped, "rows of trials.csv were cut or damaged and left out"),) if dropped else ()
+    source = Source(path=str(path), format="trials", clock=ClockDomain.MONOTONIC, has_host_calls=False)
+    return Trace(sources=(source,), strings=strings, marks=marks, problems=problems)
+
+
+def _whole(row: list[str]) -> bool:
+    return len(row) == len(COLUMNS) and row[1] in ("warmup", "trial") and all(row[at].lstrip("-").isdigit() for at in (0, 2, 3, 4))

@@ -1,0 +1,63 @@
+"""The files that the sampler writes: named from its folder and host, never over existing ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from profharness.telemetry.clocks import ClockReading, Phase, clock_line
+
+FLUSH_BYTES = 1 << 16
+
+
+def path_of(folder: str, host: str, suffix: str) -> str:
+    """`suffix` is one of ready.json, samples.bin, clocks.jsonl, done.json."""
+    return f"{folder}/{host}.{suffix}"
+
+
+class AppendFile:
+    """A new file that grows by whole records; the kernel has every byte after `flush`, so `kill -9` loses none of them."""
+
+    def __init__(self, path: str) -> None:
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._waiting = bytearray()
+
+    def append(self, record: bytes) -> None:
+        self._waiting += record
+        if len(self._waiting) >= FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Raises OSError, for a full disk among others."""
+        while self._waiting:
+            written = os.write(self._handle, self._waiting)
+            del self._waiting[:written]
+
+    def close(self) -> None:
+        self.flush()
+        os.close(self._handle)
+
+
+class ClockFile:
+    """`<host>.clocks.jsonl`: each line goes to the kernel at once."""
+
+    def __init__(self, path: str, host: str) -> None:
+        self._file = AppendFile(path)
+        self._host = host
+
+    def record(self, phase: Phase, reading: ClockReading) -> None:
+        self._file.append(clock_line(self._host, phase, reading))
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def write_json(path: str, content: dict[str, Any]) -> None:
+    """Replace `path` in one step, so that who waits for the file never reads half of it."""
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - pathlib would double the start-up time
+        json.dump(content, file)
+        file.write("\n")
+    os.replace(temporary, path)  # noqa: PTH105 - pathlib would double the start-up time

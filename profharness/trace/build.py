@@ -1,0 +1,69 @@
+"""Columns that grow while a file is read, and pools that turn what a file repeats into small codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.trace.model import I32, I64, NULL, Strings
+
+KeyT = TypeVar("KeyT")
+
+
+class Growing:
+    """Named int64 columns that grow by equal blocks."""
+
+    def __init__(self, *names: str) -> None:
+        self._blocks: dict[str, list[I64]] = {name: [] for name in names}
+        self._rows = 0
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def add(self, rows: int, **blocks: npt.ArrayLike) -> None:
+        """Add `rows` rows; scalars are repeated. Raises KeyError for a missing or unknown column."""
+        if unknown := set(blocks) - set(self._blocks):
+            raise KeyError(f"no such column: {sorted(unknown)}")
+        for name, grown in self._blocks.items():
+            grown.append(np.broadcast_to(np.asarray(blocks[name], np.int64), (rows,)))
+        self._rows += rows
+
+    def take(self, name: str) -> I64:
+        """The whole column; its blocks are let go, so a column can be taken once."""
+        blocks = self._blocks.pop(name)
+        return np.concatenate(blocks) if blocks else np.zeros(0, np.int64)
+
+
+class Pool(dict[KeyT, int], Generic[KeyT]):
+    """Key -> code, made on first sight by `make`; `codes` maps many at C speed."""
+
+    def __init__(self, make: Callable[[KeyT], int] | None = None) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: KeyT) -> int:
+        made = self[key] = len(self) if self._make is None else self._make(key)
+        return made
+
+    def codes(self, keys: Iterable[KeyT]) -> I32:
+        """The codes of many keys."""
+        return np.fromiter(map(self.__getitem__, keys), np.int32)
+
+
+def text_pool(strings: Strings) -> Pool[bytes]:
+    """Raw text to codes of `strings`; the empty text is NULL."""
+    return Pool(lambda raw: strings.code(raw.decode("utf-8", "replace")) if raw else NULL)
+
+
+def per_text(strings: Strings, codes: npt.NDArray[np.integer[Any]], value: Callable[[str], int]) -> I64:
+    """`value` of each code's text, asked once per text that occurs; NULL codes are the empty text."""
+    present = np.zeros(len(strings) + 1, np.bool_)
+    present[codes] = True
+    table = np.zeros(len(strings) + 1, np.int64)
+    for code in np.flatnonzero(present).tolist():
+        table[code] = value(strings[code] if code < len(strings) else "")
+    found: I64 = table[codes]
+    return found

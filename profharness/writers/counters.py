@@ -1,0 +1,117 @@
+"""Telemetry and throughput as counter tracks: one absolute value per sample, from the time that it holds.
+
+A viewer holds a value until the next one, so interval means stand at the start of their interval and the
+last value of a series is repeated at the end of its interval. Values are stored as 64-bit floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.trace.model import I64, SAMPLE_METRICS, Trace
+from profharness.writers import wire
+from profharness.writers.groups import group_rows
+from profharness.writers.output import Output
+from profharness.writers.proto_columns import Double, Message, Same, integers, packets
+from profharness.writers.schema import Packet, Track, TrackEvent
+from profharness.writers.tracks import Machine, Registry, child_track, state_packets, track_packet
+
+CHUNK = 1 << 14
+_UNITS = {metric.name: metric.unit for metric in SAMPLE_METRICS}
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Values to write, sorted by track and time."""
+
+    track: I64
+    at: I64
+    value: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CounterWriter:
+    """Writes all samples of a trace."""
+
+    trace: Trace
+    registry: Registry
+    out: Output
+
+    def write(self) -> None:
+        """One track per source, device and metric, under one group per source and device."""
+        samples = self.trace.samples
+        series = group_rows(samples.source, samples.device, samples.metric)
+        uuids = np.zeros(len(series), np.int64)
+        sources = samples.source[series.first]
+        points = _with_closing(series.of, samples.at_ns, samples.until_ns, samples.value)
+        for source in np.unique(sources):
+            machine = self._machine(int(source))
+            sequence = self.registry.sequence()
+            for packet in state_packets(sequence, machine, ()):
+                self.out.write(packet)
+            mine = np.flatnonzero(sources == source)
+            for position, uuid, fields in self._tracks(series.first[mine]):
+                uuids[mine[position]] = uuid
+                self.out.write(track_packet(sequence, machine, fields))
+            rows = slice(np.searchsorted(points.track, mine[0]), np.searchsorted(points.track, mine[-1], "right"))
+            self._write_points(points, rows, uuids, wire.integer(Packet.SEQUENCE, sequence) + machine.stamp())
+
+    def _write_points(self, points: _Points, rows: slice, uuids: I64, fixed: bytes) -> None:
+        kind = Same(wire.integer(TrackEvent.TYPE, TrackEvent.COUNTER))
+        for at in range(rows.start, rows.stop, CHUNK):
+            chunk = slice(at, min(at + CHUNK, rows.stop))
+            event = (kind, integers(TrackEvent.TRACK_UUID, uuids[points.track[chunk]]),
+                     Double(TrackEvent.DOUBLE_COUNTER_VALUE, points.value[chunk]))
+            fields = (integers(Packet.TIMESTAMP, points.at[chunk]), Same(fixed), Message(Packet.TRACK_EVENT, event))
+            self.out.write(packets(fields, chunk.stop - at).data)
+
+    def _tracks(self, first: I64) -> Iterator[tuple[int, int, bytes]]:
+        """(position in `first`, uuid, TrackDescriptor fields), each group before its counters."""
+        groups: dict[int, int] = {}
+        samples = self.trace.samples
+        for position, row in enumerate(first):
+            device = int(samples.device[row])
+            if device not in groups:
+                groups[device] = self.registry.uuid()
+                yield position, groups[device], child_track(groups[device], 0, self._group_name(int(samples.source[row]), device))
+            metric = self.trace.strings[int(samples.metric[row])]
+            uuid = self.registry.uuid()
+            yield position, uuid, child_track(uuid, groups[device], metric) + wire.blob(Track.COUNTER, _counter(metric))
+
+    def _group_name(self, source: int, device: int) -> str:
+        origin = self.trace.sources[source] if source >= 0 else None
+        parts = ["Telemetry"]
+        if origin is not None:
+            parts += [part for part in (origin.pass_name, origin.host) if part]
+        if device >= 0:
+            shown = self.trace.devices[device]
+            parts.append(f"{shown.name or 'GPU'} {shown.index}".strip())
+        return " · ".join(parts)
+
+    def _machine(self, source: int) -> Machine:
+        return self.registry.machine(self.trace.sources[source].host if source >= 0 else "")
+
+
+def _counter(metric: str) -> bytes:
+    """CounterDescriptor fields: the unit, and one vertical scale for the same metric of all devices."""
+    unit = _UNITS.get(metric, "")
+    fields = wire.text(Track.Y_AXIS_SHARE_KEY, metric)
+    if unit == "B":
+        return fields + wire.integer(Track.UNIT, Track.UNIT_BYTES)
+    return fields + wire.text(Track.UNIT_NAME, unit) if unit else fields
+
+
+def _with_closing(track: I64, at: I64, until: I64, value: npt.NDArray[np.float64]) -> _Points:
+    """Samples in order of track and time, each series closed at the end of its last interval."""
+    order = np.lexsort((at, track))
+    last = order[np.append(np.flatnonzero(np.diff(track[order])), len(order) - 1)] if len(order) else order
+    closing = last[until[last] > at[last]]
+    tracks = np.concatenate((track[order], track[closing]))
+    times = np.concatenate((at[order], until[closing]))
+    values = np.concatenate((value[order], value[closing]))
+    final = np.lexsort((times, tracks)) if len(closing) else np.arange(len(order))
+    return _Points(tracks[final], times[final], values[final])

@@ -1,0 +1,77 @@
+"""Which records go into a file: what the format can hold, and a cap on kernels.
+
+Everything left out is counted with its reason; nothing is shifted, clipped or repaired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from profharness.trace.model import I64, NULL, Counters, Kernels, Requests, Samples, Table, Trace
+from profharness.writers.options import LeftOut, WriteOptions
+
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def select(trace: Trace, options: WriteOptions) -> tuple[Trace, tuple[LeftOut, ...]]:
+    """The trace with only the records to write, its counters renumbered, and what was left out."""
+    left: list[LeftOut] = []
+    tables: dict[str, Any] = {}
+    kernel_rows = np.arange(len(trace.kernels))
+    for name, table in trace.tables():
+        if isinstance(table, Counters):
+            continue
+        keep = np.ones(len(table), np.bool_)
+        for reason, mask in _rules(table):
+            dropped = int(np.count_nonzero(keep & ~mask))
+            if dropped:
+                left.append(LeftOut(name, dropped, reason))
+                keep &= mask
+        if isinstance(table, Kernels):
+            keep = _capped(table, keep, options.max_kernels, left)
+            kernel_rows = np.where(keep, np.cumsum(keep) - 1, NULL)
+        tables[name] = table if keep.all() else table.take(keep)
+    tables["counters"] = _renumbered(trace.counters, kernel_rows)
+    return replace(trace, **tables), tuple(left)
+
+
+def span(table: Table) -> tuple[I64, I64]:
+    """Start and duration of the rows of any timed table."""
+    if isinstance(table, Samples):
+        return table.at_ns, np.maximum(table.until_ns - table.at_ns, 0)
+    if isinstance(table, Requests):
+        start = np.where(table.sent_ns == NULL, table.intended_ns, table.sent_ns)
+        return start, table.done_ns - start
+    start, dur = table.start_ns, table.dur_ns  # type: ignore[attr-defined]  # every other timed table has both columns
+    return start, dur
+
+
+def _rules(table: Table) -> Iterator[tuple[str, Mask]]:
+    start, dur = span(table)
+    yield "a start before time zero, which the format cannot hold", start >= 0
+    yield "a negative duration", dur >= 0
+    if isinstance(table, Samples):
+        yield "a value that is not a finite number", np.isfinite(table.value)
+
+
+def _capped(kernels: Kernels, keep: Mask, limit: int | None, left: list[LeftOut]) -> Mask:
+    excess = int(np.count_nonzero(keep)) - (limit if limit is not None else len(kernels))
+    if excess <= 0:
+        return keep
+    rows = np.flatnonzero(keep)
+    late = rows[np.argsort(kernels.start_ns[rows], kind="stable")][len(rows) - excess :]
+    left.append(LeftOut("kernels", excess, f"more than the {limit} kernels asked for; the first were kept"))
+    kept = keep.copy()
+    kept[late] = False
+    return kept
+
+
+def _renumbered(counters: Counters, kernel_rows: I64) -> Counters:
+    known = (counters.kernel >= 0) & (counters.kernel < len(kernel_rows))
+    mine = counters.take(known)
+    moved = kernel_rows[mine.kernel] if len(mine) else mine.kernel
+    return mine.with_columns(kernel=moved).take(moved != NULL) if len(mine) else mine

@@ -1,0 +1,125 @@
+"""Host-side spans of a trace in one form, with the track that each belongs to.
+
+Calls, ops and user ranges of a thread nest on its track. Points, trials, steps and requests stand under
+"Benchmark" of their process, one track per kind, side by side where they overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.trace.model import I64, NULL, Strings, Trace
+from profharness.writers.groups import Groups, Ints, group_rows
+from profharness.writers.lanes import Events, flat_lanes, nested_lanes, order_events
+from profharness.writers.selection import span
+from profharness.writers.tracks import Registry
+
+API, OPS, MARKS, REQUESTS = range(4)
+BENCHMARK_KINDS = ("point", "warmup", "trial", "step", "phase", "request", "range", "marker")
+_THREAD_KINDS = ("range", "marker")
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Spans as columns: `table` and `row` say where the rest stands; names are codes into `strings`.
+
+    `place` is the thread id or, on benchmark tracks, the position of the kind in BENCHMARK_KINDS.
+    """
+
+    strings: Strings
+    table: I64
+    row: I64
+    process: I64
+    place: I64
+    start: I64
+    dur: I64
+    name: I64
+    category: I64
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, rows: I64) -> Spans:
+        """The spans at these positions."""
+        return Spans(self.strings, *(column[rows] for column in self.columns()))
+
+    def columns(self) -> tuple[I64, ...]:
+        return (self.table, self.row, self.process, self.place, self.start, self.dur, self.name, self.category)
+
+
+@dataclass(frozen=True)
+class Laned:
+    """Spans with their events in writing order and the track of each; `tracks.first` is a span of each track."""
+
+    spans: Spans
+    events: Events
+    lane: I64
+    tracks: Groups
+
+
+def thread_spans(trace: Trace, registry: Registry, api_process: I64) -> Spans:
+    """Calls, ops, and ranges of known threads."""
+    strings = Strings(trace.strings.texts)
+    marks = np.flatnonzero(_on_thread(trace))
+    named = trace.marks.take(marks)
+    op = strings.code("op")
+    parts = (
+        _part(API, np.arange(len(trace.api)), api_process, trace.api.tid, span(trace.api), trace.api.name, trace.api.domain),
+        _part(OPS, np.arange(len(trace.ops)), registry.process_rows(trace.ops), trace.ops.tid, span(trace.ops), trace.ops.name,
+              np.full(len(trace.ops), op)),
+        _part(MARKS, marks, registry.process_rows(named), named.tid, span(named), named.name, named.kind),
+    )
+    return Spans(strings, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def benchmark_spans(trace: Trace, registry: Registry) -> Spans:
+    """Points, trials, steps, phases, requests, and ranges of no known thread."""
+    strings = Strings(trace.strings.texts)
+    codes = [strings.code(kind) for kind in BENCHMARK_KINDS]
+    marks = np.flatnonzero(~_on_thread(trace))
+    named = trace.marks.take(marks)
+    kind = np.full(len(strings) + 1, BENCHMARK_KINDS.index("range"))
+    kind[codes] = np.arange(len(codes))
+    requests = trace.requests
+    served = np.where(requests.ok == 0, strings.code("failed request"), strings.code("request"))
+    owner = registry.source_rows(requests.source)
+    parts = (
+        _part(MARKS, marks, registry.process_rows(named), kind[named.kind], span(named), named.name, named.kind),
+        _part(REQUESTS, np.arange(len(requests)), owner, np.full(len(requests), BENCHMARK_KINDS.index("request")),
+              span(requests), served, np.full(len(requests), strings.code("request"))),
+    )
+    return Spans(strings, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def lay_out(spans: Spans, lanes: Callable[[Events, I64, I64], I64]) -> Laned:
+    """Events in order of process, place and time, and tracks: one per process, place and lane."""
+    places = group_rows(spans.process, spans.place)
+    events = order_events(places.of, spans.start, spans.dur)
+    lane = lanes(events, spans.start, spans.dur)
+    return Laned(spans, events, lane, group_rows(places.of, lane))
+
+
+def nested(events: Events, start: I64, dur: I64) -> I64:
+    """Lanes that keep nesting."""
+    return nested_lanes(events, start, dur)
+
+
+def flat(events: Events, start: I64, dur: I64) -> I64:  # noqa: ARG001  the same signature as `nested`
+    """Lanes without nesting."""
+    return flat_lanes(events)
+
+
+def _on_thread(trace: Trace) -> npt.NDArray[np.bool_]:
+    kinds = {trace.strings.find(kind) for kind in _THREAD_KINDS} - {NULL}
+    on_thread: npt.NDArray[np.bool_] = np.isin(trace.marks.kind, list(kinds)) & (trace.marks.tid != NULL)
+    return on_thread
+
+
+def _part(table: int, rows: I64, process: I64, place: Ints, times: tuple[I64, I64],
+          *codes: Ints) -> tuple[I64, ...]:
+    columns = (np.full(len(rows), table), rows, process, place, *times, *codes)
+    return tuple(np.asarray(column, np.int64) for column in columns)

@@ -1,0 +1,136 @@
+"""`hotspots` and `metrics` on a small file, as a user calls them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from profharness.cli import run_cli
+
+GEMM = "void gemm_kernel<float, 128>(float const*, float*)"
+
+
+def event(category: str, name: str, start_us: float, dur_us: float, **args: int) -> dict[str, object]:
+    device = category in ("kernel", "gpu_memcpy")
+    return {"ph": "X", "cat": category, "name": name, "pid": 0 if device else 7, "tid": 0 if device else 8, "ts": start_us, "dur": dur_us,
+            "args": {**args, **({"device": 0, "stream": 0} if device else {})}}
+
+
+@pytest.fixture
+def kineto(tmp_path: Path) -> Path:
+    """Two kernels and a copy with their calls, and two nested operators."""
+    events = [
+        event("cpu_op", "aten::linear", 10.0, 20.0), event("cpu_op", "aten::addmm", 12.0, 10.0),
+        event("cuda_runtime", "hipLaunchKernel", 14.0, 2.0, correlation=1), event("kernel", GEMM, 20.0, 30.5, correlation=1),
+        event("cuda_runtime", "hipLaunchKernel", 24.0, 2.0, correlation=2), event("kernel", GEMM, 60.0, 10.25, correlation=2),
+        event("cuda_runtime", "hipMemcpyAsync", 27.0, 2.0, correlation=3), event("gpu_memcpy", "Memcpy DtoH (Device -> Host)", 80.0, 5.0, correlation=3, bytes=4),
+    ]
+    path = tmp_path / "small.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
+
+
+@pytest.fixture
+def operators_only(tmp_path: Path) -> Path:
+    path = tmp_path / "cpu.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event("cpu_op", "aten::mm", 1.0, 4.0), event("cpu_op", "aten::add", 6.0, 1.0)]}))
+    return path
+
+
+def output(capsys, *arguments: str | Path) -> str:
+    assert run_cli([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_hotspots_json(capsys, kineto):
+    table = json.loads(output(capsys, "hotspots", kineto, "--format", "json"))
+    assert (table["schema"], table["by"], table["pass"], table["total_ns"]) == (1, "kernel", None, 40_750)
+    (row,) = table["rows"]
+    assert {name: row[name] for name in ("name", "category", "calls", "total_ns", "share", "mean_ns", "median_ns", "min_ns", "max_ns")} == {
+        "name": GEMM, "category": "gemm", "calls": 2, "total_ns": 40_750, "share": 1.0, "mean_ns": 20_375.0, "median_ns": 20_375.0,
+        "min_ns": 10_250, "max_ns": 30_500}
+    assert json.loads(output(capsys, "hotspots", kineto, "--json")) == table
+
+
+def test_hotspots_by_op_and_category(capsys, kineto):
+    by_op = json.loads(output(capsys, "hotspots", kineto, "--by", "op", "--format", "json"))
+    assert [(row["name"], row["total_ns"], row["kernel_ns"]) for row in by_op["rows"]] == [("aten::addmm", 10_000, 30_500), ("aten::linear", 10_000, 10_250)]
+    by_category = json.loads(output(capsys, "hotspots", kineto, "--by", "category", "--format", "json"))
+    assert [(row["name"], row["total_ns"]) for row in by_category["rows"]] == [("gemm", 40_750), ("copy", 5_000)]
+
+
+def test_hotspots_default_to_operators_without_device_kernels(capsys, operators_only):
+    table = json.loads(output(capsys, "hotspots", operators_only, "--format", "json"))
+    assert (table["by"], [row["name"] for row in table["rows"]]) == ("op", ["aten::mm", "aten::add"])
+
+
+def test_hotspots_csv_and_top(capsys, operators_only):
+    rows = list(csv.DictReader(io.StringIO(output(capsys, "hotspots", operators_only, "--format", "csv", "--top", "1"))))
+    assert [(row["name"], row["total_ns"]) for row in rows] == [("aten::mm", "4000")]
+    cut = json.loads(output(capsys, "hotspots", operators_only, "--format", "json", "--top", "1"))
+    assert (len(cut["rows"]), cut["total_ns"]) == (1, 5000)
+
+
+def test_hotspots_table_shows_whole_names_in_a_pipe(capsys, kineto, operators_only):
+    text = output(capsys, "hotspots", kineto)
+    assert text.splitlines()[0].startswith("by kernel")
+    assert text.splitlines()[2].endswith(f"gemm      {GEMM}")
+    assert "and 1 more rows" in output(capsys, "hotspots", operators_only, "--top", "1")
+
+
+def test_hotspots_folds_names_to_the_terminal(kineto):
+    from profharness.cli.hotspots import chosen, plain_table
+    from profharness.readers import read
+
+    table = chosen(read(kineto), None, None)
+    assert GEMM not in plain_table(table, 5, 80)
+    assert "gemm_kernel" in plain_table(table, 5, 80)
+
+
+@pytest.mark.parametrize(("arguments", "status"), [
+    (("--pass", "torch"), 2), (("--by", "module"), 2), (("--format", "xml"), 2), (("--top", "0"), 2)])
+def test_hotspots_refuses_what_it_does_not_know(capsys, kineto, arguments, status):
+    assert run_cli(["hotspots", str(kineto), *arguments]) == status
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error:")
+
+
+def test_hotspots_of_a_file_that_is_none(capsys, tmp_path):
+    assert run_cli(["hotspots", str(tmp_path / "absent.json")]) == 4
+    (tmp_path / "empty.json").write_text("")
+    assert run_cli(["hotspots", str(tmp_path / "empty.json")]) == 4
+    assert "empty.json" in capsys.readouterr().err
+
+
+def test_metrics_json(capsys, kineto):
+    document = json.loads(output(capsys, "metrics", kineto, "--json"))
+    assert list(document) == ["schema", "source", "trace", "devices", "points", "metrics", "findings", "problems"]
+    assert document["source"] == str(kineto)
+    assert document["trace"] == {
+        "pass": None, "kernels": 2, "copies": 1, "devices": 1, "streams": 1, "ranks": 1, "span_ns": 65_000, "busy_ns": 40_750,
+        "busy_any_ns": 45_750, "sum_kernel_ns": 40_750, "unlinked_kernels": 0, "graph_launches": 0, "kernels_in_graphs": 0, "distinct_kernels": 1}
+    assert document["devices"] == {"0": {"kernels": 2, "busy_ns": 40_750, "busy_any_ns": 45_750, "span_ns": 65_000}}
+    assert document["metrics"]["busy"]["value"] == pytest.approx(40_750 / 65_000)
+    for figure in document["metrics"].values():
+        assert {"value", "unit", "low", "high", "from", "needs"} <= set(figure)
+        assert (figure["value"] is None) == bool(figure["needs"])
+
+
+def test_metrics_for_a_person(capsys, kineto, operators_only):
+    text = output(capsys, "metrics", kineto)
+    assert "2 kernels, 1 name, 1 copy, 1 stream, 1 device, 1 rank" in text
+    assert "compute 62.7 %" in text
+    assert "not measured: fill, fill_busy, underfilled: needs workgroups" in text
+    assert "operators" in output(capsys, "metrics", operators_only)
+
+
+def test_metrics_name_what_a_broken_file_lost(capsys, kineto):
+    kineto.write_text(kineto.read_text()[:-40])
+    document = json.loads(output(capsys, "metrics", kineto, "--json"))
+    assert "truncated-file" in [item["id"] for item in document["findings"]]
+    assert document["problems"]

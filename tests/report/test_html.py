@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from profharness.report.findings_text import all_findings
+from profharness.report.html import SIZE_LIMIT, render
+from profharness.report.sentences import sentences
+from tests.report.samples import SAMPLES, cpu_scan, empty, failing, gpu_scan, odd_numbers
+
+LINKS = ("src", "href", "action", "data", "poster", "srcset", "xlink:href", "formaction", "background", "cite", "manifest")
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Text, links and structure of a page; scripts' contents are kept apart from what is seen."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.tips: list[str] = []
+        self.tags: list[str] = []
+        self.seen: list[str] = []
+        self.stack: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.stack.append(tag)
+        for name, value in attrs:
+            if name in LINKS:
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+            if name == "title":
+                self.tips.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack, f"closing {tag} without an opening one"
+        assert self.stack.pop() == tag, f"{tag} closed out of order"
+
+    def handle_data(self, data: str) -> None:
+        where = self.stack[-1] if self.stack else ""
+        if where in {"script", "style"}:
+            self.scripts.append(data)
+        else:
+            self.seen.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.seen).split())
+
+
+@pytest.fixture(scope="module", params=SAMPLES)
+def named_page(request: pytest.FixtureRequest) -> tuple[str, str, Page]:
+    text = render(SAMPLES[request.param]())
+    return request.param, text, Page(text)
+
+
+def test_the_page_is_well_formed_and_has_one_of_each_id(named_page: tuple[str, str, Page]) -> None:
+    _, _, page = named_page
+    assert page.stack == []
+    assert len(page.ids) == len(set(page.ids))
+    assert page.tags.count("h1") == 1
+
+
+def test_the_page_is_small_enough_to_mail(named_page: tuple[str, str, Page]) -> None:
+    _, text, _ = named_page
+    assert len(text.encode()) < SIZE_LIMIT == 6_000_000
+
+
+def test_the_page_loads_nothing(named_page: tuple[str, str, Page]) -> None:
+    _, text, page = named_page
+    assert all(link.startswith("#") or link == "data:," for link in page.links)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    assert "connect-src" not in policy[1]
+    assert "@import" not in text.partition("</style>")[0]
+    assert "url(" not in text.partition("</style>")[0]
+    assert not {"iframe", "object", "embed", "img", "form"} & set(page.tags)
+
+
+def test_no_hole_is_visible(named_page: tuple[str, str, Page]) -> None:
+    _, _, page = named_page
+    shown = [page.text, *page.tips]
+    for text in shown:
+        assert not re.search(r"\b(nan|NaN|None|inf|Undefined|null)\b", text), text
+
+
+def test_the_page_opens_with_the_same_three_lines(named_page: tuple[str, str, Page]) -> None:
+    name, _, page = named_page
+    said = sentences(SAMPLES[name]())
+    last = said.trust_alone if "findings" in page.ids else said.trust
+    places = [page.text.index(" ".join(part.split())) for part in (said.answer, said.next, last)]
+    assert places == sorted(places)
+
+
+def test_every_finding_is_shown_with_advice(named_page: tuple[str, str, Page]) -> None:
+    name, _, page = named_page
+    for finding in all_findings(SAMPLES[name]()):
+        assert finding.id in page.text
+        assert " ".join(finding.message.split()) in page.text
+        assert finding.advice in page.text
+
+
+def test_sections_follow_what_was_measured() -> None:
+    full, none = Page(render(gpu_scan())).ids, Page(render(empty())).ids
+    wanted = ["points", "curves", "saturation", "time", "roofline", "hotspots", "trials", "telemetry", "findings", "overhead", "provenance", "figures"]
+    assert [name for name in full if name in wanted] == wanted
+    assert [name for name in none if name in wanted] == ["provenance"]
+    assert "roofline" not in Page(render(cpu_scan())).ids
+
+
+def test_every_navigation_link_has_its_target(named_page: tuple[str, str, Page]) -> None:
+    _, _, page = named_page
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+
+
+def test_figures_carry_their_provenance() -> None:
+    page = Page(render(gpu_scan()))
+    tips = " | ".join(page.tips)
+    assert "from rocprofv3 pass, kernels table; covers 97 % of kernel time" in tips
+    assert "from bare pass, amd telemetry at 10 Hz" in tips
+    assert "not measured: needs a counter pass (--pmc)" in page.text
+
+
+def test_long_kernel_names_are_folded_and_kept_whole() -> None:
+    text = render(gpu_scan())
+    assert "at::native::reduce_kernel&lt;…&gt;" in text
+    assert html.escape("at::native::MeanOps<float, float, float, float>") in text
+
+
+def test_clocks_versions_and_command_line_are_there() -> None:
+    text = Page(render(gpu_scan())).text
+    for part in ("−400 ns to 800 ns", "1.90 µs", "kineto 1.2.3", "torch 2.13.0", "3f2a91c (main, clean)", "profharness run particlenet --device cuda",
+                 "rows without an end time were left out"):
+        assert part in text
+
+
+def test_plot_data_is_valid_json_without_numbers_that_are_not() -> None:
+    for build in (gpu_scan, odd_numbers, failing):
+        text = render(build())
+        found = re.search(r'<script type="application/json" id="plot-data">(.*?)</script>', text, re.DOTALL)
+        if found is not None:
+            figures = json.loads(found[1], parse_constant=pytest.fail)
+            assert set(figures) == set(re.findall(r'data-plot="([^"]+)"', text))
+
+
+def test_hostile_text_stays_text() -> None:
+    scan = gpu_scan()
+    evil = "</script><img src=x onerror=alert(1)>"
+    points = tuple(msgspec.structs.replace(point, backend=evil, point=f"{evil}{index}") for index, point in enumerate(scan.points))
+    hot = tuple(msgspec.structs.replace(table, rows=tuple(msgspec.structs.replace(row, name=evil + row.name) for row in table.rows))
+                for table in scan.hotspots)
+    page = Page(render(msgspec.structs.replace(scan, points=points, hotspots=hot, source=evil)))
+    assert "img" not in page.tags
+    assert page.stack == []
+
+
+def test_many_points_and_trials_stay_below_the_limit() -> None:
+    scan = gpu_scan()
+    points = tuple(msgspec.structs.replace(point, trials_ms=tuple(1.0 + (i % 97) * 1e-3 for i in range(20_000))) for point in scan.points)
+    rows = tuple(msgspec.structs.replace(scan.hotspots[0].rows[2], name=f"{'k' * 300}{i}") for i in range(3000))
+    big = msgspec.structs.replace(scan, points=points, hotspots=(msgspec.structs.replace(scan.hotspots[0], rows=rows),))
+    text = render(big)
+    assert len(text.encode()) < SIZE_LIMIT
+    assert "further rows are in hotspots.csv" in text

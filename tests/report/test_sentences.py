@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+
+from profharness.analysis.records import Figure, Partition, PointSummary, Summary, TraceCounts, Verdict
+from profharness.findings import finding
+from profharness.report.findings_text import all_findings, finding_count, finding_line, finding_lines
+from profharness.report.limits import CPU_LIMITERS, IDLE_CAUSES, LIMITERS, full_verdict, short_verdict
+from profharness.report.sentences import sentences
+from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan
+
+
+def test_a_gpu_scan_is_answered_by_where_it_is_full_and_by_what_gpu_percent_hides() -> None:
+    said = sentences(gpu_scan())
+    assert said.answer == ('This GPU with torch is full from batch 256 (within 5 % of the best 25.2 k jets/s). onnxruntime reaches 19.8 k jets/s '
+                           'from batch 256. "GPU 100 %" already shows at batch 4, where 4 % of the compute units work.')
+    assert said.next.startswith("At batch 4 you leave 89 % on the table: 67 % of the time the GPU waits for kernel launches. "
+                                "Try device graphs (HIP or CUDA graphs), torch.compile, or batch 256 (p50 10.62 ms).")
+    assert "At batch 256 the limit is bandwidth: EdgeConv gathers" in said.next
+    assert said.trust.startswith("3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry ≤ 40 µs.")
+    assert said.trust.endswith("3 findings: profiler-overhead at batch 4 (torch), clock-residual, cold-cache at batch 4 (torch).")
+
+
+def test_a_cpu_scan_speaks_of_cores() -> None:
+    said = sentences(cpu_scan())
+    assert said.answer == "This CPU gives its best from batch 64 (within 5 % of the best 809 jets/s). It keeps 7.6 of 8 cores busy there."
+    assert "82 % of the allowed cores are idle" in said.next
+    assert "Most time goes to aten::addmm: 36.0 % of 8.40 s in operations." in said.next
+    assert "GPU" not in said.answer + said.next + said.trust
+
+
+def test_a_command_is_answered_by_the_partition_of_its_time() -> None:
+    said = sentences(command())
+    assert said.answer == ('The GPU computes 61.3 % of the time, waits 8.2 % for communication and is idle 30.1 %, mostly host not ready (21.7 %). '
+                           'The driver\'s "GPU %" said 98 meanwhile.')
+    assert said.next.startswith("22 % of the time the GPU waits for the host to have the next work ready; removing all idle time bounds the gain at 1.43x.")
+    assert "Overhead not measured (add --bare)." in said.trust
+
+
+def test_errors_come_first_in_next() -> None:
+    said = sentences(failing())
+    assert said.next.startswith("First kernels-missing at batch 256: record again")
+    assert "2 of 4 points failed." in said.trust
+    assert said.answer.startswith("Not full in this scan: throughput still rises at batch 256, the largest")
+
+
+def test_nothing_measured_says_so() -> None:
+    assert sentences(empty()).answer == "Nothing was measured: no trace and no point gave figures."
+
+
+def test_points_that_all_failed_give_the_first_reason() -> None:
+    points = tuple(PointSummary(point=f"p{i}", state="failed", error="out of memory.") for i in range(3))
+    assert sentences(msgspec.structs.replace(empty(), points=points)).answer == (
+        "No figures: all 3 points failed. The first says: out of memory.")
+
+
+def test_a_full_curve_on_an_underfilled_device_is_not_called_full() -> None:
+    scan = gpu_scan()
+    points = tuple(msgspec.structs.replace(point, metrics={**point.metrics, "fill": Figure(value=0.3, unit="share")}) for point in scan.points)
+    assert "but the GPU is not full: 30 % of its compute units work" in sentences(msgspec.structs.replace(scan, points=points)).answer
+
+
+def test_full_is_not_claimed_where_fill_was_not_measured() -> None:
+    scan = gpu_scan()
+    points = tuple(msgspec.structs.replace(point, metrics={}) for point in scan.points)
+    assert "This GPU with torch gives its best from batch 256" in sentences(msgspec.structs.replace(scan, points=points)).answer
+
+
+def test_one_point_claims_nothing_about_saturation() -> None:
+    point = PointSummary(point="a", batch_size=8, trials=10, throughput=100.0, throughput_sem=0.5)
+    said = sentences(Summary(source="x", trace=TraceCounts(), points=(point,)))
+    assert said.answer == "100.00 ± 0.50 items/s at batch 8. One point says nothing about saturation."
+
+
+def test_unaligned_sources_are_named() -> None:
+    run = gpu_scan()
+    sources = (*run.sources[:2], msgspec.structs.replace(run.sources[2], bound_ns=None, residual_ns=None, clock="unknown"))
+    said = sentences(msgspec.structs.replace(run, sources=sources))
+    assert said.trust.startswith("3 sources read, 1 not aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry unaligned.")
+
+
+def test_sources_without_markers_are_aligned_by_clock_readings() -> None:
+    run = gpu_scan()
+    sources = tuple(msgspec.structs.replace(source, bound_ns=None, residual_ns=None) if source.layer == "telemetry" else source for source in run.sources)
+    said = sentences(msgspec.structs.replace(run, sources=sources))
+    assert said.trust.startswith("3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry by the host's clock readings.")
+
+
+def test_a_curve_that_fell_is_not_called_rising() -> None:
+    scan = failing()
+    series = msgspec.structs.replace(scan.series[0], throughput=(24_000.0, 23_000.0))
+    assert "still rises" not in sentences(msgspec.structs.replace(scan, series=(series,))).answer
+
+
+def test_notes_of_readers_are_no_problems() -> None:
+    scan = gpu_scan()
+    noted = msgspec.structs.replace(scan, problems=tuple(msgspec.structs.replace(row, severity="info") for row in scan.problems))
+    assert "problems while reading" in sentences(scan).trust
+    assert "problems while reading" not in sentences(noted).trust
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_sentence_shows_a_hole(name: str) -> None:
+    said = sentences(SAMPLES[name]())
+    for text in (said.answer, said.next, said.trust):
+        assert text
+        assert "nan" not in text.lower().split()
+        assert "None" not in text
+        assert ".." not in text.replace("..8", "").replace("1..1024", "").replace("256..2048", "")
+        assert "{" not in text
+
+
+def test_three_findings_then_the_number_of_the_others() -> None:
+    lines = finding_lines(failing())
+    assert [severity for severity, _ in lines] == ["error", "error", "error", ""]
+    assert lines[-1][1] == "and 5 more"
+    assert finding_count(failing()) == "8 findings: kernels-missing at batch 256, point-failed (2 times), drift and 4 more"
+
+
+def test_series_findings_are_listed_once() -> None:
+    found = [one.id for one in all_findings(failing())]
+    assert found.count("peak-beyond-range") == 1
+    assert sorted(found.index(name) for name in ("kernels-missing", "drift", "too-few-trials")) == [
+        found.index("kernels-missing"), found.index("drift"), found.index("too-few-trials")]
+
+
+def test_a_finding_line_holds_figures_only_where_the_message_has_none() -> None:
+    summary = failing()
+    bare = finding("cpu-pressure", "other work took CPU time", pressure_percent=12.5)
+    assert finding_line(summary, bare) == ("cpu-pressure: other work took CPU time (pressure 12.5 %); "
+                                           "other work competed for the CPU: repeat on a quiet node")
+    said = finding("drift", "the points differ by 4 %", drift_share=0.04)
+    assert "(drift" not in finding_line(summary, said)
+
+
+@pytest.mark.parametrize("limiter", [*LIMITERS, "none"])
+def test_every_limiter_has_words(limiter: str) -> None:
+    window = Partition(window_ns=100, compute_ns=40, exposed_communication_ns=0, exposed_copy_ns=0, idle_ns=60)
+    for partition in (window, None):
+        verdict = Verdict(limiter=limiter, share=0.6, evidence="", headroom=2.5)
+        assert short_verdict(verdict, partition)
+        assert full_verdict(verdict, partition)
+
+
+def test_an_untrusted_verdict_is_withheld() -> None:
+    verdict = Verdict(limiter="none", share=0.0, evidence="no verdict: 3 launches have no kernel", trusted=False)
+    assert short_verdict(verdict, None) == "no verdict: see findings"
+    assert full_verdict(verdict, None) == "no verdict: 3 launches have no kernel"
+
+
+def test_clauses_and_advice_are_complete() -> None:
+    for limit in (*LIMITERS.values(), *CPU_LIMITERS.values(), *IDLE_CAUSES.values()):
+        clause = limit.clause.format(share="60 %", device="GPU")
+        assert clause.startswith("60 %")
+        assert "{" not in clause
+        assert limit.advice
+
+
+def test_a_throughput_that_is_no_number_is_no_measurement() -> None:
+    point = PointSummary(point="a", batch_size=8, throughput=math.nan)
+    assert sentences(Summary(source="x", trace=TraceCounts(), points=(point,))).answer.startswith("Nothing was measured")

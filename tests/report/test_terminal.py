@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from profharness.errors import Unavailable
+from profharness.report.terminal import render, render_error, wrapped_items
+from tests.report.samples import SAMPLES, command, cpu_scan, failing, gpu_scan
+
+T = "\u2009"
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_plain_text_fits_and_shows_no_holes(name: str, width: int) -> None:
+    text = render(SAMPLES[name](), width, color=False, made=(("traces/x/report.html", "profharness view traces/x"),))
+    assert "\x1b" not in text
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "None" not in text
+    assert "nan" not in text.lower().replace("provenance", "").split()
+    assert "…" not in text.partition("Answer")[0] or name in {"command", "odd_numbers"}
+    assert text.endswith("traces/x/report.html    profharness view traces/x\n")
+    for line in ("Answer", "Next", "Trust"):
+        assert any(row.startswith(line) for row in text.splitlines())
+
+
+def test_the_scan_table_holds_the_columns_that_apply() -> None:
+    head = render(gpu_scan(), 140, color=False).splitlines()[0]
+    assert head.split() == ["batch", "backend", "jets/s", "latency", "p50", "GPU", "%", "fill", "power", "J/jet", "verdict"]
+    assert render(cpu_scan(), 140, color=False).splitlines()[0].split() == ["batch", "jets/s", "latency", "p50", "cores", "verdict"]
+
+
+def test_a_row_reads_as_measured() -> None:
+    rows = render(gpu_scan(), 140, color=False).splitlines()
+    assert rows[7].split()[0] == "256"
+    assert f"24{T}281 ± 46" in rows[7]
+    assert "10.62 ms" in rows[7]
+    assert rows[1].endswith("host: launches (67 % of the time)")
+
+
+def test_a_repeated_verdict_keeps_its_label_only() -> None:
+    rows = render(gpu_scan(), 140, color=False).splitlines()
+    assert rows[6].endswith("bandwidth: EdgeConv gathers at 71 % of the measured copy")
+    assert rows[7].endswith("bandwidth")
+
+
+def test_a_failed_point_keeps_its_row_and_says_why() -> None:
+    text = render(failing(), 160, color=False)
+    assert "failed: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 48.00 GiB" in text
+    assert "at line 12" not in text
+
+
+def test_a_narrow_terminal_drops_columns_and_names_them() -> None:
+    text = render(gpu_scan(), 80, color=False)
+    assert "not shown at this width: GPU %, fill, power, J/jet" in text
+    assert "verdict" in text
+
+
+def test_the_command_view_has_the_sketched_order() -> None:
+    text = render(command(), 120, color=False)
+    assert text.startswith("profharness: 41.2 s, capture steps=10:30, 412.0 ms per step; python exited 0")
+    order = ["where the time went", "why idle", "top kernels", "verdict", "Answer", "Next", "Trust"]
+    places = [text.index(label) for label in order]
+    assert places == sorted(places)
+    assert "communication 8.2 % exposed (of 19.0 %)" in text
+    assert f"1{T}240 x 4.441 ms" in text
+
+
+def test_severity_has_a_word_and_a_colour() -> None:
+    assert "\nerror  kernels-missing at batch 256: " in render(failing(), 160, color=False)
+    assert "\x1b[1;31merror" in render(failing(), 160, color=True)
+
+
+def test_an_error_is_one_line_and_what_to_do() -> None:
+    error = Unavailable("rocprofv3 is not on this node", "use --profile torch; `profharness doctor --try` shows what works here")
+    assert render_error(error, color=False, width=60) == (
+        "error: rocprofv3 is not on this node\n  use --profile torch; `profharness doctor --try` shows what works here\n")
+
+
+def test_markup_in_names_is_printed_as_it_is() -> None:
+    assert "[bold]" in render_error(Unavailable("cannot read [bold]x[/bold]"), color=False)
+
+
+def test_items_are_never_broken() -> None:
+    assert wrapped_items(["compute 61.3 %", "idle 30.1 %", "copies 0.4 %"], 30) == ["compute 61.3 %   idle 30.1 %", "copies 0.4 %"]

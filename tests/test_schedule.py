@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from profharness.command import Command
+from profharness.environment import Environment
+from profharness.errors import UsageError
+from profharness.layers import COMMAND, Availability, Where, named
+from profharness.manifest import Artifact
+from profharness.schedule import plan_command, plan_scan
+
+
+@dataclass(frozen=True)
+class StandInLayer:
+    """A layer with chosen claims, for the schedule only."""
+
+    name: str
+    claims: frozenset[str]
+    targets: tuple[str, ...] = ("torch", COMMAND)
+    scope: Literal["prefix"] = "prefix"
+    attach_hint: str = "add a backend"
+
+    def attaches(self, target: str) -> bool:
+        return target in self.targets
+
+    def probe(self, environment: Environment) -> Availability:
+        return Availability(available=True)
+
+    def prepare(self, command: Command, where: Where) -> Command:
+        return command
+
+    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
+        return ()
+
+
+TRACER = StandInLayer("tracer", frozenset({"hsa-tool"}))
+OTHER_TRACER = StandInLayer("other", frozenset({"hsa-tool", "x"}))
+LOGGER = StandInLayer("logger", frozenset({"stderr"}))
+
+
+def test_a_scan_starts_bare_and_layers_share_a_pass_only_without_conflict() -> None:
+    plan = plan_scan((TRACER, OTHER_TRACER, LOGGER), ("torch",))
+    assert [(p.name, p.layer_names) for p in plan.passes] == [("bare", ()), ("tracer+logger", ("tracer", "logger")), ("other", ("other",))]
+
+
+def test_layers_of_different_backends_have_their_own_passes() -> None:
+    plan = plan_scan(named(("torch", "onnxruntime")), ("torch", "onnxruntime"))
+    assert [(p.name, p.targets) for p in plan.passes] == [
+        ("bare", ("torch", "onnxruntime")), ("torch", ("torch",)), ("onnxruntime", ("onnxruntime",))]
+
+
+def test_a_layer_with_nothing_to_attach_to_is_a_usage_error() -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_scan(named(("onnxruntime",)), ("torch",))
+    assert "--backend onnxruntime" in caught.value.hint
+
+
+def test_a_command_runs_once_unless_more_is_allowed() -> None:
+    assert [p.name for p in plan_command((), bare=False, allowed=None, agreed=False).passes] == ["bare"]
+    assert [p.name for p in plan_command((TRACER, LOGGER), bare=False, allowed=None, agreed=False).passes] == ["tracer+logger"]
+    assert [p.name for p in plan_command((TRACER,), bare=True, allowed=None, agreed=False).passes] == ["bare", "tracer"]
+    with pytest.raises(UsageError) as caught:
+        plan_command((TRACER, OTHER_TRACER), bare=False, allowed=None, agreed=False)
+    assert "2 times" in caught.value.message
+    assert "--passes 2" in caught.value.hint
+    for allowed, agreed in ((2, False), (None, True)):
+        assert len(plan_command((TRACER, OTHER_TRACER), bare=False, allowed=allowed, agreed=agreed).passes) == 2
+
+
+def test_an_unknown_or_repeated_layer_is_a_usage_error() -> None:
+    for names in (("rocprof99",), ("torch", "torch")):
+        with pytest.raises(UsageError):
+            named(names)

@@ -1,0 +1,112 @@
+"""`python exec_hook.py SCRIPT ARGS`, `... -m MODULE ARGS` or `... -c CODE ARGS`: run it as python would, with the hooks.
+
+For `--hook exec`, where PYTHONPATH is not trusted or not passed on. The script gets its own fresh __main__ module,
+sys.argv and sys.path[0]; its exit status and exceptions are its own, and our frames are cut off its tracebacks.
+"""
+
+import os
+import sys
+import types
+
+
+def _path_entry():
+    """Python puts the script's folder first on sys.path, unless it was told not to (-P, -I)."""
+    return not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
+
+
+def _install_hooks():
+    here = os.path.dirname(os.path.abspath(__file__))
+    try:
+        sys.path.insert(0, here)
+        try:
+            import profharness_hook
+        finally:
+            sys.path.remove(here)
+        profharness_hook.install("exec")
+    except Exception as error:  # whatever is wrong with the hooks, the workload runs
+        os.write(2, ("profharness: the hooks did not load: %r\n" % (error,)).encode("utf-8", "replace"))
+
+
+def _fresh_main():
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = sys.modules["builtins"]
+    main.__dict__["__annotations__"] = {}
+    sys.modules["__main__"] = main
+    return main.__dict__
+
+
+def _first_on_path(entry):
+    if _path_entry():
+        sys.path[0] = entry
+
+
+def _plan(arguments):
+    """Turn the arguments into a function that runs the program; the interpreter's own order of doing things."""
+    if not arguments:
+        raise SystemExit("usage: exec_hook.py SCRIPT | -m MODULE | -c CODE [ARGS ...]")
+    kind = arguments[0]
+    if kind == "-m" and len(arguments) > 1:
+        sys.argv[:] = ["-m"] + arguments[2:]
+        _first_on_path(os.getcwd())
+        return lambda: _run_module(arguments[1], True)
+    if kind == "-c" and len(arguments) > 1:
+        sys.argv[:] = ["-c"] + arguments[2:]
+        _first_on_path("")
+        code = arguments[1]
+        return lambda: exec(compile(code, "<string>", "exec"), _fresh_main())
+    sys.argv[:] = arguments
+    if os.path.isdir(kind) or (os.path.isfile(kind) and _is_zip(kind)):
+        if _path_entry():
+            sys.path[0] = kind
+        else:
+            sys.path.insert(0, kind)
+        return lambda: _run_module("__main__", False)
+    _first_on_path(os.path.dirname(os.path.realpath(kind)))
+    return lambda: _run_script(kind)
+
+
+def _is_zip(path):
+    import zipimport
+
+    try:
+        zipimport.zipimporter(path)
+    except ImportError:
+        return False
+    return True
+
+
+def _run_module(name, alter_argv):
+    import runpy
+
+    _fresh_main()
+    runpy._run_module_as_main(name, alter_argv)
+
+
+def _run_script(path):
+    from importlib.machinery import SourceFileLoader
+
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        sys.stderr.write("%s: can't open file %r: [Errno %d] %s\n" % (sys.executable, os.path.abspath(path), error.errno, error.strerror))
+        raise SystemExit(2) from None
+    names = _fresh_main()
+    names.update(__file__=path, __cached__=None, __spec__=None, __package__=None, __loader__=SourceFileLoader("__main__", path))
+    exec(compile(source, path, "exec"), names)
+
+
+def _without_our_frames(traceback):
+    """Cut the frames at the top that are ours."""
+    while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
+        traceback = traceback.tb_next
+    return traceback
+
+
+_install_hooks()
+_run = _plan(sys.argv[1:])
+try:
+    _run()
+except BaseException as error:
+    error.__traceback__ = _without_our_frames(error.__traceback__)
+    raise

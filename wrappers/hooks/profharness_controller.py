@@ -1,0 +1,368 @@
+"""Joins the capture policy to torch: opens and closes windows at optimizer steps, by the clock, and at exit.
+
+Everything runs in the main thread, where torch's profiler has to be started and stopped: inside the optimizer's step
+hook, at safe points that a watching thread asks for, and at exit.
+"""
+
+import atexit
+import os
+import threading
+import time
+
+import profharness_steps
+import profharness_window
+from profharness_capture import CLOSE, CUT, OPEN, Plan, Policy, parse
+from profharness_safe_point import SafePoint, Watch, monotonic_age_ns, resident_bytes
+
+# Resident memory that one recorded event takes before the window ends: 230 bytes without shapes, 990 with (torch 2.13).
+EVENT_BYTES = 600
+WATCH_S = 0.05
+HAND_OVER_S = 2.0
+DEVICE_FILES = ("/dev/kfd", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
+
+
+def attach(process, torch):
+    """Log steps always; record windows where the torch layer is asked for."""
+    steps = profharness_steps.recorder(process)
+    _hook_optimizers(process, steps)
+    atexit.register(profharness_steps.guarded(process, lambda: note_devices(process, torch)))
+    if "torch" not in process.settings.layers:
+        return
+    controller = Controller(process, torch, steps)
+    steps.listener = controller.on_step
+    controller.begin()
+
+
+def _hook_optimizers(process, steps):
+    try:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+    except ImportError:
+        process.hello.add("messages", "this torch has no optimizer hooks: steps show only where the script marks them (profharness_mark)")
+        return
+    seen = profharness_steps.guarded(process, steps.optimizer)
+
+    def after_step(optimizer, _args, _kwargs):
+        seen(optimizer)
+
+    after_step._torchdynamo_disable = True  # torch.compile must not trace into it
+    register_optimizer_step_post_hook(after_step)
+
+
+class Controller:
+    """Owns this process's windows. Public methods never raise."""
+
+    def __init__(self, process, torch, steps):
+        self._process, self._torch, self._steps = process, torch, steps
+        self._policy = Policy(self._plan(), process.settings.max_events)
+        self._safe_point = SafePoint(self._at_safe_point, self._failed)
+        self._watch = Watch(self._look, WATCH_S)
+        self._window = None
+        self._window_mode = ""
+        self._first_step = 0
+        self._span = None
+        self._files = 0
+        self._early_files = []
+        self._resident = 0
+        self._busy = False
+        self._starting = False
+        self._waiting_for_device = False
+        self._handing_over = False
+        self._resume = False
+
+    def _plan(self):
+        try:
+            return parse(self._process.settings.capture)
+        except ValueError as error:
+            self._process.hello.add("messages", "PROFHARNESS_CAPTURE: %s; the default is used" % error)
+            return Plan("default", 5, 25, for_ns=10 * 10**9)
+
+    def begin(self):
+        """Wait for the first device work; on a machine without a device, the framework's import counts as that."""
+        torch = self._torch
+        self._guard_user_profilers()
+        atexit.register(self.at_exit)
+        self._process.on_fork(self._before_fork, self._after_fork, self._in_child)
+        build = torch.version.cuda or getattr(torch.version, "hip", None)
+        if build and any(os.path.exists(path) for path in DEVICE_FILES) and hasattr(torch.cuda, "_lazy_call"):
+            torch.cuda._lazy_call(self._device_is_used)
+            return
+        self._device_seen()
+
+    def _device_is_used(self):
+        self._waiting_for_device = True
+        self._watch.start()
+
+    def _device_seen(self):
+        if _in_main_thread():
+            self._guarded(lambda: self._act(self._policy.device_work(self._age_ns())))
+        else:
+            self._waiting_for_device = True
+        self._watch.start()
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def on_step(self, done):
+        """`done` steps are complete."""
+        if _in_main_thread():
+            self._guarded(lambda: self._step(done))
+        elif self._window is not None or not self._policy.finished:
+            self._process.hello.add("messages", "steps run outside the main thread: windows begin and end a little late, and hold no operators of that thread")
+            self._safe_point.request()
+
+    def _step(self, done):
+        if self._capturing():
+            return
+        self._leave_span()
+        action = self._policy.step(done)
+        self._act(action)
+        if self._window is not None:
+            self._enter_span(done)
+        if action == OPEN:
+            self._watch.start()
+
+    def _at_safe_point(self):
+        self._guarded(self._tick)
+
+    def _tick(self):
+        if self._capturing():
+            return
+        if self._handing_over:
+            self._hand_over()
+        elif self._waiting_for_device:
+            self._waiting_for_device = False
+            self._act(self._policy.device_work(self._age_ns()))
+        elif self._steps.done != self._policy.steps:
+            self._step(self._steps.done)
+        else:
+            self._act(self._policy.tick(self._age_ns(), self._grown()))
+
+    def _look(self):
+        """In the watching thread: ask for a safe point when something is due. False ends the watching."""
+        initialised = not self._waiting_for_device or not _has_lazy_device(self._torch) or self._torch.cuda.is_initialized()
+        if (self._waiting_for_device and initialised) or self._policy.due(self._age_ns(), self._grown()):
+            self._safe_point.request()
+        return self._waiting_for_device or self._window is not None or self._policy.waits_for_time
+
+    def at_exit(self):
+        """Export what is open: a recording that is still on would crash the interpreter's shutdown."""
+        self._watch.pause()
+        if self._window is not None:
+            self._guarded(lambda: self._close("the process ended"))
+
+    def _guarded(self, function):
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            function()
+        except Exception:  # the workload goes on; what is open is given up
+            self._failed()
+        finally:
+            self._busy = False
+
+    def _failed(self):
+        self._process.hello.failed("recording with torch.profiler")
+        self._policy.mode = "done"
+        window, self._window, self._span = self._window, None, None
+        if window is not None and window.range is not None:
+            try:
+                window.discard()
+            except Exception:  # it had ended already
+                pass
+
+    # -- windows ------------------------------------------------------------------------------------------------------
+
+    def _act(self, action):
+        if action == OPEN:
+            probed = self._throw_away()
+            self._open()
+            if self._policy.mode == "main":
+                self._policy.opened_main(probed)
+        elif action == CLOSE:
+            self._close("")
+        elif action == CUT:
+            self._close("", cut=True)
+
+    def _throw_away(self):
+        window, self._window = self._window, None
+        if window is None:
+            return None
+        self._span = None
+        return window.discard(count=self._window_mode == "probe")
+
+    def _open(self):
+        if self._torch.autograd._profiler_enabled():
+            self._hand_over()
+            return
+        folder = self._process.settings.folder("torch")
+        name = "trace-%d%s.json" % (os.getpid(), "-%d" % self._files if self._files else "")
+        device = bool(_has_lazy_device(self._torch) and self._torch.cuda.is_initialized())
+        window = profharness_window.Window(os.path.join(folder, name), device=device)
+        self._starting = True
+        try:
+            window.start()
+        finally:
+            self._starting = False
+        self._window, self._window_mode = window, self._policy.mode
+        self._first_step, self._resident = self._steps.done, resident_bytes()
+        if self._policy.mode != "early" and self._steps.done == 0:
+            self._enter_span(0)
+        note_devices(self._process, self._torch)
+        self._process.hello.update(window="open")
+
+    def _close(self, ended, cut=False):
+        window, mode = self._window, self._window_mode
+        if window is None:
+            return
+        self._leave_span()
+        self._window = None
+        window.extra["window"] = self._described(ended)
+        events = window.stop()
+        if events:
+            self._files += 1
+            self._process.hello.add("windows", os.path.basename(window.path))
+            if mode == "early":
+                self._early_files.append(window.path)
+        else:
+            _remove(window.path)
+        go_on = self._policy.exported(events, cut=cut)
+        self._process.hello.update(window="exported" if self._files else "nothing recorded")
+        if go_on and not ended:
+            self._act(OPEN if cut else self._policy.device_work(self._age_ns()))
+            return
+        if mode == "main":
+            self._supersede()
+        self._policy.ended()
+
+    def _supersede(self):
+        """The asked window is on disk: the early stretch that stood in for it goes."""
+        for path in self._early_files:
+            _remove(path)
+            self._process.hello.facts["windows"].remove(os.path.basename(path))
+        self._early_files = []
+        self._process.hello.update()
+
+    def _described(self, ended):
+        """The sidecar's window: what was recorded, and whether that is less than was asked."""
+        policy, plan = self._policy, self._policy.plan
+        by_steps = plan.kind in ("default", "steps") and self._window_mode != "early"
+        short = bool(ended) and (by_steps or plan.for_ns is not None)
+        reason = policy.reason or (ended if short else "")
+        return {
+            "kind": "steps" if by_steps else "all" if plan.kind == "all" else "time",
+            "first_step": self._first_step if by_steps else None,
+            "steps": self._steps.done - self._first_step if by_steps else None,
+            "truncated": policy.truncated or short, "reason": reason,
+        }
+
+    # -- ranges, memory, devices --------------------------------------------------------------------------------------
+
+    def _enter_span(self, step):
+        self._span = self._window.range("profharness.step:%d" % step)
+        self._span.__enter__()
+        self._window.own_events += 1
+
+    def _leave_span(self):
+        span, self._span = self._span, None
+        if span is not None:
+            span.__exit__(None, None, None)
+
+    def _grown(self):
+        """How many events the open window may hold, by the memory that the process took since; other growth counts too."""
+        return (resident_bytes() - self._resident) // EVENT_BYTES if self._window is not None else 0
+
+    def _age_ns(self):
+        return monotonic_age_ns(self._process.settings.start_ns)
+
+    def _capturing(self):
+        """A graph is being captured: synchronising now would break it. The next event does what is due."""
+        cuda = self._torch.cuda
+        return _has_lazy_device(self._torch) and cuda.is_initialized() and cuda.is_current_stream_capturing()
+
+    # -- the user's own profiler, and fork ----------------------------------------------------------------------------
+
+    def _guard_user_profilers(self):
+        """Two profilers at once crash the process: when the script starts one, ours ends first, for good."""
+        from torch.autograd import profiler as module
+
+        for name in ("_prepare_profiler", "_enable_profiler"):
+            original = getattr(module, name, None)
+            if original is not None:
+                setattr(module, name, self._giving_way(original))
+
+    def _giving_way(self, original):
+        def start(*args, **kwargs):
+            if not self._starting:
+                self._stand_back()
+                profharness_window.end_in_child()
+            return original(*args, **kwargs)
+
+        return start
+
+    def _stand_back(self):
+        if self._policy.mode == "done" and self._window is None:
+            return
+        if _in_main_thread():
+            self._guarded(self._hand_over)
+            return
+        self._handing_over = True
+        until = time.monotonic() + HAND_OVER_S
+        while self._handing_over and self._safe_point.request() and time.monotonic() < until:
+            time.sleep(0.001)
+
+    def _hand_over(self):
+        self._handing_over = False
+        self._process.hello.add("messages", "the script uses torch's profiler itself: ours stood back")
+        if self._window_mode == "main":
+            self._close("the script started torch's profiler itself")
+        else:
+            self._throw_away()
+            self._process.hello.update(window="stood back")
+        self._policy.mode = "done"
+
+    def _before_fork(self):
+        self._resume = self._watch.pause()
+
+    def _after_fork(self):
+        if self._resume:
+            self._watch.start()
+
+    def _in_child(self):
+        atexit.unregister(self.at_exit)
+        self._window, self._span = None, None
+        self._policy.mode = "done"
+        profharness_window.leave_in_child()
+
+
+def describe_device(properties, index):
+    """Index, name and address of a device as torch gives it; `identity` is the PCI address, or the uuid, or empty."""
+    bus = getattr(properties, "pci_bus_id", None)
+    if bus is not None:
+        identity = "%04x:%02x:%02x.0" % (getattr(properties, "pci_domain_id", 0), bus, getattr(properties, "pci_device_id", 0))
+    else:
+        identity = str(getattr(properties, "uuid", ""))
+    return {"index": index, "name": str(properties.name), "identity": identity}
+
+
+def note_devices(process, torch):
+    """Put the devices that this process uses into its hello; never the first to touch them."""
+    if process.hello.facts["devices"] or not _has_lazy_device(torch) or not torch.cuda.is_initialized():
+        return
+    for index in range(torch.cuda.device_count()):
+        process.hello.add("devices", describe_device(torch.cuda.get_device_properties(index), index))
+
+
+def _has_lazy_device(torch):
+    return bool(torch.version.cuda or getattr(torch.version, "hip", None))
+
+
+def _in_main_thread():
+    return threading.current_thread() is threading.main_thread()
+
+
+def _remove(path):
+    for name in (path, path + ".profharness.json"):
+        try:
+            os.remove(name)
+        except FileNotFoundError:
+            pass

@@ -1,0 +1,113 @@
+"""Run a function in the main thread, between two bytecodes of whatever the user's program is doing there.
+
+torch's profiler belongs to the thread that started it, so a window that ends by the clock has to be ended in the main
+thread; the interpreter's pending calls are the only way in that needs no signal. While the main thread is inside a
+long call of C code, the function waits.
+"""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+
+
+class SafePoint:
+    """`request()` from any thread; `function` runs once per accepted request, never inside itself."""
+
+    def __init__(self, function, failed):
+        self._function, self._failed = function, failed
+        self._pid = os.getpid()
+        self._requested = False
+        self._plain = self._callback(self._run)
+        self._outside_dynamo = None
+
+    @staticmethod
+    def _callback(function):
+        return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(function)
+
+    def request(self):
+        """Ask for a run; True when the interpreter took the request (its queue holds 32)."""
+        if not self._requested:
+            self._requested = ctypes.pythonapi.Py_AddPendingCall(self._target(), None) == 0
+        return self._requested
+
+    def _target(self):
+        """Inside a torch.compile'd region every new Python frame is traced: step out of that first."""
+        dynamo = sys.modules.get("torch._dynamo")
+        if dynamo is None or not hasattr(dynamo, "disable"):
+            return self._plain
+        if self._outside_dynamo is None:
+            self._outside_dynamo = self._callback(dynamo.disable(self._run))
+        return self._outside_dynamo
+
+    def _run(self, _argument):
+        self._requested = False
+        if os.getpid() != self._pid:
+            return 0
+        try:
+            self._function()
+        except Exception:  # the frame that we interrupted is the user's
+            self._failed()
+        except BaseException as error:  # Ctrl-C or sys.exit from a signal handler that ran here is meant for the user's code
+            raise_again(error)
+        return 0
+
+
+def raise_again(error):
+    """Raise an exception of this kind and value in the main thread, once it is back in the user's code."""
+    kind, values = type(error), error.args
+
+    def build(self, *_args):
+        kind.__init__(self, *values)
+
+    again = type(kind.__name__, (kind,), {"__init__": build, "__module__": kind.__module__})
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threading.main_thread().ident), ctypes.py_object(again))
+
+
+class Watch:
+    """A daemon thread that calls `look()` about every `period_s` until it returns False. It is put aside around fork."""
+
+    def __init__(self, look, period_s):
+        self._look, self._period_s = look, period_s
+        self._thread = None
+        self._stop = threading.Event()
+
+    @property
+    def running(self):
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self):
+        if not self.running:
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._follow, name="profharness", daemon=True)
+            self._thread.start()
+
+    def pause(self):
+        """End the thread (it is asleep nearly always). Returns whether it ran."""
+        was_running = self.running
+        if was_running and self._thread is not threading.current_thread():
+            self._stop.set()
+            self._thread.join(1.0)
+        self._thread = None
+        return was_running
+
+    def _follow(self):
+        stop = self._stop
+        while not stop.wait(self._period_s):
+            try:
+                if not self._look():
+                    return
+            except Exception:  # nobody could do anything about it: the window then ends at the next step or at exit
+                return
+
+
+def resident_bytes():
+    """Memory of this process that is in RAM."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def monotonic_age_ns(start_ns):
+    """Nanoseconds since a reading of CLOCK_MONOTONIC."""
+    return time.monotonic_ns() - start_ns

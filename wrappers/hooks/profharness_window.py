@@ -1,0 +1,227 @@
+"""One stretch of torch.profiler recording: start, self-check markers, stop, export, and the sidecar that describes it.
+
+Used by the torch hook in commands and by the workers of scans. It imports torch when a window starts, and raises
+what torch raises: whoever must not fail catches it. The profiler records the operators of the thread that starts it
+(and of threads that autograd starts for it), so a window is stopped in the thread that started it.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import time
+
+MARKERS = 50
+_open = None
+_inherited = False
+_nothing = contextlib.nullcontext()
+
+
+class _Range:
+    """`torch.profiler.record_function` for torch before 2.2, which lacks the fast one."""
+
+    def __init__(self, name):
+        from torch.profiler import record_function
+
+        self._inner = record_function(name)
+
+    def __enter__(self):
+        self._inner.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self._inner.__exit__(*error)
+
+
+def _range_type():
+    try:
+        from torch._C._profiler import _RecordFunctionFast
+    except ImportError:
+        return _Range
+    return _RecordFunctionFast
+
+
+def recording():
+    """Whether a window of this process is open."""
+    return _open is not None
+
+
+def span(name):
+    """A context manager that writes a range of this name into the open window; does nothing where none is open.
+
+    Costs well under a microsecond when closed and about one when open.
+    """
+    return _nothing if _open is None else _open.range(name)
+
+
+def rank_of(environ):
+    """The global rank as the launchers name it, or None (the same order as everywhere in profharness)."""
+    for name in ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        if environ.get(name, "").isdigit():
+            return int(environ[name])
+    return None
+
+
+def sidecar(path, tool, **fields):
+    """Write `<path>.profharness.json`, which tells a reader what the tool's own file cannot."""
+    record = {
+        "v": 1, "file": os.path.basename(path), "tool": tool, "host": os.uname().nodename, "pid": os.getpid(),
+        "rank": rank_of(os.environ), "point": "", "clock": "realtime", "start_ns": None, "role": "trace",
+        "window": {"kind": "all", "first_step": None, "steps": None, "truncated": False, "reason": ""}, "markers": [],
+    }
+    record.update(fields)
+    target = path + ".profharness.json"
+    with open(target + ".part", "w", encoding="ascii") as file:
+        json.dump(record, file)
+    os.replace(target + ".part", target)
+
+
+def count_events(path):
+    """Complete events in an exported file (its size times a guess would be off by a factor of three)."""
+    count, tail = 0, b""
+    with open(path, "rb") as file:
+        while True:
+            block = file.read(1 << 22)
+            if not block:
+                return count
+            text = tail + block
+            count += text.count(b'"ph": "X"') + text.count(b'"ph":"X"')
+            tail = text[-8:]  # one byte less than the longer pattern, so that none is counted twice
+
+
+@contextlib.contextmanager
+def _quiet_kineto():
+    """Kineto greets on stderr when it starts first; the level is read then, and put back for the user's own use."""
+    if "KINETO_LOG_LEVEL" in os.environ:
+        yield
+        return
+    os.environ["KINETO_LOG_LEVEL"] = "6"
+    try:
+        yield
+    finally:
+        os.environ.pop("KINETO_LOG_LEVEL", None)
+
+
+def has_device(torch):
+    """Whether device activity can be recorded: a CUDA or ROCm build, and a device that it sees."""
+    build = torch.version.cuda or getattr(torch.version, "hip", None)
+    return bool(build) and torch.cuda.is_available()
+
+
+class Window:
+    """Records from start() to stop(), which exports to `path` with its sidecar beside it.
+
+    `point` names the scan's point; `extra` holds further fields of the sidecar, such as its window. `device` says
+    whether to record device activity (by default, where torch sees a device).
+    """
+
+    def __init__(self, path, *, point="", record_shapes=True, extra=None, device=None):
+        self.path = os.fspath(path)
+        self.extra = dict(extra or {})
+        self._point = point
+        self._shapes = record_shapes
+        self._device = device
+        self._profiler = None
+        self._brackets = []
+        self.range = None
+        self.own_events = 0
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_error):
+        self.stop()
+
+    def start(self):
+        """Begin to record. Raises RuntimeError while any profiler of torch is on: a second one crashes the process."""
+        global _open
+        import torch
+        from torch.profiler import ProfilerActivity, profile
+
+        if _open is not None or torch.autograd._profiler_enabled():
+            raise RuntimeError("torch's profiler is already recording in this process")
+        device = has_device(torch) if self._device is None else self._device
+        activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device else [])
+        if device:
+            torch.cuda.synchronize()  # what was launched before the window does not belong to it
+        profiler = profile(activities=activities, record_shapes=self._shapes)
+        with _quiet_kineto():
+            profiler.start()
+        self._profiler, self.range, _open = profiler, _range_type(), self
+        self._mark()
+
+    def stop(self):
+        """End the recording, export it with its sidecar, and return the number of events in the file."""
+        self._mark()
+        profiler = self._end()
+        os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+        partial = self.path + ".part"
+        profiler.export_chrome_trace(partial)
+        os.replace(partial, self.path)
+        sidecar(self.path, "torch", **dict({"point": self._point, "markers": self._brackets}, **self.extra))
+        return max(0, count_events(self.path) - self.own_events - 1)  # Kineto writes one span of its own
+
+    def discard(self, *, count=False):
+        """End the recording without a file; with `count`, return how many events it had (4 us each)."""
+        profiler = self._end()
+        results = getattr(profiler.profiler, "kineto_results", None) if count else None
+        return max(0, len(results.events()) - self.own_events) if results is not None else None
+
+    def _end(self):
+        global _open
+        profiler, self._profiler, _open = self._profiler, None, None
+        if profiler is None:
+            raise RuntimeError("the window is not open")
+        profiler.stop()
+        return profiler
+
+    def _mark(self):
+        """Empty ranges between two readings of the clock: they bound how far the trace's clock is from ours."""
+        kind, clock, first = self.range, time.perf_counter_ns, len(self._brackets)
+        for index in range(first, first + MARKERS):
+            region = kind("profharness.marker:%d" % index)
+            before = clock()
+            region.__enter__()
+            region.__exit__(None, None, None)
+            self._brackets.append((before, clock()))
+        self.own_events += MARKERS
+
+
+def close_forgotten():
+    """At exit: a window left open would crash the interpreter's shutdown, so it is exported as it stands."""
+    if _open is not None:
+        _open.stop()
+
+
+def leave_in_child():
+    """In a forked child: its copy of the recording grows for nobody and would crash its exit. Stop the one, end the other.
+
+    Ending is left to the child's exit: it is slow, and children that leave through os._exit have no need of it.
+    """
+    global _open, _inherited
+    was_open, _open = _open, None
+    if was_open is None:
+        return
+    import torch
+
+    if torch.autograd._profiler_enabled():
+        _inherited = True
+        torch._C._autograd._enable_record_function(False)
+        atexit.register(end_in_child)
+
+
+def end_in_child():
+    """End a recording that fork copied, so that the child may record of its own; nothing where there is none."""
+    global _inherited
+    if not _inherited:
+        return
+    _inherited = False
+    import torch
+
+    atexit.unregister(end_in_child)
+    torch.autograd._disable_profiler()
+    torch._C._autograd._enable_record_function(True)
+
+
+atexit.register(close_forgotten)

@@ -1,0 +1,37 @@
+"""Loaded by every Python process of a profiled command, since this folder stands on PYTHONPATH.
+
+Arms the hooks where the PROFHARNESS_* variables ask for them, steps behind everything else on sys.path, and hands
+over to the user's own sitecustomize, if there is one.
+"""
+
+import os
+import sys
+
+
+def _ours(entry, folders):
+    return os.path.abspath(entry) in folders
+
+
+def _arm():
+    here = os.path.dirname(os.path.abspath(__file__))
+    folders = (here, os.path.dirname(here))
+    try:
+        if os.environ.get("PROFHARNESS_HOOKS_DIR"):
+            import profharness_hook
+
+            profharness_hook.install("sitecustomize")
+    except Exception as error:  # whatever is wrong with the hooks, the workload starts
+        os.write(2, ("profharness: the hooks did not load: %r\n" % (error,)).encode("utf-8", "replace"))
+    # last, so that no file of ours hides one of the user's, but still there for children started from sys.path
+    mine = [entry for entry in sys.path if _ours(entry, folders)]
+    sys.path[:] = [entry for entry in sys.path if not _ours(entry, folders)]
+    return mine
+
+
+_entries = _arm()
+# the same import that `site` would have done; its errors are reported by `site`, as without us
+sys.modules.pop("sitecustomize", None)
+try:
+    import sitecustomize  # noqa: F401 - the user's own
+finally:
+    sys.path.extend(_entries)
