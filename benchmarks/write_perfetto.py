@@ -11,6 +11,7 @@ import json
 import resource
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,12 +56,12 @@ def main() -> None:
         wall, cpu = time.perf_counter(), time.process_time()
         report = write(trace, path, options=WriteOptions(gpu_repr=args.gpu_repr))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        alone = write(replace(trace, samples=Samples.empty()), Path(folder) / "alone.pftrace", options=WriteOptions(gpu_repr=args.gpu_repr))
     records = report.kernels + report.samples
-    kernel_bytes = (report.bytes - report.samples * 27) / report.kernels
     print(json.dumps({
         "records": records, "cpu_s": round(cpu, 3), "wall_s": round(wall, 3), "records_per_cpu_s": round(records / cpu),
-        "bytes": report.bytes, "bytes_per_kernel": round(kernel_bytes, 1),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "bytes": report.bytes, "bytes_per_kernel": round(alone.bytes / alone.kernels, 1), "peak_mb": peak // 1024,
     }))
 
 

@@ -14,7 +14,7 @@ from profharness import layers, readers
 from profharness.errors import InputError
 from profharness.layers import Where
 from profharness.manifest import Artifact, ClockSnapshot, Manifest
-from profharness.readers import telemetry, trials
+from profharness.readers import steps, telemetry, trials
 from profharness.rundir import RunDir
 from profharness.trace.clocks import Snapshot
 from profharness.trace.model import Problem, Source, Trace
@@ -33,7 +33,7 @@ class Gathered:
 def gather(run: RunDir, manifest: Manifest) -> Gathered:
     """Read all that is there."""
     problems: list[Problem] = []
-    traces = [*_trials(run, manifest, problems), *_telemetry(run, problems),
+    traces = [*_trials(run, manifest, problems), *_steps(run, manifest, problems), *_telemetry(run, problems),
               *_artifacts(run, manifest, problems)]
     return Gathered(tuple(traces), _snapshots(run, manifest, problems), tuple(problems))
 
@@ -77,6 +77,29 @@ def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterato
         yield _labelled(trace, run.relative(path), {
             "pass_name": pass_name, "point": key, "layer": "trials", "host": (record.host if record else "") or _host(manifest),
             "pid": record.pid if record else None})
+
+
+def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
+    """The hooks' logs of steps, in every pass of a command; the pass is the one that was running."""
+    for path in sorted(run.artifacts_path("steps").rglob("steps-*.jsonl")):
+        try:
+            trace = steps.read(path)
+        except InputError as error:
+            problems.append(Problem("error", run.relative(path), 1, error.message))
+            continue
+        host, owner = path.parent.parent.name, path.parent.name
+        rank = int(owner) if manifest.ranks > 1 and owner.isdigit() else None
+        yield _labelled(trace, run.relative(path), {"layer": "steps", "host": host, "rank": rank, "pass_name": _pass_at(manifest, trace)})
+
+
+def _pass_at(manifest: Manifest, trace: Trace) -> str:
+    """The last pass that had begun when the first step ended (BOOTTIME and MONOTONIC differ by whole suspends only)."""
+    if not len(trace.marks) or not manifest.clocks:
+        return manifest.passes[-1].name if len(manifest.passes) == 1 else ""
+    slept = manifest.clocks[0].boot_ns - manifest.clocks[0].monotonic_ns
+    at = int(trace.marks.start_ns[0]) + slept
+    begun = [record.name for record in manifest.passes if record.start_boot_ns is not None and record.start_boot_ns <= at]
+    return begun[-1] if begun else ""
 
 
 def _telemetry(run: RunDir, problems: list[Problem]) -> Iterator[Trace]:

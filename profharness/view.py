@@ -112,14 +112,14 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 60  # a client that connects and says nothing must not hold its thread for ever
 
-    def do_OPTIONS(self) -> None:  # noqa: N802  the name that http.server calls
+    def do_OPTIONS(self) -> None:
         """Preflight, also that of Chrome's private network access."""
         self._head(HTTPStatus.NO_CONTENT, 0)
 
-    def do_HEAD(self) -> None:  # noqa: N802  the name that http.server calls
+    def do_HEAD(self) -> None:
         self._file(body=False)
 
-    def do_GET(self) -> None:  # noqa: N802  the name that http.server calls
+    def do_GET(self) -> None:
         self._file(body=True)
 
     def _file(self, *, body: bool) -> None:

@@ -1,2 +1,240 @@
-import json, os
-print(json.dumps({"v":1,"host":os.uname().nodename,"devices":[{"index":0,"kind":"cpu","name":"cpu"}],"packages":{"torch":"2.13.0","onnxruntime":"1.31.1"},"cpus_allowed":sorted(os.sched_getaffinity(0))}))
+"""Print facts of the node that it runs on, as one JSON object: `python probe.py [--frameworks] [--sysfs ROOT]`.
+
+Runs through the same launcher and container as the workload, under the workload's Python (3.8 on, standard library).
+Imports no framework; with --frameworks a child process does, and its answer is added as "frameworks".
+What cannot be found is empty or null, never guessed.
+"""
+
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under python -I
+import probe_devices
+from probe_devices import read
+
+PACKAGES = (
+    "torch", "torchvision", "onnxruntime", "onnxruntime-gpu", "onnxruntime-rocm", "onnxruntime-migraphx", "onnxruntime-training",
+    "onnx", "tensorflow", "tensorflow-cpu", "tensorflow-rocm", "numpy", "triton", "pytorch-triton-rocm", "nvidia-pytriton",
+    "tritonclient", "transformers", "datasets", "amdsmi", "nvidia-ml-py",
+)
+TOOLS = (
+    "rocprofv3", "rocprof", "rocprofv2", "rocprof-sys-run", "rocprof-sys-sample", "rocprof-compute", "omnitrace", "omnitrace-run",
+    "omniperf", "rocm-smi", "amd-smi", "nsys", "ncu", "nvidia-smi", "perf_analyzer", "apptainer", "singularity", "srun",
+)
+CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
+TOOL_SECONDS = 15
+CHILD = """
+import json, sys
+facts = {}
+try:
+    import torch
+    facts["torch"] = {"version": torch.__version__, "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None), "devices": []}
+    for i in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        p = torch.cuda.get_device_properties(i)
+        bus = getattr(p, "pci_bus_id", None)
+        facts["torch"]["devices"].append({"index": i, "name": p.name, "memory_bytes": p.total_memory, "compute_units": p.multi_processor_count,
+            "architecture": getattr(p, "gcnArchName", "sm_%d%d" % (p.major, p.minor)).split(":")[0],
+            "identity": "" if bus is None else "%04x:%02x:%02x.0" % (p.pci_domain_id, bus, p.pci_device_id)})
+except Exception as error:
+    facts["torch"] = {"error": "%s: %s" % (type(error).__name__, error)}
+try:
+    import onnxruntime
+    facts["onnxruntime"] = {"version": onnxruntime.__version__, "providers": onnxruntime.get_available_providers()}
+except Exception as error:
+    facts["onnxruntime"] = {"error": "%s: %s" % (type(error).__name__, error)}
+sys.stdout.write("\\n" + json.dumps(facts))
+"""
+
+
+def host_facts(proc):
+    """Name, boot, kernel, CPU and memory of the node."""
+    model = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", read(os.path.join(proc, "cpuinfo")), re.M)
+    memory = re.search(r"^MemTotal:\s*(\d+) kB", read(os.path.join(proc, "meminfo")), re.M)
+    return {
+        "host": socket.gethostname(), "boot_id": read(os.path.join(proc, "sys/kernel/random/boot_id")),
+        "kernel": platform.release(), "cpu_model": model.group(1).strip() if model else platform.machine(),
+        "cpus_allowed": sorted(os.sched_getaffinity(0)), "memory_bytes": int(memory.group(1)) * 1024 if memory else None,
+    }
+
+
+def packages():
+    """Versions by the installed metadata, without importing anything."""
+    from importlib import metadata
+
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except (metadata.PackageNotFoundError, TypeError):  # a half-removed package has no version
+            continue
+    return {name: version for name, version in found.items() if version}
+
+
+def devices(sysfs, host):
+    """Accelerators, then the CPU."""
+    found = probe_devices.rocm(sysfs) + probe_devices.nvidia()
+    cpu = {
+        "index": 0, "kind": "cpu", "name": host["cpu_model"], "identity": "", "memory_bytes": host["memory_bytes"],
+        "compute_units": len(host["cpus_allowed"]), "architecture": platform.machine(), "driver": "",
+    }
+    return found + [cpu]
+
+
+def _tool_environment():
+    """Without our hooks: a tool written in Python is not part of the workload."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PROFHARNESS_") and name != "PYTHONPATH"}
+
+
+def tools():
+    """Vendor tools on PATH or in ROCm's bin folder, asked for their versions all at once."""
+    path = os.pathsep.join((os.environ.get("PATH", ""), os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin")))
+    asked = {}
+    for name in TOOLS:
+        place = shutil.which(os.environ.get("PROFHARNESS_PERF_ANALYZER") or name if name == "perf_analyzer" else name, path=path)
+        if place:
+            asked[name] = (place, _ask(place))
+    until = time.monotonic() + TOOL_SECONDS
+    return {name: {"path": place, "version": _answer(process, until)} for name, (place, process) in asked.items()}
+
+
+def _ask(place):
+    try:
+        return subprocess.Popen([place, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                env=_tool_environment(), start_new_session=True)
+    except OSError:
+        return None
+
+
+def _answer(process, until):
+    if process is None:
+        return ""
+    try:
+        output = process.communicate(timeout=max(0.1, until - time.monotonic()))[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return ""
+    return version_in(output.decode("utf-8", "replace"))
+
+
+def version_in(text):
+    """The version in a tool's answer: of a line that says "version" if there is one, else the first one anywhere."""
+    lines = text.splitlines()
+    for line in [line for line in lines if re.search(r"\bversion\b|slurm|apptainer", line, re.I)] + lines:
+        match = re.search(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*)", line)
+        if match:
+            return match.group(1)
+    return ""
+
+
+def rocm_version():
+    """Of the installation in ROCM_PATH (or /opt/rocm), from its own file or its folder's name."""
+    root = os.environ.get("ROCM_PATH", "/opt/rocm")
+    text = read(os.path.join(root, ".info/version")) or os.path.basename(os.path.realpath(root))
+    match = re.search(r"\d+\.\d+(?:\.\d+)?", text)
+    return match.group(0) if match else ""
+
+
+def permissions(dev, proc):
+    """What this user may open; unreadable device files are the most common reason for "no GPU found"."""
+    dri = os.path.join(dev, "dri")
+    renders = sorted(name for name in (os.listdir(dri) if os.path.isdir(dri) else ()) if name.startswith("renderD"))
+    usable = [name for name in renders if os.access(os.path.join(dri, name), os.R_OK | os.W_OK)]
+    kfd = os.path.join(dev, "kfd")
+    paranoid = read(os.path.join(proc, "sys/kernel/perf_event_paranoid"))
+    return {
+        "kfd_present": os.path.exists(kfd), "kfd_readable": os.access(kfd, os.R_OK | os.W_OK),
+        "render_nodes": renders, "render_readable": bool(renders) and usable == renders,
+        "perf_event_paranoid": int(paranoid) if re.match(r"-?\d+$", paranoid) else None,
+        "groups": sorted(filter(None, map(_group_name, os.getgroups()))), "user": os.getuid(),
+    }
+
+
+def _group_name(number):
+    import grp
+
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:  # usual in containers
+        return str(number)
+
+
+def clocks():
+    """Resolutions in ns, and how long the node was suspended since its boot."""
+    found = {}
+    for name in CLOCKS:
+        number = getattr(time, name, None)
+        if number is not None:
+            found[name] = round(time.clock_getres(number) * 1e9)
+    return found
+
+
+def cpu_limit(sysfs, proc):
+    """CPUs that the control group grants (quota / period), or null where it sets no limit; cgroup v2, then v1."""
+    own = re.search(r"^0::(.*)$", read(os.path.join(proc, "self/cgroup")), re.M)
+    folder = (own.group(1) if own else "").strip("/")
+    text = read(os.path.join(sysfs, "fs/cgroup", folder, "cpu.max")) or read(os.path.join(sysfs, "fs/cgroup/cpu.max"))
+    quota, _, period = text.partition(" ")
+    if not text:
+        quota = read(os.path.join(sysfs, "fs/cgroup/cpu/cpu.cfs_quota_us"))
+        period = read(os.path.join(sysfs, "fs/cgroup/cpu/cpu.cfs_period_us"))
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
+
+
+def surroundings(sysfs, proc):
+    """Hints of the batch system and the container."""
+    container = next((kind for kind, sign in (
+        ("apptainer", "APPTAINER_CONTAINER" in os.environ or "SINGULARITY_CONTAINER" in os.environ),
+        ("docker", os.path.exists("/.dockerenv")), ("podman", os.path.exists("/run/.containerenv"))) if sign), "")
+    slurm = {name: os.environ[name] for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_JOB_PARTITION") if name in os.environ}
+    return {"container": container, "slurm": slurm, "cpu_limit": cpu_limit(sysfs, proc)}
+
+
+def frameworks():
+    """What torch and onnxruntime see, asked in a child: they may be slow, chatty, or crash."""
+    try:
+        answer = subprocess.run([sys.executable, "-c", CHILD], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, timeout=120, check=False, env=_framework_environment())
+        return json.loads(answer.stdout.decode("utf-8", "replace").strip().splitlines()[-1])
+    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
+        return {"error": "%s: %s" % (type(error).__name__, error)}
+
+
+def _framework_environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith("PROFHARNESS_")}
+
+
+def facts(sysfs="/sys", proc="/proc", dev="/dev"):
+    """Everything but the frameworks."""
+    host = host_facts(proc)
+    return dict(
+        host, v=1, python={"executable": sys.executable, "version": platform.python_version()}, packages=packages(),
+        devices=devices(sysfs, host), tools=tools(), rocm_version=rocm_version(), permissions=permissions(dev, proc),
+        clocks=clocks(), **surroundings(sysfs, proc))
+
+
+def main(arguments):
+    """Print the facts. Returns the exit status."""
+    import argparse
+
+    parser = argparse.ArgumentParser(description="Print facts of this node as JSON.")
+    parser.add_argument("--frameworks", action="store_true", help="import torch and onnxruntime in a child and tell what they see")
+    parser.add_argument("--sysfs", default="/sys", metavar="ROOT", help="read devices below ROOT instead of /sys")
+    parser.add_argument("--dev", default="/dev", metavar="ROOT", help="look for device files below ROOT instead of /dev")
+    options = parser.parse_args(arguments)
+    found = facts(options.sysfs, dev=options.dev)
+    if options.frameworks:
+        found["frameworks"] = frameworks()
+    sys.stdout.write(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

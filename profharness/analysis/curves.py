@@ -30,7 +30,8 @@ class BatchModel:
         self.step = step
 
     def __call__(self, theta: F64) -> tuple[F64, F64]:
-        p = np.exp(theta[:, 2:3])
+        # Contiguous: on strided input numpy picks its exp by where the arrays lie, and last digits would vary.
+        p = np.exp(theta[:, 2].copy())[:, None]
         distance = self.log_level - theta[:, 1:2]
         u = p * distance
         bend = np.logaddexp(0, u) / p
@@ -108,8 +109,8 @@ def _b90(fit: CurveFit, copies: Copies) -> Estimate:
 
 def model_crossing(thetas: F64, share: float) -> F64:
     """Level at which the curve reaches this share of T_max: h share / (1 - share^p)^(1/p), per copy."""
-    p = np.exp(thetas[:, 2])
-    return np.asarray(np.exp(thetas[:, 1]) * share / (-np.expm1(p * np.log(share))) ** (1 / p))
+    h, p = np.exp(thetas[:, 1:3].T.copy())
+    return np.asarray(h * share / (-np.expm1(p * np.log(share))) ** (1 / p))
 
 
 def monotone_crossing(level: F64, logs: F64, goals: F64) -> F64:

@@ -59,13 +59,17 @@ def least_squares(model: Model, start: F64, y: F64, weight: F64, bounds: tuple[F
 
 
 def _step(slopes: F64, weight: F64, residual: F64, damping: F64) -> F64:
+    """The damped Gauss-Newton step. Plain sums rather than einsum, whose last digits depend on memory alignment."""
     weighted = slopes * np.broadcast_to(weight, residual.shape)[:, :, None]
-    normal = np.einsum("rnk,rnl->rkl", weighted, slopes)
-    gradient = np.einsum("rnk,rn->rk", weighted, residual)
-    diagonal = np.einsum("rkk->rk", normal)
-    identity = np.eye(normal.shape[1])
-    damped = normal + (damping[:, None] * diagonal + 1e-12 * diagonal.max(axis=1, keepdims=True) + 1e-300)[:, :, None] * identity
-    return np.asarray(np.linalg.solve(damped, gradient[:, :, None])[:, :, 0])
+    size = slopes.shape[2]
+    normal = np.empty((len(slopes), size, size))
+    for row in range(size):
+        for column in range(row + 1):
+            normal[:, row, column] = normal[:, column, row] = (weighted[:, :, row] * slopes[:, :, column]).sum(axis=1)
+    gradient = (weighted * residual[:, :, None]).sum(axis=1)
+    diagonal = normal[:, np.arange(size), np.arange(size)]
+    lift = damping[:, None] * diagonal + 1e-12 * diagonal.max(axis=1, keepdims=True) + 1e-300
+    return np.asarray(np.linalg.solve(normal + lift[:, :, None] * np.eye(size), gradient[:, :, None])[:, :, 0])
 
 
 def extra_scatter(residual: F64, known: F64, freedom: int) -> float:

@@ -61,9 +61,19 @@ def diagnose(level: Level) -> Diagnosis | None:
         return None
     if level.error_t > level.error_l:
         return Diagnosis("missing-sync", level.at, level.consistency)
-    trials = excess / level.consistency / (level.error_t * level.error_l)
-    slowdown = 1 + excess * trials
+    slowdown = _slowdown(excess, level.consistency, level.error_t * level.error_l)
     return Diagnosis("warmup-leak" if slowdown >= _WARMUP_SLOWDOWN else "outlier-trial", level.at, level.consistency, slowdown)
+
+
+def _slowdown(excess: float, consistency: float, errors: float) -> float:
+    """How many times the others' length the odd trial took, were it one alone.
+
+    One trial of k times the length among n equal ones gives T L / s - 1 = (k - 1)^2 / k * (n - 1) / n^2, with n from
+    the identity above.
+    """
+    trials = max(excess / consistency / errors, 2.0)
+    ratio = excess * trials**2 / (trials - 1)
+    return (2 + ratio + math.sqrt((2 + ratio) ** 2 - 4)) / 2
 
 
 def level_findings(levels: Iterable[Level]) -> tuple[Finding, ...]:

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from profharness.analysis.intervals import Intervals, contains, inside_ns
 from profharness.analysis.records import Figure, TelemetryRow
 from profharness.trace.derive import THROUGHPUT
-from profharness.trace.model import F64, I64, NULL, SAMPLE_METRICS, Samples, Trace
+from profharness.trace.model import F64, I64, NULL, Samples, Trace
+from profharness.trace.sample_metrics import SAMPLE_METRICS
 
 PLOTTED = 400
 _UNITS = {metric.name: metric.unit for metric in SAMPLE_METRICS}

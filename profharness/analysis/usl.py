@@ -85,7 +85,7 @@ def fall_observed(fit: CurveFit) -> bool:
 
 def usl_law(fit: CurveFit, copies: Copies) -> Usl:
     """The law with 95 % intervals. Without a fall in the data the peak is None, its low end the largest level measured."""
-    lambdas = np.exp(copies.theta[:, 0])
+    lambdas = np.exp(copies.theta[:, 0].copy())
     low, high = USL.box(fit.measured)
     top = float(fit.measured.level[-1])
     peak = Estimate(value=None, low=top)

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from profharness import engine
-from profharness.errors import ProfharnessError, WorkloadFailed
 from profharness.analysis.records import Summary
 from profharness.cli.plan_text import dry_run_text, plan_line
+from profharness.errors import ProfharnessError, WorkloadFailed
 from profharness.report.progress import open_progress
 from profharness.request import Request
 

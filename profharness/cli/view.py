@@ -26,14 +26,14 @@ def view(
 
     path = viewer.file_to_view(target)
     origin = viewer.origin_of(ui_origin)
-    with viewer.TraceServer(path, port, origin, keep=keep, log=lambda text: typer.echo(text, err=True)) as server:
-        link = viewer.Link(ui_origin, server.port, path.name)
-        for hint in viewer.hints(link):
-            typer.echo(hint, err=True)
-        typer.echo(link.ui_url)
-        if not no_browser and viewer.can_open_browser(os.environ, sys.platform):
-            webbrowser.open(link.ui_url)
-        try:
+    try:
+        with viewer.TraceServer(path, port, origin, keep=keep, log=lambda text: typer.echo(text, err=True)) as server:
+            link = viewer.Link(ui_origin, server.port, path.name)
+            for hint in viewer.hints(link):
+                typer.echo(hint, err=True)
+            typer.echo(link.ui_url)
+            if not no_browser and viewer.can_open_browser(os.environ, sys.platform):
+                webbrowser.open(link.ui_url)
             server.serve_forever(poll_interval=0.1)
-        except KeyboardInterrupt:
-            typer.echo("stopped", err=True)
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)

@@ -61,6 +61,7 @@ def read_blocks(path: Path, *, ops: bool = True, block_bytes: int = BLOCK_BYTES)
     stream = EventStream(path, Event, block_bytes)
     for batch in stream:
         rows.add(batch)
+        del batch  # before the next is decoded
     header = read_header(stream.keys)
     beside, problems = sidecars.load_or_report(path)
     rank = beside.rank if header.distributed.rank is None else header.distributed.rank

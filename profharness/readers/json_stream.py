@@ -57,9 +57,7 @@ class EventStream(Generic[EventT]):
     def __iter__(self) -> Iterator[list[EventT]]:
         """Lists of decoded events in file order. Raises InputError when the file holds no list of events, or no usable event."""
         prefix = self._find_list()
-        for batch in self._batches():
-            self.events += len(batch)
-            yield batch
+        yield from self._batches()
         if not self.is_list:
             self._read_keys(prefix)
         if not self.damage:
@@ -115,15 +113,18 @@ class EventStream(Generic[EventT]):
             left = len(self._text) - self._start
             if not batch and not self._closed and (ended or left > _LONGEST_EVENT):
                 batch = self._by_borders()
+            found = bool(batch)
             if batch:
+                self.events += len(batch)
                 yield batch
+                del batch  # before the next is decoded: its memory, still in the cache, is used again
             if self._closed:
                 return
             if ended:
                 rest = self._text[self._start:].strip(_BETWEEN)
                 self.damage = "it ends inside an event" if rest else "its list of events is not closed"
                 return
-            ended = not self._more(0 if batch else left)
+            ended = not self._more(0 if found else left)
 
     def _by_guess(self) -> list[EventT] | None:
         """All events up to what looks like the last border, if they are valid."""
@@ -204,7 +205,7 @@ class EventStream(Generic[EventT]):
         if not keys:
             keys = _top_level(prefix + b"]}")
             keys.update((key.decode(), value) for key, value in _BASE.findall(tail))
-            self.damage = self.damage or "what follows its events is damaged"
+            self.damage = self.damage or "it ends early or is damaged behind its events"
         keys.pop("traceEvents", None)
         self.keys = keys
 

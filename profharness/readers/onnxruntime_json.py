@@ -74,6 +74,7 @@ def read_blocks(path: Path, *, ops: bool = True, block_bytes: int = BLOCK_BYTES)
     stream = EventStream(path, Event, block_bytes)
     for batch in stream:
         rows.add(batch)
+        del batch  # before the next is decoded
     base_ns = beside.start_ns or 0
     shared = {"host": rows.strings.code(beside.host) if beside.host else NULL, "source": 0,
               "rank": NULL if beside.rank is None else beside.rank}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.readers.pftrace_packets import GPU_EVENT, MISSING, TRACK_DESCRIPTOR, TRACK_EVENT, Packets
-from profharness.readers.proto_scan import LENGTH, VARINT, I64, Fields, Mask, scan
+from profharness.readers.proto_scan import I64, LENGTH, VARINT, Fields, Mask, scan
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 _CHUNK = 1 << 16
@@ -31,7 +31,7 @@ class Uses:
 class TrackEvents:
     """One row per TrackEvent. `track` is 0 where the event and its sequence's defaults name none.
 
-    `name` is the interned number of a name; `named` is set for a name in any form. `submits` are arrows to
+    `name` is the interned number of a name. `submits` are arrows to
     GPU events: (packet, event id). `uses` come in parts, because there are many.
     """
 
@@ -40,8 +40,6 @@ class TrackEvents:
     track: I64
     has_track: Mask
     name: I64
-    named: Mask
-    has_value: Mask
     uses: tuple[Uses, ...]
     submits: tuple[I64, I64]
 
@@ -73,17 +71,17 @@ class Tracks:
 def track_events(packets: Packets) -> TrackEvents:
     """All TrackEvents (track_event.proto)."""
     parts = [_track_events(packets, rows) for rows in _chunked(packets.of_kind(TRACK_EVENT))]
-    columns = ("packet", "type", "track", "has_track", "name", "named", "has_value")
-    return TrackEvents(*(np.concatenate([getattr(p, c) for p in parts]) for c in columns),
-                       tuple(p.uses[0] for p in parts), _pairs(p.submits for p in parts))
+    columns = ("packet", "type", "track", "has_track", "name")
+    return TrackEvents(**{c: np.concatenate([getattr(p, c) for p in parts]) for c in columns},
+                       uses=tuple(p.uses[0] for p in parts), submits=_pairs(p.submits for p in parts))
 
 
 def gpu_events(packets: Packets) -> GpuEvents:
     """All GpuRenderStageEvents (gpu_render_stage_event.proto)."""
     parts = [_gpu_events(packets, rows) for rows in _chunked(packets.of_kind(GPU_EVENT))]
     columns = ("packet", "event_id", "has_id", "has_queue", "duration")
-    return GpuEvents(*(np.concatenate([getattr(p, c) for p in parts]) for c in columns),
-                     tuple(p.uses[0] for p in parts), _pairs(p.waits for p in parts), any(p.typed for p in parts))
+    return GpuEvents(**{c: np.concatenate([getattr(p, c) for p in parts]) for c in columns},
+                     uses=tuple(p.uses[0] for p in parts), waits=_pairs(p.waits for p in parts), typed=any(p.typed for p in parts))
 
 
 def declared_tracks(packets: Packets) -> Tracks:
@@ -138,8 +136,7 @@ def _track_events(packets: Packets, rows: I64) -> TrackEvents:
     ids = scan(packets.data, linked.start, linked.end).pick(1, VARINT)
     return TrackEvents(
         packet=rows, type=found.last(9, count), track=found.last(11, count), has_track=found.has(11, count),
-        name=found.last(10, count), named=found.has(10, count) | found.has(23, count),
-        has_value=found.has(30, count) | found.has(44, count), uses=(uses,),
+        name=found.last(10, count), uses=(uses,),
         submits=(rows[linked.row[ids.row]], ids.value.view(np.int64)),
     )
 

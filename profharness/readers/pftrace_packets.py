@@ -14,7 +14,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.files import GZIP, Blocks, read_head
-from profharness.readers.proto_scan import LENGTH, U8, I64, Fields, Mask, frame, scan
+from profharness.readers.proto_scan import I64, LENGTH, U8, Fields, Mask, frame, scan
 
 PACKET_TAG = 0x0A
 CLOCK_SNAPSHOT, TRACK_EVENT, SYSTEM_INFO, COMPRESSED, GPU_EVENT, TRACK_DESCRIPTOR = 6, 11, 45, 50, 53, 60
@@ -82,7 +82,7 @@ def read_packets(path: Path) -> tuple[Packets, Framing]:
     Raises InputError when the file is missing, empty, or does not begin like a Perfetto trace.
     """
     data, damage = _bytes(path)
-    starts, ends, stopped = frame(memoryview(data), PACKET_TAG)
+    starts, ends, stopped = frame(data.data, PACKET_TAG)
     packets = _columns(data, starts, ends)
     if not len(packets) or (not packets.kind.any() and not packets.sequence.any()):
         raise InputError(f"{path} is not a Perfetto protobuf trace",
@@ -92,7 +92,7 @@ def read_packets(path: Path) -> tuple[Packets, Framing]:
     bad = large = 0
     if len(bundles):
         data, bad, large = _unpacked(packets, ends)
-        packets = _columns(data, *frame(memoryview(data), PACKET_TAG)[:2])
+        packets = _columns(data, *frame(data.data, PACKET_TAG)[:2])
     return packets, Framing(size, stopped, damage, bad, large, len(packets.of_kind(ZSTD_COMPRESSED)))
 
 

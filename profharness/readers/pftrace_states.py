@@ -10,7 +10,6 @@ from profharness.readers.pftrace_events import CONTEXTS, TABLES, Uses
 from profharness.readers.pftrace_packets import MISSING, Packets
 from profharness.readers.proto_scan import I64, Mask
 
-
 _TABLE_ORDER = np.asarray(sorted(TABLES))
 
 
@@ -48,7 +47,7 @@ def latest_of_state(state: I64, rows: I64, values: I64) -> I64:
     """
     table = np.full(int(state.max()) + 1 if len(state) else 1, MISSING, np.int64)
     table[state[rows]] = values
-    return table[state]
+    return np.asarray(table[state], np.int64)
 
 
 def unresolved(uses: Uses, entries: Uses, state: States) -> I64:
@@ -60,7 +59,8 @@ def unresolved(uses: Uses, entries: Uses, state: States) -> I64:
     keep = state.cleared[uses.packet]
     if not (entries.table == CONTEXTS).any():
         keep &= uses.table != CONTEXTS
-    packet, table, iid = uses.packet[keep], uses.table[keep], uses.iid[keep]
+    packet: I64 = uses.packet[keep]
+    table, iid = uses.table[keep], uses.iid[keep]
     if not len(entries.iid):
         return packet
     numbers = np.unique(entries.iid)
@@ -70,10 +70,11 @@ def unresolved(uses: Uses, entries: Uses, state: States) -> I64:
     order = np.lexsort((entries.packet, given))
     given, given_at = given[order], entries.packet[order]
     at = np.searchsorted(given, wanted).clip(max=len(given) - 1)
-    found = (numbers[dense] == iid) & (given[at] == wanted) & (given_at[at] <= packet)
+    found: Mask = (numbers[dense] == iid) & (given[at] == wanted) & (given_at[at] <= packet)
     return packet[~found]
 
 
 def _key(state: I64, table: I64, iid: I64, reach: int) -> I64:
     position = np.searchsorted(_TABLE_ORDER, table)
-    return (state * len(TABLES) + position) * reach + iid
+    key: I64 = (state * len(TABLES) + position) * reach + iid
+    return key

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.readers.pftrace_packets import CLOCK_SNAPSHOT, MISSING, Packets
-from profharness.readers.proto_scan import LENGTH, I64, Mask, scan
+from profharness.readers.proto_scan import I64, LENGTH, Mask, scan
 
 BOOTTIME = 6
 _FIRST_SEQUENCE_CLOCK, _LAST_SEQUENCE_CLOCK = 64, 127
@@ -90,7 +90,9 @@ def _converted(raw: I64, packet: I64, readings: _Readings) -> I64:
         steps = raw * readings.multiplier[latest]
         total = np.cumsum(steps)
         before = np.concatenate(([0], total))[np.searchsorted(latest, latest)]
-        return readings.trace_value[latest] + total - before
+        counted: I64 = readings.trace_value[latest] + total - before
+        return counted
     order = np.argsort(readings.value, kind="stable")
     latest = order[(np.searchsorted(readings.value[order], raw, "right") - 1).clip(min=0)]
-    return readings.trace_value[latest] + (raw - readings.value[latest]) * readings.multiplier[latest]
+    shifted: I64 = readings.trace_value[latest] + (raw - readings.value[latest]) * readings.multiplier[latest]
+    return shifted

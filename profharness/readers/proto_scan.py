@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +91,7 @@ def frame(data: memoryview, tag: int) -> tuple[I64, I64, int]:
 
 def scan(data: U8, start: I64, end: I64) -> Fields:
     """Fields of the messages at [start, end) of the data."""
-    steps: list[tuple[npt.NDArray[np.generic], ...]] = []
+    steps: list[tuple[npt.NDArray[Any], ...]] = []
     damaged: list[I64] = []
     row, at = np.arange(len(start)), start.copy()
     stop = end
@@ -109,12 +110,12 @@ def scan(data: U8, start: I64, end: I64) -> Fields:
     return _joined(steps, damaged)
 
 
-def _joined(steps: Sequence[tuple[npt.NDArray[np.generic], ...]], damaged: Sequence[I64]) -> Fields:
+def _joined(steps: Sequence[tuple[npt.NDArray[Any], ...]], damaged: Sequence[I64]) -> Fields:
     none = np.zeros(0, np.int64)
     if not steps:
         return Fields(none, none, none, none.astype(np.uint64), none, none, none)
-    columns = [np.concatenate(column) for column in zip(*steps, strict=True)]
-    return Fields(*columns, np.concatenate(damaged))  # type: ignore[arg-type]  # the columns are in the order of the fields
+    row, number, wire, value, start, end = (np.concatenate(column) for column in zip(*steps, strict=True))
+    return Fields(row, number, wire, value, start, end, np.concatenate(damaged))
 
 
 def _varint(data: U8, at: I64, stop: I64) -> tuple[U64, I64, Mask]:

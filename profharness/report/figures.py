@@ -84,7 +84,7 @@ def fraction_text(value: float | None) -> str:
     shown = finite(value)
     if shown is None:
         return ""
-    return f"{shown:.2f}" if shown == 0 or abs(shown) >= 0.01 else f"{shown:.2g}"
+    return f"{shown:.2f}" if shown == 0 or abs(shown) >= 0.01 else f"{float(f'{shown:.2g}'):.10f}".rstrip("0")
 
 
 def si_text(value: float, unit: str, significant: int = 3) -> str:

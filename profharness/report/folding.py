@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 
 _OPEN = {"<": ">", "(": ")"}
 _PREFIXES = ("void ", "__global__ ", "static ")
+_SCOPE = re.compile(r"\(anonymous namespace\)::|\b\w+::")
 
 
 def fold_kernel_name(name: str, width: int = 72) -> str:
@@ -16,10 +17,7 @@ def fold_kernel_name(name: str, width: int = 72) -> str:
     `void at::native::vectorized_elementwise_kernel<4, ...>(int, ...)` becomes
     `at::native::vectorized_elementwise_kernel<…>`.
     """
-    short = _fold(name)
-    for prefix in _PREFIXES:
-        short = short.removeprefix(prefix)
-    return cut_middle(_without_outer_scopes(short.strip(), width) or name, width)
+    return cut_middle(_without_outer_scopes(_bare(_fold(name)), width) or name, width)
 
 
 def _without_outer_scopes(name: str, width: int) -> str:
@@ -30,19 +28,47 @@ def _without_outer_scopes(name: str, width: int) -> str:
 
 
 def distinct_names(names: Sequence[str], width: int = 72) -> list[str]:
-    """Each name folded; those that would then look alike keep their template arguments, without scopes, as far as they fit."""
-    folded = [fold_kernel_name(name, width) for name in names]
-    counts = Counter(folded)
-    return [_with_arguments(name, width) if counts[short] > 1 and name != short else short
-            for name, short in zip(names, folded, strict=True)]
+    """Each name folded; those that would then look alike are told apart.
+
+    They keep their template arguments, without scopes, and if that does not fit either, they show the part
+    from which they differ.
+    """
+    short = [fold_kernel_name(name, width) for name in names]
+    for tell_apart in (_with_arguments, _from_difference):
+        alike: dict[str, list[int]] = {}
+        for index, shown in enumerate(short):
+            alike.setdefault(shown, []).append(index)
+        for places in alike.values():
+            group = [names[index] for index in places]
+            if len(set(group)) > 1:
+                for index, shown in zip(places, tell_apart(group, width), strict=True):
+                    short[index] = shown
+    return short
 
 
-def _with_arguments(name: str, width: int) -> str:
-    short = _fold(name, kept="<")
+def _with_arguments(group: Sequence[str], width: int) -> list[str]:
+    """The names with template arguments and without scopes, cut at the end; one without a template as it folds."""
+    return [_cut_end(_SCOPE.sub("", _bare(_fold(name, kept="<"))), width) if "<" in name else fold_kernel_name(name, width)
+            for name in group]
+
+
+def _from_difference(group: Sequence[str], width: int) -> list[str]:
+    """The beginning, then what follows the part that all names of the group share."""
+    plain = [_SCOPE.sub("", _bare(_fold(name, kept="<"))) for name in group]
+    shared, head = sum(1 for _ in takewhile(lambda chars: len(set(chars)) == 1, zip(*plain, strict=False))), width // 3
+    if shared <= head:
+        return [_cut_end(name, width) for name in plain]
+    return [_cut_end(f"{name[:head - 1]}…{name[max(shared - 3, head):]}", width) for name in plain]
+
+
+def _bare(name: str) -> str:
     for prefix in _PREFIXES:
-        short = short.removeprefix(prefix)
-    short = re.sub(r"\(anonymous namespace\)::|\b\w+::", "", short).strip() or name
-    return short if len(short) <= width else f"{short[: width - 1]}…"
+        name = name.removeprefix(prefix)
+    return name.strip()
+
+
+def _cut_end(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def cut_middle(text: str, width: int) -> str:

@@ -16,15 +16,6 @@ _GPU_FIGURES = frozenset({names.GPU_PERCENT, names.FILL, names.WAVE_FILL, names.
 AXIS_TITLES: dict[Axis, str] = {"batch_size": "batch", "concurrency": "concurrency", "processes": "processes"}
 
 
-def level_of(point: PointSummary) -> tuple[Axis, int] | None:
-    """The first of batch size, concurrency and processes that the point carries (in that order)."""
-    for axis in _AXES:
-        value: int | None = getattr(point, axis)
-        if value is not None:
-            return axis, value
-    return None
-
-
 def scan_axis(points: Iterable[PointSummary]) -> Axis | None:
     """What the scan varies: the axis with most distinct values, batch size first among equals."""
     shown = tuple(points)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profharness.trace.model import SAMPLE_METRICS
+from profharness.trace.sample_metrics import SAMPLE_METRICS
 
 THROUGHPUT = "throughput"
 LATENCY_P50 = "latency_p50"

@@ -12,7 +12,6 @@ from profharness.analysis.records import Figure, Series, Summary
 from profharness.findings import Finding
 from profharness.report import names
 from profharness.report.columns import Cell, scan_columns, scan_rows
-from profharness.report.command_sentences import first_hotspots
 from profharness.report.figures import (
     brief_text,
     estimate_text,
@@ -319,8 +318,3 @@ def point_figures(summary: Summary) -> tuple[tuple[str, Table], ...]:
     """The figures of each point, for the reader who wants all of them."""
     tables = ((point_name(summary, point), figures_table(f"Figures of {point_name(summary, point)}", point.metrics)) for point in summary.points)
     return tuple((name, table) for name, table in tables if table is not None)
-
-
-def has_hotspots(summary: Summary) -> bool:
-    """Whether any table of kernels, operations or categories has rows."""
-    return first_hotspots(summary) is not None

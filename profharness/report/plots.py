@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from profharness.analysis.records import Figure, PointSummary, Series, Summary
-from profharness.report import names
 from profharness.report.figures import finite, half_width, si_text
 from profharness.report.labels import Axis, scan_axis
 
@@ -137,4 +136,3 @@ def has(summary: Summary, *choices: str) -> str | None:
 
 
 LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
-POWER_NAMES = (names.POWER_SATURATION, "power_vs_gemm")

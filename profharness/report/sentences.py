@@ -144,6 +144,9 @@ def _statistics(summary: Summary) -> str:
 
 
 def _overheads(summary: Summary) -> str:
+    """What is known of the profiler's cost where no bare pass stands beside it."""
+    if summary.run is None:
+        return "the profiler's own cost is in these shares" if summary.partition is not None else ""
     if is_command(summary) and not any(row.overhead for row in summary.passes):
         return "overhead not measured (add --bare)" if any(row.layers for row in summary.passes) else ""
     return ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +73,7 @@ class Table:
         return len(getattr(self, fields(self)[0].name))
 
     @classmethod
-    def build(cls: type[TableT], rows: int | None = None, **columns: npt.ArrayLike) -> TableT:
+    def build(cls, rows: int | None = None, **columns: npt.ArrayLike) -> Self:
         """A table from the columns given (scalars are repeated); the rest is NULL or NaN.
 
         `rows` is needed only when no array is given. Raises ValueError for unequal lengths and
@@ -97,16 +97,16 @@ class Table:
         return cls(**arrays)
 
     @classmethod
-    def empty(cls: type[TableT]) -> TableT:
+    def empty(cls) -> Self:
         """A table without rows."""
         return cls.build(0)
 
-    def take(self: TableT, rows: npt.ArrayLike) -> TableT:
+    def take(self, rows: npt.ArrayLike) -> Self:
         """The rows at these positions, or where the boolean mask holds."""
         picked = np.asarray(rows)
         return type(self)(**{f.name: getattr(self, f.name)[picked] for f in fields(self)})
 
-    def with_columns(self: TableT, **columns: npt.ArrayLike) -> TableT:
+    def with_columns(self, **columns: npt.ArrayLike) -> Self:
         """The same table with these columns replaced (cast to their declared type)."""
         types = {f.name: f.metadata["dtype"] for f in fields(self)}
         return replace(self, **{name: np.broadcast_to(np.asarray(value, types[name]), (len(self),)).copy()
@@ -235,12 +235,12 @@ class Marks(Table):
 
 @dataclass(frozen=True, eq=False)
 class Samples(Table):
-    """Telemetry: one value of one metric at one time. Units are in `SAMPLE_METRICS`."""
+    """Telemetry: one value of one metric at one time. Units are in `trace.sample_metrics`."""
 
     at_ns: I64 = ns("time that the value holds from (start of the interval for means and deltas)")
     until_ns: I64 = ns("end of the interval for means and deltas; equal to at_ns for instants")
     device: I32 = index("devices", "device, NULL for the host")
-    metric: I32 = code("name in SAMPLE_METRICS")
+    metric: I32 = code("name in trace.sample_metrics")
     value: F64 = float64("value in the metric's unit")
     source: I32 = index("sources", "where the record came from")
 
@@ -270,32 +270,6 @@ class Requests(Table):
     server_queue_ns: I64 = ns("time in the server's queue")
     server_compute_ns: I64 = ns("time in the model")
     source: I32 = index("sources", "where the record came from")
-
-
-@dataclass(frozen=True)
-class SampleMetric:
-    """What one telemetry metric means. `stamp` says whether a value is an instant or covers an interval."""
-
-    name: str
-    unit: str
-    stamp: Literal["instant", "interval"]
-    meaning: str
-
-
-SAMPLE_METRICS: tuple[SampleMetric, ...] = (
-    SampleMetric("cpu_tree", "cores", "interval", "cores that the workload's process tree ran on"),
-    SampleMetric("cpu_tree_wait", "cores", "interval", "cores that the process tree waited for (run queue)"),
-    SampleMetric("cpu_node", "cores", "interval", "cores busy on the whole node"),
-    SampleMetric("memory_tree", "B", "instant", "resident memory of the process tree (shared pages count in each process)"),
-    SampleMetric("memory_node_used", "B", "instant", "memory in use on the node (total less available)"),
-    SampleMetric("memory_cgroup", "B", "instant", "memory charged to the cgroup"),
-    SampleMetric("cpu_throttled", "share", "interval", "share of time in quota periods in which the cgroup was stopped by its CPU quota"),
-    SampleMetric("pressure_cpu", "share", "interval", "share of time that some task waited for a CPU"),
-    SampleMetric("pressure_memory", "share", "interval", "share of time that some task waited for memory"),
-    SampleMetric("pressure_io", "share", "interval", "share of time that some task waited for I/O"),
-    SampleMetric("processes_tree", "processes", "instant", "processes of the workload's tree"),
-    SampleMetric("throughput", "items/s", "interval", "items of the trials in the interval over its length"),
-)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.model import I64, SAMPLE_METRICS, Trace
+from profharness.trace.model import I64, Trace
+from profharness.trace.sample_metrics import SAMPLE_METRICS
 from profharness.writers import wire
 from profharness.writers.groups import group_rows
 from profharness.writers.output import Output

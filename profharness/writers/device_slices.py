@@ -1,4 +1,7 @@
-"""Kernels, copies and fills as TrackEvent slices: for viewers older than v55, at the price of lanes made here."""
+"""Kernels, copies and fills as TrackEvent slices: for viewers older than v55, at the price of lanes made here.
+
+Arrows are flows, of which a viewer drops those whose work begins before its launch.
+"""
 
 from __future__ import annotations
 

@@ -73,8 +73,7 @@ def flat_lanes(events: Events) -> I64:
     while True:
         further = root[root]
         if np.array_equal(further, root):
-            lane = lane[root]
-            return lane
+            return np.asarray(lane[root], np.int64)
         root = further
 
 
@@ -153,4 +152,4 @@ def _sorted_by(major: I64, minor: I64) -> I64:
     step = np.diff(major)
     if np.all((step > 0) | ((step == 0) & (np.diff(minor) >= 0))):
         return np.arange(len(major))
-    return np.lexsort((minor, major))
+    return np.asarray(np.lexsort((minor, major)), np.int64)

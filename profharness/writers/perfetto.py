@@ -72,13 +72,14 @@ class _Job:
         self._out.write(self._gpus.packets(sequence))
         for process in registry.processes:
             self._out.write(track_packet(sequence, process.machine, process.descriptor()))
+        # host spans come first: an arrow of the track-event kind needs its start before its end where times are equal
+        slices = SliceWriter(trace, registry, self._out, launches, self._options.gpu_repr)
+        slices.write_threads(threads)
+        slices.write_benchmark(benchmark)
         device = (DeviceWriter(trace, registry, self._gpus, self._out) if self._options.gpu_repr == "render-stage"
                   else DeviceSliceWriter(trace, registry, self._gpus, self._out, launches))
         device.write_kernels(kernels, queues[0])
         device.write_copies(copies, queues[1])
-        slices = SliceWriter(trace, registry, self._out, launches, self._options.gpu_repr)
-        slices.write_threads(threads)
-        slices.write_benchmark(benchmark)
         CounterWriter(trace, registry, self._out).write()
         return int(launches.linked.sum()), _slices(threads) + _slices(benchmark)
 

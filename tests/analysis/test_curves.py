@@ -57,7 +57,7 @@ def coverage(seeds, h, p, *, errors):
 
 @pytest.mark.parametrize(("h", "p"), SHAPES)
 def test_batch_intervals_cover(h, p):
-    assert coverage(range(25), h, p, errors=True).min() >= 0.84  # 0.9 within the reach of 25 seeds
+    assert coverage(range(20), h, p, errors=True).min() >= 0.8  # 0.9 within the reach of 20 seeds
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ LAWS = [(10.0, 0.02, 0.0002), (10.0, 0.1, 0.004), (10.0, -0.01, 0.001), (10.0, 0
 
 @pytest.mark.parametrize("truth", LAWS)
 def test_usl_intervals_cover(truth):
-    assert usl_coverage(range(25), truth, errors=True).min() >= 0.84
+    assert usl_coverage(range(20), truth, errors=True).min() >= 0.8
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_the_clock_base_survives_damage_behind_the_events(tmp_path: Path) -> Non
     text = '{"traceEvents": [{"n": 1}], "baseTimeNanoseconds": 123, "props": [{"id": 0}, {"na'
     _, stream = read(write(tmp_path / "t", text))
     assert stream.keys == {"baseTimeNanoseconds": b"123"}
-    assert stream.damage == "what follows its events is damaged"
+    assert stream.damage == "it ends early or is damaged behind its events"
 
 
 def test_a_cut_gzip_keeps_what_was_decompressed(tmp_path: Path) -> None:

@@ -31,6 +31,21 @@ def test_names_that_fold_alike_keep_their_arguments() -> None:
     assert all(len(name) <= 40 for name in distinct_names(names, 40))
 
 
+def test_names_that_differ_far_behind_show_where() -> None:
+    names = [f"Cijk_Alik_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT{size}x{size}x64_MI16x16x1_SN_LDSB1_AFC1_AFEM8_WG16_4_4" for size in (16, 128, 256)]
+    shown = distinct_names(names, 40)
+    assert [name.partition("…")[2][:6] for name in shown] == ["_MT16x", "_MT128", "_MT256"]
+    assert len(set(shown)) == 3
+    assert all(len(name) <= 40 for name in shown)
+
+
+@given(st.lists(st.text(alphabet="ab<>:(), ", min_size=1, max_size=60), max_size=6), st.integers(min_value=16, max_value=40))
+def test_any_names_stay_within_the_width(names: list[str], width: int) -> None:
+    shown = distinct_names(names, width)
+    assert len(shown) == len(names)
+    assert all(len(name) <= width for name in shown)
+
+
 def test_scopes_go_before_the_name_is_cut() -> None:
     assert fold_kernel_name("at::native::reduce_kernel<512, 1>(int)", 20) == "reduce_kernel<…>"
 

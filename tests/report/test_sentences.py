@@ -95,6 +95,11 @@ def test_a_curve_that_fell_is_not_called_rising() -> None:
     assert "still rises" not in sentences(msgspec.structs.replace(scan, series=(series,))).answer
 
 
+def test_loose_traces_say_that_the_profiler_is_in_the_figures() -> None:
+    loose = msgspec.structs.replace(command(), run=None, sources=())
+    assert sentences(loose).trust == "The profiler's own cost is in these shares. No findings."
+
+
 def test_notes_of_readers_are_no_problems() -> None:
     scan = gpu_scan()
     noted = msgspec.structs.replace(scan, problems=tuple(msgspec.structs.replace(row, severity="info") for row in scan.problems))

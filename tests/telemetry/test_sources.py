@@ -21,7 +21,7 @@ from profharness.telemetry.sources.cgroup import (
 from profharness.telemetry.sources.node import NodeSource, busy_ns, used_bytes
 from profharness.telemetry.sources.pressure import PressureSource, some_total_us
 from profharness.telemetry.sources.process_tree import ProcessTree
-from profharness.trace.model import SAMPLE_METRICS
+from profharness.trace.sample_metrics import SAMPLE_METRICS
 from tests.telemetry.running import wait_for
 
 V1_MOUNTS = """\

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.trace.merge import merge
@@ -12,7 +12,10 @@ from profharness.trace.model import NULL, Device, Kernels, Ops, Source, Stream, 
 from profharness.trace.select import by_point, by_source, window
 from tests.trace.making import spelled, traces
 
+FEW = settings(max_examples=40)  # each example is a whole trace
 
+
+@FEW
 @given(st.lists(traces(), min_size=1, max_size=4))
 def test_merging_keeps_every_record_and_what_it_refers_to(parts: list[Trace]) -> None:
     merged = merge(parts)
@@ -22,6 +25,7 @@ def test_merging_keeps_every_record_and_what_it_refers_to(parts: list[Trace]) ->
     assert len(merged.sources) == sum(len(part.sources) for part in parts)
 
 
+@FEW
 @given(st.lists(traces(), min_size=1, max_size=3))
 def test_merging_keeps_start_duration_and_name_of_every_event(parts: list[Trace]) -> None:
     def events(trace: Trace) -> Counter[tuple[str, int, int, str]]:
@@ -32,6 +36,7 @@ def test_merging_keeps_start_duration_and_name_of_every_event(parts: list[Trace]
     assert events(merge(parts)) == sum((events(part) for part in parts), Counter())
 
 
+@FEW
 @given(st.lists(traces(), min_size=2, max_size=3))
 def test_merging_in_two_steps_says_the_same(parts: list[Trace]) -> None:
     assert spelled(merge([merge(parts[:1]), *parts[1:]])) == spelled(merge(parts))
@@ -67,6 +72,7 @@ def test_streams_are_joined_within_one_process_and_tool_only() -> None:
     assert len(merge([_one(device, Stream(0, "0", 5)), _one(device, Stream(0, "0", 5), "rocpd")]).streams) == 2
 
 
+@FEW
 @given(traces(), st.data())
 def test_a_source_and_the_rest_are_the_whole(trace: Trace, data: st.DataObject) -> None:
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(trace.sources), max_size=len(trace.sources))), bool)
@@ -83,6 +89,7 @@ def test_a_source_and_the_rest_are_the_whole(trace: Trace, data: st.DataObject) 
     assert len(part.kernels) + len(rest.kernels) == len(trace.kernels)
 
 
+@FEW
 @given(traces())
 def test_choosing_all_sources_changes_nothing(trace: Trace) -> None:
     part = by_source(trace, np.ones(len(trace.sources), bool))
@@ -100,6 +107,7 @@ def test_devices_of_the_other_sources_only_are_left_out() -> None:
     assert part.kernels.stream.tolist() == [0]
 
 
+@FEW
 @given(traces(), st.lists(st.integers(0, 10_000), min_size=2, max_size=4).map(sorted))
 def test_adjacent_windows_lose_and_share_nothing(trace: Trace, cuts: list[int]) -> None:
     edges = [-1, *cuts, 20_000]
@@ -117,6 +125,7 @@ def test_a_window_keeps_references_right() -> None:
     assert part.strings.decode(part.ops.name) == ["b"]
 
 
+@FEW
 @given(traces())
 def test_points_are_picked_by_name(trace: Trace) -> None:
     part = by_point(trace, "b1")

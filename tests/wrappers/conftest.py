@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wrappers.control import TOY, WORKLOADS, Control
-
-assert TOY  # imported for its users; keeps one definition
+from tests.wrappers.control import WORKLOADS, Control
 
 
 @pytest.fixture(scope="session")

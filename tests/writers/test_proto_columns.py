@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from profharness.writers import wire
-from profharness.writers.proto_columns import Double, Encoded, Message, Ragged, Same, Varint, encode, integers, interleave, packets
+from profharness.writers.proto_columns import (
+    Double,
+    Encoded,
+    Message,
+    Ragged,
+    Same,
+    Varint,
+    encode,
+    integers,
+    interleave,
+    packets,
+)
 
 NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 2**63 - 1), st.sampled_from([0, 127, 128, 2**14 - 1, 2**14, 2**56, 2**63 - 1]))
 ROWS = st.lists(st.tuples(NUMBERS, NUMBERS, st.booleans(), st.floats(allow_nan=False), st.booleans()), min_size=1, max_size=20)

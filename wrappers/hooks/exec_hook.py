@@ -29,10 +29,10 @@ def _install_hooks():
 
 def _fresh_main():
     main = types.ModuleType("__main__")
-    main.__dict__["__builtins__"] = sys.modules["builtins"]
-    main.__dict__["__annotations__"] = {}
+    names = vars(main)
+    names.update(__builtins__=sys.modules["builtins"], __annotations__={})
     sys.modules["__main__"] = main
-    return main.__dict__
+    return names
 
 
 def _first_on_path(entry):
@@ -46,11 +46,11 @@ def _plan(arguments):
         raise SystemExit("usage: exec_hook.py SCRIPT | -m MODULE | -c CODE [ARGS ...]")
     kind = arguments[0]
     if kind == "-m" and len(arguments) > 1:
-        sys.argv[:] = ["-m"] + arguments[2:]
+        sys.argv[:] = ["-m", *arguments[2:]]
         _first_on_path(os.getcwd())
-        return lambda: _run_module(arguments[1], True)
+        return lambda: _run_module(arguments[1], alter_argv=True)
     if kind == "-c" and len(arguments) > 1:
-        sys.argv[:] = ["-c"] + arguments[2:]
+        sys.argv[:] = ["-c", *arguments[2:]]
         _first_on_path("")
         code = arguments[1]
         return lambda: exec(compile(code, "<string>", "exec"), _fresh_main())
@@ -60,7 +60,7 @@ def _plan(arguments):
             sys.path[0] = kind
         else:
             sys.path.insert(0, kind)
-        return lambda: _run_module("__main__", False)
+        return lambda: _run_module("__main__", alter_argv=False)
     _first_on_path(os.path.dirname(os.path.realpath(kind)))
     return lambda: _run_script(kind)
 
@@ -75,11 +75,11 @@ def _is_zip(path):
     return True
 
 
-def _run_module(name, alter_argv):
+def _run_module(name, *, alter_argv):
     import runpy
 
     _fresh_main()
-    runpy._run_module_as_main(name, alter_argv)
+    runpy._run_module_as_main(name, alter_argv)  # noqa: SLF001 - what the interpreter itself calls for -m
 
 
 def _run_script(path):

@@ -4,6 +4,8 @@ onnxruntime writes one JSON file per session, named by it (prefix and local time
 microseconds since the session's profiling start, which the session gives as Unix time in ns; the sidecar keeps that.
 """
 
+import contextlib
+import functools
 import glob
 import os
 import time
@@ -73,7 +75,7 @@ def marker_session(path, runs=100):
     The file's `model_run` events and the sidecar's markers (role "marker") are in the same order. A real session's
     runs would bound it tens of times worse, since their start lies behind more Python.
     """
-    import numpy
+    import numpy as np
     import onnxruntime
 
     profile = SessionProfile(path, role="marker")
@@ -81,8 +83,9 @@ def marker_session(path, runs=100):
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     profile.configure(options)
-    session = _plain_session(onnxruntime)(identity_model(), options, providers=["CPUExecutionProvider"])
-    feed, outputs, run, clock, brackets = {"x": numpy.zeros(1, numpy.float32)}, ["y"], session.run, time.perf_counter_ns, []
+    with _observer.aside() if _observer is not None else contextlib.nullcontext():
+        session = onnxruntime.InferenceSession(identity_model(), options, providers=["CPUExecutionProvider"])
+    feed, outputs, run, clock, brackets = {"x": np.zeros(1, np.float32)}, ["y"], session.run, time.perf_counter_ns, []
     for _ in range(runs):
         before = clock()
         run(outputs, feed)
@@ -91,17 +94,6 @@ def marker_session(path, runs=100):
 
 
 _observer = None
-
-
-def _plain_session(onnxruntime):
-    """InferenceSession, not observed by our own hook."""
-    def make(*args, **kwargs):
-        if _observer is None:
-            return onnxruntime.InferenceSession(*args, **kwargs)
-        with _observer.aside():
-            return onnxruntime.InferenceSession(*args, **kwargs)
-
-    return make
 
 
 class _Observer:
@@ -117,12 +109,13 @@ class _Observer:
         """Replace `InferenceSession.__init__`, so that the class itself, its subclasses and isinstance stay as they are."""
         observer, original = self, self._onnxruntime.InferenceSession.__init__
 
-        def __init__(session, *args, **kwargs):
+        @functools.wraps(original)
+        def made(session, *args, **kwargs):
             profile = restore = None
             try:
                 args, kwargs, profile, restore = observer.prepare(args, kwargs)
             except Exception:  # the session is made all the same
-                observer._process.hello.failed("profiling an onnxruntime session")
+                observer.failed()
             try:
                 original(session, *args, **kwargs)
             finally:
@@ -131,8 +124,7 @@ class _Observer:
             if profile is not None:
                 observer.made(session, profile)
 
-        __init__.__wrapped__, __init__.__doc__ = original, original.__doc__
-        self._onnxruntime.InferenceSession.__init__ = __init__
+        self._onnxruntime.InferenceSession.__init__ = made
 
     def prepare(self, args, kwargs):
         """Arguments with profiling switched on; and how to put a SessionOptions of the user back as it was."""
@@ -141,9 +133,10 @@ class _Observer:
         options = args[1] if len(args) > 1 else kwargs.get("sess_options")
         if options is None:
             options = self._onnxruntime.SessionOptions()
-            args, kwargs = (args[0], options) + args[2:] if len(args) > 1 else args, dict(kwargs)
-            if len(args) < 2:
-                kwargs["sess_options"] = options
+            if len(args) > 1:
+                args = (args[0], options, *args[2:])
+            else:
+                kwargs = dict(kwargs, sess_options=options)
         if options.enable_profiling:
             self._process.hello.add("messages", "the script profiles an onnxruntime session itself: ours stood back from it")
             return args, kwargs, None, None
@@ -164,10 +157,19 @@ class _Observer:
             profile.start_ns = session.get_profiling_start_time_ns()
             self._profiles.append((weakref.ref(session), profile))
         except Exception:  # the session is the user's
-            self._process.hello.failed("profiling an onnxruntime session")
+            self.failed()
 
+    def failed(self):
+        self._process.hello.failed("profiling an onnxruntime session")
+
+    @contextlib.contextmanager
     def aside(self):
-        return _Aside(self)
+        """While entered, sessions are made without profiling."""
+        before, self._aside = self._aside, True
+        try:
+            yield
+        finally:
+            self._aside = before
 
     def finish(self):
         """At exit: end what still profiles, keep what destroyed sessions left, and add the marker session."""
@@ -184,19 +186,6 @@ class _Observer:
     def in_child(self):
         self._profiles = []
         self._aside = True
-
-
-class _Aside:
-    """While entered, sessions are made without profiling."""
-
-    def __init__(self, observer):
-        self._observer = observer
-
-    def __enter__(self):
-        self._before, self._observer._aside = self._observer._aside, True
-
-    def __exit__(self, *_error):
-        self._observer._aside = self._before
 
 
 def arm(process, onnxruntime):

@@ -5,6 +5,7 @@ hook, at safe points that a watching thread asks for, and at exit.
 """
 
 import atexit
+import functools
 import os
 import threading
 import time
@@ -18,13 +19,16 @@ from profharness_safe_point import SafePoint, Watch, monotonic_age_ns, resident_
 EVENT_BYTES = 600
 WATCH_S = 0.05
 HAND_OVER_S = 2.0
+LEFT_OPEN = "a range of the script stayed open, so recording could not be started again"
+# While steps come this often, windows are closed and cut at their ends only: no range of theirs is open there.
+PATIENCE_NS = 2 * 10**9
 DEVICE_FILES = ("/dev/kfd", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 
 def attach(process, torch):
     """Log steps always; record windows where the torch layer is asked for."""
     steps = profharness_steps.recorder(process)
-    _hook_optimizers(process, steps)
+    _hook_optimizers(process, steps, torch)
     atexit.register(profharness_steps.guarded(process, lambda: note_devices(process, torch)))
     if "torch" not in process.settings.layers:
         return
@@ -33,19 +37,35 @@ def attach(process, torch):
     controller.begin()
 
 
-def _hook_optimizers(process, steps):
-    try:
-        from torch.optim.optimizer import register_optimizer_step_post_hook
-    except ImportError:
-        process.hello.add("messages", "this torch has no optimizer hooks: steps show only where the script marks them (profharness_mark)")
-        return
+def _hook_optimizers(process, steps, torch):
+    """Have every optimizer report its steps.
+
+    torch's own post-step hooks run inside the optimizer's range, where a recording must not be restarted (see
+    profharness_window), so the step method of each optimizer class is wrapped once instead, from outside.
+    """
+    Optimizer = torch.optim.Optimizer  # noqa: N806 - a class
     seen = profharness_steps.guarded(process, steps.optimizer)
+    original = Optimizer.__init__
 
-    def after_step(optimizer, _args, _kwargs):
-        seen(optimizer)
+    @functools.wraps(original)
+    def made(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        kind = type(self)
+        if not getattr(kind.step, "_profharness", False):
+            kind.step = _reporting(kind.step, seen)
 
-    after_step._torchdynamo_disable = True  # torch.compile must not trace into it
-    register_optimizer_step_post_hook(after_step)
+    Optimizer.__init__ = made
+
+
+def _reporting(step, seen):
+    @functools.wraps(step)
+    def reporting_step(self, *args, **kwargs):
+        result = step(self, *args, **kwargs)
+        seen(self)
+        return result
+
+    reporting_step._profharness = True  # noqa: SLF001 - our own mark
+    return reporting_step
 
 
 class Controller:
@@ -68,6 +88,7 @@ class Controller:
         self._waiting_for_device = False
         self._handing_over = False
         self._resume = False
+        self._stepped_ns = 0
 
     def _plan(self):
         try:
@@ -84,7 +105,7 @@ class Controller:
         self._process.on_fork(self._before_fork, self._after_fork, self._in_child)
         build = torch.version.cuda or getattr(torch.version, "hip", None)
         if build and any(os.path.exists(path) for path in DEVICE_FILES) and hasattr(torch.cuda, "_lazy_call"):
-            torch.cuda._lazy_call(self._device_is_used)
+            torch.cuda._lazy_call(self._device_is_used)  # noqa: SLF001 - torch has no public name for it
             return
         self._device_seen()
 
@@ -112,12 +133,11 @@ class Controller:
     def _step(self, done):
         if self._capturing():
             return
+        self._stepped_ns = time.monotonic_ns()
         self._leave_span()
-        action = self._policy.step(done)
-        self._act(action)
+        self._act(self._policy.step(done) or self._policy.tick(self._age_ns(), self._grown()))
         if self._window is not None:
             self._enter_span(done)
-        if action == OPEN:
             self._watch.start()
 
     def _at_safe_point(self):
@@ -138,8 +158,10 @@ class Controller:
 
     def _look(self):
         """In the watching thread: ask for a safe point when something is due. False ends the watching."""
-        initialised = not self._waiting_for_device or not _has_lazy_device(self._torch) or self._torch.cuda.is_initialized()
-        if (self._waiting_for_device and initialised) or self._policy.due(self._age_ns(), self._grown()):
+        due = self._policy.due(self._age_ns(), self._grown())
+        if self._waiting_for_device:
+            due = not _has_lazy_device(self._torch) or self._torch.cuda.is_initialized()
+        if due and monotonic_age_ns(self._stepped_ns) > PATIENCE_NS:
             self._safe_point.request()
         return self._waiting_for_device or self._window is not None or self._policy.waits_for_time
 
@@ -163,35 +185,40 @@ class Controller:
     def _failed(self):
         self._process.hello.failed("recording with torch.profiler")
         self._policy.mode = "done"
+        try:
+            self._drop()
+        except Exception:  # it had ended already
+            pass
+
+    def _drop(self):
         window, self._window, self._span = self._window, None, None
-        if window is not None and window.range is not None:
-            try:
-                window.discard()
-            except Exception:  # it had ended already
-                pass
+        if window is not None:
+            window.end()
 
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def _act(self, action):
         if action == OPEN:
-            probed = self._throw_away()
-            self._open()
-            if self._policy.mode == "main":
-                self._policy.opened_main(probed)
-        elif action == CLOSE:
-            self._close("")
-        elif action == CUT:
-            self._close("", cut=True)
+            self._reopen()
+        elif action in (CLOSE, CUT):
+            self._close("", cut=action == CUT)
 
-    def _throw_away(self):
-        window, self._window = self._window, None
-        if window is None:
-            return None
-        self._span = None
-        return window.discard(count=self._window_mode == "probe")
+    def _reopen(self):
+        """Throw away what is open and start the next window, if that is safe; otherwise keep what there is."""
+        window, self._window, probed = self._window, None, None
+        if window is not None:
+            window.end()
+            if window.left_open():
+                self._keep(window, LEFT_OPEN)
+                self._policy.mode = "done"
+                return
+            probed = window.count() if self._window_mode == "probe" else None
+        self._open()
+        if self._policy.mode == "main" and self._window is not None:
+            self._policy.opened_main(probed)
 
     def _open(self):
-        if self._torch.autograd._profiler_enabled():
+        if self._torch.autograd._profiler_enabled():  # noqa: SLF001 - torch has no public name for it
             self._hand_over()
             return
         folder = self._process.settings.folder("torch")
@@ -211,28 +238,42 @@ class Controller:
         self._process.hello.update(window="open")
 
     def _close(self, ended, cut=False):
+        """End and export the open window. `ended` is why it ended before its time, or empty; after a cut it goes on."""
         window, mode = self._window, self._window_mode
         if window is None:
             return
         self._leave_span()
         self._window = None
-        window.extra["window"] = self._described(ended)
-        events = window.stop()
-        if events:
-            self._files += 1
-            self._process.hello.add("windows", os.path.basename(window.path))
-            if mode == "early":
-                self._early_files.append(window.path)
-        else:
-            _remove(window.path)
+        window.end()
+        left_open = (not ended and mode != "main") or cut
+        left_open = left_open and window.left_open()
+        if cut and left_open:
+            self._policy.truncated, self._policy.reason = True, LEFT_OPEN
+        events = self._keep(window, ended)
         go_on = self._policy.exported(events, cut=cut)
-        self._process.hello.update(window="exported" if self._files else "nothing recorded")
-        if go_on and not ended:
+        if left_open or ended:
+            self._policy.mode = "done"
+        elif go_on:
             self._act(OPEN if cut else self._policy.device_work(self._age_ns()))
             return
         if mode == "main":
             self._supersede()
-        self._policy.ended()
+        if not left_open:
+            self._policy.ended()
+
+    def _keep(self, window, ended):
+        """Export an ended window; one without any event leaves no file."""
+        window.extra["window"] = self._described(ended)
+        events = window.export()
+        if events:
+            self._files += 1
+            self._process.hello.add("windows", os.path.basename(window.path))
+            if self._window_mode == "early":
+                self._early_files.append(window.path)
+        else:
+            _remove(window.path)
+        self._process.hello.update(window="exported" if self._files else "nothing recorded")
+        return events
 
     def _supersede(self):
         """The asked window is on disk: the early stretch that stood in for it goes."""
@@ -316,7 +357,7 @@ class Controller:
         if self._window_mode == "main":
             self._close("the script started torch's profiler itself")
         else:
-            self._throw_away()
+            self._drop()
             self._process.hello.update(window="stood back")
         self._policy.mode = "done"
 

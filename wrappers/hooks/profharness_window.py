@@ -112,7 +112,8 @@ class Window:
     """Records from start() to stop(), which exports to `path` with its sidecar beside it.
 
     `point` names the scan's point; `extra` holds further fields of the sidecar, such as its window. `device` says
-    whether to record device activity (by default, where torch sees a device).
+    whether to record device activity (by default, where torch sees a device). Ranges should be closed by stop(): see
+    `left_open`.
     """
 
     def __init__(self, path, *, point="", record_shapes=True, extra=None, device=None):
@@ -123,6 +124,7 @@ class Window:
         self._device = device
         self._profiler = None
         self._brackets = []
+        self._end_ns = 0
         self.range = None
         self.own_events = 0
 
@@ -139,42 +141,60 @@ class Window:
         import torch
         from torch.profiler import ProfilerActivity, profile
 
-        if _open is not None or torch.autograd._profiler_enabled():
+        if _open is not None or torch.autograd._profiler_enabled():  # noqa: SLF001 - torch has no public name for it
             raise RuntimeError("torch's profiler is already recording in this process")
         device = has_device(torch) if self._device is None else self._device
         activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device else [])
         if device:
             torch.cuda.synchronize()  # what was launched before the window does not belong to it
-        profiler = profile(activities=activities, record_shapes=self._shapes)
+        self._profiler = profile(activities=activities, record_shapes=self._shapes)
         with _quiet_kineto():
-            profiler.start()
-        self._profiler, self.range, _open = profiler, _range_type(), self
+            self._profiler.start()
+        self.range, _open = _range_type(), self
         self._mark()
 
     def stop(self):
         """End the recording, export it with its sidecar, and return the number of events in the file."""
+        self.end()
+        return self.export()
+
+    def end(self):
+        """End the recording; export() or nothing may follow."""
+        global _open
+        if _open is not self:
+            raise RuntimeError("the window is not open")
         self._mark()
-        profiler = self._end()
+        _open = None
+        self._end_ns = time.time_ns()
+        self._profiler.stop()
+
+    def export(self):
+        """Write the trace and its sidecar; returns how many events it holds, markers and step ranges left out."""
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
-        partial = self.path + ".part"
-        profiler.export_chrome_trace(partial)
-        os.replace(partial, self.path)
+        self._profiler.export_chrome_trace(self.path + ".part")
+        os.replace(self.path + ".part", self.path)
         sidecar(self.path, "torch", **dict({"point": self._point, "markers": self._brackets}, **self.extra))
         return max(0, count_events(self.path) - self.own_events - 1)  # Kineto writes one span of its own
 
-    def discard(self, *, count=False):
-        """End the recording without a file; with `count`, return how many events it had (4 us each)."""
-        profiler = self._end()
-        results = getattr(profiler.profiler, "kineto_results", None) if count else None
-        return max(0, len(results.events()) - self.own_events) if results is not None else None
+    def count(self):
+        """How many events the ended recording holds, markers and step ranges left out; about 4 us each."""
+        return max(0, len(self._results().events()) - self.own_events)
 
-    def _end(self):
-        global _open
-        profiler, self._profiler, _open = self._profiler, None, None
-        if profiler is None:
-            raise RuntimeError("the window is not open")
-        profiler.stop()
-        return profiler
+    def left_open(self):
+        """Whether a range was still open in this thread when the recording ended.
+
+        Such a range keeps a pointer into the ended recording and writes its end there; torch follows it only while a
+        recording is on, so starting the next one before the range has ended corrupts memory (seen in torch 2.13).
+        The profiler ends open ranges at the time of its own end, and the outermost ones are roots of its event tree.
+        """
+        try:
+            roots = self._results().experimental_event_tree()
+            return any(root.end_time_ns >= self._end_ns for root in roots if root.tag.name == "TorchOp")
+        except AttributeError:
+            return True  # an older torch does not tell
+
+    def _results(self):
+        return self._profiler.profiler.kineto_results
 
     def _mark(self):
         """Empty ranges between two readings of the clock: they bound how far the trace's clock is from ours."""
@@ -205,9 +225,9 @@ def leave_in_child():
         return
     import torch
 
-    if torch.autograd._profiler_enabled():
+    if torch.autograd._profiler_enabled():  # noqa: SLF001 - torch has no public name for it
         _inherited = True
-        torch._C._autograd._enable_record_function(False)
+        _record_ranges(torch, on=False)
         atexit.register(end_in_child)
 
 
@@ -220,8 +240,12 @@ def end_in_child():
     import torch
 
     atexit.unregister(end_in_child)
-    torch.autograd._disable_profiler()
-    torch._C._autograd._enable_record_function(True)
+    torch.autograd._disable_profiler()  # noqa: SLF001 - torch has no public name for it
+    _record_ranges(torch, on=True)
+
+
+def _record_ranges(torch, *, on):
+    torch._C._autograd._enable_record_function(on)  # noqa: SLF001 - torch has no public name for it
 
 
 atexit.register(close_forgotten)

@@ -17,7 +17,7 @@ SLOW_HZ = 5.0  # for what changes slowly or only grows: the sampler then costs a
 
 
 class Column(NamedTuple):
-    """One value per read. The metric's name and unit are those of `SAMPLE_METRICS` in the trace model.
+    """One value per read. The metric's name and unit are those of `trace.sample_metrics`.
 
     An `instant` means raw × scale; a `counter` only grows, and means its growth × scale per second.
     `type` is q (int64) or d (float64); `role` is `stamp` for the reading's own CLOCK_BOOTTIME ns.

@@ -1,0 +1,61 @@
+"""The hooks' log of steps: `steps-<pid>.jsonl`, one line per completed step on CLOCK_MONOTONIC.
+
+A step lasts from the end of the one before it; the first one's start is unknown, so it gives no row.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from profharness.errors import InputError
+from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Source, Strings, Trace
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Step `n` ended at `monotonic_ns`, having processed `items`; a source `mark` is the script's own word."""
+
+    n: int
+    monotonic_ns: int
+    items: int | None = None
+    source: Literal["optimizer", "mark"] = "optimizer"
+
+
+_LINE = msgspec.json.Decoder(Line)
+
+
+def read(path: Path) -> Trace:
+    """Marks of kind step. Where the script marks its steps itself, the optimizer's are left out.
+
+    Raises InputError when the file cannot be read. Cut lines are counted as a problem.
+    """
+    try:
+        raw = path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete") from error
+    lines: list[Line] = []
+    for text in raw:
+        try:
+            lines.append(_LINE.decode(text))
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            continue
+    damaged = len(raw) - len(lines)
+    chosen = [line for line in lines if line.source == "mark"] or lines
+    strings = Strings()
+    ends = np.array([line.monotonic_ns for line in chosen], np.int64)
+    items = np.array([NULL if line.items is None else line.items for line in chosen], np.int64)
+    marks = Marks.build(
+        max(len(chosen) - 1, 0), start_ns=ends[:-1], dur_ns=np.diff(ends), items=items[1:], kind=strings.code("step"),
+        name=strings.codes(f"step {line.n}" for line in chosen[1:]), pid=_pid(path), source=0)
+    problems = (Problem("warning", str(path), damaged, "lines of the log of steps were cut or damaged and left out"),) if damaged else ()
+    source = Source(path=str(path), format="steps", clock=ClockDomain.MONOTONIC, pid=_pid(path), has_host_calls=False,
+                    details=(("steps_by", chosen[0].source),) if chosen else ())
+    return Trace(sources=(source,), strings=strings, marks=marks, problems=problems)
+
+
+def _pid(path: Path) -> int:
+    text = path.stem.rpartition("-")[2]
+    return int(text) if text.isdigit() else NULL

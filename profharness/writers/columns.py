@@ -1,0 +1,86 @@
+"""The tables of a trace as Parquet, one file each, for pandas, Polars, DuckDB or Spark.
+
+Text columns are dictionaries, NULL (-1) and NaN are nulls, and each column carries its unit and meaning as
+metadata. Positions (device, stream, source, op) refer to rows of devices.parquet, streams.parquet,
+sources.parquet and ops.parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from profharness.trace.model import NULL, Strings, Table, Trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def write(trace: Trace, folder: Path) -> tuple[Path, ...]:
+    """Write every table that has rows into `folder`, which is made if need be; the files in the order of the tables."""
+    import pyarrow.parquet as pq
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {name: _table(table, trace.strings) for name, table in trace.tables() if len(table)}
+    tables |= {name: _records(rows) for name, rows in (("devices", trace.devices), ("streams", trace.streams),
+                                                       ("sources", trace.sources), ("problems", trace.problems)) if rows}
+    paths = []
+    for name, table in tables.items():
+        path = folder / f"{name}.parquet"
+        pq.write_table(table, path, compression="zstd")
+        paths.append(path)
+    return tuple(paths)
+
+
+def _table(table: Table, strings: Strings) -> pa.Table:
+    import pyarrow as pa
+
+    arrays, columns = [], []
+    for column in fields(table):
+        values, told = getattr(table, column.name), column.metadata
+        array = _texts(values, strings) if told["unit"] == "string" else _numbers(values, nullable=told["unit"] != "ns")
+        arrays.append(array)
+        columns.append(pa.field(column.name, array.type, metadata={"unit": told["unit"], "meaning": told["meaning"]}))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(columns))
+
+
+def _texts(codes: Any, strings: Strings) -> Any:  # an Arrow array; its type names differ between Arrow versions
+    """Only the texts that are used, so that small tables stay small."""
+    import pyarrow as pa
+
+    used, index = np.unique(codes, return_inverse=True)
+    shift = int(len(used) > 0 and used[0] == NULL)
+    index = index.astype(np.int32) - shift
+    positions: Any = pa.array(index, mask=index < 0)
+    return pa.DictionaryArray.from_arrays(positions, pa.array(strings.decode(used[shift:]), pa.string()))
+
+
+def _numbers(values: Any, *, nullable: bool) -> Any:  # an Arrow array
+    import pyarrow as pa
+
+    if values.dtype.kind == "f":
+        return pa.array(values, mask=np.isnan(values))
+    return pa.array(values, mask=values == NULL) if nullable else pa.array(values)
+
+
+def _records(rows: Sequence[Any]) -> pa.Table:
+    """A pool of the trace as a table; what is not plain (details of a source) is written as text."""
+    import pyarrow as pa
+
+    assert all(is_dataclass(row) for row in rows)
+    columns = {}
+    for column in fields(rows[0]):
+        values = [getattr(row, column.name) for row in rows]
+        plain = all(value is None or type(value) in {int, float, bool, str} for value in values)
+        columns[column.name] = values if plain else [_as_text(value) for value in values]
+    return pa.table(columns)
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return "; ".join(" ".join(str(part) for part in item) for item in value)
+    return str(getattr(value, "value", value))

@@ -1,0 +1,83 @@
+import json
+
+import numpy as np
+import pytest
+
+from profharness.cli import run_cli
+from profharness.manifest import ClockSnapshot, Manifest, NodeRecord, PassRecord, PointRecord
+from profharness.recorder import Recorder
+from profharness.rundir import RunDir
+
+SIZES = (1, 4, 16)
+MS = 1_000_000
+
+
+def run_of(folder, *, slow=1.0, seed=0):
+    """A run directory as a scan leaves it: manifest and trials.csv of a bare pass."""
+    points = tuple(PointRecord(id=f"torch-b{b}", pass_name="bare", backend="torch", batch_size=b, trials=50, items_per_trial=b, host="n")
+                   for b in SIZES)
+    clocks = tuple(ClockSnapshot(host="n", phase=phase, boot_ns=at, monotonic_ns=at, monotonic_raw_ns=at, realtime_ns=10**18 + at, width_ns=100)
+                   for phase, at in (("before", 10**9), ("after", 10**11)))
+    run = RunDir.create(folder)
+    recorder = Recorder(run, Manifest(
+        id=folder.name, created="2026-01-01T00:00:00Z", profharness="0", kind="scan", argv=("profharness",), state="done", points=points,
+        nodes=(NodeRecord(host="n"),), passes=(PassRecord(name="bare", state="done"),), clocks=clocks))
+    now = 2 * 10**9
+    for batch in SIZES:
+        rng = np.random.default_rng([seed, batch])
+        durations = np.rint(slow * batch * MS * np.exp(0.01 * rng.standard_normal(50))).astype(int)
+        starts = now + np.concatenate([[0], np.cumsum(durations)[:-1]])
+        now = int(starts[-1] + durations[-1]) + MS
+        recorder.write_trials("bare", f"torch-b{batch}", [(i, "trial", int(s), int(d), batch) for i, (s, d) in enumerate(zip(starts, durations, strict=True))])
+    return str(folder)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return run_of(tmp_path / "a"), run_of(tmp_path / "b", slow=1.2, seed=1)
+
+
+def test_a_run_against_itself(runs, capsys):
+    assert run_cli(["compare", runs[0], runs[0], "--fail-on", "throughput<0%, latency>0%"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("within noise") == 6
+    assert "worse" not in text
+
+
+def test_slower_run_fails_the_gate(runs, capsys):
+    assert run_cli(["compare", *runs, "--fail-on", "throughput<-5%"]) == 1
+    text = capsys.readouterr().out
+    assert text.count("fails throughput<-5%") == 3
+    assert "worse" in text
+    assert run_cli(["compare", *runs, "--fail-on", "throughput<-50%"]) == 0
+    assert run_cli(["compare", *runs]) == 0
+    assert run_cli(["compare", *runs[::-1], "--fail-on", "throughput<-5%"]) == 0
+
+
+def test_json(runs, capsys):
+    assert run_cli(["compare", *runs, "--json", "--fail-on", "latency>10%"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == 1
+    assert [point["point"] for point in document["points"]] == ["torch-b1", "torch-b4", "torch-b16"]
+    throughput = document["points"][0]["deltas"][0]
+    assert throughput["name"] == "throughput"
+    assert throughput["change"] == pytest.approx(1 / 1.2 - 1, abs=0.02)
+    assert throughput["significant"] is True
+    assert len(document["breaches"]) == 3
+
+
+@pytest.mark.parametrize("expression", ["throughput", "jets<-5%", "throughput<<5%"])
+def test_bad_expressions(runs, capsys, expression):
+    assert run_cli(["compare", *runs, "--fail-on", expression]) == 2
+    assert "--fail-on" in capsys.readouterr().err
+
+
+def test_missing_run(runs, capsys, tmp_path):
+    assert run_cli(["compare", runs[0], str(tmp_path / "none")]) == 4
+
+
+def test_saturation_of_a_run(runs, capsys):
+    assert run_cli(["saturation", runs[0], "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["series"]
+    assert one["key"] == {"backend": "torch"}
+    assert one["recommended"]["throughput"] == pytest.approx(1000, rel=0.02)
