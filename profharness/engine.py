@@ -314,7 +314,7 @@ def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
     return Manifest(
         id=prepared.root.name, created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", profharness=__version__,
         kind="command" if request.command else "scan", argv=argv, cwd=str(Path.cwd()), command=request.command,
-        scan=None if prepared.scan is None else ScanRecord(name=prepared.scan.name, settings=settings),
+        scan=None if prepared.scan is None else ScanRecord(name=prepared.scan.name, item=prepared.scan.item, settings=settings),
         nodes=(prepared.environment.node(dict(os.environ)),), git=_git_state(), capture=request.capture,
         layers=tuple(LayerOutcome(name=layer.name, available=state.available, version=state.version, why=state.why)
                      for layer in chosen for state in [layer.probe(prepared.environment)]),

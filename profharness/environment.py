@@ -20,10 +20,11 @@ RECORDED_VARIABLES = (
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One vendor tool on the node's PATH."""
+    """One vendor tool on the node's PATH. `rocm` is the release of the ROCm installation that it lies in, if any."""
 
     path: str = ""
     version: str = ""
+    rocm: str = ""
 
 
 class Device(msgspec.Struct, frozen=True):

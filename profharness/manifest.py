@@ -75,14 +75,19 @@ class GitState(_Record, frozen=True, kw_only=True):
 
 
 class ScanRecord(_Record, frozen=True, kw_only=True):
-    """The scan as asked: `settings` holds every option, as a scan file would."""
+    """The scan as asked: `settings` holds every option, as a scan file would; `item` is what a batch is made of."""
 
     name: str
+    item: str = "item"
     settings: dict[str, object] = {}
 
 
 class Artifact(_Record, frozen=True, kw_only=True):
-    """One file that a layer left, relative to the run directory."""
+    """One file that a layer left, relative to the run directory.
+
+    `aside`: kept, but not read into the run's trace, since another file of the same process holds the same records
+    or it holds none.
+    """
 
     path: str
     layer: str
@@ -93,13 +98,19 @@ class Artifact(_Record, frozen=True, kw_only=True):
     rank: int | None = None
     point: str = ""
     size_bytes: int | None = None
+    aside: bool = False
 
 
 class PassRecord(_Record, frozen=True, kw_only=True):
-    """One execution of the workload under one set of layers. `argv` and `env` are what was started."""
+    """One execution of the workload under one set of layers. `argv` and `env` are what was started.
+
+    `perturbing`: no time of this pass is ever used; `counters` are the hardware counters that it collects.
+    """
 
     name: str
     layers: tuple[str, ...] = ()
+    counters: tuple[str, ...] = ()
+    perturbing: bool = False
     state: PassState = "planned"
     argv: tuple[tuple[str, ...], ...] = ()
     env: dict[str, str] = {}

@@ -30,7 +30,7 @@ from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.overlay import overlay as overlaid
 from profharness.trace.points import assign_points
 from profharness.writers import perfetto
-from profharness.writers.options import GpuRepresentation, WriteOptions
+from profharness.writers.options import ClockReading, GpuRepresentation, HostFacts, WriteOptions
 
 Snapshots = Mapping[str, Sequence[ClockSnapshot]]
 
@@ -165,7 +165,7 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
     if target.exists() and not options.force:
         raise OutputExists(f"{target} exists", "name another with -o, or overwrite it with --force")
     loaded = load(paths, allow_unaligned=options.allow_unaligned, overlay=options.overlay)
-    written = perfetto.write(loaded.trace, target, attributes=_attributes(loaded), options=WriteOptions(gpu_repr=_gpu_repr(options.gpu_repr)))
+    written = perfetto.write(loaded.trace, target, attributes=_attributes(loaded), options=_write_options(loaded, _gpu_repr(options.gpu_repr)))
     lines = [f"{source.path}: {source.alignment}" for source in loaded.trace.sources if source.alignment]
     lines += [f"{problem.severity}: {problem.source}: {problem.count} x {problem.message}" for problem in loaded.trace.problems]
     return MergeReport(target, (*lines, *written.lines()))
@@ -183,7 +183,7 @@ def finish(root: Path, *, report: Path | None = None, force: bool = False) -> Su
     run = RunDir.open(root)
     loaded = load([root])
     summary = summarise(loaded)
-    perfetto.write(loaded.trace, run.merged, attributes=_attributes(loaded), options=WriteOptions())
+    perfetto.write(loaded.trace, run.merged, attributes=_attributes(loaded), options=_write_options(loaded))
     write_atomic(run.summary, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
     if summary.hotspots:
         write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0]).encode())
@@ -225,6 +225,18 @@ def _attributes(loaded: Loaded) -> dict[str, str | int]:
         if source.alignment:
             said[f"profharness.clock.{number}.alignment"] = f"{source.path}: {source.alignment}"
     return said
+
+
+def _write_options(loaded: Loaded, gpu_repr: GpuRepresentation = "render-stage") -> WriteOptions:
+    """With the reference host's wall clock and the nodes' facts, where a manifest has them."""
+    manifest = loaded.manifest
+    if manifest is None:
+        return WriteOptions(gpu_repr=gpu_repr)
+    reference = manifest.nodes[0].host if manifest.nodes else ""
+    readings = tuple(ClockReading(one.boot_ns, one.realtime_ns) for one in manifest.clocks if one.host == reference)
+    hosts = tuple(HostFacts(host=node.host, sysname="Linux", release=node.kernel, cpus=len(node.cpus_allowed) or None)
+                  for node in manifest.nodes)
+    return WriteOptions(gpu_repr=gpu_repr, clocks=readings, hosts=hosts)
 
 
 def _gpu_repr(text: str) -> GpuRepresentation:

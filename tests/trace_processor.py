@@ -45,28 +45,28 @@ def trace_processor_folder() -> Path:
 def load_trace(request: pytest.FixtureRequest) -> Iterator[LoadTrace]:
     """A function from a trace file to a client; one process per trace, ended with the test."""
     native = os.environ.get("PROFHARNESS_TRACE_PROCESSOR")
-    started: list[tuple[TraceProcessor, subprocess.Popen[str] | None]] = []
+    clients: list[TraceProcessor] = []
+    servers: list[subprocess.Popen[str]] = []
     if native is None:
         folder, node = request.getfixturevalue("trace_processor_folder"), _node()
 
     def load(path: Path) -> TraceProcessor:
         if native is not None:
-            client = TraceProcessor(trace=str(path), config=TraceProcessorConfig(bin_path=native))
-            started.append((client, None))
-            return client
+            clients.append(TraceProcessor(trace=str(path), config=TraceProcessorConfig(bin_path=native)))
+            return clients[-1]
         server = subprocess.Popen([node, str(SERVER), str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        servers.append(server)
         assert server.stdout is not None
         line = server.stdout.readline()
         assert line.startswith("listening "), f"the trace processor did not start: {line!r}"
-        client = TraceProcessor(trace=str(path), addr=f"127.0.0.1:{line.split()[1]}")
-        started.append((client, server))
-        return client
+        clients.append(TraceProcessor(trace=str(path), addr=f"127.0.0.1:{line.split()[1]}"))
+        return clients[-1]
 
     yield load
-    for client, server in started:
+    for client in clients:
         client.close()
-        if server is not None:
-            server.communicate(input="", timeout=20)  # closing stdin ends it
+    for server in servers:
+        server.communicate(input="", timeout=20)  # closing stdin ends it
 
 
 def errors(client: TraceProcessor) -> list[tuple[str, int]]:

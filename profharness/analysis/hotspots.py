@@ -1,7 +1,8 @@
 """Where device time (or operator time) goes: groups of kernels, of operators, or of categories (METRICS 6).
 
 Totals are exact integers and equal the vendors' statistics on the same records. One trace is one pass:
-nothing here adds up passes (`analysis.passes` chooses one).
+nothing here adds up passes (`analysis.passes` chooses one). Where a trace holds no kernels, or no operators,
+but a tool's own statistics of them, these are the table.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from profharness.analysis.categories import CATEGORIES, kernel_category, op_category
 from profharness.analysis.counts import pass_of
 from profharness.analysis.grouping import Grouped, group, modes, pack
+from profharness.analysis.printed_totals import call_rows, category_rows, kernel_rows
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.trace.model import NULL, Kernels, Ops, Strings, Trace
 from profharness.trace.nesting import nest
@@ -35,8 +37,10 @@ class Extras:
 
 
 def default(trace: Trace) -> Hotspots:
-    """By kernel; by op where the trace holds operators and no device kernel."""
-    return by_op(trace) if len(trace.ops) and not len(trace.kernels) else by_kernel(trace)
+    """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on device kernels."""
+    if len(trace.kernels) or kernel_rows(trace):
+        return by_kernel(trace)
+    return by_op(trace) if len(trace.ops) or call_rows(trace) else by_kernel(trace)
 
 
 def grouped(trace: Trace, by: Grouping | None) -> Hotspots:
@@ -49,6 +53,8 @@ def grouped(trace: Trace, by: Grouping | None) -> Hotspots:
 
 def by_kernel(trace: Trace) -> Hotspots:
     """Device kernels by full name; copies are left to `by_category`."""
+    if not len(trace.kernels):
+        return _table("kernel", trace, kernel_rows(trace))
     groups = group(trace.kernels.name, trace.kernels.dur_ns)
     extras = _kernel_extras(trace, groups)
     names = [trace.strings[int(code)] for code in groups.key]
@@ -56,8 +62,13 @@ def by_kernel(trace: Trace) -> Hotspots:
 
 
 def by_op(trace: Trace) -> Hotspots:
-    """Framework operators by name: `total_ns` is their duration less their children's, `kernel_ns` what they launched."""
+    """Framework operators by name: `total_ns` is their duration less their children's, `kernel_ns` what they launched.
+
+    Statistics of host calls stand here too: their time includes what they call.
+    """
     ops = trace.ops
+    if not len(ops):
+        return _table("op", trace, call_rows(trace))
     groups = group(ops.name, own_ns(ops))
     launched = _kernel_ns_by_op(trace)
     extras = [Extras(kernel_ns=launched.get(int(code), 0) if len(trace.kernels) else None) for code in groups.key]
@@ -67,6 +78,8 @@ def by_op(trace: Trace) -> Hotspots:
 
 def by_category(trace: Trace) -> Hotspots:
     """Kernels by what they do, with the copies and fills under `copy`."""
+    if not len(trace.kernels) and not len(trace.copies):
+        return _table("category", trace, category_rows(trace))
     kernel_codes = _category_codes(trace.kernels, trace.strings)
     copies = np.full(len(trace.copies), CATEGORIES.index("copy"), np.int64)
     groups = group(np.concatenate((kernel_codes, copies)), np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)))

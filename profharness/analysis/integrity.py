@@ -42,9 +42,12 @@ def findings(trace: Trace, work: Work | None = None) -> tuple[Finding, ...]:
     return (*found, *from_problems(trace.problems))
 
 
+_HARNESS_FILES = frozenset({"trials", "steps", "telemetry"})  # without a tool's file nobody meant to record device work
+
+
 def empty_trace(trace: Trace, work: Work) -> list[Finding]:
     """No device work, and nothing that says that none was meant: no operators, or launches without records."""
-    if len(work.start):
+    if len(work.start) or all(source.format in _HARNESS_FILES for source in trace.sources):
         return []
     launches = int(patterns.matching(trace.strings, trace.api.name, patterns.LAUNCH).sum())
     if len(trace.ops) and not launches:

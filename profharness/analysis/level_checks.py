@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from profharness.findings import Finding, finding
 
 MATERIAL = 0.01
@@ -93,7 +95,8 @@ def _finding(kind: str, group: list[Diagnosis]) -> Finding:
         "warmup-leak": "a trial of many times the others' length is in the mean latency",
         "outlier-trial": "a slow trial is in the mean latency",
     }[kind]
-    figures: dict[str, float | str] = {"levels": levels, "consistency_max": worst.consistency, "consistency_min": low}
-    if worst.slowdown is not None:
-        figures["slowdown_of_one_trial"] = worst.slowdown
-    return finding(kind, f"at {levels}: throughput times latency over the level is {spread}, 1 expected; {text}", **figures)
+    found = finding(kind, f"at {levels}: throughput times latency over the level is {spread}, 1 expected; {text}",
+                    levels=levels, consistency_max=worst.consistency, consistency_min=low)
+    if worst.slowdown is None:
+        return found
+    return msgspec.structs.replace(found, figures={**found.figures, "slowdown_of_one_trial": worst.slowdown})

@@ -74,7 +74,7 @@ class ProblemRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One group of kernels, ops or a category. Times in ns."""
+    """One group of kernels, ops or a category. Times in ns, None where a statistics file does not print them."""
 
     name: str
     category: str
@@ -82,10 +82,10 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     total_ns: int
     share: float
     mean_ns: float
-    median_ns: float
-    min_ns: int
-    max_ns: int
-    std_ns: float
+    median_ns: float | None
+    min_ns: int | None
+    max_ns: int | None
+    std_ns: float | None
     kernel_ns: int | None = None
     workgroups: int | None = None
     workgroup_size: tuple[int, int, int] | None = None

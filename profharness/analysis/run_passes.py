@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from profharness.analysis.overhead import layer_overhead
 from profharness.analysis.records import Estimate, PassRow, RunInfo
 from profharness.analysis.run_points import UNTIMED_LAYERS, RunView, overheads
+from profharness.analysis.run_steps import steady_steps
 from profharness.analysis.run_trials import BARE, Trials, base_of
-from profharness.analysis.steps import Step, steady, steps
 from profharness.analysis.throughput import Drift, drift_between, largest_drift, summarise_trials
 from profharness.manifest import Manifest, NodeRecord, PassRecord
-from profharness.trace.model import F64, Trace
-from profharness.trace.select import by_source
+from profharness.trace.model import Trace
 
 
 def drifts(trials: Trials, reference: str, backends: dict[str, str]) -> dict[str, Drift]:
@@ -60,21 +57,11 @@ def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Es
 
 
 def _of_steps(trace: Trace, pass_name: str) -> Estimate | None:
-    """From the steady steps of both passes; None where one of them shows none."""
-    rates = [_step_rates(trace, name) for name in (BARE, pass_name)]
-    if min(len(one) for one in rates) < 2:
+    """From the steady steps of both passes; None where one of them shows fewer than two."""
+    bare, layer = (steady_steps(trace, name) for name in (BARE, pass_name))
+    if min(len(bare), len(layer)) < 2:
         return None
-    return layer_overhead(rates[:1], rates[1:], seed=pass_name)
-
-
-def _step_rates(trace: Trace, pass_name: str) -> F64:
-    """Steps per second of each steady step of every process of one pass."""
-    part = by_source(trace, [source.pass_name == pass_name for source in trace.sources])
-    groups: dict[int, list[Step]] = {}
-    for step in steps(part):
-        groups.setdefault(step.process, []).append(step)
-    lengths = [step.dur_ns for group in groups.values() for step in steady(group) if step.dur_ns > 0]
-    return np.asarray(1e9 / np.asarray(lengths, np.float64)) if lengths else np.zeros(0)
+    return layer_overhead([bare.rates], [layer.rates], seed=pass_name)
 
 
 def _of_length(bare: PassRecord, record: PassRecord) -> Estimate | None:
@@ -102,7 +89,7 @@ def run_info(manifest: Manifest, path: str) -> RunInfo:
 
 
 def _device(manifest: Manifest, node: NodeRecord) -> str:
-    named = [point.device for point in manifest.points if point.device]
+    named = [point.device for point in manifest.points if point.device not in ("", "cpu")]
     if named:
         return max(sorted(set(named)), key=named.count)
     accelerators = [device.name for device in node.devices if device.kind != "cpu"]

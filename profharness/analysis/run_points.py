@@ -92,6 +92,11 @@ def _origin(view: RunView, stats: TrialStats) -> str:
     return f"{view.reference or 'loose'} pass, {stats.trials} {'trial' if stats.trials == 1 else 'trials'}"
 
 
+def rate_unit(view: RunView) -> str:
+    """`jets/s`, by what the scan's items are called."""
+    return f"{view.manifest.scan.item if view.manifest.scan is not None else 'item'}s/s"
+
+
 def _throughput(trials: PointTrials, stats: TrialStats) -> float:
     """Mean over trials of items/t; of several processes the items of their common window over its length."""
     if trials.processes == 1:
@@ -103,11 +108,12 @@ def _throughput(trials: PointTrials, stats: TrialStats) -> float:
 def _timing_figures(view: RunView, trials: PointTrials, stats: TrialStats, backend: str) -> dict[str, Figure]:
     origin = _origin(view, stats)
     note = "" if view.reference == BARE else "no bare pass: slowed by the profiler"
+    unit = rate_unit(view)
     low, high = widened(stats, view.drifts.get(backend, view.drifts[""]))
     found = {
-        "throughput": Figure(value=_throughput(trials, stats), unit="items/s", low=low, high=high, source=origin, note=note),
-        "throughput_median": Figure(value=stats.throughput_median, unit="items/s", source=origin, note=note),
-        "throughput_of_mean_time": Figure(value=stats.rate_of_mean, unit="items/s", source=origin, note="all items over the summed time"),
+        "throughput": Figure(value=_throughput(trials, stats), unit=unit, low=low, high=high, source=origin, note=note),
+        "throughput_median": Figure(value=stats.throughput_median, unit=unit, source=origin, note=note),
+        "throughput_of_mean_time": Figure(value=stats.rate_of_mean, unit=unit, source=origin, note="all items over the summed time"),
         "latency_mean": Figure(value=stats.latency_mean_ns / _MS, unit="ms", low=_ms(stats.latency_low_ns),
                                high=_ms(stats.latency_high_ns), source=origin, note=note),
         "latency_std": Figure(value=_ms(stats.latency_std_ns), unit="ms", source=origin, needs="" if stats.trials > 1 else "more trials"),
@@ -116,17 +122,17 @@ def _timing_figures(view: RunView, trials: PointTrials, stats: TrialStats, backe
         name = f"latency_p{percentile.q:g}".replace(".", "_")
         found[name] = Figure(value=_ms(percentile.value_ns), unit="ms", source=origin, needs=percentile.needs)
     if trials.processes > 1:
-        found |= _process_figures(trials, origin)
+        found |= _process_figures(trials, origin, unit)
     return found
 
 
-def _process_figures(trials: PointTrials, origin: str) -> dict[str, Figure]:
+def _process_figures(trials: PointTrials, origin: str, unit: str) -> dict[str, Figure]:
     together = common_window(trials.starts_ns, trials.durations_ns, trials.items, trials.owner)
     if together is None:
         return {}
     note = f"common window of {together.processes} processes"
-    summed = Figure(value=together.summed, unit="items/s", source=origin, note="sum of each process over its own window")
-    return {"throughput": Figure(value=together.throughput, unit="items/s", source=origin, note=note), "throughput_summed": summed}
+    summed = Figure(value=together.summed, unit=unit, source=origin, note="sum of each process over its own window")
+    return {"throughput": Figure(value=together.throughput, unit=unit, source=origin, note=note), "throughput_summed": summed}
 
 
 def _ms(value_ns: float | None) -> float | None:

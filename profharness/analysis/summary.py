@@ -17,6 +17,7 @@ from profharness.analysis.records import Figure, PassRow, PointSummary, Series, 
 from profharness.analysis.run_checks import telemetry_findings
 from profharness.analysis.run_passes import allowed_cores, drifts, pass_rows, run_info
 from profharness.analysis.run_points import RunView
+from profharness.analysis.run_steps import step_figures
 from profharness.analysis.run_trials import BARE, Trials, base_of, collect, reference_pass
 from profharness.analysis.saturation import series
 from profharness.analysis.trial_findings import drift_finding
@@ -47,7 +48,7 @@ def summarise_run(manifest: Manifest, trace: Trace, source: str) -> Summary:
     figures = _run_figures(view, trace)
     found = _unique((*found, *_overhead_findings(rows), *telemetry_findings(trace, figures)))
     points = tuple(_judged(result.summary, found, cores) for result in results)
-    metrics = {**device.metrics, **figures}
+    metrics = {**device.metrics, **figures, **step_figures(manifest, trace)}
     return msgspec.structs.replace(
         device, points=points, metrics=metrics, findings=found, problems=tuple(problem_row(one) for one in trace.problems),
         run=run_info(manifest, source), passes=rows, series=_series(points, source), sources=_sources(trace),

@@ -58,11 +58,9 @@ def root_help() -> str:
 
 def run_cli(arguments: Sequence[str]) -> int:
     """Run one command line; its exit code (DESIGN 6). The line is split at the first `--` for `run`."""
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(root_help(), end="")
-        return 0
-    if arguments[0] in ("-V", "--version"):
-        print(f"profharness {__version__}")
+    if not arguments or arguments[0] in ("-h", "--help", "help", "-V", "--version"):
+        asks_version = bool(arguments) and arguments[0] in ("-V", "--version")
+        print(f"profharness {__version__}\n" if asks_version else root_help(), end="")
         return 0
     try:
         return _call(arguments)
@@ -76,6 +74,13 @@ def run_cli(arguments: Sequence[str]) -> int:
         # the reader of our output went away (`| head`); nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        # a fault of ours; the traceback is for its report, not for a user's eyes
+        if os.environ.get("PROFHARNESS_TRACEBACK"):
+            raise
+        _say(f"profharness itself failed: {type(error).__name__}: {error}",
+             "please report it, with the traceback that PROFHARNESS_TRACEBACK=1 shows; what was recorded is kept")
+        return 1
 
 
 def _call(arguments: Sequence[str]) -> int:

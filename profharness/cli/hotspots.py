@@ -103,5 +103,5 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
 def _cells(row: HotspotRow) -> tuple[str, ...]:
     from profharness.units import format_ns, format_number, format_share
 
-    return (format_share(row.share), format_ns(row.total_ns), format_number(row.calls), format_ns(row.mean_ns),
-            format_ns(row.min_ns), format_ns(row.max_ns), row.category)
+    extremes = ["-" if value is None else format_ns(value) for value in (row.min_ns, row.max_ns)]
+    return (format_share(row.share), format_ns(row.total_ns), format_number(row.calls), format_ns(row.mean_ns), *extremes, row.category)

@@ -13,7 +13,7 @@ def merge(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; .gz compresses. A single run: its own merged.pftrace.")] = None,
     overlay: Annotated[bool, typer.Option("--overlay", help="Shift each pass, point by point, onto the bare pass.")] = False,
     allow_unaligned: Annotated[bool, typer.Option("--allow-unaligned", help="Merge sources that cannot be put on one clock, marked.")] = False,
-    gpu_repr: Annotated[str, typer.Option(help="render-stage, or track-event for viewers older than Perfetto v52.")] = "render-stage",
+    gpu_repr: Annotated[str, typer.Option(help="render-stage, or track-event for viewers older than Perfetto v55.")] = "render-stage",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
     """Merge runs or trace files into one Perfetto trace on one clock."""

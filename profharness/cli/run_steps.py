@@ -36,10 +36,11 @@ def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bo
         return result.exit_status
     try:
         strict_failure = _tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
-    except ProfharnessError as error:
+    except Exception as error:  # the command has run: nothing that fails after it may change its exit status
         if is_scan:
             raise
-        print(f"profharness: the run is kept in {result.run.root}, but it could not be analysed: {error.message}", file=sys.stderr)
+        told = error.message if isinstance(error, ProfharnessError) else f"{type(error).__name__}: {error}"
+        print(f"profharness: the run is kept in {result.run.root}, but it could not be analysed: {told}", file=sys.stderr)
         return result.exit_status
     if is_scan and result.exit_status == 0 and strict_failure:
         raise WorkloadFailed("--strict: an error-level finding", "see the findings above; without --strict the run counts as fine")

@@ -41,12 +41,12 @@ def _as_text(path: Path, check: Check) -> str:
               ("counter values", held.counter_values), ("arrows", held.arrows), ("tracks", held.tracks),
               ("sequences", held.sequences), ("machines", held.machines))
     lines = [f"{path}: {format_bytes(held.bytes)}, {format_number(held.packets)} packets",
-             "  holds  " + ", ".join(f"{format_number(count)} {what}" for what, count in counts if count)]
+             "  holds  " + (", ".join(f"{format_number(count)} {what if count > 1 else what[:-1]}" for what, count in counts if count) or "nothing")]
     if held.first_ns is not None and held.last_ns is not None:
         lines.append(f"  spans  {format_ns(held.last_ns - held.first_ns)} from {held.first_ns} ns")
     lines += [f"  note   {note}" for note in check.notes]
     for fault in check.faults:
         lines.append(f"  FAULT  {fault.rule}: {format_number(fault.count)} x {fault.message}"
                      f" (first: packet {fault.packet}, byte {fault.offset})")
-    lines.append(f"  {len(check.faults)} kinds of faults" if check.faults else "  no faults")
+    lines.append(f"  {len(check.faults)} kind{'s' if len(check.faults) > 1 else ''} of fault" if check.faults else "  no faults")
     return "\n".join(lines)

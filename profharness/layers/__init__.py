@@ -7,13 +7,14 @@ Readers of the tools' files are in `readers`, separate from the layers. Members 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
+from profharness.layers.tracer_options import TracerOptions
 from profharness.manifest import Artifact
 
 COMMAND = "command"  # the target that stands for a user's own command, beside the names of backends
@@ -21,7 +22,11 @@ COMMAND = "command"  # the target that stands for a user's own command, beside t
 
 @dataclass(frozen=True)
 class Where:
-    """Places and settings that a layer may use when it prepares a command for one pass."""
+    """Places and settings that a layer may use when it prepares a command for one pass.
+
+    `rank` is None for a single process. `python` runs our wrappers beside the workload. `counters` is not empty in a
+    pass that collects hardware counters.
+    """
 
     run_root: Path
     pass_name: str
@@ -30,6 +35,11 @@ class Where:
     capture: str = "default"
     hook: Literal["env", "exec"] = "env"
     is_worker: bool = False
+    rank: int | None = None
+    python: str = "python3"
+    environment: Environment = field(default_factory=Environment)
+    options: TracerOptions = field(default_factory=TracerOptions)
+    counters: tuple[str, ...] = ()
 
     @property
     def artifacts(self) -> Path:
@@ -39,6 +49,16 @@ class Where:
     def hooks(self) -> Path:
         return self.run_root / "control" / "hooks"
 
+    @property
+    def statuses(self) -> Path:
+        """Where wrappers/status.py records how the workload itself ended."""
+        return self.run_root / "control" / self.pass_name / "status"
+
+    @property
+    def owner(self) -> str:
+        """The folder of this process's files, where the tool cannot name it by its pid."""
+        return str(self.rank or 0)
+
 
 @dataclass(frozen=True)
 class Availability:
@@ -47,6 +67,16 @@ class Availability:
     available: bool
     version: str = ""
     why: str = ""
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What must lie ready before a prepared command starts. `hides_status`: the tool's exit status is not the workload's."""
+
+    folders: tuple[Path, ...] = ()
+    files: tuple[tuple[Path, str], ...] = ()
+    hides_status: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class Layer(Protocol):
@@ -62,6 +92,10 @@ class Layer(Protocol):
     def attach_hint(self) -> str:
         """What to do when it has nothing to attach to."""
 
+    @property
+    def perturbing(self) -> bool:
+        """Whether it changes the workload's speed so much that no time of its pass is ever used; it runs alone."""
+
     def attaches(self, target: str) -> bool:
         """Whether it can observe this target: a backend of a scan, or `command`."""
 
@@ -69,7 +103,13 @@ class Layer(Protocol):
         """Pure: from what the probe found on the node."""
 
     def prepare(self, command: Command, where: Where) -> Command:
-        """The command as it must be started under this layer."""
+        """The command as it must be started under this layer. Raises UsageError for what this tool's version cannot do."""
+
+    def extras(self, command: Command, where: Where) -> Extras:
+        """What `prepare` relies on, for the same arguments."""
+
+    def follow_up(self, where: Where) -> tuple[Command, ...]:
+        """Commands to run once the pass has ended, on the files that it left."""
 
     def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
         """The files that it left, relative to the run, without those in `known`."""
@@ -77,10 +117,15 @@ class Layer(Protocol):
 
 def members() -> tuple[Layer, ...]:
     """All layers, in the order of DESIGN 6."""
+    from profharness.layers.amd_log import AmdLogLayer
     from profharness.layers.onnxruntime import OnnxruntimeLayer
+    from profharness.layers.rocprof import RocprofLayer
+    from profharness.layers.rocprof_compute import RocprofComputeLayer
+    from profharness.layers.rocprof_sys import RocprofSysLayer
+    from profharness.layers.rocprofv3 import Rocprofv3Layer
     from profharness.layers.torch import TorchLayer
 
-    return (TorchLayer(), OnnxruntimeLayer())
+    return (TorchLayer(), OnnxruntimeLayer(), Rocprofv3Layer(), RocprofLayer(), RocprofSysLayer(), RocprofComputeLayer(), AmdLogLayer())
 
 
 def named(names: Sequence[str]) -> tuple[Layer, ...]:

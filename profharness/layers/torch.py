@@ -6,7 +6,7 @@ from typing import Literal
 
 from profharness.command import Command
 from profharness.environment import Environment
-from profharness.layers import COMMAND, Availability, Where
+from profharness.layers import COMMAND, Availability, Extras, Where
 from profharness.layers.hooks import collect_files, with_hooks
 from profharness.manifest import Artifact
 
@@ -17,6 +17,7 @@ class TorchLayer:
     name = "torch"
     claims = frozenset({"torch-profiler", "hsa-tool", "cupti"})
     scope: Literal["hook"] = "hook"
+    perturbing = False
     attach_hint = "it observes torch: add --backend torch, or profile a command that uses torch"
 
     def attaches(self, target: str) -> bool:
@@ -30,6 +31,12 @@ class TorchLayer:
 
     def prepare(self, command: Command, where: Where) -> Command:
         return with_hooks(command, where, self.name)
+
+    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002  the hook makes its own folders
+        return Extras()
+
+    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
+        return ()
 
     def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
         return collect_files(where, self.name, (".json", ".json.gz"), "kineto", known)

@@ -18,6 +18,7 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _STEP = np.zeros(256, np.int8)
 _STEP[[ord("{"), ord("[")]] = 1
 _STEP[[ord("}"), ord("]")]] = -1
+_NEAR = 1 << 12  # longer than most events
 _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
 _GAP = re.compile(rb"[\s,]*")
 _CONTROL = re.compile(rb"[\x00-\x1f]")
@@ -59,15 +60,18 @@ def _string_borders(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     return quotes[~np.isin(quotes, escaping)]
 
 
-def last_border(text: bytes, start: int, window: int) -> tuple[int, int] | None:
+def last_border(text: bytes | bytearray, start: int, window: int) -> tuple[int, int] | None:
     """The last `}` `,` `{` behind `start` within the last `window` bytes: the end of one object and the start of the next.
 
     It is a guess, as the same bytes may stand inside an element; only decoding what is before proves it.
     """
-    found = None
-    for match in _BORDER.finditer(text, max(len(text) - window, start)):
-        found = match.start() + 1, match.end()
-    return found
+    for size in (min(_NEAR, window), window):
+        found = None
+        for match in _BORDER.finditer(text, max(len(text) - size, start)):
+            found = match
+        if found is not None:
+            return found.start() + 1, found.end()
+    return None
 
 
 def pieces_at_borders(text: bytes) -> list[bytes]:
@@ -77,7 +81,7 @@ def pieces_at_borders(text: bytes) -> list[bytes]:
     return [text[a:b].rstrip(b", \t\r\n") for a, b in zip(starts, [*cuts, len(text)], strict=True)]
 
 
-def skip_gap(text: bytes, start: int = 0) -> int:
+def skip_gap(text: bytes | bytearray, start: int = 0) -> int:
     """The position of the next element: behind white space and commas."""
     match = _GAP.match(text, start)
     return match.end() if match else start

@@ -25,6 +25,7 @@ _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"(baseTimeNanoseconds)"\s*:\s*(-?\d+)')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BETWEEN = b", \t\r\n"
+_LIST = b"[]"
 _WINDOW = 1 << 16
 _LONGEST_EVENT = 64 << 20
 _HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
@@ -50,7 +51,7 @@ class EventStream(Generic[EventT]):
         self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # the class is a value here
         self._blocks = Blocks(path, block_bytes)
         self._supply = iter(self._blocks)
-        self._text = b""
+        self._text = bytearray()
         self._start = 0
         self._closed = False
 
@@ -80,28 +81,33 @@ class EventStream(Generic[EventT]):
         searched = 0
         while self._more(len(self._text)):
             if self._text.startswith(_BYTE_ORDER_MARK):
-                self._text = self._text.removeprefix(_BYTE_ORDER_MARK)
-            if self._text.lstrip()[:1] == b"[":
+                del self._text[: len(_BYTE_ORDER_MARK)]
+            if self._text.lstrip().startswith(b"["):
                 self.is_list = True
                 self._start = self._text.index(b"[") + 1
                 return b""
             for match in _KEY.finditer(self._text, searched):
-                if "traceEvents" in _top_level(self._text[: match.end()] + b"]}"):
+                if "traceEvents" in _top_level(bytes(self._text[: match.end()]) + b"]}"):
                     self._start = match.end()
-                    return self._text[: match.end()]
+                    return bytes(self._text[: match.end()])
             searched = max(len(self._text) - 4096, 0)
         damage = f": {self._blocks.damage}" if self._blocks.damage else ""
         raise InputError(f"{self.path} holds no list of trace events{damage}", _HINT)
 
     def _more(self, least: int = 0) -> bool:
-        """Add a block, or `least` bytes, to the text; False when the file had nothing more."""
-        added, size = [self._text[self._start:]], 0
+        """Add a block, or `least` bytes, to the text; False when the file had nothing more.
+
+        It is a new buffer each time, since what was decoded from the old one may still refer to it. Once the
+        list is found, a bracket stands in front of what is left, so that it can be decoded where it lies.
+        """
+        lead = b"[" if self._start else b""
+        added, size = [memoryview(lead), memoryview(self._text)[self._start:]], 0
         for block in self._supply:
-            added.append(block)
+            added.append(memoryview(block))
             size += len(block)
             if size >= least:
                 break
-        self._text, self._start = b"".join(added), 0
+        self._text, self._start = bytearray().join(added), len(lead)
         return size > 0
 
     def _batches(self) -> Iterator[list[EventT]]:
@@ -132,7 +138,7 @@ class EventStream(Generic[EventT]):
         if border is None:
             return None
         try:
-            batch = self._decoder.decode(self._listed(self._start, border[0]))
+            batch = self._decode(self._start, border[0])
         except json_scan.NOT_JSON:
             return None
         self._start = border[1]
@@ -145,10 +151,10 @@ class EventStream(Generic[EventT]):
         batch: list[EventT] = []
         if ends:
             try:
-                batch = self._decoder.decode(self._listed(self._start, ends[-1]))
+                batch = self._decode(self._start, ends[-1])
             except json_scan.NOT_JSON:
                 starts = [self._start, *ends[:-1]]
-                batch = self._one_by_one(self._text[a:b] for a, b in zip(starts, ends, strict=True))
+                batch = self._one_by_one(bytes(self._text[a:b]) for a, b in zip(starts, ends, strict=True))
         if scan.closed is not None:
             self._closed = True
             self._start += scan.closed + 1
@@ -158,7 +164,7 @@ class EventStream(Generic[EventT]):
 
     def _by_borders(self) -> list[EventT]:
         """What can be saved where quotes or brackets do not match, so that a scan finds no end: all but the last piece."""
-        pieces = json_scan.pieces_at_borders(self._text[self._start:])
+        pieces = json_scan.pieces_at_borders(bytes(self._text[self._start:]))
         before = self.unreadable, self.first_error
         batch = self._one_by_one(pieces[:-1])
         if batch:
@@ -194,9 +200,18 @@ class EventStream(Generic[EventT]):
         self.repaired += len(found)
         return found
 
-    def _listed(self, start: int, end: int) -> bytes:
+    def _decode(self, start: int, end: int) -> list[EventT]:
+        """The events in `text[start:end]` as one list, without a copy: its brackets replace the bytes around for so long."""
         text = self._text
-        return b"".join((b"[", memoryview(text)[json_scan.skip_gap(text, start):end], b"]"))
+        first = json_scan.skip_gap(text, start) - 1
+        if end == len(text):
+            return self._decoder.decode(b"".join((b"[", memoryview(text)[first + 1:], b"]")))
+        around = text[first], text[end]
+        text[first], text[end] = _LIST
+        try:
+            return self._decoder.decode(memoryview(text)[first:end + 1])
+        finally:
+            text[first], text[end] = around
 
     def _read_keys(self, prefix: bytes) -> None:
         """The other keys of the object. Where what follows the events is cut, those before them and the base time."""

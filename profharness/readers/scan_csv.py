@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ _DELIMITERS = (",", ";", "\t")
 _MISSING = ("", "nan", "na", "null", "none", "-")
 _GZIP = b"\x1f\x8b"
 _SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
+
+_OTHER = "name a CSV of scan results, or a run directory"
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,12 @@ def _text(path: Path) -> str:
         data = path.read_bytes()
         data = gzip.decompress(data) if data.startswith(_GZIP) else data
         text = data.decode("utf-8-sig")
-    except (OSError, EOFError) as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})" if isinstance(error, OSError) else f"{path}: cut gzip file",
-                         "name a CSV of scan results, or a run directory") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: cut or damaged gzip file", _OTHER) from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})", _OTHER) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a text file", "name a CSV of scan results, or a run directory") from error
+        raise InputError(f"{path}: not a text file", _OTHER) from error
     if not text.strip() or "\0" in text:
         raise InputError(f"{path}: {'not a text' if text.strip() else 'an empty'} file", _SHAPE)
     return text
@@ -73,10 +77,14 @@ def _text(path: Path) -> str:
 
 def _cells(path: Path) -> tuple[list[str], list[_Row]]:
     text = _text(path)
-    header = text.lstrip("\r\n").splitlines()[0]
-    delimiter = max(_DELIMITERS, key=header.count)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cell.strip() for cell in cells)]
+    header = text.strip().splitlines()[0]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count))
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise InputError(f"{path}: line {reader.line_num}: not CSV ({error})", _SHAPE) from error
+    if not lines:
+        raise InputError(f"{path}: an empty table", _SHAPE)
     columns = lines[0][1]
     repeated = {name for name in columns if columns.count(name) > 1}
     if repeated:

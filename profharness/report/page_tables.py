@@ -75,11 +75,13 @@ def _hotspots(table: Hotspots) -> HotspotTable:
 def _hotspot_line(row: HotspotRow, short: str, longest: float, by: str) -> HotspotLine:
     size = "" if row.workgroup_size is None else "×".join(str(part) for part in row.workgroup_size)
     shape = f"{format_number(row.workgroups)} of {size}" if row.workgroups is not None and size and by == "kernel" else ""
-    std = f" ± {format_ns(row.std_ns, 2)}" if row.calls > 1 and finite(row.std_ns) is not None else ""
+    std = f" ± {format_ns(row.std_ns, 2)}" if row.calls > 1 and row.std_ns is not None and finite(row.std_ns) is not None else ""
+    middle = "" if row.median_ns is None else f"median {format_ns(row.median_ns)}, "
+    spread = "" if row.min_ns is None or row.max_ns is None else f"{middle}from {format_ns(row.min_ns)} to {format_ns(row.max_ns)}"
     return HotspotLine(
         short=short, full=row.name if row.name != short else "", category=row.category, share=format_share(row.share),
         width=round(100 * row.share / longest, 1), total=format_ns(row.total_ns), calls=format_number(row.calls),
-        mean=f"{format_ns(row.mean_ns)}{std}", spread=f"median {format_ns(row.median_ns)}, from {format_ns(row.min_ns)} to {format_ns(row.max_ns)}",
+        mean=f"{format_ns(row.mean_ns)}{std}", spread=spread,
         kernel="" if row.kernel_ns is None else format_ns(row.kernel_ns), shape=shape, op=row.op or "" if by == "kernel" else "")
 
 

@@ -64,6 +64,10 @@ class Scan(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def item(self) -> str:
+        """What one item of a batch is called: jet, event, image, item."""
+
+    @property
     def backends(self) -> tuple[str, ...]: ...
     @property
     def points(self) -> tuple[Point, ...]:

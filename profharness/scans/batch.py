@@ -27,6 +27,7 @@ class BatchScan:
     points: tuple[Point, ...]
     profile_points: tuple[Point, ...]
     settings: dict[str, object]
+    item: str = "item"
 
     @classmethod
     def from_request(cls, request: Request, environment: Environment) -> BatchScan:
@@ -39,7 +40,7 @@ class BatchScan:
         points = tuple(_point(backend, size, timed) for backend in backends for size in _ordered(sizes, request))
         return cls(name=request.name or request.scan, backends=backends, points=_with_repeats(points, backends),
                    profile_points=tuple(replace(p, params={**p.params, **few}) for p in points),
-                   settings=_settings(request))
+                   settings=_settings(request), item="jet" if "particlenet" in request.model.lower() else "item")
 
     def profiled(self, backend: str) -> tuple[Point, ...]:
         """The backend's points with few trials, without repeats."""

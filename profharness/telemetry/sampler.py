@@ -132,7 +132,7 @@ def run(spec: Spec) -> None:
 def _open(spec: Spec, parent: process.Parent) -> Session:
     """Make the files, probe the sources, and say in the ready file what there is."""
     clocks = ClockFile(path_of(spec.output_dir, spec.host, "clocks.jsonl"), spec.host)
-    sources, missing = open_families(spec.sources, Target(spec.parent_pid, spec.roots_file, spec.hz))
+    sources, missing = open_families(spec.sources, Target(spec.parent_pid, spec.roots_file, spec.hz, spec.sysfs))
     period_ns = round(SECOND_NS / spec.hz)
     samples = rows = None
     if sources:

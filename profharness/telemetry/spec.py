@@ -21,6 +21,7 @@ class Spec(NamedTuple):
     roots_file: str = ""
     parent_pid: int = 0
     sources: tuple[str, ...] = ("cpu",)
+    sysfs: str = "/sys"
 
 
 def parse_spec(text: str) -> Spec:
@@ -38,4 +39,4 @@ def parse_spec(text: str) -> Spec:
     if not isinstance(sources, list) or not all(isinstance(name, str) for name in sources):
         raise ValueError("'sources' must be a list of names")
     return Spec(found["output_dir"], found["host"], float(hz), str(found.get("roots_file") or ""),
-                int(found.get("parent_pid") or 0), tuple(sources))
+                int(found.get("parent_pid") or 0), tuple(sources), str(found.get("sysfs") or "/sys"))

@@ -21,6 +21,10 @@ STEP_NS = 100_000
 SUSPENDED_NS = 1_000_000
 
 
+RESOLUTION_NS = 1_000
+"""onnxruntime and older tools write whole microseconds: a smaller residual says nothing."""
+
+
 @dataclass(frozen=True)
 class MarkerCheck:
     """The error of a source's aligned times lies in [low_ns, high_ns]; an empty interval contradicts itself.
@@ -68,15 +72,15 @@ def with_marker_check(trace: Trace, source: int, check: MarkerCheck) -> Trace:
 
 
 def residual_finding(source: Source, check: MarkerCheck) -> Finding | None:
-    """`clock-residual` when the markers contradict the alignment, or one another."""
+    """`clock-residual` when the markers contradict the alignment, or one another, by more than the tools' stamps resolve."""
+    if check.residual_ns <= RESOLUTION_NS:
+        return None
     if check.is_empty:
         return finding("clock-residual", f"{source.path}: its {check.markers} markers disagree about its clock by "
                                          f"{format_ns(check.residual_ns)}", residual_ns=check.residual_ns, markers=check.markers)
-    if check.residual_ns:
-        return finding("clock-residual", f"{source.path}: its times are off by at least {format_ns(check.residual_ns)} "
-                                         f"after alignment (markers, ± {format_ns(check.bound_ns)})",
-                       residual_ns=check.residual_ns, bound_ns=check.bound_ns, markers=check.markers)
-    return None
+    return finding("clock-residual", f"{source.path}: its times are off by at least {format_ns(check.residual_ns)} "
+                                     f"after alignment (markers, ± {format_ns(check.bound_ns)})",
+                   residual_ns=check.residual_ns, bound_ns=check.bound_ns, markers=check.markers)
 
 
 def clock_findings(trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]]) -> tuple[Finding, ...]:

@@ -49,8 +49,10 @@ def merge(traces: Sequence[Trace]) -> Trace:
         parts = [_rewritten(getattr(trace, name), place) for trace, place in zip(traces, places, strict=True)]
         filled = [part for part in parts if len(part)]
         tables[name] = concat(filled) if filled else table
+    statistics = tuple(replace(row, source=int(place.sources[row.source])) for trace, place in zip(traces, places, strict=True)
+                       for row in trace.statistics)
     return Trace(tuple(source for trace in traces for source in trace.sources), strings, tuple(devices.all), tuple(streams.all),
-                 problems=tuple(problem for trace in traces for problem in trace.problems),
+                 problems=tuple(problem for trace in traces for problem in trace.problems), statistics=statistics,
                  **tables)  # type: ignore[arg-type] # each name maps to its own kind of table
 
 
@@ -79,6 +81,8 @@ class _Devices:
         self.all[known] = replace(
             other, name=other.name or device.name, vendor=other.vendor or device.vendor,
             compute_units=other.compute_units if other.compute_units is not None else device.compute_units,
+            architecture=other.architecture or device.architecture, dies=other.dies if other.dies is not None else device.dies,
+            max_clock_mhz=other.max_clock_mhz if other.max_clock_mhz is not None else device.max_clock_mhz,
             rank=other.rank if other.rank == device.rank else None)
         return known
 

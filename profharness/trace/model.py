@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.findings import Severity
+from profharness.trace.statistics import StatRow
 
 NULL = -1
 I32 = npt.NDArray[np.int32]
@@ -274,7 +275,7 @@ class Requests(Table):
 
 @dataclass(frozen=True)
 class Device:
-    """An accelerator as a source names it. `index` is the tool's own number as text."""
+    """An accelerator as a source names it. `index` is the tool's own number as text, `dies` the XCDs that it spans."""
 
     index: str
     host: str = ""
@@ -283,6 +284,9 @@ class Device:
     vendor: str = ""
     compute_units: int | None = None
     rank: int | None = None
+    architecture: str = ""
+    dies: int | None = None
+    max_clock_mhz: int | None = None
 
 
 @dataclass(frozen=True)
@@ -383,6 +387,7 @@ class Trace:
     counters: Counters = field(default_factory=Counters.empty)
     requests: Requests = field(default_factory=Requests.empty)
     problems: tuple[Problem, ...] = ()
+    statistics: tuple[StatRow, ...] = ()
 
     def tables(self) -> tuple[tuple[str, Table], ...]:
         """Name and table of each kind of record, in the order of DESIGN 4."""

@@ -27,7 +27,8 @@ def by_source(trace: Trace, wanted: npt.ArrayLike) -> Trace:
     places = np.where(mask, np.cumsum(mask) - 1, NULL).astype(np.int32)
     tables = {name: table.with_columns(source=looked_up(table.source, places)) for name, table in _sourced(part)}
     sources = tuple(source for source, keep in zip(trace.sources, mask, strict=True) if keep)
-    return _without_unused(trace, replace(part, sources=sources, **tables))
+    statistics = tuple(replace(row, source=int(places[row.source])) for row in trace.statistics if mask[row.source])
+    return _without_unused(trace, replace(part, sources=sources, statistics=statistics, **tables))
 
 
 def window(trace: Trace, start_ns: int, end_ns: int) -> Trace:

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.analysis.bootstrap import block_length, bootstrap_means, generator, percentile_interval, student95
 
 
+@settings(deadline=None)
 @given(st.integers(2, 3000), st.integers(0, 5))
 def test_replicates_surround_the_mean_and_repeat_by_seed(samples, seed):
     values = np.random.default_rng(seed).lognormal(0, 0.3, (2, samples))

@@ -3,7 +3,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.analysis.compare import Comparison, Delta, PointComparison, compare, simultaneous
@@ -112,6 +112,7 @@ def test_nonsense_is_refused(text):
     assert "throughput<-5%" in caught.value.hint
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_conditions_or_a_usage_error(text):
     try:

@@ -64,7 +64,7 @@ def test_batch_intervals_cover(h, p):
 @pytest.mark.parametrize("errors", [True, False])
 @pytest.mark.parametrize(("h", "p"), SHAPES)
 def test_batch_intervals_cover_nine_in_ten(h, p, errors):
-    assert coverage(range(100, 250), h, p, errors=errors).min() >= 0.9
+    assert coverage(range(1000, 1200), h, p, errors=errors).min() >= 0.9
 
 
 def usl_coverage(seeds, truth, *, errors):
@@ -90,7 +90,7 @@ def test_usl_intervals_cover(truth):
 @pytest.mark.parametrize("errors", [True, False])
 @pytest.mark.parametrize("truth", LAWS)
 def test_usl_intervals_cover_nine_in_ten(truth, errors):
-    assert usl_coverage(range(100, 250), truth, errors=errors).min() >= 0.9
+    assert usl_coverage(range(1000, 1200), truth, errors=errors).min() >= 0.9
 
 
 def test_no_fall_gives_no_peak():
@@ -127,6 +127,7 @@ def test_monotone_crossing():
     assert monotone_crossing(level, logs[:1], np.log([5.0]))[0] == 1.0
 
 
+@settings(deadline=None)
 @given(st.floats(0.3, 25), st.floats(1, 1e4), st.floats(0.1, 0.99))
 def test_model_crossing_is_on_the_curve(p, h, share):
     at = model_crossing(np.log([[1.0, h, p]]), share)

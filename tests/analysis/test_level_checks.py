@@ -15,14 +15,14 @@ def published(times, items=8.0, at=8.0):
     return Level(at, rates.mean() * times.mean() / items, rates.std() / root / rates.mean(), times.std() / root / times.mean())
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(10, 400), st.floats(0.0005, 0.4), st.integers(0, 2**32 - 1))
 def test_even_scatter_is_clean(n, cv, seed):
     times = np.exp(cv * np.random.default_rng(seed).standard_normal(n))
     assert diagnose(published(times)) is None
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(20, 400), st.floats(0.001, 0.05), st.integers(0, 2**32 - 1), st.floats(30, 3000))
 def test_one_compiling_trial_is_a_leak(n, cv, seed, slowdown):
     times = np.exp(cv * np.random.default_rng(seed).standard_normal(n))
@@ -32,7 +32,7 @@ def test_one_compiling_trial_is_a_leak(n, cv, seed, slowdown):
     assert found.slowdown == pytest.approx(slowdown, rel=0.35)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(20, 300), st.floats(0.001, 0.03), st.integers(0, 2**32 - 1), st.floats(0.005, 0.2))
 def test_one_launch_only_trial_is_a_missing_sync(n, cv, seed, share):
     times = np.exp(cv * np.random.default_rng(seed).standard_normal(n))

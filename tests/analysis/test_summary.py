@@ -221,6 +221,10 @@ def test_command_overhead_from_steps():
     passes = (PassRecord(name="bare", start_boot_ns=0, end_boot_ns=10), PassRecord(name="torch", layers=("torch",), start_boot_ns=0, end_boot_ns=20))
     summary = summarise_run(manifest(kind="command", points=(), passes=passes, scan=None), builder.trace(), "x")
     assert summary.passes[1].overhead["torch"].value == pytest.approx(1 - 10 / 12)
+    rate = summary.metrics["steps_per_second"]
+    assert rate.value == pytest.approx(100)
+    assert (rate.source, rate.note) == ("bare pass, 20 steady steps, 1 slower ones at the start left out", "")
+    assert summary.metrics["throughput"].value == pytest.approx(100, rel=1e-3)
     bare_time = summarise_run(manifest(kind="command", points=(), passes=passes, scan=None), Trace(sources=(), strings=Strings()), "x")
     assert bare_time.passes[1].overhead["torch"].value == pytest.approx(0.5)
     assert bare_time.passes[1].overhead["torch"].low is None

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.analysis.throughput import (
@@ -18,6 +18,7 @@ from profharness.analysis.throughput import (
 DURATIONS = st.lists(st.integers(1_000, 10**10), min_size=1, max_size=60)
 
 
+@settings(deadline=None)
 @given(DURATIONS, st.integers(1, 4096))
 def test_formulas(durations, items):
     stats = summarise_trials(durations, items)
@@ -34,6 +35,7 @@ def test_formulas(durations, items):
         assert stats.sem is stats.low is stats.high is stats.latency_std_ns is None
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**10), st.integers(1, 300), st.integers(1, 5000))
 def test_constant_trials_are_consistent(duration, count, items):
     stats = summarise_trials([duration] * count, items)

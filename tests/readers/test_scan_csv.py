@@ -2,7 +2,7 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from profharness.errors import InputError
@@ -70,6 +70,7 @@ def test_gzip_bom_blank_lines_and_crlf(tmp_path):
     ("", "empty"),
     (" \n\n", "empty"),
     ("batch_size,throughput\n", "no rows"),
+    (" , ,\n", "empty table"),
     ("batch,throughput\n1,2\n", "no column 'batch_size', 'concurrency' or 'processes'"),
     ("batch_size,rate\n1,2\n", "no column 'throughput'"),
     ("batch_size,throughput\n1,2\n2,fast\n", r"line 3: throughput is 'fast'"),
@@ -85,7 +86,7 @@ def test_gzip_bom_blank_lines_and_crlf(tmp_path):
     ("batch_size,throughput,throughput\n1,2,3\n", "stands twice"),
     (b"\x00\x01\x02batch_size", "not a text"),
     (b"\xff\xfe\x00", "not a text"),
-    (gzip.compress(b"batch_size,throughput\n1,2\n")[:-12], "cut gzip"),
+    (gzip.compress(b"batch_size,throughput\n1,2\n")[:-12], "gzip"),
 ])
 def test_what_is_wrong_is_named(tmp_path, text, said):
     with pytest.raises(InputError, match=said) as caught:
@@ -99,7 +100,13 @@ def test_missing_file(tmp_path):
         read_scan_csv(tmp_path / "none.csv")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
+@example(b",")
+@example(b"\r")
+@example(b"a\rb,throughput")
+@example(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x07\xff")
+@example(b"batch_size,throughput\n1,\"")
 def test_any_bytes_give_a_table_or_an_input_error(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("bytes") / "x.csv"
     path.write_bytes(data)

@@ -79,7 +79,7 @@ def _run_module(name, *, alter_argv):
     import runpy
 
     _fresh_main()
-    runpy._run_module_as_main(name, alter_argv)  # noqa: SLF001 - what the interpreter itself calls for -m
+    runpy._run_module_as_main(name, alter_argv)  # what the interpreter itself calls for -m
 
 
 def _run_script(path):

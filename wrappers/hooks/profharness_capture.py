@@ -124,9 +124,9 @@ class Policy:
         return self.mode in ("early", "main") and (late or grown >= self.max_events)
 
     @property
-    def waits_for_time(self):
-        """The next event is one of the clock, not a step."""
-        return self.mode == "wait" and self.plan.kind == "time"
+    def needs_clock(self):
+        """Something is open, or is to be opened at a time."""
+        return self.mode in ("early", "main") or (self.mode == "wait" and self.plan.kind == "time")
 
     @property
     def finished(self):

@@ -64,7 +64,7 @@ def _reporting(step, seen):
         seen(self)
         return result
 
-    reporting_step._profharness = True  # noqa: SLF001 - our own mark
+    reporting_step._profharness = True  # our own mark
     return reporting_step
 
 
@@ -105,7 +105,7 @@ class Controller:
         self._process.on_fork(self._before_fork, self._after_fork, self._in_child)
         build = torch.version.cuda or getattr(torch.version, "hip", None)
         if build and any(os.path.exists(path) for path in DEVICE_FILES) and hasattr(torch.cuda, "_lazy_call"):
-            torch.cuda._lazy_call(self._device_is_used)  # noqa: SLF001 - torch has no public name for it
+            torch.cuda._lazy_call(self._device_is_used)  # torch has no public name for it
             return
         self._device_seen()
 
@@ -163,7 +163,7 @@ class Controller:
             due = not _has_lazy_device(self._torch) or self._torch.cuda.is_initialized()
         if due and monotonic_age_ns(self._stepped_ns) > PATIENCE_NS:
             self._safe_point.request()
-        return self._waiting_for_device or self._window is not None or self._policy.waits_for_time
+        return self._waiting_for_device or self._policy.needs_clock
 
     def at_exit(self):
         """Export what is open: a recording that is still on would crash the interpreter's shutdown."""
@@ -218,7 +218,7 @@ class Controller:
             self._policy.opened_main(probed)
 
     def _open(self):
-        if self._torch.autograd._profiler_enabled():  # noqa: SLF001 - torch has no public name for it
+        if self._torch.autograd._profiler_enabled():  # torch has no public name for it
             self._hand_over()
             return
         folder = self._process.settings.folder("torch")

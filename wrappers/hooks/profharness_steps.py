@@ -134,5 +134,5 @@ def guarded(process, function):
             broken.append(True)
             process.hello.failed("the record of steps")
 
-    call._torchdynamo_disable = True  # noqa: SLF001 - torch.compile must not trace into it
+    call._torchdynamo_disable = True  # torch.compile must not trace into it
     return call

@@ -141,7 +141,7 @@ class Window:
         import torch
         from torch.profiler import ProfilerActivity, profile
 
-        if _open is not None or torch.autograd._profiler_enabled():  # noqa: SLF001 - torch has no public name for it
+        if _open is not None or torch.autograd._profiler_enabled():  # torch has no public name for it
             raise RuntimeError("torch's profiler is already recording in this process")
         device = has_device(torch) if self._device is None else self._device
         activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device else [])
@@ -225,7 +225,7 @@ def leave_in_child():
         return
     import torch
 
-    if torch.autograd._profiler_enabled():  # noqa: SLF001 - torch has no public name for it
+    if torch.autograd._profiler_enabled():  # torch has no public name for it
         _inherited = True
         _record_ranges(torch, on=False)
         atexit.register(end_in_child)
@@ -240,12 +240,12 @@ def end_in_child():
     import torch
 
     atexit.unregister(end_in_child)
-    torch.autograd._disable_profiler()  # noqa: SLF001 - torch has no public name for it
+    torch.autograd._disable_profiler()  # torch has no public name for it
     _record_ranges(torch, on=True)
 
 
 def _record_ranges(torch, *, on):
-    torch._C._autograd._enable_record_function(on)  # noqa: SLF001 - torch has no public name for it
+    torch._C._autograd._enable_record_function(on)  # torch has no public name for it
 
 
 atexit.register(close_forgotten)

@@ -11,6 +11,10 @@ from typing import Literal, NamedTuple, Protocol
 
 FAMILIES: dict[str, str] = {
     "cpu": "profharness.telemetry.sources.cpu",
+    "gpu": "profharness.telemetry.sources.gpu",
+    "amd": "profharness.telemetry.sources.amd",
+    "amdsmi": "profharness.telemetry.sources.amdsmi",
+    "nvml": "profharness.telemetry.sources.nvml",
 }
 
 SLOW_HZ = 5.0  # for what changes slowly or only grows: the sampler then costs a few tenths of a per cent of a core
@@ -33,12 +37,19 @@ class Column(NamedTuple):
 
 
 class SampledDevice(NamedTuple):
-    """An accelerator whose values a source reads; columns refer to it by position. `number` is the vendor's own."""
+    """An accelerator whose values a source reads; columns refer to it by position. `number` is the vendor's own.
+
+    `package` is the identity of the device that reports power for all dies of the package, `scope` what that power
+    covers ("device", "package of 2 dies"), `mode` how the device is partitioned.
+    """
 
     number: str
     identity: str
     name: str
     vendor: str
+    package: str = ""
+    scope: str = ""
+    mode: str = ""
 
 
 class Missing(NamedTuple):
@@ -72,6 +83,7 @@ class Target(NamedTuple):
     parent_pid: int
     roots_file: str
     hz: float
+    sysfs: str = "/sys"
 
 
 def open_families(names: Sequence[str], target: Target) -> tuple[tuple[Source, ...], tuple[Missing, ...]]:

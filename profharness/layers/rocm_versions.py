@@ -1,0 +1,107 @@
+"""Which generation of AMD's tools is on the node, and what that generation is called and can do. Pure.
+
+A tool's options follow the ROCm release that it came with. That release is read from the installation in which the
+tool lies; rocprofiler-sdk's own version (0.4.0 came with ROCm 6.2, 0.5.0 with 6.3, 0.6.0 with 6.4, 1.0.0 with 7.0)
+and the node's ROCm version stand in where it does not say.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from profharness.environment import Environment
+from profharness.layers import Availability
+
+Version = tuple[int, int]
+
+ROCM_6_2: Version = (6, 2)
+ROCM_6_3: Version = (6, 3)
+ROCM_6_4: Version = (6, 4)
+ROCM_7_0: Version = (7, 0)
+NEWEST: Version = ROCM_7_0
+"""The newest generation whose options are known; later releases are treated like it."""
+
+# rocprofiler-sdk's version -> the ROCm release that it came with
+_OF_SDK: tuple[tuple[Version, Version], ...] = (((0, 4), ROCM_6_2), ((0, 5), ROCM_6_3), ((0, 6), ROCM_6_4), ((1, 0), ROCM_7_0))
+_NUMBER = re.compile(r"(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A tool as it will be called: its program, its ROCm generation, and how that was learnt.
+
+    `found` is False where the tool is not on the node; a dry run then plans for the newest known generation.
+    `sure` is False where the tool is there but nothing tells its release.
+    """
+
+    program: str
+    rocm: Version
+    found: bool
+    sure: bool = True
+
+    @property
+    def release(self) -> str:
+        return text(self.rocm)
+
+
+def parse(version: str) -> Version | None:
+    """Major and minor of a version text; None where there is none."""
+    match = _NUMBER.search(version)
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def text(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def installed(environment: Environment, *programs: str) -> Installed:
+    """The first of the programs that the probe found, with its generation; else the first name, for the newest one.
+
+    A tool whose release cannot be told is treated as the oldest that could have its name, so that no option is
+    used that it may not know.
+    """
+    for program in programs:
+        tool = environment.tools.get(program)
+        if tool is None:
+            continue
+        release = parse(tool.rocm) or _from_sdk(program, tool.version) or parse(environment.rocm_version)
+        if release is not None:
+            return Installed(program, release, found=True)
+        return Installed(program, _oldest(program), found=True, sure=False)
+    return Installed(programs[0], NEWEST, found=False)
+
+
+def availability(environment: Environment, way_out: str, *programs: str) -> Availability:
+    """Whether one of the programs is there; `way_out` says what to use instead where it is not."""
+    tool = installed(environment, *programs)
+    if tool.found:
+        known = environment.tools[tool.program].version
+        return Availability(available=True, version=known or (f"of ROCm {tool.release}" if tool.sure else ""))
+    return Availability(available=False, why=way_out)
+
+
+def here(environment: Environment) -> str:
+    """`here is ROCm 6.1.3`, or that there is none."""
+    return f"here is ROCm {environment.rocm_version}" if environment.rocm_version else "no ROCm was found here"
+
+
+def planned_for(tool: Installed) -> str:
+    """What a dry run says where it had to assume; empty where the tool was found and told its release."""
+    if not tool.found:
+        return f"{tool.program} is not on this node: planned for ROCm {text(NEWEST)}, the newest known"
+    return "" if tool.sure else f"{tool.program} does not tell its release: planned for ROCm {tool.release}"
+
+
+def _from_sdk(program: str, version: str) -> Version | None:
+    """rocprofv3 tells rocprofiler-sdk's version; the other tools' own numbers say nothing about ROCm."""
+    number = parse(version)
+    if program != "rocprofv3" or number is None:
+        return None
+    return next((rocm for sdk, rocm in reversed(_OF_SDK) if number >= sdk), None)
+
+
+def _oldest(program: str) -> Version:
+    if program == "rocprofv3":
+        return ROCM_6_2
+    return ROCM_6_3 if program.startswith("rocprof-") else (5, 7)

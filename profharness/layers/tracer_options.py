@@ -1,0 +1,105 @@
+"""The options of AMD's tracers as one typed record, and which layer can honour which of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from profharness.errors import UsageError
+
+TRACERS = ("rocprofv3", "rocprof", "rocprof-sys", "rocprof-compute", "amd-log")
+COUNTING = ("rocprofv3", "rocprof")
+"""The layers that can collect hardware counters by name."""
+
+# which switches each tracer can honour; those of the first line it always records in any case
+_HONOURED: Mapping[str, frozenset[str]] = {
+    "rocprofv3": frozenset({"kernel_trace", "memory_copy_trace", "hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace", "stats",
+                            "pmc", "kernel_include_regex", "kernel_iteration_range"}),
+    "rocprof": frozenset({"kernel_trace", "memory_copy_trace", "hip_trace", "hsa_trace", "marker_trace", "sys_trace", "stats", "pmc"}),
+    "rocprof-sys": frozenset({"kernel_trace", "memory_copy_trace", "hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace",
+                              "rocprof_sys_mode"}),
+    "rocprof-compute": frozenset(),
+    "amd-log": frozenset(),
+}
+_FOR_COUNTERS = ("kernel_include_regex", "kernel_iteration_range")
+_RANGE = re.compile(r"\[?\d+(-\d+)?(,\s*\d+(-\d+)?)*\]?")
+
+
+class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked of the AMD tracers. `pmc` holds counter names and names of sets; `tool_args` go to the tool as they are."""
+
+    hip_trace: bool = False
+    hsa_trace: bool = False
+    kernel_trace: bool = False
+    memory_copy_trace: bool = False
+    marker_trace: bool = False
+    rccl_trace: bool = False
+    sys_trace: bool = False
+    stats: bool = False
+    pmc: tuple[str, ...] = ()
+    kernel_include_regex: str = ""
+    kernel_iteration_range: str = ""
+    rocprof_sys_mode: str = ""
+    tool_args: dict[str, tuple[str, ...]] = {}
+
+    def args_for(self, layer: str) -> tuple[str, ...]:
+        return self.tool_args.get(layer, ())
+
+
+def parse_counters(texts: Sequence[str]) -> tuple[str, ...]:
+    """`--pmc "A B"`, `--pmc A,B` and repeated --pmc: all names in order, each once."""
+    names = [name for text in texts for name in re.split(r"[\s,]+", text) if name]
+    return tuple(dict.fromkeys(names))
+
+
+def parse_tool_args(texts: Sequence[str], known: Sequence[str], profile: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """`LAYER:ARG` of each --tool-arg, in order. Raises UsageError for an unknown layer, or one that was not asked for."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        layer, colon, argument = text.partition(":")
+        if not colon or not argument:
+            raise UsageError(f"--tool-arg: {text!r} is not LAYER:ARG", "write for example --tool-arg rocprofv3:--hsa-core-trace")
+        if layer not in known:
+            raise UsageError(f"--tool-arg: there is no layer {layer!r}", f"known layers: {', '.join(known)}")
+        if layer not in TRACERS:
+            raise UsageError(f"--tool-arg: the {layer} layer has no tool with a command line", f"it is for {', '.join(TRACERS)}")
+        if layer not in profile:
+            raise UsageError(f"--tool-arg: {layer} was not asked for", f"add --profile {layer}, or leave {text} out")
+        found[layer] = (*found.get(layer, ()), argument)
+    return found
+
+
+def check(options: TracerOptions, profile: Sequence[str]) -> None:
+    """Raises UsageError for an option that no layer asked for can honour, and for a value of a wrong form."""
+    for name in _given(options):
+        flag = "--" + name.replace("_", "-")
+        able = [layer for layer in TRACERS if name in _HONOURED[layer]]
+        if not any(layer in able for layer in profile):
+            here = [layer for layer in profile if layer in TRACERS]
+            said = f"{', '.join(here)} cannot do that" if here else "no AMD tracer was asked for"
+            raise UsageError(f"{flag}: {said}", f"add --profile {able[0]}" + (f" (or {', '.join(able[1:])})" if able[1:] else ""))
+    for name in _FOR_COUNTERS:
+        if getattr(options, name) and not options.pmc:
+            raise UsageError(f"--{name.replace('_', '-')} chooses kernels for counters, and none were asked for",
+                             "add --pmc; the trace always holds every kernel")
+    _check_values(options)
+
+
+def _check_values(options: TracerOptions) -> None:
+    if options.rocprof_sys_mode not in ("", "sample", "run", "python"):
+        raise UsageError(f"--rocprof-sys-mode: {options.rocprof_sys_mode!r} is not a mode", "use sample (default), run or python")
+    if options.kernel_iteration_range and not _RANGE.fullmatch(options.kernel_iteration_range):
+        raise UsageError(f"--kernel-iteration-range: {options.kernel_iteration_range!r} is not a range", "write 5, 10-20 or [10-20,30-40]")
+    try:
+        re.compile(options.kernel_include_regex)
+    except re.error as error:
+        raise UsageError(f"--kernel-include-regex: {options.kernel_include_regex!r} is not a regular expression ({error})",
+                         "quote it for the shell, and escape brackets that are meant literally") from error
+
+
+def _given(options: TracerOptions) -> list[str]:
+    """Names of the options that were set, --tool-arg apart."""
+    return [field.name for field in msgspec.structs.fields(TracerOptions)
+            if field.name != "tool_args" and getattr(options, field.name) not in (False, (), "")]

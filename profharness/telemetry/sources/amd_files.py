@@ -1,0 +1,100 @@
+"""Single values of AMD devices that have a sysfs file of their own: memory, caps, and hwmon where `gpu_metrics` cannot be used.
+
+hwmon gives µW, thousandths of a degree and Hz (Documentation/hwmon/sysfs-interface and the amdgpu chapter in the kernel tree).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from profharness.telemetry.sources import SLOW_HZ, Column, Missing
+from profharness.telemetry.sources.amd_devices import Die
+from profharness.telemetry.sources.amd_metrics import MAX_HZ, sampled
+
+_MEMORY = (("gpu_memory_used", "mem_info_vram_used"), ("gpu_memory_total", "mem_info_vram_total"))
+# metric, unit, scale, files below the PCI device ({hwmon} stands for its hwmon folder), the first that works counts
+_WITHOUT_METRICS: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
+    ("gpu_percent", "%", 1.0, ("gpu_busy_percent",)), ("memory_activity", "share", 0.01, ("mem_busy_percent",)),
+    ("power_w", "W", 1e-6, ("{hwmon}/power1_input", "{hwmon}/power1_average")),
+    ("clock_gpu", "MHz", 1e-6, ("{hwmon}/freq1_input",)), ("clock_memory", "MHz", 1e-6, ("{hwmon}/freq2_input",)),
+    ("temperature_edge", "°C", 1e-3, ("{hwmon}/temp1_input",)), ("temperature_hotspot", "°C", 1e-3, ("{hwmon}/temp2_input",)),
+    ("temperature_memory", "°C", 1e-3, ("{hwmon}/temp3_input",)))
+
+
+class AmdFilesSource:
+    """Files with one whole number each. A file that once read as nothing is left out, with its reason."""
+
+    def __init__(self, name: str, dies: Sequence[Die], max_hz: float) -> None:
+        self.name = name
+        self.max_hz = max_hz
+        self.columns: tuple[Column, ...] = ()
+        self.devices = tuple(sampled(die) for die in dies)
+        self._dies = dies
+        self._handles: list[int] = []
+        self._missing: list[Missing] = []
+
+    def probe(self) -> tuple[Missing, ...]:
+        self.columns = tuple(self._opened())
+        return tuple(self._missing)
+
+    def read(self, row: list[int | float], at: int) -> None:
+        for place, handle in enumerate(self._handles, at):
+            row[place] = int(os.pread(handle, 64, 0))
+
+    def _opened(self) -> Iterator[Column]:
+        """Columns of the files that work; to be filled by the kinds below."""
+        raise NotImplementedError
+
+    def _try(self, column: Column, paths: Sequence[str], *, zero_is_missing: bool = False) -> Iterator[Column]:
+        """The first of the files that holds a number."""
+        why = ""
+        for path in paths:
+            try:
+                handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                value = int(os.pread(handle, 64, 0))
+            except (OSError, ValueError) as error:  # EOPNOTSUPP and EINVAL for values that this part does not have; "N/A" on others
+                why = f"{path}: {getattr(error, 'strerror', None) or 'no number in it'}"
+                continue
+            if value or not zero_is_missing:
+                self._handles.append(handle)
+                yield column
+                return
+            why = f"{path} is 0: the other die of the package reports it"
+        self._missing.append(Missing(column.metric, why or "no such file"))
+
+
+class AmdSlowSource(AmdFilesSource):
+    """Memory and power caps of all devices. Partitions of a package share them, and the first one carries them."""
+
+    def __init__(self, dies: Sequence[Die]) -> None:
+        super().__init__("amd_slow", dies, SLOW_HZ)
+
+    def _opened(self) -> Iterator[Column]:
+        for place, die in enumerate(self._dies):
+            if die.partition:
+                continue
+            for metric, file in _MEMORY:
+                yield from self._try(Column(metric, "B", "instant", device=place), (f"{die.folder}/{file}",))
+            if die.reports_package:
+                yield from self._try(Column("power_limit", "W", "instant", 1e-6, device=place), (f"{die.hwmon}/power1_cap",), zero_is_missing=True)
+
+
+class AmdFallbackSource(AmdFilesSource):
+    """The metrics of `wanted` for one device, from sysfs and hwmon."""
+
+    def __init__(self, die: Die, wanted: frozenset[str]) -> None:
+        super().__init__(f"amd_hwmon{die.number}", (die,), MAX_HZ)
+        self._wanted = wanted
+
+    def _opened(self) -> Iterator[Column]:
+        die = self._dies[0]
+        for metric, unit, scale, files in _WITHOUT_METRICS:
+            if metric in self._wanted and (metric != "power_w" or die.reports_package):
+                paths = [f"{die.folder}/{file}" if "{" not in file else file.format(hwmon=die.hwmon) for file in files]
+                yield from self._try(Column(metric, unit, "instant", scale, device=0), paths)
+
+
+def fallback_metrics() -> frozenset[str]:
+    """What can be had without `gpu_metrics`."""
+    return frozenset(metric for metric, *_ in _WITHOUT_METRICS)

@@ -1,0 +1,150 @@
+"""The capture policy, without torch: what is opened and closed when."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .conftest import WRAPPERS
+
+S = 10**9
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"under_test_{name}", WRAPPERS / "hooks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+capture = load("profharness_capture")
+
+
+def policy(text: str, max_events: int = 1000):
+    return capture.Policy(capture.parse(text), max_events)
+
+
+@pytest.mark.parametrize(("text", "ns"), [("30s", 30 * S), ("1.5", 1_500_000_000), ("250ms", 250_000_000), ("7us", 7000), ("2min", 120 * S), ("0.000000001s", 1)])
+def test_durations_are_exact(text: str, ns: int) -> None:
+    assert capture.duration_ns(text) == ns
+
+
+@pytest.mark.parametrize("text", ["steps=3:3", "steps=5:2", "steps=1-2", "after=soon", "some", "after=1s;for=2s", "", "for=-1s"])
+def test_nonsense_is_refused_with_a_reason(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        capture.parse(text)
+
+
+def drive(text: str, steps: int, *, probed: int = 1, max_events: int = 1000) -> list[tuple[str, str, int]]:
+    """(action, mode, steps done) over a run of so many steps."""
+    plan = policy(text, max_events)
+    log = [(action, plan.mode, 0)] if (action := plan.device_work(0)) else []
+    for done in range(1, steps + 1):
+        action = plan.step(done)
+        if action:
+            log.append((action, plan.mode, done))
+        if action == "open" and plan.mode == "main":
+            plan.opened_main(probed)
+        if action == "close":
+            plan.exported(10, cut=False)
+            plan.ended()
+    return log
+
+
+def test_default_replaces_its_early_stretch_by_twenty_steps_after_warm_up() -> None:
+    assert drive("default", 40) == [("open", "early", 0), ("open", "probe", 4), ("open", "main", 5), ("close", "main", 25)]
+
+
+@given(st.integers(0, 30), st.integers(1, 30), st.integers(0, 80))
+def test_a_window_of_steps_holds_exactly_those(first: int, length: int, steps: int) -> None:
+    log = drive(f"steps={first}:{first + length}", steps)
+    opened = [at for action, mode, at in log if (action, mode) == ("open", "main")]
+    closed = [at for action, mode, at in log if action == "close"]
+    assert opened == ([first] if steps >= first else [])
+    assert closed == ([first + length] if steps >= first + length else [])
+    probes = [at for action, mode, at in log if mode == "probe"]
+    assert probes == ([first - 1] if first and steps >= first - 1 else [])
+
+
+def test_the_probe_limits_the_steps_to_the_cap() -> None:
+    log = drive("steps=5:25", 40, probed=300, max_events=1000)
+    assert log[-1] == ("close", "main", 8)
+    assert drive("steps=5:25", 40, probed=9000, max_events=1000)[-1] == ("close", "main", 6)
+
+
+def test_a_capped_window_says_so() -> None:
+    plan = policy("steps=1:9", 100)
+    plan.device_work(0)
+    plan.step(1)
+    plan.opened_main(60)
+    assert plan.truncated
+    assert plan.reason == "60 events a step: capped at 100 events (PROFHARNESS_MAX_EVENTS)"
+
+
+def test_time_window() -> None:
+    plan = policy("after=30s,for=10s")
+    assert plan.device_work(5 * S) is None
+    assert (plan.due(29 * S, 0), plan.tick(29 * S, 0)) == (False, None)
+    assert plan.due(30 * S, 0)
+    assert plan.tick(30 * S, 0) == "open"
+    assert (plan.due(39 * S, 0), plan.tick(39 * S, 0)) == (False, None)
+    assert (plan.due(40 * S, 0), plan.tick(40 * S, 0)) == (True, "close")
+    plan.exported(5, cut=False)
+    plan.ended()
+    assert plan.finished
+    assert plan.step(1) is None
+
+
+def test_default_without_steps_ends_by_the_clock_and_still_waits_for_steps() -> None:
+    plan = policy("default")
+    assert plan.device_work(2 * S) == "open"
+    assert plan.tick(12 * S, 0) == "close"
+    assert not plan.exported(50, cut=False)
+    plan.ended()
+    assert [plan.step(done) for done in range(1, 6)] == [None, None, None, "open", "open"]
+
+
+def test_default_that_saw_nothing_starts_again() -> None:
+    plan = policy("default")
+    plan.device_work(0)
+    assert plan.tick(10 * S, 0) == "close"
+    assert plan.exported(0, cut=False)
+    assert plan.device_work(10 * S) == "open"
+    assert plan.deadline_ns == 20 * S
+
+
+def test_growth_cuts_until_the_cap_is_reached() -> None:
+    plan = policy("all", 1000)
+    assert plan.device_work(0) == "open"
+    assert plan.tick(1, 999) is None
+    assert plan.tick(1, 1000) == "cut"
+    assert plan.exported(300, cut=True)
+    assert plan.tick(2, 1000) == "cut"
+    assert not plan.exported(600, cut=True)
+    assert plan.truncated
+
+
+def test_marks_that_take_over_start_the_count_again() -> None:
+    plan = policy("steps=2:4")
+    plan.device_work(0)
+    assert [plan.step(1), plan.step(2)] == ["open", "open"]
+    assert [plan.step(1), plan.step(2), plan.step(3), plan.step(4)] == ["open", "open", None, "close"]
+
+
+@pytest.mark.parametrize("path", sorted((*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))), ids=lambda path: path.name)
+def test_runs_on_old_pythons_without_our_dependencies(path) -> None:
+    tree = ast.parse(path.read_text(), feature_version=(3, 8))
+    names = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    ours = {other.stem for other in (*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))} | {"profharness_ranges"}
+    assert names - set(sys.stdlib_module_names) - ours <= {"torch", "onnxruntime", "numpy"}
+    assert "profharness" not in names

@@ -1,0 +1,318 @@
+"""The torch hook in real training and inference scripts. A process that imports torch takes seconds, so they are few."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import WRAPPERS, Ran, Runner, sidecar_of
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+
+TRAIN = """
+import sys, torch
+model = torch.nn.Linear(8, 8)
+first, second = torch.optim.SGD(model.parameters(), lr=.1), torch.optim.Adam(model.parameters())
+schedule = torch.optim.lr_scheduler.StepLR(first, 3)
+def train(steps, accumulate=2):
+    for i in range(steps):
+        for _ in range(accumulate):
+            model(torch.randn(4, 8)).sum().backward()
+        first.step(); second.step(); schedule.step(); first.zero_grad()
+"""
+
+
+def spans(path: Path, prefix: str) -> list[dict[str, Any]]:
+    return sorted((event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X" and event["name"].startswith(prefix)),
+                  key=lambda event: event["ts"])
+
+
+def run(runner: Runner, text: str, capture: str = "", **variables: str) -> Ran:
+    return runner.run(runner.script(text), PROFHARNESS_LAYERS="torch", **({"PROFHARNESS_CAPTURE": capture} if capture else {}), **variables)
+
+
+def clock_offset_ns() -> tuple[int, int]:
+    """REALTIME - MONOTONIC from the tightest of many bracketed readings, and half the width of its bracket."""
+    best = min(((after - before, real - (before + after) // 2) for before, real, after in
+                ((time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(3000))))
+    return best[1], best[0] // 2 + 1
+
+
+def marker_bounds(events: list[tuple[int, int]], markers: list[list[int]]) -> tuple[int, int]:
+    """The interval of trace clock less ours that all markers allow: [max(end - after), min(start - before)]."""
+    assert len(events) == len(markers)
+    return (max(end - after for (_, end), (_, after) in zip(events, markers, strict=True)),
+            min(start - before for (start, _), (before, _) in zip(events, markers, strict=True)))
+
+
+def torch_markers(path: Path) -> list[tuple[int, int]]:
+    document = json.loads(path.read_text(), parse_float=str)
+    found = {}
+    for event in document["traceEvents"]:
+        if event["name"].startswith("profharness.marker:"):
+            start, duration = (round(float("0." + text.partition(".")[2]) * 1000) + int(text.partition(".")[0]) * 1000 for text in (str(event["ts"]), str(event["dur"])))
+            found[int(event["name"].rpartition(":")[2])] = (document["baseTimeNanoseconds"] + start, document["baseTimeNanoseconds"] + start + duration)
+    return [found[index] for index in sorted(found)]
+
+
+@pytest.fixture(scope="module")
+def trained(shared_runner: Callable[[str], Runner]) -> Ran:
+    """Forty steps under the default capture, and an exception at the end."""
+    offset = clock_offset_ns()
+    ran = run(shared_runner("trained"), TRAIN + "train(40)\nprint('trained')\nraise ValueError('at the end')", PROFHARNESS_RANK="2")
+    ran.extra["offset"] = offset
+    return ran
+
+
+def test_default_capture_is_twenty_steps_after_warm_up(trained: Ran) -> None:
+    (path,) = trained.files("torch")
+    assert [event["name"] for event in spans(path, "profharness.step:")] == [f"profharness.step:{n}" for n in range(5, 25)]
+    assert sidecar_of(path)["window"] == {"kind": "steps", "first_step": 5, "steps": 20, "truncated": False, "reason": ""}
+    inside = spans(path, "Optimizer.step#SGD")
+    assert len(inside) == 20
+    for event, step in zip(inside, spans(path, "profharness.step:"), strict=True):
+        assert step["ts"] <= event["ts"]
+        assert event["ts"] + event["dur"] <= step["ts"] + step["dur"]
+
+
+def test_the_programs_own_ending_is_untouched(trained: Ran) -> None:
+    assert trained.status == 1
+    assert trained.out == "trained\n"
+    assert trained.err == f'Traceback (most recent call last):\n  File "{trained.folder}/program.py", line 13, in <module>\n    raise ValueError(\'at the end\')\nValueError: at the end\n'
+
+
+def test_every_step_is_logged_once(trained: Ran) -> None:
+    steps = trained.steps()
+    assert [(step["n"], step["items"], step["source"]) for step in steps] == [(n, None, "optimizer") for n in range(40)]
+    stamps = [step["monotonic_ns"] for step in steps]
+    assert stamps == sorted(stamps)
+    (path,) = trained.files("torch")
+    offset, _ = trained.extra["offset"]
+    base = json.loads(path.read_text())["baseTimeNanoseconds"]
+    for event in spans(path, "profharness.step:"):
+        end = base + round((event["ts"] + event["dur"]) * 1000) - offset
+        assert abs(end - stamps[int(event["name"].rpartition(":")[2])]) < 50_000_000
+
+
+def test_sidecar_and_hello_name_the_process(trained: Ran) -> None:
+    (path,) = trained.files("torch")
+    sidecar, hello = sidecar_of(path), trained.hello
+    assert path.parent.name == "2"
+    assert path.name == f"trace-{trained.pid}.json"
+    assert {name: sidecar[name] for name in ("v", "file", "tool", "pid", "rank", "point", "clock", "start_ns", "role")} == {
+        "v": 1, "file": path.name, "tool": "torch", "pid": trained.pid, "rank": 2, "point": "", "clock": "realtime", "start_ns": None, "role": "trace"}
+    assert hello["hooks"] == ["sitecustomize", "torch"]
+    assert hello["frameworks"]["torch"].startswith("2")
+    assert (hello["window"], hello["windows"], hello["messages"]) == ("exported", [path.name], [])
+
+
+def test_markers_bound_the_clock_to_a_microsecond(trained: Ran) -> None:
+    (path,) = trained.files("torch")
+    low, high = marker_bounds(torch_markers(path), sidecar_of(path)["markers"])
+    offset, width = trained.extra["offset"]
+    assert len(sidecar_of(path)["markers"]) == 100
+    assert 0 <= high - low <= 1000
+    assert low - width - 1000 <= offset <= high + width + 1000  # the offset may have drifted a little since it was read
+
+
+def test_steps_follow_the_scripts_own_marks(runner: Runner) -> None:
+    ran = run(runner, TRAIN + """
+import profharness_mark
+for i in range(8):
+    with profharness_mark.range("two updates"):
+        train(2)
+    profharness_mark.step(items=64)
+""", "steps=3:6")
+    (path,) = ran.files("torch")
+    assert [event["name"] for event in spans(path, "profharness.step:")] == ["profharness.step:3", "profharness.step:4", "profharness.step:5"]
+    assert len(spans(path, "Optimizer.step#SGD")) == 6
+    assert [event["name"] for event in spans(path, "profharness.range:")] == ["profharness.range:two updates"] * 3
+    assert sidecar_of(path)["window"]["steps"] == 3
+    marks = [step for step in ran.steps() if step["source"] == "mark"]
+    assert [(step["n"], step["items"]) for step in marks] == [(n, 64) for n in range(8)]
+
+
+def test_short_script_keeps_its_early_stretch(runner: Runner) -> None:
+    ran = run(runner, "import torch\na = torch.ones(4, 4)\nfor _ in range(3): a = a @ a\nprint(a.sum().item())")
+    (path,) = ran.files("torch")
+    assert len(spans(path, "aten::mm")) == 3
+    assert sidecar_of(path)["window"] == {"kind": "time", "first_step": None, "steps": None, "truncated": True, "reason": "the process ended"}
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_window_by_the_clock_ends_without_the_scripts_help(runner: Runner) -> None:
+    ran = run(runner, """
+import os, time, torch
+a = torch.randn(16, 16)
+files = lambda: [name for _, _, names in os.walk(os.environ["PROFHARNESS_ARTIFACTS"]) for name in names if name.startswith("trace-")]
+end = time.monotonic() + 60
+while not any(name.endswith("profharness.json") for name in files()) and time.monotonic() < end:
+    a = (a @ a).tanh()
+    time.sleep(0.005)
+print(time.monotonic() < end, flush=True)
+os._exit(6)  # nothing at exit can help
+""", "after=1500ms,for=700ms")
+    assert (ran.status, ran.out, ran.err) == (6, "True\n", "")
+    (path,) = ran.files("torch")
+    operators = spans(path, "aten::mm")
+    assert 0.2e6 < operators[-1]["ts"] - operators[0]["ts"] < 5e6  # microseconds; a busy machine may end it late
+    assert sidecar_of(path)["window"]["kind"] == "time"
+    assert not sidecar_of(path)["window"]["truncated"]
+
+
+def test_everything_with_a_cap_is_cut_and_says_so(runner: Runner) -> None:
+    ran = run(runner, """
+import time, torch
+a = torch.ones(4, 4)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    for _ in range(1000): a.add(1)
+    if list(__import__("pathlib").Path(__import__("os").environ["PROFHARNESS_ARTIFACTS"]).rglob("*.profharness.json")): break
+""", "all", PROFHARNESS_MAX_EVENTS="2000")
+    assert (ran.status, ran.err) == (0, "")
+    window = sidecar_of(ran.files("torch")[-1])["window"]
+    assert window["kind"] == "all"
+    assert ran.hello["window"] == "exported"
+    assert all(path.stat().st_size < 100e6 for path in ran.files("torch"))
+
+
+@pytest.mark.parametrize("start", ["before", "during"])
+def test_script_that_profiles_itself_is_left_alone(runner: Runner, start: str) -> None:
+    own = """
+from torch.profiler import profile, ProfilerActivity
+with profile(activities=[ProfilerActivity.CPU]) as own:
+    train(20)
+print(sum(event.count for event in own.key_averages() if event.key == "Optimizer.step#SGD.step"))
+"""
+    ran = run(runner, TRAIN + ("train(7)\n" if start == "during" else "") + own + "train(30)\nprint('end')")
+    assert (ran.status, ran.out) == (0, "20\nend\n")
+    assert any("stood back" in message for message in ran.hello["messages"])
+    for path in ran.files("torch"):
+        assert sidecar_of(path)["window"]["reason"] == "the script started torch's profiler itself"
+        assert len(spans(path, "Optimizer.step#SGD")) == 2
+    assert len(ran.files("torch")) == (1 if start == "during" else 0)
+
+
+def test_range_around_the_training_loop_never_meets_a_second_recording(runner: Runner) -> None:
+    ran = run(runner, TRAIN + "with torch.profiler.record_function('all of it'):\n    train(40)\nprint('end')")
+    assert (ran.status, ran.out, ran.err) == (0, "end\n", "")
+    (path,) = ran.files("torch")
+    window = sidecar_of(path)["window"]
+    assert window["truncated"]
+    assert "stayed open" in window["reason"]
+    assert len(spans(path, "Optimizer.step#SGD")) == 4
+
+
+def test_forked_children_with_a_window_open_end_as_they_like(runner: Runner) -> None:
+    ran = run(runner, TRAIN + """
+import os
+train(10)
+endings = []
+for leave in (lambda: sys.exit(7), lambda: os._exit(8)):
+    pid = os.fork()
+    if pid == 0:
+        train(30)
+        leave()
+    endings.append(os.waitpid(pid, 0)[1])
+train(5)
+print([status >> 8 if status & 127 == 0 else -(status & 127) for status in endings])
+""")
+    assert (ran.status, ran.out, ran.err) == (0, "[7, 8]\n", "")
+    (path,) = ran.files("torch")
+    assert sidecar_of(path)["window"]["steps"] == 10
+    children = [hello for hello in ran.hellos if hello["forked"]]
+    assert [child["used"] for child in children] == [["torch"], ["torch"]]
+    assert len(ran.steps()) == 15
+
+
+def test_unwritable_artifacts_cost_one_line(runner: Runner) -> None:
+    (runner.folder / "occupied").write_text("")
+    ran = run(runner, TRAIN + "train(30)\nsys.exit(11)", "steps=2:4", PROFHARNESS_ARTIFACTS=str(runner.folder / "occupied"))
+    assert (ran.status, ran.out) == (11, "")
+    assert re.fullmatch(r"profharness: .*not affected\)\n", ran.err)
+    assert len(ran.hello["messages"]) == 2  # the steps and the window
+
+
+def test_bare_pass_logs_steps_and_records_nothing(runner: Runner) -> None:
+    ran = runner.run(runner.script(TRAIN + "train(3)\nprint(torch.autograd._profiler_enabled())"))
+    assert ran.out == "False\n"
+    assert len(ran.steps()) == 3
+    assert ran.files("torch") == []
+
+
+def test_sys_exit_in_a_signal_handler_during_our_work_is_not_swallowed(runner: Runner) -> None:
+    ran = run(runner, """
+import os, signal, sys, time, threading
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(23))
+import profharness_safe_point as safe
+def ours():
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(10**6): pass
+point = safe.SafePoint(ours, lambda: print("swallowed"))
+threading.Timer(0.05, point.request).start()
+end = time.monotonic() + 20
+while time.monotonic() < end: pass
+""")
+    assert (ran.status, ran.out, ran.err) == (23, "", "")
+    assert signal.SIGTERM
+
+
+def test_compiled_optimizer_steps_are_counted(runner: Runner) -> None:
+    ran = run(runner, TRAIN + """
+step = torch.compile(second.step, backend="eager")
+for _ in range(5):
+    model(torch.randn(4, 8)).sum().backward(); step()
+print("end")
+""", "steps=3:4")
+    assert (ran.status, ran.out) == (0, "end\n")
+    assert len(ran.steps()) == 5
+    assert len(ran.files("torch")) == 1
+
+
+def test_window_for_workers(runner: Runner) -> None:
+    """As the workers of scans use it: without the hooks, one window per point."""
+    program = runner.script(f"""
+import sys
+sys.path.insert(0, {str(WRAPPERS / "hooks")!r})
+from torch_hook import Window, span
+import torch
+a = torch.randn(4, 4)
+for point in ("b4", "b8"):
+    with span("outside"): a @ a
+    window = Window("out/" + point + ".json", point=point, extra={{"role": "trace"}})
+    window.start()
+    for i in range(3):
+        with span("profharness.trial:%s:%d" % (point, i)): a @ a
+    print(window.stop())
+try:
+    with Window("out/one.json"):
+        Window("out/two.json").start()
+except RuntimeError as error:
+    print(error)
+left = Window("out/forgotten.json"); left.start(); a @ a
+sys.exit(5)
+""")
+    ran = runner.run(program, hooked=False)
+    assert ran.status == 5, ran.err
+    counts = ran.out.splitlines()
+    assert counts[2] == "torch's profiler is already recording in this process"
+    for point, count in zip(("b4", "b8"), counts, strict=False):
+        path = runner.folder / "out" / f"{point}.json"
+        assert [event["name"] for event in spans(path, "profharness.trial")] == [f"profharness.trial:{point}:{i}" for i in range(3)]
+        assert spans(path, "outside") == []
+        assert sidecar_of(path)["point"] == point
+        events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+        assert int(count) == len([event for event in events if event["cat"] != "Trace" and "marker" not in event["name"]])
+        low, high = marker_bounds(torch_markers(path), sidecar_of(path)["markers"])
+        assert 0 <= high - low <= 1000
+    assert len(spans(runner.folder / "out" / "forgotten.json", "aten::mm")) == 1
+    assert ast.literal_eval(counts[0]) > 0
