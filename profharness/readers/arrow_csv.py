@@ -10,15 +10,12 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from profharness.readers.files import Blocks
 from profharness.trace.model import F64, I64, NULL, Problem, Strings
-
-if TYPE_CHECKING:
-    from collections.abc import Buffer
 
 Kind = Literal["time", "integer", "text", "figure"]
 BLOCK_BYTES = 4 << 20
@@ -54,7 +51,7 @@ class _Bytes(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Buffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         target = memoryview(buffer)
         if not self._rest:
             self._rest = memoryview(next(self._supply, b""))
@@ -133,7 +130,7 @@ class CsvColumns:
                 yield block
         self.damage = source.damage
 
-    def _skip(self, row: Any) -> str:
+    def _skip(self, row: Any) -> Literal["skip", "error"]:
         self.uneven += row.text not in ("", None)
         return "skip"
 

@@ -14,7 +14,7 @@ from profharness.scans import Point, PointOutput, WorkloadSpec
 
 # Powers of two as the published scans use them; a CPU would need minutes per trial at the upper end.
 DEVICE_SIZES = tuple(4 * 2**k for k in range(10))
-CPU_SIZES = (1, 4, 16, 64)
+CPU_SIZES = (1, 2, 4, 8, 16, 32)
 REPEATED = 2
 
 

@@ -73,7 +73,7 @@ def with_marker_check(trace: Trace, source: int, check: MarkerCheck) -> Trace:
 
 def residual_finding(source: Source, check: MarkerCheck) -> Finding | None:
     """`clock-residual` when the markers contradict the alignment, or one another, by more than the tools' stamps resolve."""
-    if check.residual_ns <= RESOLUTION_NS:
+    if abs(check.residual_ns) <= RESOLUTION_NS:
         return None
     if check.is_empty:
         return finding("clock-residual", f"{source.path}: its {check.markers} markers disagree about its clock by "

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from profharness import manifest
 from profharness.trace import clocks
 from profharness.trace.clock_checks import (
+    RESOLUTION_NS,
     MarkerCheck,
     clock_findings,
     marker_check,
@@ -188,17 +189,17 @@ def test_markers_enclose_the_true_error(error: int, brackets: list[tuple[int, in
     assert check.bound_ns == int(lead.min() + lag.min())
     assert abs(check.residual_ns) <= abs(error)
     assert (check.residual_ns == 0) == (check.low_ns <= 0 <= check.high_ns)
-    assert bool(residual_finding(Source("f", "x"), check)) == (check.residual_ns != 0)
+    assert bool(residual_finding(Source("f", "x"), check)) == (abs(check.residual_ns) > RESOLUTION_NS)
 
 
 def test_markers_that_contradict_one_another() -> None:
-    check = marker_check(np.array([100, 9_000]), np.array([110, 9_010]), np.array([90, 9_500]), np.array([120, 9_600]))
-    assert check == MarkerCheck(-10, -500, 2)
+    check = marker_check(np.array([100, 9_000]), np.array([110, 9_010]), np.array([90, 14_500]), np.array([120, 14_600]))
+    assert check == MarkerCheck(-10, -5_500, 2)
     assert check.is_empty
     found = residual_finding(Source("f.json", "x"), check)
     assert found is not None
     assert found.id == "clock-residual"
-    assert "2 markers disagree about its clock by 490 ns" in found.message
+    assert "2 markers disagree about its clock by 5.490 µs" in found.message
     empty = np.array([], np.int64)
     assert marker_check(empty, empty, empty, empty) is None
     with pytest.raises(ValueError, match="do not match"):
@@ -206,13 +207,13 @@ def test_markers_that_contradict_one_another() -> None:
 
 
 def test_a_residual_is_recorded_and_found() -> None:
-    check = MarkerCheck(250, 900, 20)
+    check = MarkerCheck(2_500, 3_150, 20)
     trace = with_marker_check(_trace(ClockDomain.RUN, 5), 0, check)
-    assert (trace.sources[0].residual_ns, trace.sources[0].bound_ns) == (250, 650)
+    assert (trace.sources[0].residual_ns, trace.sources[0].bound_ns) == (2_500, 650)
     found = residual_finding(trace.sources[0], check)
     assert found is not None
-    assert "off by at least 250 ns" in found.message
-    assert found.figures == {"residual_ns": 250, "bound_ns": 650, "markers": 20}
+    assert "off by at least 2.500 µs" in found.message
+    assert found.figures == {"residual_ns": 2_500, "bound_ns": 650, "markers": 20}
 
 
 def test_a_stepped_wall_clock_is_an_error_where_it_is_stamped() -> None:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from profharness.telemetry.sources import SLOW_HZ, Column, Missing
 from profharness.telemetry.sources.amd_devices import Die
-from profharness.telemetry.sources.amd_metrics import MAX_HZ, sampled
+from profharness.telemetry.sources.amd_metrics import MAX_HZ, PACKAGE_METRICS, AmdMetricsSource, sampled
 
 _MEMORY = (("gpu_memory_used", "mem_info_vram_used"), ("gpu_memory_total", "mem_info_vram_total"))
-# metric, unit, scale, files below the PCI device ({hwmon} stands for its hwmon folder), the first that works counts
+# For the metrics of amd_metrics.FALLBACKS: metric, unit, scale, files below the PCI device ({hwmon} stands for its hwmon folder), the first that works counts
 _WITHOUT_METRICS: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
     ("gpu_percent", "%", 1.0, ("gpu_busy_percent",)), ("memory_activity", "share", 0.01, ("mem_busy_percent",)),
     ("power_w", "W", 1e-6, ("{hwmon}/power1_input", "{hwmon}/power1_average")),
@@ -81,20 +81,21 @@ class AmdSlowSource(AmdFilesSource):
 
 
 class AmdFallbackSource(AmdFilesSource):
-    """The metrics of `wanted` for one device, from sysfs and hwmon."""
+    """What `gpu_metrics` leaves out for one PCI device, from sysfs and hwmon; to be probed after it."""
 
-    def __init__(self, die: Die, wanted: frozenset[str]) -> None:
+    def __init__(self, die: Die, metrics: AmdMetricsSource) -> None:
         super().__init__(f"amd_hwmon{die.number}", (die,), MAX_HZ)
-        self._wanted = wanted
+        self._metrics = metrics
 
     def _opened(self) -> Iterator[Column]:
-        die = self._dies[0]
+        die, left = self._dies[0], self._metrics.left
         for metric, unit, scale, files in _WITHOUT_METRICS:
-            if metric in self._wanted and (metric != "power_w" or die.reports_package):
-                paths = [f"{die.folder}/{file}" if "{" not in file else file.format(hwmon=die.hwmon) for file in files]
-                yield from self._try(Column(metric, unit, "instant", scale, device=0), paths)
-
-
-def fallback_metrics() -> frozenset[str]:
-    """What can be had without `gpu_metrics`."""
-    return frozenset(metric for metric, *_ in _WITHOUT_METRICS)
+            if metric not in left:
+                continue
+            if metric in PACKAGE_METRICS and not die.reports_package:
+                self._missing.append(Missing(metric, left[metric]))
+                continue
+            known = len(self._missing)
+            paths = [f"{die.folder}/{file}" if "{" not in file else file.format(hwmon=die.hwmon) for file in files]
+            yield from self._try(Column(metric, unit, "instant", scale, device=0), paths)
+            self._missing[known:] = [Missing(metric, f"{left[metric]}; {absent.why}") for absent in self._missing[known:]]

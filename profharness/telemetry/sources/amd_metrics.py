@@ -33,11 +33,15 @@ _INSTANTS: tuple[tuple[str, str, str, float, str], ...] = (
 _COUNTERS: tuple[tuple[str, str, str, float, str], ...] = (
     ("power_energy", "W", "energy", JOULES_PER_COUNT, "value"), ("xgmi_read", "B/s", "xgmi_read", KIB, "total"),
     ("xgmi_written", "B/s", "xgmi_written", KIB, "total"))
-_OF_PACKAGE = frozenset({"power_w", "power_energy"})
+PACKAGE_METRICS = frozenset({"power_w", "power_energy"})
+# What amd_files can read where gpu_metrics does not give it.
+FALLBACKS = frozenset({"gpu_percent", "memory_activity", "power_w", "clock_gpu", "clock_memory", "temperature_edge",
+                       "temperature_hotspot", "temperature_memory"})
 _RESIDENCIES = (("throttle_power", ("residency_power",)), ("throttle_external", ("residency_prochot",)),
                 ("throttle_thermal", ("residency_socket", "residency_regulator", "residency_hbm")))
 _BITS = (("throttle_power", _POWER_BITS), ("throttle_thermal", _THERMAL_BITS), ("throttle_external", _EXTERNAL_BITS))
 _MEANS = (("gpu_activity_mean", "gpu_accumulated", "%", 1.0), ("memory_activity_mean", "memory_accumulated", "share", 0.01))
+_ALL = (*(row[0] for row in (*_INSTANTS, *_COUNTERS)), *(metric for metric, _ in _BITS), *(row[0] for row in _MEANS))
 
 
 class _Value(NamedTuple):
@@ -59,14 +63,17 @@ class AmdMetricsSource:
         self._values: list[_Value] = []
         self._shares: list[_Residency | _Bits] = []
         self._stamp_ns = 0
+        self.left: dict[str, str] = {}  # what amd_files should try, and why it is not here
 
     def probe(self) -> tuple[Missing, ...]:
         if why := self._table.open():
-            return tuple(Missing(metric, why) for metric in ("gpu_percent", "power_energy"))
-        missing = [*self._package_columns(), *self._throttle_columns(), *self._mean_columns()]
-        self._partition_columns()
+            missing = [Missing(metric, why) for metric in _ALL]
+        else:
+            missing = [*self._package_columns(), *self._throttle_columns(), *self._mean_columns()]
+            self._partition_columns()
         self.columns = tuple(value.column for value in self._values)
-        return tuple(missing)
+        self.left = {absent.metric: absent.why for absent in missing if absent.metric in FALLBACKS}
+        return tuple(absent for absent in missing if absent.metric not in FALLBACKS)
 
     def read(self, row: list[int | float], at: int) -> None:
         """Fields that the driver left unset in this read stay unread."""
@@ -78,10 +85,6 @@ class AmdMetricsSource:
             taken = value.take()
             if taken is not None:
                 row[place] = taken
-
-    def reads(self, metric: str) -> bool:
-        """Whether a metric comes from here, once probed."""
-        return any(column.metric == metric for column in self.columns)
 
     def _add(self, column: Column, take: Callable[[], int | float | None]) -> None:
         self._values.append(_Value(column, take))
@@ -98,7 +101,7 @@ class AmdMetricsSource:
                     continue  # each partition has its own
                 if not table.has(field):
                     missing.append(Missing(metric, f"{die.address}: gpu_metrics v{table.version} does not give it"))
-                elif metric in _OF_PACKAGE and not die.reports_package:
+                elif metric in PACKAGE_METRICS and not die.reports_package:
                     missing.append(Missing(metric, f"{die.address}: {die.package} reports for the package of both dies"))
                 else:
                     column = Column(metric, unit, "counter" if form == "counter" else "instant", scale, device=0)
