@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,10 +27,11 @@ from profharness.findings import finding
 from profharness.gather import read_clock_files
 from profharness.launchers import Job, Launcher, Outcome
 from profharness.launchers.local import LocalLauncher
-from profharness.layers import Layer, Where
+from profharness.layers import Extras, Layer, Where, around, counters
 from profharness.layers.hooks import through_exec_hook, with_hooks
-from profharness.manifest import Artifact, GitState, LayerOutcome, Manifest, PassRecord, ScanRecord
+from profharness.manifest import Artifact, LayerOutcome, Manifest, PassRecord, PassState, ScanRecord
 from profharness.observe import Observer, read_hellos
+from profharness.provenance import git_state
 from profharness.ranks import RankInfo
 from profharness.recorder import Recorder
 from profharness.report.progress import Progress
@@ -37,7 +39,9 @@ from profharness.request import Request
 from profharness.rundir import RunDir
 from profharness.sampling import Sampler
 from profharness.scans import Point, PointOutput, Scan
-from profharness.schedule import PassPlan, Plan
+from profharness.schedule import Counting, PassPlan, Plan
+from profharness.tool_pass import ToolPass, read_logs
+from profharness.tracer_options import COUNTING
 from profharness.wrappers_path import wrappers_dir
 
 PROBE_S = 60.0
@@ -63,7 +67,9 @@ class Prepared:
     def where(self, plan: PassPlan, *, is_worker: bool) -> Where:
         """Places for the layers of one pass."""
         return Where(run_root=self.root, pass_name=plan.name, wrappers=wrappers_dir(), host=self.host,
-                     capture=self.request.capture, hook=self.request.hook, is_worker=is_worker)
+                     capture=self.request.capture, hook=self.request.hook, is_worker=is_worker,
+                     rank=self.rank.rank if self.rank.world > 1 else None, python=self.python, environment=self.environment,
+                     options=self.request.tracer, counters=plan.counters)
 
 
 @dataclass(frozen=True)
@@ -88,11 +94,15 @@ def prepare(request: Request, *, dry: bool = False) -> Prepared:
     scan = None if request.command else scans.create(request, found)
     if scan is not None and rank.world > 1:
         raise UsageError(f"a scan is one process, but {rank.world} were started", "start it once, or profile a command: -- python train.py")
-    plan = (schedule.plan_scan(chosen, scan.backends) if scan is not None else
-            schedule.plan_command(chosen, bare=request.bare, allowed=request.passes, agreed=request.yes))
-    if not dry and (scan is not None or _command_python(request.command)):
-        _require(chosen, found)
-    return Prepared(request, _root(request, rank), rank, found, launcher, python, plan, scan)
+    counting = _counting(request, chosen, found)
+    plan = (schedule.plan_scan(chosen, scan.backends, counting) if scan is not None else
+            schedule.plan_command(chosen, bare=request.bare, allowed=request.passes, agreed=request.yes, counting=counting))
+    if not dry:
+        _require([layer for layer in chosen if layer.scope == "prefix" or scan is not None or _command_python(request.command)], found)
+    prepared = Prepared(request, _root(request, rank), rank, found, launcher, python, plan, scan)
+    for each in plan.passes:  # a layer refuses here what its tool's version cannot do
+        planned_commands(prepared, each)
+    return prepared
 
 
 def execute(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool = False) -> Result:
@@ -146,7 +156,8 @@ def _scan_pass(prepared: Prepared, scan: Scan, plan: PassPlan, watch: Watch) -> 
     progress.pass_started(plan.name, sum(len(own) for own in points.values()))
     folder = recorder.run.control_dir(plan.name)
     write_points(folder / "points.jsonl", ((p.key, p.params) for own in points.values() for p in own), complete=True)
-    recorder.set_pass(PassRecord(name=plan.name, layers=plan.layer_names, state="running", start_boot_ns=_boot_ns()))
+    recorder.set_pass(_pass_record(plan, "running", start_boot_ns=_boot_ns()))
+    tool = ToolPass(plan, where, prepared.request.exit_limit)
 
     done: list[str] = []
 
@@ -160,31 +171,43 @@ def _scan_pass(prepared: Prepared, scan: Scan, plan: PassPlan, watch: Watch) -> 
         progress.point_done(plan.name, _label(point), len(done))
 
     outcomes: list[Outcome] = []
+    def started(pid: int) -> None:
+        sampler.follow(pid)
+        tool.follow(pid)
+
     argv: list[tuple[str, ...]] = []
     for backend, own in points.items():
-        work = _work(prepared, scan, plan, where, backend)
+        work = replace(_work(prepared, scan, plan, where, backend), before=tool.ready, overdue=tool.overdue)
         argv.append(work.command().argv)
-        outcomes += workers.serve(work, own, prepared.launcher, workers.Events(sampler.follow, sampler.check, output))
+        outcomes += workers.serve(work, own, prepared.launcher, workers.Events(started, sampler.check, output))
         if outcomes[-1].interrupted:
             break
-    recorder.add_artifacts(_collect(plan, where, recorder))
+    logs = [*folder.glob("worker-*.log"), *(recorder.run.root / "points" / plan.name).glob("*/stderr.log")]
+    _conclude(prepared, tool, outcomes[-1], read_logs(sorted(logs)), recorder)
     stopped = any(outcome.interrupted for outcome in outcomes)
-    recorder.set_pass(PassRecord(
-        name=plan.name, layers=plan.layer_names, state="interrupted" if stopped else "done", argv=tuple(argv),
-        env=_difference(work.command()), executions=len(outcomes), exit_status=outcomes[-1].exit_status,
-        start_boot_ns=outcomes[0].start_boot_ns, end_boot_ns=outcomes[-1].end_boot_ns))
+    recorder.set_pass(_pass_record(
+        plan, "interrupted" if stopped else "done", argv=tuple(argv), env=_difference(work.command()), executions=len(outcomes),
+        exit_status=outcomes[-1].exit_status, start_boot_ns=outcomes[0].start_boot_ns, end_boot_ns=outcomes[-1].end_boot_ns))
     return outcomes
 
 
 def _work(prepared: Prepared, scan: Scan, plan: PassPlan, where: Where, backend: str) -> workers.PassWork:
-    def wrap(command: Command) -> Command:
-        for layer in plan.layers:
-            command = layer.prepare(command, where)
-        return command
-
     return workers.PassWork(
         run=RunDir(prepared.root), pass_name=plan.name, python=prepared.python, wrappers=where.wrappers,
-        workload=scan.workload(backend), backend=backend, cache_dir=_cache_dir(), wrap=wrap, isolate=prepared.request.isolate)
+        workload=scan.workload(backend), backend=backend, cache_dir=_cache_dir(), isolate=prepared.request.isolate,
+        wrap=lambda command: around.wrap(plan.layers, command, where))
+
+
+def _conclude(prepared: Prepared, tool: ToolPass, outcome: Outcome, said: str, recorder: Recorder) -> None:
+    """After a pass: the tool's own analysis, the files that are there now, and what there is to say about them."""
+    found = tool.follow_up(prepared.launcher, outcome)
+    recorder.add_artifacts(_collect(tool.plan, tool.where, recorder))
+    for one in (*tool.findings(outcome, said, recorder.manifest.artifacts), *found):
+        recorder.add_finding(one)
+
+
+def _pass_record(plan: PassPlan, state: PassState, **facts: Any) -> PassRecord:
+    return PassRecord(name=plan.name, layers=plan.layer_names, counters=plan.counters, perturbing=plan.perturbing, state=state, **facts)
 
 
 def _label(point: Point) -> str:
@@ -204,54 +227,64 @@ def _run_command(prepared: Prepared, recorder: Recorder, sampler: Sampler, *, ec
     """One execution per pass; the first status that is not 0 is the run's."""
     statuses: list[int] = []
     for plan in prepared.plan.passes:
-        outcome = command_pass(prepared, plan, recorder.run, sampler, echo_stdout=echo_stdout)
-        where = prepared.where(plan, is_worker=False)
+        tool, outcome, said = command_pass(prepared, plan, recorder.run, sampler, echo_stdout=echo_stdout)
         command = wrapped_command(prepared, plan)
-        recorder.set_pass(PassRecord(
-            name=plan.name, layers=plan.layer_names, state="interrupted" if outcome.interrupted else "done",
-            argv=(command.argv,), env=_difference(command), executions=1, exit_status=outcome.exit_status,
-            start_boot_ns=outcome.start_boot_ns, end_boot_ns=outcome.end_boot_ns))
+        status = tool.status(outcome, said)
+        recorder.set_pass(_pass_record(
+            plan, "interrupted" if outcome.interrupted else "done", argv=(command.argv,), env=_difference(command), executions=1,
+            exit_status=status, start_boot_ns=outcome.start_boot_ns, end_boot_ns=outcome.end_boot_ns))
         if prepared.rank.world > 1:
             from profharness import joining
 
-            joining.gather(prepared, plan, outcome, recorder)
-        recorder.add_artifacts(_collect(plan, where, recorder))
-        statuses.append(outcome.exit_status)
+            joining.gather(prepared, plan, replace(outcome, exit_status=status), recorder)
+        _conclude(prepared, tool, outcome, said, recorder)
+        statuses.append(status)
         if outcome.interrupted:
             break
     return next((status for status in statuses if status), 0)
 
 
-def wrapped_command(prepared: Prepared, plan: PassPlan) -> Command:
-    """The user's command under the hooks (which mark steps in every pass) and the pass's layers."""
-    where = prepared.where(plan, is_worker=False)
+def _hooked_command(prepared: Prepared, where: Where) -> Command:
+    """The user's command under the hooks, which mark steps in every pass."""
     command = with_hooks(Command(prepared.request.command), where)
     if prepared.rank.world > 1:
         command = command.with_env({"PROFHARNESS_RANK": str(prepared.rank.rank)})
-    if prepared.request.hook == "exec":
-        command = through_exec_hook(command, where)
-    for layer in plan.layers:
-        command = layer.prepare(command, where)
-    return command
+    return through_exec_hook(command, where) if prepared.request.hook == "exec" else command
 
 
-def command_pass(prepared: Prepared, plan: PassPlan, run: RunDir, sampler: Sampler, *, echo_stdout: bool) -> Outcome:
-    """Start the command once and wait; its exit status, output and signals are passed on untouched."""
+def wrapped_command(prepared: Prepared, plan: PassPlan) -> Command:
+    """The user's command under the hooks and the pass's layers."""
+    where = prepared.where(plan, is_worker=False)
+    return around.wrap(plan.layers, _hooked_command(prepared, where), where)
+
+
+def command_pass(prepared: Prepared, plan: PassPlan, run: RunDir, sampler: Sampler, *, echo_stdout: bool) -> tuple[ToolPass, Outcome, str]:
+    """Start the command once and wait; its output and signals are passed on untouched.
+
+    Returns the pass's judge, how the started process ended, and what it said on stderr where a tool stood around it.
+    """
     run.hooks.mkdir(parents=True, exist_ok=True)
-    log = run.point_dir(plan.name, f"rank{prepared.rank.rank}") / "stdout.log" if echo_stdout else None
+    where = prepared.where(plan, is_worker=False)
+    tool = ToolPass(plan, where, prepared.request.exit_limit)
+    tool.ready(_hooked_command(prepared, where))
+    folder = run.point_dir(plan.name, f"rank{prepared.rank.rank}") if echo_stdout or tool.tool is not None else run.root
     observer = Observer(run.hooks)
 
     def started(pid: int) -> None:
         sampler.follow(pid)
+        tool.follow(pid)
         observer.follow(pid)
 
     def poll() -> None:
         sampler.check()
         observer.look()
 
-    outcome = prepared.launcher.run(Job(wrapped_command(prepared, plan), log=log, echo_stdout=echo_stdout), started, poll)
+    stderr_log = folder / "stderr.log" if tool.tool is not None else None
+    job = Job(wrapped_command(prepared, plan), log=folder / "stdout.log" if echo_stdout else None, echo_stdout=echo_stdout,
+              stderr_log=stderr_log, overdue=tool.overdue)
+    outcome = prepared.launcher.run(job, started, poll)
     observer.report(sampler.add_finding)
-    return outcome
+    return tool, outcome, read_logs([stderr_log] if stderr_log else [])
 
 
 def planned_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
@@ -262,10 +295,28 @@ def planned_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
     return tuple(_work(prepared, prepared.scan, plan, where, backend).command() for backend in plan.targets)
 
 
+def planned_extras(prepared: Prepared, plan: PassPlan) -> tuple[Extras, tuple[Command, ...]]:
+    """What must lie ready for one pass, and what its tools run afterwards."""
+    where = prepared.where(plan, is_worker=prepared.scan is not None)
+    plain = ([_work(prepared, prepared.scan, plan, where, backend).plain() for backend in plan.targets] if prepared.scan is not None
+             else [_hooked_command(prepared, where)])
+    each = [around.extras(plan.layers, command, where) for command in plain]
+    joined = Extras(files=tuple(file for one in each for file in one.files), notes=tuple(note for one in each for note in one.notes))
+    return joined, tuple(command for layer in plan.layers for command in layer.follow_up(where))
+
+
 # ---------------------------------------------------------------- preparing and finishing
 
 def _layer_names(request: Request) -> tuple[str, ...]:
     return tuple(name for name in request.profile if name not in ("telemetry", "none"))
+
+
+def _counting(request: Request, chosen: tuple[Layer, ...], found: Environment) -> Counting | None:
+    """Which layer collects the counters asked for, and in which passes. Raises UsageError for names that the devices lack."""
+    if not request.pmc:
+        return None
+    layer = next(layer for layer in chosen if layer.name in COUNTING)
+    return Counting(layer, counters.groups(request.pmc, found, wrappers_dir()))
 
 
 def _command_python(command: tuple[str, ...]) -> str:
@@ -282,11 +333,13 @@ def _probe(launcher: Launcher, python: str, *, dry: bool) -> Environment:
         raise
 
 
-def _require(chosen: tuple[Layer, ...], found: Environment) -> None:
+def _require(chosen: Sequence[Layer], found: Environment) -> None:
     for layer in chosen:
         state = layer.probe(found)
         if not state.available:
-            raise Unavailable(f"--profile {layer.name} cannot be used here", state.why)
+            # the first line of why says what is missing, the others what to do
+            what, _, hint = state.why.partition("\n")
+            raise Unavailable(f"{layer.name} is not on this node ({what})" if hint else f"--profile {layer.name} cannot be used here", hint or what)
 
 
 def _root(request: Request, rank: RankInfo) -> Path:
@@ -315,23 +368,11 @@ def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
         id=prepared.root.name, created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", profharness=__version__,
         kind="command" if request.command else "scan", argv=argv, cwd=str(Path.cwd()), command=request.command,
         scan=None if prepared.scan is None else ScanRecord(name=prepared.scan.name, item=prepared.scan.item, settings=settings),
-        nodes=(prepared.environment.node(dict(os.environ)),), git=_git_state(), capture=request.capture,
+        nodes=(prepared.environment.node(dict(os.environ)),), git=git_state(), capture=request.capture,
         layers=tuple(LayerOutcome(name=layer.name, available=state.available, version=state.version, why=state.why)
                      for layer in chosen for state in [layer.probe(prepared.environment)]),
-        passes=tuple(PassRecord(name=plan.name, layers=plan.layer_names) for plan in prepared.plan.passes),
+        passes=tuple(_pass_record(plan, "planned") for plan in prepared.plan.passes),
         ranks=prepared.rank.world, job=prepared.rank.job)
-
-
-def _git_state() -> GitState | None:
-    """The version of the code in the working directory, where it is under git."""
-    def ask(*words: str) -> str:
-        return subprocess.run(("git", *words), capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-
-    try:
-        return GitState(commit=ask("rev-parse", "HEAD"), branch=ask("rev-parse", "--abbrev-ref", "HEAD"),
-                        dirty=bool(ask("status", "--porcelain", "--untracked-files=no")))
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def _collect(plan: PassPlan, where: Where, recorder: Recorder) -> tuple[Artifact, ...]:

@@ -17,7 +17,7 @@ from profharness.manifest import Artifact, ClockSnapshot, Manifest
 from profharness.readers import steps, telemetry, trials
 from profharness.rundir import RunDir
 from profharness.trace.clocks import Snapshot
-from profharness.trace.model import Problem, Source, Trace
+from profharness.trace.model import Problem, Trace
 from profharness.wrappers_path import wrappers_dir
 
 
@@ -51,6 +51,8 @@ def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
 
 def _artifacts(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
     for artifact in all_artifacts(run, manifest):
+        if artifact.aside:
+            continue
         path = run.root / artifact.path
         try:
             trace = readers.read(path)
@@ -114,10 +116,10 @@ def _telemetry(run: RunDir, problems: list[Problem]) -> Iterator[Trace]:
 
 def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: bool = False) -> Trace:
     """The trace with its source named by the run: paths relative to the run directory, pass, layer, point, process."""
-    first = replace(trace.sources[0], path=path, **labels)  # type: ignore[arg-type]  # names of Source's fields
-    if marker:
-        first = replace(first, format=f"{first.format}-marker")
-    sources: tuple[Source, ...] = (first, *trace.sources[1:])
+    if len(trace.sources) > 1:
+        labels = {name: value for name, value in labels.items() if name not in ("pid", "rank")}  # a file of several processes says which
+    sources = tuple(replace(source, path=path, format=f"{source.format}-marker" if marker else source.format, **labels)  # type: ignore[arg-type]  # names of Source's fields
+                    for source in trace.sources)
     problems = tuple(replace(problem, source=path) for problem in trace.problems)
     return replace(trace, sources=sources, problems=problems)
 

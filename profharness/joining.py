@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,7 +38,8 @@ def follow(prepared: Prepared, *, echo_stdout: bool) -> Result:
     sampler = Sampler(run, prepared.request, prepared.host, None)
     with sampler if prepared.rank.leads_node else nullcontext():
         for plan in prepared.plan.passes:
-            outcome = command_pass(prepared, plan, run, sampler, echo_stdout=echo_stdout)
+            tool, outcome, said = command_pass(prepared, plan, run, sampler, echo_stdout=echo_stdout)
+            outcome = replace(outcome, exit_status=tool.status(outcome, said))
             _leave(run, prepared, plan, outcome)
             status = status or outcome.exit_status
             if outcome.interrupted:

@@ -157,6 +157,9 @@ class Hello(_Record, frozen=True, kw_only=True):
     frameworks: dict[str, str] = {}
     rank: int | None = None
     host: str = ""
+    forked: bool = False
+    used: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
 
 
 class RankOutcome(_Record, frozen=True, kw_only=True):

@@ -43,8 +43,13 @@ class Observer:
                 self._seen[pid] = (framework, _command_line(pid))
 
     def report(self, add: Callable[[Finding], None]) -> None:
-        """One finding for each process that used a framework without a hook."""
-        helloed = {hello.pid for hello in read_hellos(self._hooks)}
+        """One finding for each process that used a framework without a hook; the hooks end at a fork without exec."""
+        hellos = read_hellos(self._hooks)
+        helloed = {hello.pid for hello in hellos}
+        for hello in hellos:
+            if hello.forked and hello.used:
+                add(finding("hook-not-loaded", f"process {hello.pid} was forked and used {', '.join(hello.used)}: nothing of it is recorded; "
+                                               "start workers by spawn to record them", pid=hello.pid))
         for pid, (framework, line) in sorted(self._seen.items()):
             if pid not in helloed:
                 add(finding("hook-not-loaded", f"process {pid} ({line}) used {framework}, but our hooks did not load in it", pid=pid))

@@ -14,7 +14,9 @@ from typing import Literal
 
 import msgspec
 
+from profharness import tracer_options
 from profharness.errors import InputError, UsageError
+from profharness.tracer_options import TracerOptions
 from profharness.units import parse_counts
 
 BACKENDS = ("torch", "onnxruntime")
@@ -27,7 +29,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str = ""
     command: tuple[str, ...] = ()
     profile: tuple[str, ...] = ()
-    telemetry: Literal["auto", "off", "cpu"] = "auto"
+    telemetry: Literal["auto", "off", "cpu", "amd", "amdsmi", "nvml"] = "auto"
     telemetry_hz: float = 10.0
     backend: tuple[str, ...] = ()
     model: str = "particlenet"
@@ -51,6 +53,21 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     passes: int | None = None
     yes: bool = False
     hook: Literal["env", "exec"] = "env"
+    hip_trace: bool = False
+    hsa_trace: bool = False
+    kernel_trace: bool = False
+    memory_copy_trace: bool = False
+    marker_trace: bool = False
+    rccl_trace: bool = False
+    sys_trace: bool = False
+    stats: bool = False
+    pmc: tuple[str, ...] = ()
+    kernel_include_regex: str = ""
+    kernel_iteration_range: str = ""
+    rocprof_sys_mode: str = ""
+    tool_arg: tuple[str, ...] = ()
+    exit_limit: float = 300.0
+    ranks: int = 1
     output: str = ""
     launcher: Literal["local"] = "local"
     python: str = ""
@@ -58,6 +75,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         _check(self)
+        tracer_options.check(self.tracer, self.profile)
+
+    @property
+    def tracer(self) -> TracerOptions:
+        """The options of the AMD tracers. Raises UsageError for a --tool-arg of a wrong form."""
+        plain = {field.name: getattr(self, field.name) for field in msgspec.structs.fields(TracerOptions) if field.name != "tool_args"}
+        return TracerOptions(**plain, tool_args=tracer_options.parse_tool_args(self.tool_arg, self.profile))
 
 
 def from_mapping(values: Mapping[str, object], origin: str) -> Request:
@@ -88,6 +112,8 @@ def _normalise(key: str, value: object, origin: str) -> object:
     """Texts that stand for lists or tables become those: '4..2048', 'torch,onnxruntime', 'NAME:2,100'."""
     if key == "batch_sizes" and isinstance(value, str):
         return parse_counts(value, f"{origin}: batch_sizes")
+    if key == "pmc":
+        return tracer_options.parse_counters([value] if isinstance(value, str) else [str(part) for part in value] if isinstance(value, list | tuple) else [])
     if key in ("profile", "backend") and isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if key == "warmup" and isinstance(value, str) and value.isdigit():
@@ -132,6 +158,9 @@ def _wrong_numbers(request: Request) -> list[tuple[bool, str, str]]:
          "10 suits most runs"),
         (isinstance(warmup, int) and warmup < 0, "--warmup: must not be negative", "use auto, or the number of trials to drop"),
         (request.threads is not None and request.threads < 1, f"--threads: {request.threads} is too few", "ask for at least 1"),
+        (request.exit_limit <= 0, "--exit-limit: must be more than 0", "it is how long, in seconds, a profiler may go on after the workload's end"),
+        (request.ranks < 1, f"--ranks: {request.ranks} is too few", "ask for at least 1"),
+        (request.ranks > 1 and not request.command, "--ranks: a scan is one process", "profile a command: --ranks 4 -- python train.py"),
     ]
 
 

@@ -1,7 +1,8 @@
 """Layers -> passes: what may run together, how often the workload is executed, and why. Pure.
 
-A scan gets a bare pass first, then one pass per set of layers that can share an execution. A command is
-executed once; layers that cannot share need further passes, which the user must allow.
+A scan gets a bare pass first, then one pass per set of layers that can share an execution, then one per group of
+hardware counters. A command is executed once; layers that cannot share, and counters, need further passes, which the
+user must allow. A layer that perturbs the workload shares with none.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ class PassPlan:
     name: str
     layers: tuple[Layer, ...]
     targets: tuple[str, ...]
+    counters: tuple[str, ...] = ()
+
+    @property
+    def perturbing(self) -> bool:
+        """Whether no time of this pass may be used."""
+        return bool(self.counters) or any(layer.perturbing for layer in self.layers)
 
     @property
     def layer_names(self) -> tuple[str, ...]:
@@ -36,33 +43,55 @@ class Plan:
     reasons: tuple[str, ...] = ()
 
 
-def plan_scan(layers: Sequence[Layer], backends: Sequence[str]) -> Plan:
+@dataclass(frozen=True)
+class Counting:
+    """Hardware counters to collect: the layer that can, and the counters of each pass."""
+
+    layer: Layer
+    groups: tuple[tuple[str, ...], ...]
+
+
+def plan_scan(layers: Sequence[Layer], backends: Sequence[str], counting: Counting | None = None) -> Plan:
     """A bare pass over all backends, then the layers' passes over those that they attach to.
 
     Raises UsageError for a layer that has nothing to attach to.
     """
-    passes = [PassPlan(BARE, (), tuple(backends))]
+    passes = [PassPlan(BARE, (), tuple(backends)), *_passes(layers, backends, counting)]
     reasons = ["bare: throughput and latency come from the pass without instruments"]
-    for group, targets in _groups(layers, backends):
-        names = "+".join(layer.name for layer in group)
-        passes.append(PassPlan(names, tuple(group), targets))
-        reasons.append(f"{names}: over the points of {', '.join(targets)}, with few trials")
+    reasons += [f"{plan.name}: over the points of {', '.join(plan.targets)}, with few trials{_caution(plan)}" for plan in passes[1:]]
     return Plan(tuple(passes), tuple(reasons))
 
 
-def plan_command(layers: Sequence[Layer], *, bare: bool, allowed: int | None, agreed: bool) -> Plan:
+def plan_command(layers: Sequence[Layer], *, bare: bool, allowed: int | None, agreed: bool, counting: Counting | None = None) -> Plan:
     """One execution, or as many as the user allowed. Raises UsageError when more are needed than allowed."""
-    groups = _groups(layers, (COMMAND,))
-    passes = [PassPlan("+".join(layer.name for layer in group), tuple(group), targets) for group, targets in groups]
+    passes = _passes(layers, (COMMAND,), counting)
+    profiled = len(passes)
     if bare or not passes:
         passes.insert(0, PassPlan(BARE, (), (COMMAND,)))
-    needed = len(passes) - (1 if bare and groups else 0)
+    needed = len(passes) - (1 if bare and profiled else 0)
     if needed > (allowed or 1) and not agreed:
         listed = ", ".join(plan.name for plan in passes)
         raise UsageError(f"these layers cannot share one execution: the command would run {len(passes)} times ({listed})",
                          f"allow it with --passes {len(passes)} or --yes, or ask for fewer layers")
-    reasons = tuple(f"{plan.name}: one execution of the command" for plan in passes)
+    reasons = tuple(f"{plan.name}: one execution of the command{_caution(plan)}" for plan in passes)
     return Plan(tuple(passes), reasons)
+
+
+def _caution(plan: PassPlan) -> str:
+    if plan.counters:
+        return f"; counts {' '.join(plan.counters)}, which serialises kernels: none of its times is used"
+    return "; so much slower that none of its times is used" if plan.perturbing else ""
+
+
+def _passes(layers: Sequence[Layer], targets: Sequence[str], counting: Counting | None) -> list[PassPlan]:
+    """The layers' passes, then those of the counters."""
+    groups = _groups(layers, targets)
+    passes = [PassPlan("+".join(layer.name for layer in group), tuple(group), fits) for group, fits in groups]
+    if counting is not None:
+        fits = tuple(target for target in targets if counting.layer.attaches(target))
+        passes += [PassPlan(f"{counting.layer.name}-pmc{number}", (counting.layer,), fits, counters)
+                   for number, counters in enumerate(counting.groups, 1)]
+    return passes
 
 
 def _groups(layers: Sequence[Layer], targets: Sequence[str]) -> list[tuple[list[Layer], tuple[str, ...]]]:
@@ -73,9 +102,13 @@ def _groups(layers: Sequence[Layer], targets: Sequence[str]) -> list[tuple[list[
         if not fits:
             raise UsageError(f"--profile {layer.name} has nothing to attach to here", layer.attach_hint)
         for group, group_targets in groups:
-            if group_targets == fits and all(layer.claims.isdisjoint(other.claims) for other in group):
+            if group_targets == fits and all(_share(layer, other) for other in group):
                 group.append(layer)
                 break
         else:
             groups.append(([layer], fits))
     return groups
+
+
+def _share(one: Layer, other: Layer) -> bool:
+    return one.claims.isdisjoint(other.claims) and not one.perturbing and not other.perturbing

@@ -24,7 +24,11 @@ DEVICE_MISSING = 3  # the exit status by which a worker says that it cannot star
 
 @dataclass(frozen=True)
 class PassWork:
-    """All that is fixed for the workers of one backend in one pass. `wrap` puts the pass's layers around a command."""
+    """All that is fixed for the workers of one backend in one pass.
+
+    `wrap` puts the pass's layers around a command, `before` makes ready what they rely on, and `overdue` says when a
+    tool outlived its workload for too long.
+    """
 
     run: RunDir
     pass_name: str
@@ -35,6 +39,8 @@ class PassWork:
     cache_dir: Path
     wrap: Callable[[Command], Command]
     isolate: bool = False
+    before: Callable[[Command], None] = lambda _: None
+    overdue: Callable[[], bool] | None = None
 
     @property
     def folder(self) -> Path:
@@ -46,14 +52,17 @@ class PassWork:
 
     def command(self, first: Point | None = None, only: Point | None = None) -> Command:
         """The worker's command line under the pass's layers."""
-        plain = Command((self.python, str(self.wrappers / self.workload.script)), {
+        return self.wrap(self.plain(first, only))
+
+    def plain(self, first: Point | None = None, only: Point | None = None) -> Command:
+        """The worker's own command line."""
+        return Command((self.python, str(self.wrappers / self.workload.script)), {
             "PROFHARNESS_RUN_DIR": str(self.run.root), "PROFHARNESS_PASS": self.pass_name,
             "PROFHARNESS_CONTROL_DIR": str(self.run.root / "control" / self.pass_name),
             "PROFHARNESS_SPEC": str(self.run.root / "control" / self.pass_name / f"spec-{self.backend}.json"),
             "PROFHARNESS_ARTIFACTS": str(self.run.root / "artifacts"),
             "PROFHARNESS_PARENT_PID": str(os.getpid()), "PROFHARNESS_LAYERS": "",
             "PROFHARNESS_FIRST_POINT": first.key if first else None, "PROFHARNESS_ONLY_POINT": only.key if only else None})
-        return self.wrap(plain)
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,8 @@ def serve(work: PassWork, points: Sequence[Point], launcher: Launcher, events: E
         first = left[0] if not work.isolate and len(left) < len(points) else None
         log = work.folder / f"worker-{work.backend}-{len(outcomes) + 1}.log"
         book = _Book(left if only is None else left[:1], tail, events)
-        outcome = launcher.run(Job(work.command(first, only), log=log, grace_s=GRACE_S), events.started, book.poll)
+        work.before(work.plain(first, only))
+        outcome = launcher.run(Job(work.command(first, only), log=log, grace_s=GRACE_S, overdue=work.overdue), events.started, book.poll)
         book.poll()
         outcomes.append(outcome)
         if outcome.interrupted:

@@ -33,7 +33,8 @@ def test_modules_and_functions_stay_readable() -> None:
         text = path.read_text(encoding="utf-8")
         name = str(path.relative_to(ROOT))
         modules.append((text.count("\n"), name))
-        functions += [((node.end_lineno or node.lineno) - node.lineno + 1, f"{name}:{node.lineno} {node.name}")
+        # from the first statement: a command's declared options are one line each, however many there are
+        functions += [((node.end_lineno or node.lineno) - node.body[0].lineno + 1, f"{name}:{node.lineno} {node.name}")
                       for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     modules.sort(reverse=True)
     functions.sort(reverse=True)

@@ -8,7 +8,7 @@ import pytest
 from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
-from profharness.layers import COMMAND, Availability, Where, named
+from profharness.layers import COMMAND, Availability, Extras, Where, named
 from profharness.manifest import Artifact
 from profharness.schedule import plan_command, plan_scan
 
@@ -22,6 +22,7 @@ class StandInLayer:
     targets: tuple[str, ...] = ("torch", COMMAND)
     scope: Literal["prefix"] = "prefix"
     attach_hint: str = "add a backend"
+    perturbing: bool = False
 
     def attaches(self, target: str) -> bool:
         return target in self.targets
@@ -31,6 +32,12 @@ class StandInLayer:
 
     def prepare(self, command: Command, where: Where) -> Command:
         return command
+
+    def extras(self, command: Command, where: Where) -> Extras:
+        return Extras()
+
+    def follow_up(self, where: Where) -> tuple[Command, ...]:
+        return ()
 
     def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
         return ()

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,8 +26,8 @@ PACKAGES = (
     "tritonclient", "transformers", "datasets", "amdsmi", "nvidia-ml-py",
 )
 TOOLS = (
-    "rocprofv3", "rocprof", "rocprofv2", "rocprof-sys-run", "rocprof-sys-sample", "rocprof-compute", "omnitrace", "omnitrace-run",
-    "omniperf", "rocm-smi", "amd-smi", "nsys", "ncu", "nvidia-smi", "perf_analyzer", "apptainer", "singularity", "srun",
+    "rocprofv3", "rocprof", "rocprofv2", "rocprof-sys-run", "rocprof-sys-sample", "rocprof-sys-python", "rocprof-compute", "omnitrace",
+    "omnitrace-run", "omnitrace-sample", "omnitrace-python", "omniperf", "rocm-smi", "amd-smi", "nsys", "ncu", "nvidia-smi", "perf_analyzer", "apptainer", "singularity", "srun",
 )
 CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
 TOOL_SECONDS = 15
@@ -101,7 +102,17 @@ def tools():
         if place:
             asked[name] = (place, _ask(place))
     until = time.monotonic() + TOOL_SECONDS
-    return {name: {"path": place, "version": _answer(process, until)} for name, (place, process) in asked.items()}
+    return {name: {"path": place, "version": _answer(process, until), "rocm": rocm_of(place)} for name, (place, process) in asked.items()}
+
+
+def rocm_of(place):
+    """The release of the ROCm installation whose bin folder a tool lies in; "" for a tool from elsewhere."""
+    root = os.path.dirname(os.path.dirname(os.path.realpath(place)))
+    text = read(os.path.join(root, ".info/version"))
+    if not text and os.path.basename(root).startswith("rocm"):
+        text = os.path.basename(root)
+    match = re.search(r"\d+\.\d+(?:\.\d+)?", text)
+    return match.group(0) if match else ""
 
 
 def _ask(place):
@@ -118,7 +129,7 @@ def _answer(process, until):
     try:
         output = process.communicate(timeout=max(0.1, until - time.monotonic()))[0]
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # it leads a group; a child of it would keep the pipe open
         process.communicate()
         return ""
     return version_in(output.decode("utf-8", "replace"))
@@ -134,12 +145,12 @@ def version_in(text):
     return ""
 
 
-def rocm_version():
-    """Of the installation in ROCM_PATH (or /opt/rocm), from its own file or its folder's name."""
+def rocm_version(found=None):
+    """Of the installation in ROCM_PATH (or /opt/rocm), from its own file or its folder's name; else of the tools found."""
     root = os.environ.get("ROCM_PATH", "/opt/rocm")
     text = read(os.path.join(root, ".info/version")) or os.path.basename(os.path.realpath(root))
     match = re.search(r"\d+\.\d+(?:\.\d+)?", text)
-    return match.group(0) if match else ""
+    return match.group(0) if match else next((tool["rocm"] for tool in (found or {}).values() if tool["rocm"]), "")
 
 
 def permissions(dev, proc):
@@ -213,10 +224,10 @@ def _framework_environment():
 
 def facts(sysfs="/sys", proc="/proc", dev="/dev"):
     """Everything but the frameworks."""
-    host = host_facts(proc)
+    host, found = host_facts(proc), tools()
     return dict(
         host, v=1, python={"executable": sys.executable, "version": platform.python_version()}, packages=packages(),
-        devices=devices(sysfs, host), tools=tools(), rocm_version=rocm_version(), permissions=permissions(dev, proc),
+        devices=devices(sysfs, host), tools=found, rocm_version=rocm_version(found), permissions=permissions(dev, proc),
         clocks=clocks(), **surroundings(sysfs, proc))
 
 

@@ -63,6 +63,25 @@ def fill(trace: Trace, device: int, windows: Intervals) -> Fill | None:
         known_kernel_ns=int(inside[known].sum()), kernel_ns=int(inside[here].sum()))
 
 
+def filled(trace: Trace, device: int, windows: Intervals) -> Intervals:
+    """When compute kernels of a device ran in the windows that do not leave more than half of its units empty.
+
+    Kernels without geometry count as filling it, as does everything where the number of units is not known.
+    """
+    units = trace.devices[device].compute_units if device != NULL else None
+    compute = intervals.intersect(timeline(trace, device).compute, windows)
+    if not units:
+        return compute
+    kernels = trace.kernels
+    here = kernels.device == device
+    known = here & (kernels.workgroups != NULL)
+    spans = intervals.lasting(kernels.start_ns, kernels.dur_ns)
+    offered = intervals.running(Intervals(spans.start[known], spans.end[known]), kernels.workgroups[known])
+    enough = offered.where(lambda workgroups: workgroups >= UNDERFILLED * units)
+    blind = here & ~known
+    return intervals.intersect(intervals.union(enough, Intervals(spans.start[blind], spans.end[blind])), compute)
+
+
 def _share(workgroups: F64, units: int) -> F64:
     share: F64 = np.minimum(workgroups / units, 1.0)
     return share

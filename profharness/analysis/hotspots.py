@@ -8,57 +8,36 @@ but a tool's own statistics of them, these are the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.categories import CATEGORIES, kernel_category, op_category
-from profharness.analysis.counts import pass_of
-from profharness.analysis.grouping import Grouped, group, modes, pack
+from profharness.analysis.counts import count_devices, devices_with_work, pass_of
+from profharness.analysis.grouping import Grouped, combinations, group, pack
 from profharness.analysis.printed_totals import call_rows, category_rows, kernel_rows
 from profharness.analysis.records import HotspotRow, Hotspots
+from profharness.analysis.tally import NO_LAUNCHERS, NO_SHAPES, Busy, Grouping, Launchers, Shapes, Tally
 from profharness.trace.model import NULL, Kernels, Ops, Strings, Trace
 from profharness.trace.nesting import nest
 
 I64 = npt.NDArray[np.int64]
-Grouping = Literal["kernel", "op", "category"]
-
-
-@dataclass(frozen=True)
-class Extras:
-    """What a group of kernels has beyond its times: launch shape and operator, each the most common one."""
-
-    workgroups: int | None = None
-    workgroup_size: tuple[int, int, int] | None = None
-    op: str | None = None
-    kernel_ns: int | None = None
 
 
 def default(trace: Trace) -> Hotspots:
     """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on device kernels."""
-    if len(trace.kernels) or kernel_rows(trace):
-        return by_kernel(trace)
-    return by_op(trace) if len(trace.ops) or call_rows(trace) else by_kernel(trace)
+    return grouped(trace, None)
 
 
 def grouped(trace: Trace, by: Grouping | None) -> Hotspots:
     """The table asked for, or `default` for None."""
-    if by is None:
-        return default(trace)
-    tables: dict[Grouping, Callable[[Trace], Hotspots]] = {"kernel": by_kernel, "op": by_op, "category": by_category}
-    return tables[by](trace)
+    return tally(trace, by).table()
 
 
 def by_kernel(trace: Trace) -> Hotspots:
     """Device kernels by full name; copies are left to `by_category`."""
-    if not len(trace.kernels):
-        return _table("kernel", trace, kernel_rows(trace))
-    groups = group(trace.kernels.name, trace.kernels.dur_ns)
-    extras = _kernel_extras(trace, groups)
-    names = [trace.strings[int(code)] for code in groups.key]
-    return _table("kernel", trace, _rows(groups, names, [kernel_category(name) for name in names], extras))
+    return grouped(trace, "kernel")
 
 
 def by_op(trace: Trace) -> Hotspots:
@@ -66,25 +45,35 @@ def by_op(trace: Trace) -> Hotspots:
 
     Statistics of host calls stand here too: their time includes what they call.
     """
-    ops = trace.ops
-    if not len(ops):
-        return _table("op", trace, call_rows(trace))
-    groups = group(ops.name, own_ns(ops))
-    launched = _kernel_ns_by_op(trace)
-    extras = [Extras(kernel_ns=launched.get(int(code), 0) if len(trace.kernels) else None) for code in groups.key]
-    names = [trace.strings[int(code)] for code in groups.key]
-    return _table("op", trace, _rows(groups, names, [op_category(name) for name in names], extras))
+    return grouped(trace, "op")
 
 
 def by_category(trace: Trace) -> Hotspots:
     """Kernels by what they do, with the copies and fills under `copy`."""
-    if not len(trace.kernels) and not len(trace.copies):
-        return _table("category", trace, category_rows(trace))
-    kernel_codes = _category_codes(trace.kernels, trace.strings)
-    copies = np.full(len(trace.copies), CATEGORIES.index("copy"), np.int64)
-    groups = group(np.concatenate((kernel_codes, copies)), np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)))
-    names = [CATEGORIES[int(code)] for code in groups.key]
-    return _table("category", trace, _rows(groups, names, names, [Extras()] * len(names)))
+    return grouped(trace, "category")
+
+
+def tally(trace: Trace, by: Grouping | None) -> Tally:
+    """The groups behind a table, to be joined with those of other files; None as for `default`."""
+    makers: dict[Grouping, Callable[[Trace], Tally]] = {"kernel": _of_kernels, "op": _of_ops, "category": _of_categories}
+    found = makers[default_grouping(trace) if by is None else by](trace)
+    return replace(found, busy=_busy(trace))
+
+
+def _busy(trace: Trace) -> Busy | None:
+    devices = count_devices(trace).values()
+    if not devices:
+        return None
+    identities = frozenset((trace.devices[position].host, trace.devices[position].identity) for position in devices_with_work(trace)
+                           if position != NULL and trace.devices[position].identity)
+    return Busy(sum(one.busy_ns for one in devices), sum(one.busy_any_ns for one in devices), sum(one.span_ns for one in devices), identities)
+
+
+def default_grouping(trace: Trace) -> Grouping:
+    """What rows stand for where nobody says."""
+    if len(trace.kernels) or kernel_rows(trace):
+        return "kernel"
+    return "op" if len(trace.ops) or call_rows(trace) else "kernel"
 
 
 def own_ns(ops: Ops) -> I64:
@@ -104,6 +93,57 @@ def own_ns(ops: Ops) -> I64:
     return np.maximum(ops.dur_ns - taken, 0)
 
 
+def _of_kernels(trace: Trace) -> Tally:
+    kernels = trace.kernels
+    if not len(kernels):
+        return _printed("kernel", trace, kernel_rows(trace))
+    groups, names = _named(trace, kernels.name, kernels.dur_ns)
+    place = _places(trace, groups)
+    return Tally(by="kernel", pass_name=pass_of(trace), names=names, categories=tuple(kernel_category(name) for name in names),
+                 groups=_numbered(groups), shapes=_shapes(kernels, place), launchers=_launchers(trace, place))
+
+
+def _of_ops(trace: Trace) -> Tally:
+    ops = trace.ops
+    if not len(ops):
+        return _printed("op", trace, call_rows(trace))
+    groups, names = _named(trace, ops.name, own_ns(ops))
+    launched = _kernel_ns_by_op(trace)
+    return Tally(by="op", pass_name=pass_of(trace), names=names, categories=tuple(op_category(name) for name in names), groups=_numbered(groups),
+                 kernel_ns=tuple(launched.get(int(code), 0) for code in groups.key) if len(trace.kernels) else ())
+
+
+def _of_categories(trace: Trace) -> Tally:
+    if not len(trace.kernels) and not len(trace.copies):
+        return _printed("category", trace, category_rows(trace))
+    kernel_codes = _category_codes(trace.kernels, trace.strings)
+    copies = np.full(len(trace.copies), CATEGORIES.index("copy"), np.int64)
+    groups = group(np.concatenate((kernel_codes, copies)), np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)))
+    names = tuple(CATEGORIES[int(code)] for code in groups.key)
+    return Tally(by="category", pass_name=pass_of(trace), names=names, categories=names, groups=_numbered(groups))
+
+
+def _printed(by: Grouping, trace: Trace, rows: Sequence[HotspotRow]) -> Tally:
+    return Tally(by=by, pass_name=pass_of(trace), printed=tuple(rows))
+
+
+def _named(trace: Trace, names: npt.NDArray[np.int32], durations: I64) -> tuple[Grouped, tuple[str, ...]]:
+    groups = group(names, durations)
+    return groups, tuple(trace.strings[int(code)] for code in groups.key)
+
+
+def _numbered(groups: Grouped) -> Grouped:
+    """The same with groups numbered from 0 instead of codes of one trace."""
+    return Grouped(np.arange(len(groups.key), dtype=np.int64), groups.first, groups.count, groups.value, groups.weight)
+
+
+def _places(trace: Trace, groups: Grouped) -> I64:
+    """The number of the group of each kernel name's code."""
+    place = np.zeros(len(trace.strings) + 1, np.int64)
+    place[groups.key] = np.arange(len(groups.key))
+    return place
+
+
 def _category_codes(kernels: Kernels, strings: Strings) -> I64:
     """Position in CATEGORIES of each kernel; each distinct name is judged once."""
     used, inverse = np.unique(kernels.name, return_inverse=True)
@@ -111,44 +151,23 @@ def _category_codes(kernels: Kernels, strings: Strings) -> I64:
     return codes[inverse] if len(used) else np.empty(0, np.int64)
 
 
-def _rows(groups: Grouped, names: Sequence[str], categories: Sequence[str], extras: Sequence[Extras]) -> list[HotspotRow]:
-    total, mean = groups.sums(), groups.sums() / np.maximum(groups.count, 1)
-    whole = int(total.sum())
-    smallest, largest = groups.smallest(), groups.largest()
-    medians, deviations = groups.medians(), groups.deviations()
-    rows = []
-    for position, extra in enumerate(extras):
-        rows.append(HotspotRow(
-            name=names[position], category=categories[position], calls=int(groups.count[position]),
-            total_ns=int(total[position]), share=int(total[position]) / whole if whole else 0.0,
-            mean_ns=float(mean[position]), median_ns=float(medians[position]), min_ns=int(smallest[position]),
-            max_ns=int(largest[position]), std_ns=float(deviations[position]), kernel_ns=extra.kernel_ns,
-            workgroups=extra.workgroups, workgroup_size=extra.workgroup_size, op=extra.op))
-    return sorted(rows, key=lambda row: (-row.total_ns, row.name))
+def _shapes(kernels: Kernels, place: I64) -> Shapes:
+    rows = np.flatnonzero(kernels.workgroups != NULL)
+    if not len(rows):
+        return NO_SHAPES
+    columns = (kernels.workgroups, kernels.workgroup_size_x, kernels.workgroup_size_y, kernels.workgroup_size_z)
+    return Shapes.of(place[kernels.name[rows]], np.stack([column[rows].astype(np.int64) for column in columns], axis=1))
 
 
-def _table(by: Grouping, trace: Trace, rows: Sequence[HotspotRow]) -> Hotspots:
-    return Hotspots(by=by, pass_name=pass_of(trace), total_ns=sum(row.total_ns for row in rows), rows=tuple(rows))
-
-
-def _kernel_extras(trace: Trace, groups: Grouped) -> list[Extras]:
+def _launchers(trace: Trace, place: I64) -> Launchers:
     kernels = trace.kernels
-    shaped = np.flatnonzero(kernels.workgroups != NULL)
-    sizes = (kernels.workgroup_size_x, kernels.workgroup_size_y, kernels.workgroup_size_z)
-    keys, rows = modes(kernels.name[shaped], [kernels.workgroups[shaped], *(size[shaped] for size in sizes)])
-    shape = {int(key): int(shaped[row]) for key, row in zip(keys, rows, strict=True)}
-    operated = np.flatnonzero(kernels.op != NULL)
-    op_names = trace.ops.name[kernels.op[operated]]
-    op_keys, op_rows = modes(kernels.name[operated], [op_names])
-    op = {int(key): trace.strings[int(op_names[row])] for key, row in zip(op_keys, op_rows, strict=True)}
-    extras = []
-    for key in groups.key:
-        row = shape.get(int(key))
-        size = None if row is None else tuple(int(column[row]) for column in sizes)
-        extras.append(Extras(workgroups=None if row is None else int(kernels.workgroups[row]),
-                             workgroup_size=(size[0], size[1], size[2]) if size and NULL not in size else None,
-                             op=op.get(int(key))))
-    return extras
+    rows = np.flatnonzero(kernels.op != NULL)
+    if not len(rows):
+        return NO_LAUNCHERS
+    used, name = np.unique(trace.ops.name[kernels.op[rows]], return_inverse=True)
+    owner = place[kernels.name[rows]]
+    row, count = combinations([owner, name])
+    return Launchers(tuple(trace.strings[int(code)] for code in used), owner[row], name[row].astype(np.int64), count)
 
 
 def _kernel_ns_by_op(trace: Trace) -> dict[int, int]:

@@ -9,12 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis import filling, intervals
+from profharness.analysis import occupancy as residence
 from profharness.analysis.counts import devices_with_work, pass_of
 from profharness.analysis.filling import Fill
 from profharness.analysis.idle import IdleAnalysis
 from profharness.analysis.intervals import Intervals
+from profharness.analysis.kernel_facts import KernelFacts
 from profharness.analysis.launching import launch_bound_ns
+from profharness.analysis.occupancy import Occupancy
 from profharness.analysis.records import Partition
+from profharness.analysis.roofline import FilledSplit, filled_split
 from profharness.analysis.steps import Step, Windows, measured, steady, steps
 from profharness.analysis.timeline import partition_windows
 from profharness.analysis.work import Delays, Work, delays, depth
@@ -35,10 +39,13 @@ class Measurement:
     traced: bool = True
     allowed_cores: float | None = None
     point: str | None = None
+    facts: KernelFacts = field(default=None)  # type: ignore[assignment]  # None only until __post_init__ has made them from the trace
     idle: IdleAnalysis = field(init=False)
 
     def __post_init__(self) -> None:
         self.idle = IdleAnalysis(self.trace)
+        if self.facts is None:
+            self.facts = KernelFacts(self.trace)
 
     @property
     def when(self) -> Intervals:
@@ -106,6 +113,17 @@ class Measurement:
         return filling.add(known) if known and len(known) == len(fills) else None
 
     @cached_property
+    def occupancy(self) -> Occupancy | None:
+        """Occupancy over all devices; None where the registers and LDS of no kernel in the windows are known."""
+        found = residence.add([residence.occupancy(self.trace, device, self.when, self.facts.residency) for device in self.devices])
+        return found if found.known_kernel_ns else None
+
+    @cached_property
+    def filled_split(self) -> FilledSplit:
+        """Compute time that fills the devices, by what holds its kernels back."""
+        return filled_split(self.trace, self.devices, self.when, self.facts.rates, self.facts.roofs)
+
+    @cached_property
     def steps(self) -> list[Step]:
         """Steady steps (or trials) of all processes."""
         groups: dict[int, list[Step]] = {}
@@ -114,6 +132,11 @@ class Measurement:
         return [step for group in groups.values() for step in steady(group)]
 
 
-def measure(trace: Trace, point: str | None = None, *, traced: bool = True, allowed_cores: float | None = None) -> Measurement:
-    """The measurement of a trace, or of one of its points, in the windows that `steps.measured` chooses."""
-    return Measurement(trace, measured(trace, point), traced=traced, allowed_cores=allowed_cores, point=point)
+def measure(trace: Trace, point: str | None = None, *, traced: bool = True, allowed_cores: float | None = None,
+            facts: KernelFacts | None = None) -> Measurement:
+    """The measurement of a trace, or of one of its points, in the windows that `steps.measured` chooses.
+
+    `facts` are those of the same trace where they have been made; they also hold what it is measured against.
+    """
+    return Measurement(trace, measured(trace, point), traced=traced, allowed_cores=allowed_cores, point=point,
+                       facts=KernelFacts(trace) if facts is None else facts)

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
-from profharness.analysis import counts, hotspots, integrity, intervals
+from profharness.analysis import counts, hotspots, integrity, intervals, work_metrics
 from profharness.analysis.filling import NEEDED_COVERAGE, Fill
 from profharness.analysis.intervals import Intervals
+from profharness.analysis.kernel_facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.measurement import Measurement, measure
+from profharness.analysis.occupancy import Occupancy
 from profharness.analysis.records import Figure, Partition, PointSummary, ProblemRow, SourceRow, Summary
+from profharness.analysis.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
 from profharness.analysis.verdict import verdict
 from profharness.findings import Finding
 from profharness.trace.model import NULL, Problem, Source, Trace
 
 Better = Literal["higher", "lower", "neither"]
-Needs = Literal["kernels", "links", "geometry", "steps", "cpu_samples", "ops"]
+Needs = Literal["kernels", "links", "geometry", "registers", "steps", "cpu_samples", "ops"]
 INFLATED = "inflated by the profiler"
 SHORT_KERNEL_NS = 10_000
 _BEYOND = 10
@@ -32,6 +35,7 @@ _HINTS: dict[Needs, str] = {
     "kernels": "kernels: --profile torch, or rocprofv3 on AMD",
     "links": "host calls: --profile torch, or --hip-trace with rocprofv3",
     "geometry": "workgroups per kernel and the device's compute units: --profile rocprofv3",
+    "registers": "registers and LDS per kernel on a known architecture: --profile rocprofv3 of ROCm 7, or torch on NVIDIA",
     "steps": "marks of steps or trials",
     "cpu_samples": "telemetry",
     "ops": "framework operators: --profile torch or onnxruntime",
@@ -66,6 +70,7 @@ _HAVE: dict[Needs, Callable[[Measurement], bool]] = {
     "kernels": lambda m: len(m.trace.kernels) > 0 and m.window_ns > 0,
     "links": lambda m: m.has_links,
     "geometry": lambda m: m.fill is not None,
+    "registers": lambda m: m.occupancy is not None,
     "steps": lambda m: bool(m.steps),
     "cpu_samples": lambda m: _cpu_cores(m) is not None,
     "ops": lambda m: len(m.trace.ops) > 0 and m.when.total > 0,
@@ -157,6 +162,31 @@ def _filled(value: Callable[[Fill], float], blind: Callable[[Fill], float]) -> C
     return compute
 
 
+def _resident(unit: str, value: Callable[[Occupancy], float | None], blind: Callable[[Occupancy], float] = lambda _: 0.0,
+              without: str = "") -> Callable[[Measurement], Figure]:
+    """A figure from resident waves: at least `value`, at most that plus what kernels of unknown shape could add.
+
+    `without` says what is missing where `value` is None.
+    """
+
+    def compute(m: Measurement) -> Figure:
+        found = m.occupancy
+        coverage = found.coverage if found is not None else 0.0
+        if found is None or coverage < NEEDED_COVERAGE:
+            return Figure(value=None, unit=unit, source=m.origin, coverage=coverage,
+                          needs=f"registers and LDS for {NEEDED_COVERAGE:.0%} of kernel time (here {coverage:.0%}): --profile rocprofv3 of ROCm 7")
+        low = value(found)
+        if low is None:
+            return Figure(value=None, unit=unit, source=m.origin, coverage=coverage, needs=without)
+        return Figure(value=low, unit=unit, low=low, high=min(low + blind(found), 1.0), source=m.origin, coverage=coverage)
+
+    return compute
+
+
+def _quantisation(found: Occupancy) -> float | None:
+    return found.useful_ns / found.rounds_ns if found.rounds_ns else None
+
+
 def _steps_per_second(m: Measurement) -> Figure:
     by_process: dict[int, list[int]] = {}
     for step in m.steps:
@@ -228,6 +258,13 @@ def _rows() -> Iterator[Metric]:
                  _filled(lambda f: f.filled_ns / f.busy_ns if f.busy_ns else 0.0, lambda f: f.unknown_ns / f.busy_ns if f.busy_ns else 0.0))
     yield Metric("underfilled", "share", "lower", geometry,
                  _filled(lambda f: f.underfilled_ns / f.window_ns, lambda f: f.unknown_ns / f.window_ns))
+    yield Metric("occupancy", "share", "higher", ("kernels", "registers"),
+                 _resident("share", lambda o: o.resident_ns / o.known_ns if o.known_ns else None, without="kernels that last"))
+    yield Metric("wave_quantisation", "share", "higher", ("kernels", "registers"),
+                 _resident("share", _quantisation, without="kernels with more workgroups than the device holds at once"))
+    yield Metric("slots_full_time", "share", "higher", ("kernels", "registers"),
+                 _resident("share", lambda o: o.full_ns / o.window_ns, lambda o: o.blind_ns / o.window_ns))
+    yield from _work_rows()
     yield Metric("steps_per_second", "steps/s", "higher", ("steps",), _steps_per_second)
     yield Metric("step_time", "ns", "lower", ("steps",), _step_time)
     yield Metric("kernels_per_step", "kernels", "lower", ("kernels", "steps"), _kernels_per_step)
@@ -236,33 +273,53 @@ def _rows() -> Iterator[Metric]:
     yield Metric("operators", "share", "higher", ("ops",), _operator_share)
 
 
+def _work_rows() -> Iterator[Metric]:
+    kernels: tuple[Needs, ...] = ("kernels",)
+    for name, kind, better in (("compute_bound", COMPUTE, "higher"), ("bandwidth_bound", BANDWIDTH, "neither"),
+                               ("inside_kernel", INSIDE, "lower"), ("undetermined", UNDETERMINED, "neither")):
+        yield Metric(name, "share", cast("Better", better), kernels, work_metrics.of_class(kind))
+    yield Metric("achieved_flops", "FLOP/s", "higher", kernels, work_metrics.achieved_flops)
+    yield Metric("mfu", "share", "higher", kernels, work_metrics.mfu)
+    yield Metric("mfu_at_clock", "share", "higher", kernels, work_metrics.mfu_at_clock)
+    yield Metric("flops_of_ceiling", "share", "higher", kernels, work_metrics.flops_of_ceiling)
+    yield Metric("hfu", "share", "higher", kernels, work_metrics.hfu)
+    yield Metric("achieved_bandwidth", "B/s", "higher", kernels, work_metrics.achieved_bandwidth)
+    yield Metric("bandwidth_share", "share", "higher", kernels, work_metrics.bandwidth_share)
+    yield Metric("fabric_bytes", "B", "lower", kernels, work_metrics.fabric_bytes)
+    yield Metric("operational_intensity", "FLOP/B", "neither", kernels, work_metrics.operational_intensity)
+    yield Metric("ceiling_flops", "FLOP/s", "neither", kernels, work_metrics.ceiling_flops)
+    yield Metric("ceiling_bandwidth", "B/s", "neither", kernels, work_metrics.ceiling_bandwidth)
+
+
 METRICS: Sequence[Metric] = tuple(_rows())
 
 
-def summarise_trace(trace: Trace, source: str, *, findings: Sequence[Finding] = (), allowed_cores: float | None = None) -> Summary:
+def summarise_trace(trace: Trace, source: str, *, findings: Sequence[Finding] = (), allowed_cores: float | None = None,
+                    yardstick: Yardstick = NO_YARDSTICK) -> Summary:
     """Everything that one trace says: counts, figures, findings, the split of its window, points, hotspots.
 
-    `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own.
+    `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own. `yardstick` is
+    what its devices were measured to reach.
     """
-    whole = measure(trace, allowed_cores=allowed_cores)
+    whole = measure(trace, allowed_cores=allowed_cores, facts=KernelFacts(trace, yardstick))
     found = (*integrity.findings(trace, whole.work), *findings)
     values = figures(whole)
     split = device_partition(whole)
     return Summary(
         source=source, trace=counts.count(trace, whole.work.links), devices=counts.count_devices(trace),
-        points=tuple(summarise_point(trace, point, found, allowed_cores=allowed_cores) for point in points_of(trace)),
+        points=tuple(summarise_point(trace, point, found, allowed_cores=allowed_cores, facts=whole.facts) for point in points_of(trace)),
         metrics=values, findings=found, problems=tuple(problem_row(problem) for problem in trace.problems),
         sources=tuple(source_row(record) for record in trace.sources),
         partition=split, verdict=verdict(split, values, found), hotspots=(hotspots.default(trace),))
 
 
 def summarise_point(trace: Trace, point: str, findings: Sequence[Finding] = (), *, traced: bool = True,
-                    allowed_cores: float | None = None) -> PointSummary:
+                    allowed_cores: float | None = None, facts: KernelFacts | None = None) -> PointSummary:
     """The figures, split and verdict of one point of a trace, in the windows of its trials.
 
     Findings on the trace as a whole count for the verdict, as do those on this point.
     """
-    inside = measure(trace, point, traced=traced, allowed_cores=allowed_cores)
+    inside = measure(trace, point, traced=traced, allowed_cores=allowed_cores, facts=facts)
     values = figures(inside)
     split = device_partition(inside)
     own = [item for item in findings if item.point in (None, point)]

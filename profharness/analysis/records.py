@@ -93,12 +93,19 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
-    """A hotspot table, sorted by total_ns (falling), then name."""
+    """A hotspot table, sorted by total_ns (falling), then name.
+
+    `busy_ns` (kernels) and `busy_any_ns` (with copies) are unions, `device_span_ns` is the time from a device's
+    first start to its last end, each summed over devices; None where the trace holds no device work.
+    """
 
     schema: int = SCHEMA
     by: Literal["kernel", "op", "category"]
     pass_name: str | None = msgspec.field(default=None, name="pass")
     total_ns: int
+    busy_ns: int | None = None
+    busy_any_ns: int | None = None
+    device_span_ns: int | None = None
     rows: tuple[HotspotRow, ...]
 
 

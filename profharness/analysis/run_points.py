@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import msgspec
 
 from profharness.analysis.overhead import layer_overhead
+from profharness.analysis.packages import Package, power_figures
 from profharness.analysis.records import Estimate, Figure, PointSummary
-from profharness.analysis.run_telemetry import Stream, figures_in
+from profharness.analysis.run_telemetry import figures_in
 from profharness.analysis.run_trials import BARE, PointTrials, Trials
+from profharness.analysis.streams import Stream
 from profharness.analysis.throughput import (
     Drift,
     TrialStats,
@@ -42,6 +44,7 @@ class RunView:
     chosen: str | None
     telemetry: tuple[Stream, ...]
     drifts: dict[str, Drift]
+    packages: tuple[Package, ...] = ()
 
     def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
         """Statistics of the point in a pass (default: the reference); None where it has no trials."""
@@ -81,11 +84,16 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     metrics |= _bare_figures(view, point, base.metrics, stats)
     metrics |= figures_in(view.telemetry, trials.span, f"{view.reference} pass, telemetry")
     metrics |= _work_figures(record, stats, _origin(view, stats))
+    metrics |= power_figures(view.telemetry, view.packages, trials.span, int(trials.items.sum()), f"{view.reference} pass, telemetry")
     summary = msgspec.structs.replace(
         summary, trials=stats.trials, throughput=_throughput(trials, stats), throughput_sem=stats.sem,
         latency_ms=stats.latency_mean_ns / _MS, consistency=stats.consistency if trials.processes == 1 else None,
         overhead=overheads(view, [point], backend), metrics=metrics, trials_ms=tuple((trials.durations_ns / _MS).tolist()))
-    return PointResult(summary, (*trial_findings(trials.durations_ns, stats, point), *_record_findings(records)))
+    found = trial_findings(trials.durations_ns, stats, point)
+    if any(record.device == "cpu" for record in records):
+        # a CPU runs in the timed thread: there is no device to wait for, fast trials are the machine's doing
+        found = tuple(one for one in found if one.id != "missing-sync")
+    return PointResult(summary, (*found, *_record_findings(records)))
 
 
 def _origin(view: RunView, stats: TrialStats) -> str:
@@ -154,7 +162,7 @@ def _bare_figures(view: RunView, point: str, traced: dict[str, Figure], stats: T
 
 
 def _work_figures(record: PointRecord | None, stats: TrialStats, origin: str) -> dict[str, Figure]:
-    """FLOP/s from the counted (or given) FLOPs of an item; energy needs power, which nothing here measures."""
+    """FLOP/s from the counted (or given) FLOPs of an item; energy needs power, which `power_figures` looks for."""
     found = {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
     flops = _number(record.notes.get("flops_per_item")) if record is not None else None
     if flops is None or record is None:

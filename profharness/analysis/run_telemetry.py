@@ -1,62 +1,24 @@
-"""Telemetry of a run: rows for the report, and means over chosen times (a point's trials in the bare pass).
-
-Values that cover an interval are weighted by their overlap with the time asked for; instants count once each.
-"""
+"""Telemetry of a run: rows for the report, and figures over chosen times (a point's trials in the bare pass)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from profharness.analysis.intervals import Intervals, contains, inside_ns
+from profharness.analysis.intervals import Intervals
+from profharness.analysis.packages import used
 from profharness.analysis.records import Figure, TelemetryRow
-from profharness.trace.derive import THROUGHPUT
-from profharness.trace.model import F64, I64, NULL, Samples, Trace
-from profharness.trace.sample_metrics import SAMPLE_METRICS
+from profharness.analysis.streams import Stream, mean, streams, weights
+from profharness.trace.model import Samples, Trace
 
 PLOTTED = 400
-_UNITS = {metric.name: metric.unit for metric in SAMPLE_METRICS}
 # Peaks say what had to fit; a mean of memory would hide it.
-_PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used"})
+_PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_memory_used"})
 _NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """One metric of one device (or of the host), by time."""
-
-    metric: str
-    device: str
-    samples: Samples
-
-    @property
-    def unit(self) -> str:
-        return _UNITS.get(self.metric, "")
-
-
-def streams(trace: Trace) -> tuple[Stream, ...]:
-    """Every measured metric of every device, in the order of the metric table; values derived from trials are left out."""
-    samples = trace.samples
-    if not len(samples):
-        return ()
-    order = np.lexsort((samples.at_ns, samples.device, samples.metric))
-    sorted_samples = samples.take(order)
-    pairs = np.stack([sorted_samples.metric, sorted_samples.device])
-    cuts = np.flatnonzero((np.diff(pairs) != 0).any(axis=0)) + 1
-    bounds = [0, *cuts.tolist(), len(sorted_samples)]
-    found = [_stream(trace, sorted_samples.take(np.arange(start, end))) for start, end in pairwise(bounds)]
-    rank = {metric.name: place for place, metric in enumerate(SAMPLE_METRICS)}
-    return tuple(sorted((one for one in found if one.metric != THROUGHPUT and len(one.samples)),
-                        key=lambda one: (rank.get(one.metric, len(rank)), one.metric, one.device)))
-
-
-def _stream(trace: Trace, samples: Samples) -> Stream:
-    device = int(samples.device[0])
-    name = "" if device == NULL else trace.devices[device].index
-    return Stream(trace.strings[int(samples.metric[0])], name, samples.take(np.isfinite(samples.value)))
+# Over several devices these add up; of all others the mean is told.
+_SUMS = frozenset({"power_w", "power_average", "power_energy", "power_limit", "pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received",
+                   "xgmi_read", "xgmi_written", "gpu_memory_used", "gpu_memory_total", "gpu_processes"})
 
 
 def rows(trace: Trace) -> tuple[TelemetryRow, ...]:
@@ -71,7 +33,7 @@ def _row(stream: Stream, first: int) -> TelemetryRow:
     length = samples.until_ns - samples.at_ns
     weight = np.where(length > 0, length, 0) if length.any() else np.ones(len(samples), np.int64)
     at, values = _thinned(samples, first)
-    return TelemetryRow(metric=stream.metric, unit=stream.unit, device=stream.device, mean=_mean(samples.value, weight),
+    return TelemetryRow(metric=stream.metric, unit=stream.unit, device=stream.device, mean=mean(samples.value, weight),
                         low=float(samples.value.min()), high=float(samples.value.max()), samples=len(samples),
                         at_s=at, values=values)
 
@@ -85,30 +47,43 @@ def _thinned(samples: Samples, first: int) -> tuple[tuple[float, ...], tuple[flo
     return tuple(((samples.at_ns[starts] - first) / 1e9).tolist()), tuple(values.tolist())
 
 
-def _mean(values: F64, weight: npt.NDArray[np.int64]) -> float:
-    return float(np.dot(values, weight) / weight.sum())
-
-
-def figures_in(every: tuple[Stream, ...], when: Intervals, source: str) -> dict[str, Figure]:
+def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[str, Figure]:
     """Means (of memory: the peak) of every metric inside the windows; metrics without a sample there are left out.
 
-    Metrics of a device carry its name where the run has several devices.
+    Of several devices each has its own figures, named by its number, and those that worked in the windows share the plain name.
     """
-    found: dict[str, Figure] = {}
     several = len({one.device for one in every if one.device}) > 1
+    active = used(every, when) if several else ()
+    found: dict[str, Figure] = {}
+    shared: dict[str, list[Figure]] = {}
     for one in every:
-        weight = _weights(one.samples, when)
-        if not weight.any():
+        figure = _figure(one, when, source)
+        if figure is None:
             continue
-        name = _NAMES.get(one.metric, one.metric) + (f"_{one.device}" if several and one.device else "")
-        peak = one.metric in _PEAKS
-        value = float(one.samples.value[weight > 0].max()) if peak else _mean(one.samples.value, weight)
-        found[name] = Figure(value=value, unit=one.unit, source=source, note="highest sample" if peak else "")
-    return found
+        name = _NAMES.get(one.metric, one.metric)
+        if several and one.device:
+            found[f"{name}_{one.device}"] = figure
+            if one.device in active:
+                shared.setdefault(one.metric, []).append(figure)
+        else:
+            found[name] = figure
+    return found | dict(_together(shared, active))
 
 
-def _weights(samples: Samples, when: Intervals) -> I64:
-    """Overlap of each interval with the windows in ns; 1 for an instant inside them."""
-    instants = samples.until_ns <= samples.at_ns
-    overlap = inside_ns(Intervals(samples.at_ns, samples.until_ns), when)
-    return np.asarray(np.where(instants, contains(when, samples.at_ns).astype(np.int64), overlap))
+def _figure(one: Stream, when: Intervals, source: str) -> Figure | None:
+    weight = weights(one.samples, when)
+    if not weight.any():
+        return None
+    peak = one.metric in _PEAKS
+    value = float(one.samples.value[weight > 0].max()) if peak else mean(one.samples.value, weight)
+    return Figure(value=value, unit=one.unit, source=source, note="highest sample" if peak else "")
+
+
+def _together(shared: dict[str, list[Figure]], active: Sequence[str]) -> Iterator[tuple[str, Figure]]:
+    """Several devices as one: sums of what adds up, means of shares."""
+    who = f"devices {', '.join(active)}" if len(active) > 1 else f"device {active[0]}" if active else ""
+    for metric, figures in shared.items():
+        values = [float(figure.value) for figure in figures if figure.value is not None]
+        add = metric in _SUMS
+        yield metric, Figure(value=sum(values) if add else sum(values) / len(values), unit=figures[0].unit, source=figures[0].source,
+                             note=f"{'sum' if add else 'mean'} over {who}" if len(values) > 1 else who)

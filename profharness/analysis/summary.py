@@ -13,13 +13,16 @@ from profharness.analysis import passes, run_points, run_telemetry
 from profharness.analysis.intervals import window
 from profharness.analysis.kernel_match import kernels_differ
 from profharness.analysis.metrics import problem_row, source_row, summarise_trace
+from profharness.analysis.packages import package_findings, packages, power_figures
 from profharness.analysis.records import Figure, PassRow, PointSummary, Series, SourceRow, Summary
 from profharness.analysis.run_checks import telemetry_findings
+from profharness.analysis.run_energy import step_energy
 from profharness.analysis.run_passes import allowed_cores, drifts, pass_rows, run_info
 from profharness.analysis.run_points import RunView
 from profharness.analysis.run_steps import step_figures
 from profharness.analysis.run_trials import BARE, Trials, base_of, collect, reference_pass
 from profharness.analysis.saturation import series
+from profharness.analysis.streams import idle_window, streams
 from profharness.analysis.trial_findings import drift_finding
 from profharness.analysis.verdict import verdict
 from profharness.findings import Finding, finding
@@ -46,9 +49,9 @@ def summarise_run(manifest: Manifest, trace: Trace, source: str) -> Summary:
                      *drift_finding(view.drifts[""]), *kernels_differ(trace, view.trials), *_beyond_bare([result.summary for result in results])))
     rows = pass_rows(view, trace)
     figures = _run_figures(view, trace)
-    found = _unique((*found, *_overhead_findings(rows), *telemetry_findings(trace, figures)))
+    found = _unique((*found, *_overhead_findings(rows), *telemetry_findings(trace, figures), *package_findings(view.packages)))
     points = tuple(_judged(result.summary, found, cores) for result in results)
-    metrics = {**device.metrics, **figures, **step_figures(manifest, trace)}
+    metrics = {**device.metrics, **figures, **step_figures(manifest, trace), **step_energy(view, trace)}
     return msgspec.structs.replace(
         device, points=points, metrics=metrics, findings=found, problems=tuple(problem_row(one) for one in trace.problems),
         run=run_info(manifest, source), passes=rows, series=_series(points, source), sources=_sources(trace),
@@ -60,7 +63,8 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
     trials = collect(trace, items)
     reference = reference_pass(trials, tuple(record.name for record in manifest.passes))
     backends = {record.id: record.backend for record in manifest.points}
-    return RunView(manifest, trials, reference, chosen, run_telemetry.streams(trace), drifts(trials, reference, backends))
+    every = streams(trace)
+    return RunView(manifest, trials, reference, chosen, every, drifts(trials, reference, backends), packages(every, idle_window(trace)))
 
 
 def _points(manifest: Manifest, trials: Trials) -> list[str]:
@@ -117,7 +121,8 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
     else:
         start, end = _active(view, trace)
         where = "the whole run, telemetry"
-    return run_telemetry.figures_in(view.telemetry, window(start, end), where)
+    when = window(start, end)
+    return {**run_telemetry.figures_in(view.telemetry, when, where), **power_figures(view.telemetry, view.packages, when, None, where)}
 
 
 def _active(view: RunView, trace: Trace) -> tuple[int, int]:

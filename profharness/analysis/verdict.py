@@ -1,14 +1,15 @@
 """What holds a window back: trust first, then the largest disjoint share, with its evidence (METRICS 3).
 
 Shares of the window: idle, exposed communication, exposed copies, kernel time that leaves more than half
-of the compute units empty, and the kernel time that fills them. What fills the device is "undetermined"
-until FLOPs or counters tell compute from bandwidth.
+of the compute units empty, and the kernel time that fills them, split into what runs at the compute ceiling, at
+the bandwidth ceiling, at neither (inside-kernel), and what FLOPs and counters say nothing of (undetermined).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from profharness.analysis.ceilings import REACHED
 from profharness.analysis.records import Figure, IdleCauses, Partition, Verdict
 from profharness.findings import Finding
 from profharness.units import format_share
@@ -18,6 +19,8 @@ UNTRUSTWORTHY = frozenset({
     "events-dropped", "idle-contradicted", "hook-not-loaded", "clock-stepped",
 })
 BUSY_CPU = 0.9
+_GROUPS = {"compute": "compute_bound", "bandwidth": "bandwidth_bound", "inside-kernel": "inside_kernel"}
+"""Parts of the filled time by the figure that measures them; the figure's note is the evidence."""
 
 _CAUSES = {
     "no_host_record_ns": "no host record", "waiting_copy_or_event_ns": "waiting on a copy or an event",
@@ -42,21 +45,46 @@ def verdict(partition: Partition | None, figures: Mapping[str, Figure], findings
 def _of_device(partition: Partition, figures: Mapping[str, Figure]) -> Verdict:
     window = partition.window_ns
     underfilled = min(_value(figures, "underfilled") or 0.0, partition.compute_ns / window)
-    shares = {
+    losses = {
         "idle": partition.idle_ns / window,
         "communication": partition.exposed_communication_ns / window,
         "copy": partition.exposed_copy_ns / window,
         "underfilled": underfilled,
-        "undetermined": partition.compute_ns / window - underfilled,
     }
+    shares = losses | _filled(partition.compute_ns / window - underfilled, figures)
     limiter = max(shares, key=lambda name: shares[name])
     evidence = _evidence(limiter, shares[limiter], partition, figures)
     if limiter != "undetermined":
         return Verdict(limiter=limiter, share=shares[limiter], evidence=evidence, headroom=_headroom(shares[limiter]))
-    loss = max((name for name in shares if name != "undetermined"), key=lambda name: shares[name])
-    if shares[loss]:
-        evidence += f"; the largest loss: {_evidence(loss, shares[loss], partition, figures)} (removing it gains at most {1 / (1 - shares[loss]):.2f}x)"
+    loss = max(losses, key=lambda name: losses[name])
+    if losses[loss]:
+        evidence += f"; the largest loss: {_evidence(loss, losses[loss], partition, figures)} (removing it gains at most {1 / (1 - losses[loss]):.2f}x)"
     return Verdict(limiter=limiter, share=shares[limiter], evidence=evidence)
+
+
+def _filled(whole: float, figures: Mapping[str, Figure]) -> dict[str, float]:
+    """The time that fills the device by kernel group, what is left being undetermined.
+
+    Where no kernel could be judged, the window's own FLOP/s and bytes per second may still show that all of it,
+    taken together, runs at a ceiling.
+    """
+    found: dict[str, float] = {}
+    left = whole
+    for limiter, name in _GROUPS.items():
+        found[limiter] = min(_value(figures, name) or 0.0, left)
+        left -= found[limiter]
+    at = _at_ceiling(figures, left)
+    if at is not None and not any(found.values()):
+        found[at], left = left, 0.0
+    return found | {"undetermined": left}
+
+
+def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:
+    """The ceiling that the window's rates reach in the share `during` of it, the higher one of two."""
+    compute, bandwidth = _value(figures, "flops_of_ceiling") or 0.0, _value(figures, "bandwidth_share") or 0.0
+    if during <= 0 or max(compute, bandwidth) < REACHED * during:
+        return None
+    return "compute" if compute >= bandwidth else "bandwidth"
 
 
 def _headroom(share: float) -> float | None:
@@ -72,11 +100,23 @@ def _evidence(limiter: str, share: float, partition: Partition, figures: Mapping
         return f"collectives run alone {format_share(share)} of the time (of {whole} in all)"
     if limiter == "copy":
         return f"copies run alone {format_share(share)} of the time (of {format_share(partition.copy_ns / partition.window_ns)} in all)"
+    if limiter in _GROUPS:
+        return _group_evidence(limiter, share, figures)
     fill = _value(figures, "fill_busy")
     if limiter == "underfilled":
         return f"kernels that leave more than half of the compute units empty run {format_share(share)} of the time (fill while busy {fill or 0.0:.2f})"
     filled = "kernels fill the device" if fill is not None else "kernels run (how far they fill the device is not measured)"
     return f"{filled} {format_share(share)} of the time; whether by compute or by bandwidth is not measured"
+
+
+def _group_evidence(limiter: str, share: float, figures: Mapping[str, Figure]) -> str:
+    """The group's largest kernel; of a window judged as a whole, its rate against the ceiling."""
+    figure = figures.get(_GROUPS[limiter])
+    if figure is not None and figure.value and figure.note:
+        return f"{figure.note}; such kernels run {format_share(share)} of the time"
+    rate, words = (("flops_of_ceiling", "useful FLOP/s at {} of the ceiling") if limiter == "compute" else
+                   ("bandwidth_share", "memory traffic at {} of the ceiling"))
+    return f"{words.format(format_share(_value(figures, rate) or 0.0))}; kernels run {format_share(share)} of the time"
 
 
 def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:
@@ -94,6 +134,11 @@ def _of_cpu(figures: Mapping[str, Figure]) -> Verdict | None:
         return None
     busy = min(used / allowed, 1.0)
     evidence = f"the process ran on {used:.1f} of {allowed:g} allowed cores"
+    at = _at_ceiling(figures, busy)
+    if at is not None:
+        share = _value(figures, "flops_of_ceiling" if at == "compute" else "bandwidth_share") or 0.0
+        roof = "the measured GEMM" if at == "compute" else "the measured copy"
+        return Verdict(limiter=at, share=busy, evidence=f"{format_share(share)} of {roof}; {evidence}")
     if busy >= BUSY_CPU:
         return Verdict(limiter="undetermined", share=busy, evidence=f"{evidence}; whether by compute or by bandwidth is not measured")
     if busy < 0.5:

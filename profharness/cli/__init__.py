@@ -27,6 +27,8 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
     ("view", "Open a trace in the Perfetto UI."),
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
+    ("wrap", "Run a command under one layer, without a run around it."),
+    ("telemetry", "Sample power, clocks, utilisation and CPU by themselves, and judge from that."),
     ("doctor", "Say what works on this node, what is missing, and the fix."),
     ("ls", "List runs."),
 )
@@ -110,7 +112,7 @@ def _call(arguments: Sequence[str]) -> int:
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Rest]:
     """Only commands that start a program take a rest; elsewhere `--` keeps its usual meaning."""
-    if arguments and arguments[0] in ("run", "doctor") and "--" in arguments:
+    if arguments and arguments[0] in ("run", "telemetry", "wrap", "doctor") and "--" in arguments:
         at = list(arguments).index("--")
         return arguments[:at], Rest(tuple(arguments[at + 1:]), given=True)
     return arguments, Rest((), given=False)

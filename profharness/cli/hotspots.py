@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.cli.several import Dask, DaskWorkers, Processes
+from profharness.errors import UsageError
+
 if TYPE_CHECKING:
     from profharness.analysis.records import HotspotRow, Hotspots
     from profharness.trace.model import Trace
@@ -35,19 +38,34 @@ class Form(str, Enum):
 
 
 def hotspots(
-    path: Annotated[Path, typer.Argument(help="Run directory or trace file.", metavar="RUN|FILE")],
+    paths: Annotated[list[Path], typer.Argument(help="A run directory, or trace files: their records count together.", metavar="RUN|FILE...")],
     by: Annotated[By | None, typer.Option("--by", help="Rows: kernel, op or category (default: kernel; op without device kernels).")] = None,
     pass_name: Annotated[str | None, typer.Option("--pass", help="Pass of a run (default: the first with kernels).")] = None,
     top: Annotated[int | None, typer.Option("--top", min=1, help=f"Rows to print (default: {TABLE_ROWS} in a table, else all).")] = None,
     form: Annotated[Form, typer.Option("--format", help="table, csv or json.")] = Form.TABLE,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    ops: Annotated[bool, typer.Option("--ops", help="Read the operators of trace files too: the one that launched each kernel.")] = False,
+    processes: Processes = None,
+    dask: Dask = None,
+    dask_workers: DaskWorkers = 0,
 ) -> None:
     """Show where device (or operator) time went."""
-    from profharness import understand
+    from profharness.loading import check_paths, load
 
-    table = chosen(understand.load([path]).trace, by, pass_name)
+    check_paths(paths)
+    if len(paths) == 1 and paths[0].is_dir():
+        table = chosen(load(paths).trace, by, pass_name)
+    else:
+        from profharness.jobs import Workers
+        from profharness.tables import hotspots_of_files
+
+        if pass_name is not None:
+            raise UsageError(f"--pass {pass_name}: no such pass", "loose files have no passes")
+        table, unread = hotspots_of_files(paths, None if by is None else by.value, ops=ops, workers=Workers(processes, dask, dask_workers))
+        for one in unread:
+            typer.echo(f"error: {one.message}; the file is left out", err=True)
     if not table.rows:
-        typer.echo(f"{path}: nothing to list by {table.by}", err=True)
+        typer.echo(f"{paths[0]}: nothing to list by {table.by}", err=True)
     sys.stdout.write(text_of(table, Form.JSON if json else form, top))
 
 
@@ -91,13 +109,21 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     room = None if width is None else max(width - lead, _NARROWEST_NAME)
     names = [row.name if room is None else fold_kernel_name(row.name, room) for row in rows]
     lines = [f"by {table.by}, {format_ns(table.total_ns)} in {format_number(sum(row.calls for row in table.rows))} calls"
-             + (f", pass {table.pass_name}" if table.pass_name else "")]
+             + (f", pass {table.pass_name}" if table.pass_name else "") + _busy(table)]
     for line, name in zip((head, *cells), ("name", *names), strict=True):
         figures = [text.rjust(size) for text, size in zip(line[:-1], widths[:-1], strict=True)]
         lines.append("  ".join([*figures, line[-1].ljust(widths[-1]), name]).rstrip())
     if len(table.rows) > top:
         lines.append(f"and {format_number(len(table.rows) - top)} more rows (--top)")
     return "\n".join(lines) + "\n"
+
+
+def _busy(table: Hotspots) -> str:
+    from profharness.units import format_ns, format_share
+
+    if not table.device_span_ns or table.busy_ns is None:
+        return ""
+    return f"; kernels ran {format_share(table.busy_ns / table.device_span_ns)} of {format_ns(table.device_span_ns)} of device time"
 
 
 def _cells(row: HotspotRow) -> tuple[str, ...]:

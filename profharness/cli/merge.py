@@ -17,9 +17,9 @@ def merge(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
     """Merge runs or trace files into one Perfetto trace on one clock."""
-    from profharness import understand
+    from profharness.merging import MergeOptions, merge_to_file
 
-    report = understand.merge_to_file(paths, output, understand.MergeOptions(
+    report = merge_to_file(paths, output, MergeOptions(
         overlay=overlay, allow_unaligned=allow_unaligned, gpu_repr=gpu_repr, force=force))
     for line in report.lines:
         typer.echo(line, err=True)

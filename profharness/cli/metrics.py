@@ -9,19 +9,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.cli.several import Dask, DaskWorkers, Processes
+
 if TYPE_CHECKING:
     from profharness.analysis.records import Figure, Partition, Summary
 
 
 def metrics(
-    path: Annotated[Path, typer.Argument(help="Run directory or trace file.", metavar="RUN|FILE")],
+    paths: Annotated[list[Path], typer.Argument(help="A run directory, or trace files: one per rank, each on its own clock.", metavar="RUN|FILE...")],
     json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
+    processes: Processes = None,
+    dask: Dask = None,
+    dask_workers: DaskWorkers = 0,
 ) -> None:
     """Show saturation metrics, counts, findings and problems."""
     from profharness import understand
+    from profharness.loading import check_paths
     from profharness.report.json import metrics_json
 
-    summary = understand.summarise(understand.load([path]))
+    check_paths(paths)
+    if len(paths) == 1 and dask is None:
+        summary = understand.summarise(understand.load(paths))
+    else:
+        from profharness.jobs import Workers
+        from profharness.many import summarise_files
+
+        summary = summarise_files(paths, Workers(processes, dask, dask_workers))
     sys.stdout.write(metrics_json(summary).decode() if json else text_of(summary))
 
 

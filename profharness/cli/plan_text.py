@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 
 from profharness.command import Command
-from profharness.engine import Prepared, planned_commands
+from profharness.engine import Prepared, planned_commands, planned_extras
 from profharness.schedule import PassPlan
 from profharness.units import format_bytes, format_clock
 
 # measured on ParticleNet: a torch trace holds about 0.45 MB per trial, an onnxruntime profile about 0.06 MB
 _BYTES_PER_TRIAL = {"torch": 450_000, "onnxruntime": 60_000}
 _START_S = 6.0  # a worker's imports, model and export
-_COMMAND_TORCH_BYTES = 40_000_000
+# measured on ParticleNet (torch) and on public recordings (the AMD tools): what 20 steps or so leave
+_COMMAND_BYTES = {"torch": 40_000_000, "rocprofv3": 60_000_000, "rocprof": 80_000_000, "rocprof-sys": 100_000_000,
+                  "rocprof-compute": 20_000_000, "amd-log": 200_000_000}
 
 
 def plan_line(prepared: Prepared) -> str:
@@ -29,7 +31,7 @@ def plan_line(prepared: Prepared) -> str:
 
 def dry_run_text(prepared: Prepared) -> str:
     """Everything that would be started, in the order in which it nests; ends with a newline."""
-    lines = [f"run directory   {prepared.root}", f"executions      {sum(len(planned_commands(prepared, p)) for p in prepared.plan.passes)}"]
+    lines = [f"run directory   {prepared.root}", f"executions      {_executions(prepared)}"]
     if prepared.scan is not None:
         lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
     else:
@@ -41,14 +43,25 @@ def dry_run_text(prepared: Prepared) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _executions(prepared: Prepared) -> str:
+    """How often the workload is started, replays inside a tool apart: the notes tell of those."""
+    count = sum(len(planned_commands(prepared, plan)) for plan in prepared.plan.passes)
+    ranks = prepared.request.ranks
+    return f"{count * ranks} ({count} on each of {ranks} ranks)" if ranks > 1 else str(count)
+
+
 def _pass_lines(prepared: Prepared, plan: PassPlan) -> list[str]:
     lines = [f"pass {plan.name}" + (f"   layers: {', '.join(plan.layer_names)} (outermost first)" if plan.layers else "   no layers")]
     if prepared.scan is not None:
         own = [point for point in prepared.scan.points if point.backend in plan.targets and not (plan.layers and point.repeat)]
         lines.append(f"  points  {' '.join(point.key for point in own)}")
+    extras, after = planned_extras(prepared, plan)
+    lines += [f"  file    {path}: {text.strip()}" for path, text in extras.files]
     for command in planned_commands(prepared, plan):
         lines += [f"  env     {name}={shlex.quote(value)}" if value is not None else f"  unset   {name}" for name, value in _shown(command)]
         lines.append(f"  argv    {command.shell()}")
+    lines += [f"  then    {command.shell()}" for command in after]
+    lines += [f"  note    {note}" for note in dict.fromkeys(extras.notes)]
     return [*lines, ""]
 
 
@@ -68,7 +81,7 @@ def _seconds(prepared: Prepared) -> float:
 def _disk(prepared: Prepared) -> int:
     """Estimated size of what the layers leave."""
     if prepared.scan is None:
-        return _COMMAND_TORCH_BYTES * sum("torch" in plan.layer_names for plan in prepared.plan.passes) + 1_000_000
+        return sum(_COMMAND_BYTES.get(name, 1_000_000) for plan in prepared.plan.passes for name in plan.layer_names) + 1_000_000
     per_backend = len({point.id for point in prepared.scan.points}) // max(len(prepared.scan.backends), 1)
     trials = per_backend * prepared.request.profile_trials
     return sum(_BYTES_PER_TRIAL.get(name, 100_000) * trials for plan in prepared.plan.passes for name in plan.layer_names) + 1_000_000

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from profharness.cli import Rest
+from profharness.cli import Rest, tracer_flags
 from profharness.errors import UsageError
 from profharness.request import Request, from_mapping, parse_shape, read_scan_file
 from profharness.scans import SCANS
@@ -19,13 +19,28 @@ List = list[str]
 def run(
     ctx: typer.Context,
     scan: Annotated[str | None, typer.Argument(help="particlenet (default) or a .toml scan file; a command goes after --", metavar="[SCAN]")] = None,
-    profile: Annotated[List | None, typer.Option(help="Layer(s): torch, onnxruntime. Repeat or part by commas.", rich_help_panel="Layers")] = None,
+    profile: Annotated[List | None, typer.Option(help="Layer(s): torch, onnxruntime, rocprofv3, rocprof, rocprof-sys, rocprof-compute, amd-log. Repeat or part by commas.", rich_help_panel="Layers")] = None,
     capture: Annotated[str | None, typer.Option(help="all | steps=10:30 | after=30s,for=10s (commands: 20 steps after warm-up, or 10 s of device work)")] = None,
     bare: Annotated[bool | None, typer.Option("--bare", help="Commands: also run once without layers, to measure their overhead.")] = None,
     passes: Annotated[int | None, typer.Option(help="Commands: allow this many executions.")] = None,
     yes: Annotated[bool | None, typer.Option("--yes", help="Commands: allow as many executions as the layers need.")] = None,
     hook: Annotated[str | None, typer.Option(help="env (PYTHONPATH) or exec (where PYTHONPATH cannot be trusted).")] = None,
-    telemetry: Annotated[str | None, typer.Option(help="auto, off, or cpu.")] = None,
+    hip_trace: tracer_flags.HipTrace = None,
+    hsa_trace: tracer_flags.HsaTrace = None,
+    kernel_trace: tracer_flags.KernelTrace = None,
+    memory_copy_trace: tracer_flags.MemoryCopyTrace = None,
+    marker_trace: tracer_flags.MarkerTrace = None,
+    rccl_trace: tracer_flags.RcclTrace = None,
+    sys_trace: tracer_flags.SysTrace = None,
+    stats: tracer_flags.Stats = None,
+    pmc: tracer_flags.Pmc = None,
+    kernel_include_regex: tracer_flags.KernelIncludeRegex = None,
+    kernel_iteration_range: tracer_flags.KernelIterationRange = None,
+    rocprof_sys_mode: tracer_flags.RocprofSysMode = None,
+    tool_arg: tracer_flags.ToolArg = None,
+    exit_limit: tracer_flags.ExitLimit = None,
+    ranks: Annotated[int | None, typer.Option(help="Commands: start this many local ranks (RANK, WORLD_SIZE, LOCAL_RANK).")] = None,
+    telemetry: Annotated[str | None, typer.Option(help="auto, off, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).")] = None,
     telemetry_hz: Annotated[float | None, typer.Option(help="Telemetry samples per second.")] = None,
     backend: Annotated[List | None, typer.Option(help="torch, onnxruntime (default torch, plus onnxruntime when its layer is asked).")] = None,
     model: Annotated[str | None, typer.Option(help="particlenet, or an ONNX or TorchScript file.")] = None,
@@ -62,11 +77,13 @@ def run(
     """
     flags = {key: value for key, value in locals().items() if key not in _NOT_SETTINGS and value not in (None, [])}
     request = build_request(scan, _listed(flags), ctx.obj)
-    from profharness.cli.run_steps import dry, perform
+    from profharness.cli.run_steps import dry, is_rank, perform, start_ranks
 
     if dry_run:
         dry(request)
         return 0
+    if request.ranks > 1 and not is_rank():
+        return start_ranks(request.ranks)
     return perform(request, tuple(sys.argv), as_json=json, quiet=quiet)
 
 
@@ -75,6 +92,7 @@ _NOT_SETTINGS = ("ctx", "scan", "dry_run", "json", "quiet")
 
 def _listed(flags: dict[str, Any]) -> dict[str, Any]:
     """Repeatable flags as the request wants them."""
+    tracer_flags.joined(flags)
     for key in ("profile", "backend"):
         if key in flags:
             flags[key] = ",".join(flags[key])

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from profharness import engine
+from profharness import engine, ranks
 from profharness.analysis.records import Summary
 from profharness.cli.plan_text import dry_run_text, plan_line
 from profharness.errors import ProfharnessError, WorkloadFailed
@@ -18,6 +18,18 @@ from profharness.request import Request
 def dry(request: Request) -> None:
     """Print what would be started; nothing is written."""
     print(dry_run_text(engine.prepare(request, dry=True)))
+
+
+def is_rank() -> bool:
+    """Whether a launcher (or --ranks itself) started this process as one of several."""
+    return ranks.detect(os.environ).world > 1
+
+
+def start_ranks(count: int) -> int:
+    """Run this same command line as `count` local ranks; the exit code of the first that failed."""
+    from profharness import local_ranks
+
+    return local_ranks.start((sys.executable, "-m", "profharness", *sys.argv[1:]), count)
 
 
 def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool) -> int:

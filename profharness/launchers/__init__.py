@@ -15,25 +15,33 @@ class Job:
     """What to start. Without `log` the process inherits stdin, stdout and stderr untouched.
 
     With `log`, stdin is empty and both outputs go to that file; `echo_stdout` instead keeps stdin, copies stdout to
-    the log and to the harness's stderr, and leaves stderr alone. `grace_s` is how long the process may take to end
-    after a forwarded signal before its group is killed; None waits for ever.
+    the log and to the harness's stderr, and leaves stderr alone. `stderr_log` gets a copy of what the process says on
+    stderr, which still goes to the harness's own. `grace_s` is how long the process may take to end after a forwarded
+    signal before its group is killed; None waits for ever. `overdue` is asked at every poll; once it says yes, the
+    process and all that descend from it are killed.
     """
 
     command: Command
     log: Path | None = None
     echo_stdout: bool = False
     grace_s: float | None = None
+    stderr_log: Path | None = None
+    overdue: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it ended: the shell's convention for `exit_status` (128 + n for signal n). Times are CLOCK_BOOTTIME ns."""
+    """How it ended: the shell's convention for `exit_status` (128 + n for signal n). Times are CLOCK_BOOTTIME ns.
+
+    `overdue`: it was killed because the job's `overdue` said so.
+    """
 
     exit_status: int
     pid: int
     start_boot_ns: int
     end_boot_ns: int
     forwarded: tuple[int, ...] = ()
+    overdue: bool = False
 
     @property
     def interrupted(self) -> bool:

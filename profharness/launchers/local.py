@@ -23,6 +23,7 @@ from typing import IO
 from profharness.command import Command
 from profharness.errors import Unavailable
 from profharness.launchers import Job, Outcome
+from profharness.observe import tree
 
 POLL_S = 0.05
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -36,21 +37,21 @@ class LocalLauncher:
     def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
         own_group = job.log is not None or not sys.stdin.isatty()
         start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        process, copier = _start(job, own_group=own_group)
+        process, copiers = _start(job, own_group=own_group)
         try:
             # the pid goes first: a sampler must know the process even if a poll fails
             started(process.pid)
             with _forwarding(process.pid, own_group=own_group) as seen:
-                _wait(process, job, seen, poll, own_group=own_group)
+                overdue = _wait(process, job, seen, poll, own_group=own_group)
         except BaseException:
             _kill(process.pid, own_group=own_group)
             process.wait()
             raise
         finally:
-            if copier is not None:
+            for copier in copiers:
                 copier.join(timeout=5)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
-        return Outcome(status, process.pid, start, time.clock_gettime_ns(time.CLOCK_BOOTTIME), tuple(seen))
+        return Outcome(status, process.pid, start, time.clock_gettime_ns(time.CLOCK_BOOTTIME), tuple(seen), overdue)
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
         try:
@@ -64,7 +65,7 @@ class LocalLauncher:
         return done.stdout
 
 
-def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], threading.Thread | None]:
+def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[threading.Thread]]:
     command = job.command
     program = command.argv[0]
     search = command.env.get("PATH") or os.environ.get("PATH")
@@ -76,27 +77,30 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], threa
             command.argv, env=command.environment(os.environ), cwd=command.cwd, process_group=0 if own_group else None,
             stdin=subprocess.DEVNULL if log and not job.echo_stdout else None,
             stdout=subprocess.PIPE if job.echo_stdout else log,
-            stderr=None if job.echo_stdout else log)
+            stderr=subprocess.PIPE if job.stderr_log else None if job.echo_stdout else log)
     except OSError as error:
         raise Unavailable(f"{program}: cannot be started ({error.strerror})", "check that it is an executable of this machine") from error
     finally:
         if log is not None:
             log.close()
-    if not job.echo_stdout:
-        return process, None
-    assert process.stdout is not None
-    copier = threading.Thread(target=_copy, args=(process.stdout, job.log), daemon=True)
-    copier.start()
-    return process, copier
+    copied = [(process.stdout, job.log)] if job.echo_stdout else []
+    copied += [(process.stderr, job.stderr_log)] if job.stderr_log else []
+    copiers = [threading.Thread(target=_copy, args=stream_and_log, daemon=True) for stream_and_log in copied]
+    for copier in copiers:
+        copier.start()
+    return process, copiers
 
 
 def _copy(stream: IO[bytes], log: Path | None) -> None:
-    """The workload's stdout to its log and to our stderr, as it comes."""
+    """One of the workload's outputs to its log and to our stderr, as it comes."""
     with stream, (log.open("ab") if log else open(os.devnull, "wb")) as file:  # noqa: PTH123  a device, not a path of ours
         while chunk := os.read(stream.fileno(), 65536):
             file.write(chunk)
             file.flush()
-            os.write(sys.stderr.fileno(), chunk)
+            try:
+                os.write(sys.stderr.fileno(), chunk)
+            except OSError:
+                pass  # nobody reads our stderr any more; the workload must not block on that
 
 
 @contextmanager
@@ -125,15 +129,20 @@ def _forwarding(pid: int, *, own_group: bool) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _wait(process: subprocess.Popen[bytes], job: Job, seen: list[int], poll: Callable[[], None], *, own_group: bool) -> None:
+def _wait(process: subprocess.Popen[bytes], job: Job, seen: list[int], poll: Callable[[], None], *, own_group: bool) -> bool:
+    """Until its end; whether it had to be killed for being overdue."""
     handle = os.pidfd_open(process.pid)
     deadline: float | None = None
+    overdue = False
     try:
         while True:
             ended, _, _ = select.select([handle], [], [], POLL_S)
             poll()
             if ended:
                 break
+            if job.overdue is not None and not overdue and job.overdue():
+                overdue = True
+                _kill_tree(process.pid, own_group=own_group)
             if job.grace_s is not None and deadline is None and (signal.SIGINT in seen or signal.SIGTERM in seen):
                 deadline = time.monotonic() + job.grace_s
             if deadline is not None and time.monotonic() > deadline:
@@ -144,6 +153,7 @@ def _wait(process: subprocess.Popen[bytes], job: Job, seen: list[int], poll: Cal
     process.wait()
     if own_group and job.grace_s is not None:
         _kill(process.pid, own_group=True)  # what a worker left behind in its group
+    return overdue
 
 
 def _kill(pid: int, *, own_group: bool) -> None:
@@ -154,3 +164,10 @@ def _kill(pid: int, *, own_group: bool) -> None:
             os.kill(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass  # nothing is left to kill
+
+
+def _kill_tree(pid: int, *, own_group: bool) -> None:
+    """The process and its descendants, also where they share the harness's group."""
+    for descendant in reversed(tree(pid)):
+        _kill(descendant, own_group=False)
+    _kill(pid, own_group=own_group)

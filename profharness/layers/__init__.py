@@ -14,8 +14,8 @@ from typing import Literal, Protocol
 from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
-from profharness.layers.tracer_options import TracerOptions
 from profharness.manifest import Artifact
+from profharness.tracer_options import TracerOptions
 
 COMMAND = "command"  # the target that stands for a user's own command, beside the names of backends
 

@@ -52,6 +52,7 @@ def parse(version: str) -> Version | None:
 
 
 def text(version: Version) -> str:
+    """`6.2`, as people write it."""
     return f"{version[0]}.{version[1]}"
 
 

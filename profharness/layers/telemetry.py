@@ -22,9 +22,18 @@ def sampler_command(spec_path: Path) -> Command:
         "PYTHONPATH", package_root, os.environ.get("PYTHONPATH"))
 
 
+SOURCES: dict[str, tuple[str, ...]] = {
+    "auto": ("cpu", "gpu"), "off": (), "cpu": ("cpu",), "amd": ("cpu", "amd"), "amdsmi": ("cpu", "amdsmi"), "nvml": ("cpu", "nvml"),
+}
+
+
 def sampler_spec(request: Request, folder: Path, host: str) -> bytes:
     """The sampler's settings as JSON. `roots_file` is where the harness appends the pids to follow."""
-    sources: list[str] = [] if request.telemetry == "off" else ["cpu"]
+    return spec_json(folder, host, request.telemetry, request.telemetry_hz)
+
+
+def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
+    """The same from the value of `--telemetry` and a rate. Tests put emulated hardware in the place of /sys by PROFHARNESS_SYSFS."""
     return msgspec.json.encode({
-        "output_dir": str(folder), "host": host, "hz": request.telemetry_hz, "parent_pid": os.getpid(),
-        "roots_file": str(folder / f"{host}.roots"), "sources": sources})
+        "output_dir": str(folder), "host": host, "hz": hz, "parent_pid": os.getpid(), "roots_file": str(folder / f"{host}.roots"),
+        "sources": SOURCES[telemetry], "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys")})

@@ -2,16 +2,18 @@
 
 A reader is a module with `name`, `sniff` and `read`. It takes its file plain or gzipped, knows which clock the
 format stamps, and never sees a manifest. What it drops or repairs is a counted `Problem`. The members are listed
-here, specific formats before general ones; the first whose `sniff` says yes reads the file.
+here, specific formats before general ones; the first whose `sniff` says yes reads the file (a file that begins as
+JSON is shown to the JSON formats first).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from profharness.errors import InputError
-from profharness.readers import chrome_json, onnxruntime_json, telemetry
 from profharness.readers.files import read_head
 from profharness.trace.model import Trace
 
@@ -31,19 +33,55 @@ class Reader(Protocol):
     def read(self, path: Path, *, ops: bool = True) -> Trace: ...
 
 
-READERS: tuple[Reader, ...] = (telemetry, onnxruntime_json, chrome_json)
+FORMATS = (
+    "telemetry", "rocprof_db", "rocprof_compute_db", "rocpd", "rocprofv3_json", "rocprof_json", "rocprof_stats", "rocprof_csv", "rocprof_compute",
+    "rocprof_compute_machine", "rocprofv3_csv", "rocprof_sys_text", "rocminfo", "onnxruntime_json", "chrome_json", "pftrace", "amd_log", "miopen_log")
+_JSON = ("rocprofv3_json", "rocprof_json", "onnxruntime_json", "chrome_json")
+_KINETO, _KINETO_KEYS = ("chrome_json",), (b'"schemaVersion"', b'"deviceProperties"')  # keys that no other format has
+
+
+def member(module: str) -> Reader:
+    """The reader of this name among `FORMATS`. It is imported when it is asked for: a file costs the import of few of them."""
+    return cast("Reader", import_module(f"{__name__}.{module}"))
 
 
 def find_reader(path: Path) -> Reader:
     """The reader of a file. Raises InputError for a missing, unreadable or empty file, and for one of no known format."""
     head = read_head(path, HEAD_BYTES)
-    for reader in READERS:
+    likely = _KINETO if any(key in head for key in _KINETO_KEYS) else _JSON if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")) else ()
+    for module in (*likely, *(module for module in FORMATS if module not in likely)):
+        reader = member(module)
         if reader.sniff(head, path.name):
             return reader
-    known = ", ".join(reader.name for reader in READERS)
+    known = ", ".join(member(module).name for module in FORMATS)
     raise InputError(f"{path} is of no known trace format", f"known formats, plain or gzipped: {known}")
 
 
 def read(path: Path, *, ops: bool = True) -> Trace:
     """The trace in a file of any known format. Raises InputError as `find_reader` and the format's reader do."""
     return find_reader(path).read(path, ops=ops)
+
+
+def together(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
+    """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, and every other file by itself.
+
+    Raises InputError as `find_reader` does.
+    """
+    listed = list(paths)
+    named = [path for path in listed if ".csv" in path.name]
+    if not named:
+        return [(path,) for path in listed]
+    from profharness.readers import rocprofv3_csv
+
+    tables = [path for path in named if find_reader(path) is rocprofv3_csv]
+    sets = [tuple(files) for files in rocprofv3_csv.sets(tables)]
+    return [*((path,) for path in listed if path not in tables), *sets]
+
+
+def read_together(paths: Sequence[Path], *, ops: bool = True) -> Trace:
+    """The trace of one group of `together`. Raises InputError as `read` does."""
+    if len(paths) == 1:
+        return read(paths[0], ops=ops)
+    from profharness.readers import rocprofv3_csv
+
+    return rocprofv3_csv.read_set(paths)

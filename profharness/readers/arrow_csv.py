@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,22 +15,30 @@ from typing import Any, Literal
 
 import numpy as np
 
-from profharness.readers.files import Blocks
+from profharness.errors import InputError
+from profharness.readers.files import Blocks, read_head
 from profharness.trace.model import F64, I64, NULL, Problem, Strings
 
 Kind = Literal["time", "integer", "text", "figure"]
 BLOCK_BYTES = 4 << 20
 _EXACT = 1 << 53
+_LONGEST_HEADER = 1 << 14
 
 
 def header_of(head: bytes) -> list[str]:
-    """The names in the first line of a file's head, lower-case; empty where it is no text."""
-    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+    """The names in the header of a file that begins with `head`, lower-case; empty where it is no text."""
+    return _header(head)[0]
+
+
+def _header(head: bytes) -> tuple[list[str], int]:
+    """Names, and how many lines they take: where a quote is not closed, a line end is part of a name (RFC 4180)."""
     try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError:
-        return []
-    return [name.strip().lower() for name in next(csv.reader([text]), [])] if "\0" not in text else []
+        text = head.removeprefix(b"\xef\xbb\xbf")[:_LONGEST_HEADER].decode("utf-8", "replace")
+        reader = csv.reader(io.StringIO(text, newline=""))
+        names = [] if "\0" in text else next(reader, [])
+    except csv.Error:
+        return [], 0
+    return [name.strip().lower() for name in names], reader.line_num
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,18 +89,39 @@ class CsvColumns:
     unreadable: int = 0
     first_bad: str = ""
     damage: str = ""
-    _names: list[str] = field(default_factory=list)
+    bad_header: bool = False
+    _lengths: Counter[int | None] = field(default_factory=Counter)
 
     def blocks(self) -> list[Block]:
         """All blocks. Raises InputError when the file cannot be read."""
+        blocks = self._attempt(None)
+        width, rows = next(iter(self._lengths.most_common(1)), (None, 0))
+        # where several rows, and all of them, have one length that is not the header's, the header is at fault; a cut file has one such row
+        if not self.rows and rows == self.uneven > 1 and width is not None and self._suffices(width):
+            blocks = self._attempt(width)
+            self.bad_header = self.rows > 0
+        return blocks
+
+    def _suffices(self, width: int) -> bool:
+        """Whether so many names of the header hold all its times and texts that are wanted."""
+        names = header_of(read_head(self.path, _LONGEST_HEADER))
+        return not any(self.wanted.get(name) in ("time", "text") for name in names[width:])
+
+    def _attempt(self, width: int | None) -> list[Block]:
         import pyarrow as pa
 
-        try:
-            return list(self._read(careful=False))
-        except pa.ArrowInvalid:
-            # some number is none: read texts and judge each
-            self.rows = self.uneven = 0
-            return list(self._read(careful=True))
+        for careful in (False, True):
+            self.rows = self.uneven = self.not_whole = 0
+            self._lengths.clear()
+            try:
+                return list(self._read(width, careful=careful))
+            except pa.ArrowInvalid as error:
+                if "Empty CSV" in str(error):
+                    return []
+                if careful:
+                    raise InputError(f"{self.path} is no readable CSV file: {error}", "copy it again from where the tool wrote it") from error
+                # some number is none: read texts and judge each
+        return []
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong with the file itself."""
@@ -100,25 +130,29 @@ class CsvColumns:
             yield Problem("error", where, 1, f"the file is cut or damaged: {self.damage}; {self.rows} rows were read")
         if self.uneven:
             yield Problem("warning", where, self.uneven, "rows have more or fewer fields than the header and were left out")
+        if self.bad_header:
+            yield Problem("warning", where, 1, "the header does not fit the rows: columns behind the first fault in it are not read, and a row may be lost")
         if self.not_whole:
             yield Problem("error", where, self.not_whole,
                           f"rows have times that are no whole numbers and were left out (first: {self.first_bad!r}; a spreadsheet cuts digits)")
         if self.unreadable:
             yield Problem("warning", where, self.unreadable, "values are no whole numbers: taken as not recorded")
 
-    def _read(self, *, careful: bool) -> Iterator[Block]:
+    def _read(self, width: int | None, *, careful: bool) -> Iterator[Block]:
+        """The blocks, with as many names of the header as `width` says."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
         source = Blocks(self.path)
         stream = io.BufferedReader(_Bytes(source), 1 << 16)
-        names = header_of(stream.peek(1 << 16)) or [""]
+        header, lines = _header(stream.peek(_LONGEST_HEADER))
+        names = header[:width] or [""]
         kept = [name for name in names if name in self.wanted]
         code = pa.dictionary(pa.int32(), pa.binary())
         types = {"text": code, "figure": pa.float64(), "time": pa.int64(), "integer": pa.int64()}
         with arrow_csv.open_csv(
                 stream,
-                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=self.block_bytes, column_names=names, skip_rows=1),
+                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=self.block_bytes, column_names=names, skip_rows=lines),
                 parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._skip),
                 convert_options=arrow_csv.ConvertOptions(
                     check_utf8=False, null_values=[""], include_columns=kept,
@@ -131,7 +165,9 @@ class CsvColumns:
         self.damage = source.damage
 
     def _skip(self, row: Any) -> Literal["skip", "error"]:
-        self.uneven += row.text not in ("", None)
+        if row.text:
+            self.uneven += 1
+            self._lengths[row.actual_columns] += 1
         return "skip"
 
     def _plain(self, batch: Any, names: list[str]) -> Block:
@@ -143,7 +179,8 @@ class CsvColumns:
             elif self.wanted[name] == "figure":
                 figures[name] = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
             else:
-                integers[name] = (column.fill_null(NULL) if column.null_count else column).to_numpy(zero_copy_only=False)
+                # copied, so that Arrow can use the block's memory for the next one
+                integers[name] = np.array((column.fill_null(NULL) if column.null_count else column).to_numpy(zero_copy_only=False), np.int64)
         times = [batch.column(name).is_valid() for name in names if self.wanted[name] == "time" and batch.column(name).null_count]
         return self._without(Block(batch.num_rows, integers, figures), [valid.to_numpy(zero_copy_only=False) for valid in times], "")
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from profharness.findings import Severity
 from profharness.readers import sidecar as sidecars
+from profharness.readers.files import BLOCK_BYTES
 from profharness.readers.json_stream import EventStream
 from profharness.readers.kineto_events import Event, KinetoRows
 from profharness.readers.kineto_header import Header, read_header
@@ -25,7 +26,6 @@ name = "kineto"
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"baseTimeNanoseconds"', b'"distributedInfo"')
 _OTHERS = (b'"rocprofiler-sdk-tool"', b'"experiments"', b'"BeginNs"')
 _LONG_HEAD = 1 << 16
-_BLOCK_BYTES = 1 << 19  # text and events of a block stay in the processor's second-level cache
 _EPOCH_NS = 10**18  # 2001-09-09: times of day are larger, times since a boot are smaller
 _SENTENCES: dict[str, tuple[Severity, str]] = {
     "start": ("warning", "events have no readable start and were left out"),
@@ -54,7 +54,7 @@ def read(path: Path, *, ops: bool = True) -> Trace:
     return read_blocks(path, ops=ops)
 
 
-def read_blocks(path: Path, *, ops: bool = True, block_bytes: int = _BLOCK_BYTES) -> Trace:
+def read_blocks(path: Path, *, ops: bool = True, block_bytes: int = BLOCK_BYTES) -> Trace:
     """`read` with blocks of a size of your choice. The result does not depend on it; memory and speed do."""
     strings = Strings()
     rows = KinetoRows(strings, ops=ops)

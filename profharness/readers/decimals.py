@@ -16,6 +16,9 @@ import numpy.typing as npt
 _COMMA, _DOT, _ZERO = ord(","), ord("."), ord("0")
 _LARGEST_US = (2**63 - 1) // 1000
 _DIGITS = 16  # an integer part of up to 16 digits stays exact in int64 and is checked against _LARGEST_US
+_DIGIT_TEXT = b"0123456789"
+_TO_ZERO = bytes.maketrans(_DIGIT_TEXT, b"0" * len(_DIGIT_TEXT))
+_TOO_LONG = b"0" * _DIGITS + b"."  # fewer digits than these fit int64 in nanoseconds
 _EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _IS_DIGIT = np.zeros(256, np.bool_)
 _IS_DIGIT[_ZERO:_ZERO + 10] = True
@@ -35,15 +38,15 @@ class Times:
 def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
     """Nanoseconds of JSON numbers in microseconds (strings that hold one as well). Anything else, or more than int64 holds, is invalid."""
     joined = b",".join(texts)
+    if texts and _is_uniform(joined, len(texts)):
+        # all have three digits behind the point: without it they count nanoseconds
+        ns = np.fromstring(joined.replace(b".", b"").decode(), np.int64, sep=",")
+        return Times(ns, np.ones(len(ns), np.bool_), 0)
     text = np.frombuffer(joined + b",", np.uint8)
     ends = np.flatnonzero(text == _COMMA)
     if len(ends) != len(texts):
         return _each(texts, np.zeros(len(texts), np.int64), np.arange(len(texts)))
     points = np.flatnonzero(text == _DOT)
-    if _is_uniform(text, ends, points):
-        # all have three digits behind the point: without it they count nanoseconds
-        ns = np.fromstring(joined.replace(b".", b"").decode(), np.int64, sep=",")
-        return Times(ns, np.ones(len(ns), np.bool_), 0)
     starts = np.concatenate(([0], ends[:-1] + 1))
     following = np.append(points, len(text))[np.searchsorted(points, starts)]
     point = np.minimum(following, ends)
@@ -58,12 +61,13 @@ def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
     return _each(texts, np.where(hard, 0, whole * 1000 + fraction), np.flatnonzero(hard))
 
 
-def _is_uniform(text: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], points: npt.NDArray[np.int64]) -> bool:
-    """Whether all numbers are plain digits with exactly three behind a point, few enough to fit int64."""
-    if len(points) != len(ends) or not (ends - points == 4).all():
+def _is_uniform(joined: bytes, count: int) -> bool:
+    """Whether all numbers are plain digits with exactly three behind a point, few enough to fit int64; by searches alone."""
+    if joined.translate(None, _DIGIT_TEXT) != b".," * (count - 1) + b".":
         return False
-    lengths = np.diff(ends, prepend=-1)
-    return bool(lengths.min() >= 6 and lengths.max() <= 20 and _IS_PLAIN[text].all())
+    shape = joined.translate(_TO_ZERO)
+    return (shape.count(b".000,") == count - 1 and shape.endswith(b".000") and b",." not in shape and not shape.startswith(b".")
+            and _TOO_LONG not in shape)
 
 
 def _whole_numbers(digits: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -111,8 +111,8 @@ def _kernels(table: Table, strings: Strings, times: Times, kept: I64) -> tuple[K
     groups = np.where(known, -(-column["grid"] // np.where(known, column["group"], 1)), NULL)
     kernels = Kernels.build(
         start_ns=times.start[kept], dur_ns=times.dur[kept], name=code, device=placed.device[0], stream=placed.stream[0],
-        workgroups=groups, source=0, **{role: _small(column[role]) for role in _PLAIN})
-    return kernels, placed
+        workgroups=groups, source=0)
+    return kernels.with_columns(**{role: _small(column[role]) for role in _PLAIN}), placed
 
 
 def _small(values: I64) -> I64:

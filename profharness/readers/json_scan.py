@@ -24,6 +24,7 @@ _GAP = re.compile(rb"[\s,]*")
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _ESCAPE = re.compile(rb'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|\\')
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_FIRST_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NOT_FINITE = re.compile(rb"-?\b(?:nan|inf(?:inity)?)\b(?:\([^)]*\))?", re.IGNORECASE)
 
 
@@ -58,6 +59,12 @@ def _string_borders(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     first = slashes[np.flatnonzero(run)[np.cumsum(run) - 1]]
     escaping = slashes[(slashes - first) % 2 == 0] + 1
     return quotes[~np.isin(quotes, escaping)]
+
+
+def string_end(text: bytes) -> int | None:
+    """Just behind the string that `text` begins with; None where it goes on behind the text."""
+    match = _FIRST_STRING.match(text)
+    return match.end() if match else None
 
 
 def last_border(text: bytes | bytearray, start: int, window: int) -> tuple[int, int] | None:

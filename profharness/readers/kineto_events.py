@@ -26,7 +26,7 @@ ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 _KERNEL, _COPY, _CALL, _OP, _MARK = "kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "user_annotation"
 _FILLS = frozenset({"gpu_memset", "Memset"})
 # Categories that share a table go together, so that its rows keep the order of the file.
-_SAME_TABLE: dict[str | None, str | None] = {
+_SAME_TABLE: dict[str | None, str] = {
     "Kernel": _KERNEL, "Memcpy": _COPY, **dict.fromkeys(_FILLS, _COPY), "Operator": _OP,
     **dict.fromkeys(("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), _CALL)}
 _MARK_NAMES = ("ProfilerStep#", "profharness.")
@@ -125,11 +125,13 @@ class KinetoRows:
 
     def add(self, batch: Sequence[Event]) -> None:
         """Sort a block of events into the columns."""
-        by_category: defaultdict[str | None, list[Event]] = defaultdict(list)
-        same = _SAME_TABLE.get
+        shared: dict[str | None, list[Event]] = {category: [] for category in self._adders}
+        by_category = defaultdict(list, {**shared, **{other: shared[category] for other, category in _SAME_TABLE.items()}})
         for event in batch:
-            by_category[same(event.cat, event.cat)].append(event)
+            by_category[event.cat].append(event)
         for category, events in by_category.items():
+            if category in _SAME_TABLE or not events:
+                continue
             if category is None:
                 self.left_out.update(f"ph={e.ph}" for e in events)
             elif (add := self._adders.get(category)) is None:
@@ -208,14 +210,13 @@ class KinetoRows:
         """The arguments of the events, decoded at once; one by one where an event's do not fit, which then has none."""
         text = b"[" + b",".join([e.args for e in events]) + b"]"
         try:
-            decoded: list[ArgsT | None] = msgspec.json.decode(text, type=list[kind | None])  # type: ignore[valid-type]  # the class is a value here
+            return msgspec.json.decode(text, type=list[kind])  # type: ignore[valid-type]  # the class is a value here
         except NOT_JSON:
-            decoded = [self._decode_one(bytes(e.args), kind) for e in events]
-        return [kind() if a is None else a for a in decoded]
+            return [self._decode_one(bytes(e.args), kind) for e in events]
 
     def _decode_one(self, text: bytes, kind: type[ArgsT]) -> ArgsT:
         try:
-            return msgspec.json.decode(text, type=kind)
+            return msgspec.json.decode(text, type=kind | None) or kind()  # null: no arguments
         except NOT_JSON:
             self.repairs["arguments"] += 1
             return kind()

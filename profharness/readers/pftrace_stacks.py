@@ -27,9 +27,14 @@ class StackEvents:
 
 @dataclass(frozen=True)
 class Replay:
-    """Pairs that close each other, and packets of the events that break a rule."""
+    """Pairs that close each other, and packets of the events that break a rule.
+
+    `begins[i]` and `ends[i]` are positions among the events that were given.
+    """
 
     slices: int
+    begins: I64
+    ends: I64
     unopened: I64
     unclosed: I64
     crossing: I64
@@ -57,7 +62,7 @@ def replay(events: StackEvents) -> Replay:
     named = (events.name[begins] > 0) & (events.name[ends] > 0) & (events.state[begins] == events.state[ends])
     apart = empty & (last == first + 1) & (_file_rank(events)[ends] - _file_rank(events)[begins] > 1)
     return Replay(
-        slices=len(begins),
+        slices=len(begins), begins=begins, ends=ends,
         unopened=events.packet[np.lexsort((events.packet, events.ns, events.track))[unopened]],
         unclosed=events.packet[order[chain[opens & ~same]]],
         crossing=events.packet[ends[named & (events.name[begins] != events.name[ends])]],

@@ -7,7 +7,7 @@ the GPUs alone; rocprofiler-sdk's files use the second unless the user asked for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,16 +41,15 @@ def pci_address(domain: int, location: int) -> str:
     return f"{domain:04x}:{location >> 8 & 0xff:02x}:{location >> 3 & 0x1f:02x}.{location & 7}"
 
 
-def identities(agents: Sequence[Agent]) -> dict[int, str]:
-    """PCI address of each GPU by its number; partitions that share one are told apart by a suffix as `/1`."""
-    gpus = [agent for agent in agents if agent.is_gpu and agent.location]
-    addresses = {agent.number: pci_address(agent.domain, agent.location or 0) for agent in gpus}
+def identities(agents: Mapping[int, Agent]) -> dict[int, str]:
+    """PCI address of each GPU by its key; partitions that share one are told apart by a suffix as `/1`, in the order of their nodes."""
+    gpus = sorted((agent.node, key) for key, agent in agents.items() if agent.is_gpu and agent.location)
+    addresses = {key: pci_address(agents[key].domain, agents[key].location or 0) for _, key in gpus}
     shared = {address for address, times in Counter(addresses.values()).items() if times > 1}
     seen: Counter[str] = Counter()
-    for number in sorted(addresses):
-        address = addresses[number]
+    for key, address in addresses.items():
         if address in shared:
-            addresses[number] = f"{address}/{seen[address]}"
+            addresses[key] = f"{address}/{seen[address]}"
             seen[address] += 1
     return addresses
 
@@ -65,7 +64,7 @@ class Process:
 
     @property
     def identities(self) -> dict[int, str]:
-        return identities(list(self.agents.values()))
+        return identities(self.agents)
 
 
 class Places:

@@ -31,21 +31,14 @@ from profharness.trace.model import (
 )
 from profharness.trace.statistics import StatRow
 
-KERNEL_COLUMNS = (
-    "start", "end", "name", "agent", "queue", "stream", "tid", "correlation", "dispatch", "grid_x", "grid_y", "grid_z",
-    "size_x", "size_y", "size_z", "vgpr", "accum_vgpr", "sgpr", "lds", "lds_dynamic", "scratch")
-COPY_COLUMNS = ("start", "end", "name", "bytes", "source_agent", "target_agent", "stream", "correlation")
-CALL_COLUMNS = ("start", "end", "name", "domain", "tid", "correlation")
 MARKER = "marker"
 _DIRECTIONS = {"HOST_TO_DEVICE": "h2d", "DEVICE_TO_HOST": "d2h", "DEVICE_TO_DEVICE": "d2d", "HOST_TO_HOST": "h2h"}
 _DOMAINS = ("hip", "hsa", MARKER, "rccl", "rocdecode", "rocjpeg")
 
+# Kernels: start, end, name, agent, queue, stream, tid, correlation, dispatch, grid_x ..., size_x ..., vgpr, accum_vgpr, sgpr, lds,
+# lds_dynamic, scratch. Copies: start, end, name, bytes, source_agent, target_agent, stream, correlation. Calls: start, end, name,
+# domain, tid, correlation. Times in ns; names and domains are codes of the strings; all other columns are plain numbers.
 Columns = Mapping[str, I64]
-
-
-def taken(rows: Growing, names: tuple[str, ...]) -> dict[str, I64]:
-    """The grown columns as arrays; the blocks are let go."""
-    return {name: rows.take(name) for name in names}
 
 
 def domain_of(recorded: str) -> str:

@@ -6,12 +6,14 @@ The dump says which GPUs a node has; rocprof's records name them by number only.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.csv_columns import read_text
+from profharness.readers.rocm_agents import pci_address
 from profharness.trace.model import ClockDomain, Device, Source, Strings, Trace
 
 name = "rocminfo"
@@ -25,7 +27,9 @@ _PLACEHOLDERS = ("", "GPU-XX", "CPU-XX", "N/A")
 
 @dataclass(frozen=True)
 class Agent:
-    """One HSA agent. `node` is its number among all agents; `identity` is the GPU's unique id, empty where it has none."""
+    """One HSA agent. `node` is its number among all agents. `identity` is the PCI address (of domain 0, which the dump leaves
+    out); where several GPUs have the same, or it is missing, their unique ids; empty where there is neither.
+    """
 
     node: int
     is_gpu: bool
@@ -33,10 +37,12 @@ class Agent:
     isa: str
     identity: str
     compute_units: int | None
+    max_clock_mhz: int | None
 
     def device(self, index: str) -> Device:
         """The agent as a device that a tool numbers `index`."""
-        return Device(index=index, identity=self.identity, name=self.name, vendor="amd", compute_units=self.compute_units)
+        return Device(index=index, identity=self.identity, name=self.name, vendor="AMD", compute_units=self.compute_units,
+                      architecture=self.isa, max_clock_mhz=self.max_clock_mhz)
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Agents:
         A number that is no GPU's gets no facts.
         """
         known = dict(enumerate(self.gpus)) if gpus_only else {agent.node: agent for agent in self.gpus}
-        return tuple(known[number].device(str(number)) if number in known else Device(index=str(number), vendor="amd")
+        return tuple(known[number].device(str(number)) if number in known else Device(index=str(number), vendor="AMD")
                      for number in numbers)
 
 
@@ -92,12 +98,25 @@ def parse_agents(text: str) -> Agents:
     """The agents of a dump; none in a text that is no dump."""
     parts = _BLOCK.split(_COLOUR.sub("", text))
     blocks = [dict(_KEY.findall(body)) for body in parts[2::2]]
-    return Agents(tuple(_agent(number, facts) for number, facts in enumerate(blocks)))
+    locations = Counter(_location(facts) for facts in blocks if facts.get("Device Type") == "GPU")
+    return Agents(tuple(_agent(number, facts, locations) for number, facts in enumerate(blocks)))
 
 
-def _agent(number: int, facts: dict[str, str]) -> Agent:
-    units, node = facts.get("Compute Unit", ""), facts.get("Node", "")
+def _location(facts: dict[str, str]) -> tuple[int, int]:
+    """PCI domain and KFD's packed address; zero where they are not stated."""
+    return _number(facts.get("Domain", "")) or 0, _number(facts.get("BDFID", "")) or 0
+
+
+def _agent(number: int, facts: dict[str, str], locations: Counter[tuple[int, int]]) -> Agent:
+    node = _number(facts.get("Node", ""))
     isa, shown, unique = facts.get("Name", ""), facts.get("Marketing Name", ""), facts.get("Uuid", "")
+    where = _location(facts)
+    identity = pci_address(*where) if where[1] and locations[where] == 1 else "" if unique in _PLACEHOLDERS else unique
     return Agent(
-        node=int(node) if node.isdecimal() else number, is_gpu=facts.get("Device Type") == "GPU", name=shown or isa, isa=isa,
-        identity="" if unique in _PLACEHOLDERS else unique, compute_units=int(units) if units.isdecimal() else None)
+        node=number if node is None else node, is_gpu=facts.get("Device Type") == "GPU", name=shown or isa, isa=isa,
+        identity=identity, compute_units=_number(facts.get("Compute Unit", "")),
+        max_clock_mhz=_number(facts.get("Max Clock Freq. (MHz)", "")))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() else None

@@ -31,7 +31,9 @@ def sniff(head: bytes, name: str) -> bool:
 
 
 def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
-    """The trace of one file: kernels and counters. Raises InputError when it has no header or a spreadsheet took all its times."""
+    """The trace of one file: kernels and counters. Raises InputError when it has no header, or a spreadsheet took its
+    times and there are no counters either.
+    """
     return trace_of(read_table(path), name)
 
 
@@ -40,7 +42,7 @@ def trace_of(table: Table, format_name: str) -> Trace:
     strings = Strings()
     found = dispatches(table, strings)
     times = found.times
-    if times.scientific and not times.timed.any():
+    if times.scientific and not times.timed.any() and not len(found.counters):
         raise InputError(f"{table.path}: {_SPREADSHEET}", "use the file as rocprof wrote it, not one that was saved again")
     older = table.first("arch_vgpr") is None
     numbers = found.places.numbers
@@ -58,6 +60,8 @@ def _problems(table: Table, found: Dispatches) -> Iterator[Problem]:
     where, times = str(table.path), found.times
     if not table.rows:
         yield Problem("warning", where, 1, "the file holds no dispatch: the program did no work that the tool saw")
+    elif times.scientific and not times.timed.any():
+        yield Problem("error", where, times.scientific, f"dispatches have no durations, which stand as zero: {_SPREADSHEET}")
     elif not times.timed.any():
         yield Problem("warning", where, table.rows, "dispatches have no times (recorded without --timestamp on or --stats): "
                       "their durations are not known and stand as zero")

@@ -6,7 +6,6 @@ that of the call that launched it.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,21 +14,20 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers import rocprof_csv
 from profharness.readers.csv_columns import Table
-from profharness.readers.files import read_head
 from profharness.readers.kineto_events import integers
 from profharness.readers.rocprof_rows import Rows, build_trace
-from profharness.readers.sqlite_file import MAGIC, opened, quoted, tables
+from profharness.readers.sqlite_file import MAGIC
+from profharness.readers.sqlite_tables import Database, opened
 from profharness.trace.model import I64, NULL, Problem, Trace
 
 name = "rocprof-db"
 
 _OPS = {"OPS": "kernels", "COPY": "copies"}
+_MARKS = "rocTX"
 _CALLS = {"HIP": "hip", "HSA": "hsa", "KFD": "kfd"}
 _BEGIN, _END = "BeginNs", "EndNs"
 _BLOCK = 1 << 16
 _SCHEMA = (b'"BeginNs" INTEGER', b'"KernelName" TEXT')
-
-Columns = Mapping[str, tuple[str, ...]]
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
@@ -39,51 +37,46 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
 
 def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
     """The trace of one file. Raises InputError when it is no readable database of rocprof."""
-    read_head(path, 1)  # says what is wrong with a path that cannot be read
-    with opened(path) as connection:
-        found = tables(connection)
-        traced = {table: _size(connection, table) for table in (*_OPS, *_CALLS, "rocTX") if table in found}
-        kernels = _size(connection, "KERN") if "KERN" in found else 0
-        if kernels and not traced.get("OPS") and not any(traced.values()):
-            return rocprof_csv.trace_of(_kern(connection, path), name)
-        if not traced and "KERN" not in found:
+    with opened(path) as database:
+        known = [table for table in ("KERN", *_OPS, *_CALLS, _MARKS) if table in database.columns]
+        if not known:
             raise InputError(f"{path} holds none of rocprof's tables", "name results.db as rocprof wrote it")
-        rows = _rows(connection, found)
-    problems = [] if not kernels else [Problem(
-        "info", str(path), kernels, "dispatches of the table KERN were left out: the traced records say more; their counters are in results.csv")]
+        kernels = database.size("KERN")
+        if kernels and not any(database.size(table) for table in known if table != "KERN"):
+            return rocprof_csv.trace_of(_kern(database, path), name)
+        rows = _rows(database)
+    problems = []
+    if database.damage:
+        problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {database.damage}"))
+    if kernels:
+        problems.append(Problem("info", str(path), kernels, "dispatches of the table KERN were left out, because traced records are "
+                                "there: their geometry and counters are in results.csv"))
     return build_trace(rows, path, name, problems)
 
 
-def _size(connection: sqlite3.Connection, table: str) -> int:
-    return int(connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0])
-
-
-def _kern(connection: sqlite3.Connection, path: Path) -> Table:
+def _kern(database: Database, path: Path) -> Table:
     """The rows of results.csv, whose texts are kept with their quotes."""
-    cursor = connection.execute('SELECT * FROM "KERN" ORDER BY rowid')
-    header = [column[0] for column in cursor.description]
-    rows = cursor.fetchall()
+    header = database.columns["KERN"]
+    rows = database.rows("KERN", header).fetchall()
     columns = {column: ["" if row[place] is None else str(row[place]) for row in rows] for place, column in enumerate(header)}
     if "KernelName" in columns:
         columns["KernelName"] = [_unquoted(text) for text in columns["KernelName"]]
-    return Table(path, columns, len(rows))
+    return Table(path, columns, len(rows), damage=database.damage)
 
 
-def _rows(connection: sqlite3.Connection, found: Columns) -> Rows:
-    rows = Rows(older=any("proc-id" in found.get(table, ()) for table in _OPS))
-    for table, kind in _OPS.items():
-        if table in found:
-            _add(connection, table, found[table], rows, kind)
-    for table in (*_CALLS, "rocTX"):
-        if table in found:
-            _add(connection, table, found[table], rows, "calls" if table in _CALLS else "marks")
+def _rows(database: Database) -> Rows:
+    rows = Rows(older=any("proc-id" in database.columns.get(table, ()) for table in _OPS))
+    for table in (*_OPS, *_CALLS, _MARKS):
+        if table in database.columns:
+            _add(database, table, rows)
     return rows
 
 
-def _add(connection: sqlite3.Connection, table: str, columns: tuple[str, ...], rows: Rows, kind: str) -> None:
+def _add(database: Database, table: str, rows: Rows) -> None:
+    kind = _OPS.get(table, "calls" if table in _CALLS else "marks")
     wanted = [_BEGIN, _END, "Name", "pid", "tid", *(("dev-id", "queue-id", "stream-id", "proc-id") if kind in _OPS.values() else ()), "Index"]
-    present = [column for column in wanted if column in columns]
-    cursor = connection.execute(f"SELECT {', '.join(map(quoted, present))} FROM {quoted(table)} ORDER BY rowid")
+    present = [column for column in wanted if column in database.columns[table]]
+    cursor = database.rows(table, present)
     while batch := cursor.fetchmany(_BLOCK):
         values = dict(zip(present, zip(*batch, strict=True), strict=True))
         texts = values.pop("Name", ("",) * len(batch))
@@ -114,5 +107,5 @@ def _owner(taken: Mapping[str, I64], older: bool, kind: str) -> dict[str, I64]:
 
 
 def _unquoted(text: str) -> str:
-    """rocprof keeps the quotes that its CSV has around names."""
+    """The name without the quotes that the CSV has around it, and that the tool keeps."""
     return text[1:-1] if len(text) > 1 and text.startswith('"') and text.endswith('"') else text

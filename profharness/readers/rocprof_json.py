@@ -81,7 +81,7 @@ def read_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Trace:
             _add(rows, arrows, batch)
             del batch  # before the next is decoded
     except InputError as error:
-        raise InputError(f"{path} holds no list of events: rocprof writes such a results.json when no API was traced ({error.message})",
+        raise InputError(f"{path} holds no list of events: rocprof writes such a results.json when no API was traced",
                          "read results.csv, results.stats.csv or results.db of the same run, or record with --hip-trace") from error
     unlinked = arrows.link(rows)
     problems = list(stream.problems())

@@ -74,7 +74,8 @@ def build_trace(rows: Rows, path: Path, format_name: str, problems: Sequence[Pro
         correlation=rows.linked("kernels", kernels["link"]), **shared)
     copy_table = Copies.build(start_ns=copies["start"], dur_ns=_length(copies), name=copies["name"],
                               device=found.device[1], stream=found.stream[1], pid=_real(copies["pid"], process),
-                              correlation=rows.linked("copies", copies["link"]), **_directions(rows.strings, copies["name"], found.device[1]), **shared)
+                              correlation=rows.linked("copies", copies["link"]), **shared)
+    copy_table = copy_table.with_columns(**_directions(rows.strings, copies["name"], found.device[1]))
     marks = _marks(rows, process, shared)
     tables = Trace(
         sources=(_source(path, format_name, api, kernel_table),), strings=rows.strings, kernels=kernel_table, copies=copy_table,

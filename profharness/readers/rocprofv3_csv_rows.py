@@ -48,8 +48,9 @@ class SetReader:
         if kind in _SAID:
             self._left_out[_SAID[kind]] += columns.rows
             return
-        names = blocks[0].integers if blocks else {}
-        whole = {name: np.concatenate([block.integers[name] for block in blocks]) for name in names}
+        names = list(blocks[0].integers) if blocks else []
+        # each block lets go of its part as soon as the column is whole
+        whole = {name: np.concatenate([block.integers.pop(name) for block in blocks]) for name in names}
         if kind == "counter":
             self._values.append(np.concatenate([block.figures["counter_value"] for block in blocks]) if blocks else np.zeros(0))
         if whole:
@@ -57,8 +58,10 @@ class SetReader:
 
     def process(self, pid: int | None) -> Process:
         """The process, with its agents by the numbers that its files use."""
-        number = {"GPU": lambda agent: agent.type_number, "node": lambda agent: agent.node}.get(self._style, lambda agent: agent.number)
-        agents = {number(agent): agent for agent in self._agents if self._style != "GPU" or agent.is_gpu}
+        if self._style == "GPU":
+            agents = {agent.type_number: agent for agent in self._agents if agent.is_gpu}
+        else:
+            agents = {agent.node if self._style == "node" else agent.number: agent for agent in self._agents}
         return Process(pid=NULL if pid is None else pid, agents=agents)
 
     def tables(self, prefix: str) -> tuple[RocmTables, int | None]:
@@ -83,7 +86,9 @@ class SetReader:
             tables.add_kernels(process, kernels, 0)
         if not counters:
             return
-        joined = join(kernels.get("dispatch", np.zeros(0, np.int64)), counters["dispatch"])
+        # the kernel trace of ROCm 6.2 has no dispatch numbers, but correlation ids as the counters have
+        shared = "correlation" if kernels and np.all(kernels["dispatch"] == NULL) else "dispatch"
+        joined = join(kernels.get(shared, np.zeros(0, np.int64)), counters[shared])
         untraced = {name: column[joined.untraced] for name, column in counters.items()}
         tables.add_kernels(process, untraced, 0)
         tables.add_counters(joined.kernel, counters["counter"], np.concatenate(self._values), 0)

@@ -1,64 +1,69 @@
-"""A SQLite file opened for reading only, plain or gzipped; the packed one through a temporary file of bounded size."""
+"""An SQLite file opened for reading only, plain or gzipped; a gzipped one through a temporary file of bounded size."""
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.files import GZIP, Blocks
 
 MAGIC = b"SQLite format 3\0"
-MOST_BYTES = 64 << 30
-_HINT = "the tool was interrupted, or the file was damaged on its way: copy or record it again"
+LARGEST_BYTES = 32 << 30
 
 
-@contextlib.contextmanager
-def opened(path: Path, most_bytes: int = MOST_BYTES) -> Iterator[sqlite3.Connection]:
-    """A connection; nothing is written beside the file. Raises InputError when it is no readable database, also while
-    it is used, and when a packed one grows beyond `most_bytes`.
+@contextmanager
+def opened(path: Path, largest_bytes: int = LARGEST_BYTES) -> Iterator[tuple[sqlite3.Connection, str]]:
+    """A connection, and what damaged the compressed file if anything did. Nothing is written beside the file.
+
+    Raises InputError when it cannot be read, and when a gzipped file holds more than `largest_bytes`.
     """
-    with contextlib.ExitStack() as stack:
-        plain = stack.enter_context(_unpacked(path, most_bytes))
-        pending = path.with_name(path.name + "-wal").exists()
-        connection = sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro{'' if pending else '&immutable=1'}", uri=True)
-        stack.callback(connection.close)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        try:
-            yield connection
-        except sqlite3.Error as error:
-            raise InputError(f"{path} is no readable database: {error}", _HINT) from error
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(len(GZIP)) == GZIP
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", "check the path and its permissions") from error
+    if not compressed:
+        with _connected(path) as connection:
+            yield connection, ""
+        return
+    with tempfile.TemporaryDirectory(prefix="profharness-") as folder:
+        plain = Path(folder) / "plain.db"
+        damage = _inflate(path, plain, largest_bytes)
+        with _connected(plain) as connection:
+            yield connection, damage
 
 
-def tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """The columns of each table and view."""
-    names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
-    return {name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})")) for name in names}
-
-
-def quoted(name: str) -> str:
-    """A name as SQL wants it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-@contextlib.contextmanager
-def _unpacked(path: Path, most_bytes: int) -> Iterator[Path]:
+def _inflate(path: Path, plain: Path, largest_bytes: int) -> str:
     blocks = Blocks(path)
-    with path.open("rb") as file:
-        if file.read(len(GZIP)) != GZIP:
-            yield path
-            return
-    with tempfile.NamedTemporaryFile(suffix=".db") as plain:
-        size = 0
-        for block in blocks:
-            size += len(block)
-            if size > most_bytes:
-                raise InputError(f"{path} holds more than {most_bytes} bytes unpacked", "unpack it yourself and name the plain file")
-            plain.write(block)
-        if blocks.damage:
-            raise InputError(f"{path} cannot be unpacked: {blocks.damage}", _HINT)
-        plain.flush()
-        yield Path(plain.name)
+    size = 0
+    try:
+        with plain.open("wb") as out:
+            for block in blocks:
+                size += len(block)
+                if size > largest_bytes:
+                    raise InputError(f"{path} holds more than {largest_bytes >> 20} MiB", "decompress it yourself and name the plain file")
+                out.write(block)
+    except OSError as error:
+        raise InputError(f"{path} cannot be decompressed to {plain.parent}: {error.strerror or error}",
+                         "free some space, or choose another folder with TMPDIR") from error
+    return blocks.damage
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    """Read-only. A file with a write-ahead log beside it is not complete without it, so that it is read in the slower, shared way."""
+    log = path.with_name(f"{path.name}-wal")
+    immutable = "" if log.is_file() and log.stat().st_size else "&immutable=1"
+    try:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro{immutable}", uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise InputError(f"{path} cannot be opened: {error}", "check that it is a whole SQLite file") from error
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -10,6 +10,7 @@ which is brought to CLOCK_MONOTONIC by the row's own pair of both.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,12 +48,15 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class SampledDevice(msgspec.Struct, frozen=True):
-    """An accelerator that a source read."""
+    """An accelerator that a source read. `package` is the identity of the device that reports power for it."""
 
     number: str
     identity: str = ""
     name: str = ""
     vendor: str = ""
+    package: str = ""
+    scope: str = ""
+    mode: str = ""
 
 
 class Absent(msgspec.Struct, frozen=True):
@@ -101,8 +105,25 @@ def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001 - part of th
     Raises InputError when it is missing, not of this format, of a newer version, or cut within its header.
     """
     data = b"".join(Blocks(path))
-    if data.startswith(PARQUET_MAGIC):
-        return _read_parquet(path, data)
+    return _read_parquet(path, data) if data.startswith(PARQUET_MAGIC) else _read_rows(path, data)
+
+
+def read_tail(path: Path, rows: int) -> Trace:
+    """The last rows of a plain file that still grows, without reading the others. Raises InputError as `read` does."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_FIXED_BYTES)
+            data += file.read(int.from_bytes(data[8:12], "little"))
+            header, start = _header(data, path)
+            width = 8 * len(header.columns)
+            whole = (path.stat().st_size - start) // width
+            file.seek(start + max(whole - rows, 0) * width)
+            return _read_rows(path, data + file.read(rows * width))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", "the sampler has not begun yet") from error
+
+
+def _read_rows(path: Path, data: bytes) -> Trace:
     header, start = _header(data, path)
     width = len(header.columns)
     count = (len(data) - start) // (8 * width)
@@ -112,7 +133,9 @@ def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001 - part of th
     samples, fallen = _samples(header, rows, strings)
     if fallen:
         problems.append(Problem("warning", str(path), fallen, "counters went backwards: no value for these intervals"))
-    return Trace((_source(path, header, rows),), strings, _devices(header.devices, header.host), samples=samples,
+    source = _source(path, header, rows)
+    source = replace(source, details=(*source.details, *_idle(path)))
+    return Trace((source,), strings, _devices(header.devices, header.host), samples=samples,
                  problems=tuple(problems))
 
 
@@ -161,8 +184,39 @@ def _source(path: Path, header: Header, rows: Rows) -> Source:
         details.append(("late_p50_ns", str(int(np.median(_lateness(header, rows))))))
         details.append(("late_p99_ns", str(int(np.percentile(_lateness(header, rows), 99)))))
     details += [(f"missing.{absent.metric}", absent.why) for absent in header.missing]
+    for device in header.devices:
+        facts = (("package", device.package), ("power_scope", device.scope), ("mode", device.mode))
+        details += [(f"{fact}.{device.identity}", text) for fact, text in facts if text]
+    details += _costs(header, rows) if len(rows) else []
     return Source(path=str(path), format=name, clock=ClockDomain.MONOTONIC, host=header.host, pid=header.pid, layer=name,
                   tool_version=header.profharness, has_host_calls=False, details=tuple(details))
+
+
+def _idle(path: Path) -> tuple[tuple[str, str], ...]:
+    """When the harness let the devices rest before the workload began (`<host>.idle.json`), CLOCK_BOOTTIME ns."""
+    beside = path.with_name(f"{path.name.removesuffix('.samples.bin')}.idle.json")
+    try:
+        found = msgspec.json.decode(beside.read_bytes(), type=_Idle)
+    except (OSError, msgspec.DecodeError):
+        return ()
+    return ("idle_start_ns", str(found.start_boot_ns)), ("idle_end_ns", str(found.end_boot_ns))
+
+
+class _Idle(msgspec.Struct, frozen=True):
+    start_boot_ns: int
+    end_boot_ns: int
+
+
+def _costs(header: Header, rows: Rows) -> list[tuple[str, str]]:
+    """What a read of each source took, in ns: median over the rows in which it was read."""
+    found = []
+    for place, column in enumerate(header.columns):
+        if column.role == "before":
+            taken = rows[:, place + 1] - rows[:, place]
+            read = taken[rows[:, place + 1] != _MISSING]
+            if len(read):
+                found.append((f"read_p50_ns.{column.source}", str(int(np.median(read)))))
+    return found
 
 
 def _lateness(header: Header, rows: Rows) -> I64:

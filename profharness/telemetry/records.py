@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from profharness.telemetry.sources import Column, Source
+    from profharness.telemetry.sources import Column, SampledDevice, Source
 
 MAGIC = b"PHTELEM1"
 VERSION = 1
@@ -47,17 +47,23 @@ class Layout:
         self.devices: list[dict[str, str]] = []
         for source in sources:
             self.slots.append(Slot(source, len(self.columns)))
-            first_device = len(self.devices)
-            self.devices += [device._asdict() for device in source.devices]
+            places = [self._place(device) for device in source.devices]
             self.columns += [{"role": role, "type": "q", "source": source.name} for role in ("before", "after")]
-            self.columns += [_described(column, source.name, first_device) for column in source.columns]
+            self.columns += [_described(column, source.name, places) for column in source.columns]
         self.row = struct.Struct("<" + "".join(column["type"] for column in self.columns))
         self.blank: list[int | float] = [
             FLOAT_MISSING if column["type"] == "d" else INTEGER_MISSING for column in self.columns]
 
+    def _place(self, device: SampledDevice) -> int:
+        """Position in `devices`; what several sources say of one device belongs together."""
+        described = device._asdict()
+        if described not in self.devices:
+            self.devices.append(described)
+        return self.devices.index(described)
 
-def _described(column: Column, source: str, first_device: int) -> dict[str, Any]:
-    device = column.device + first_device if column.device >= 0 else -1
+
+def _described(column: Column, source: str, places: Sequence[int]) -> dict[str, Any]:
+    device = places[column.device] if column.device >= 0 else -1
     return {**column._asdict(), "source": source, "device": device}
 
 

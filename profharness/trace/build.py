@@ -28,7 +28,8 @@ class Growing:
         if unknown := set(blocks) - set(self._blocks):
             raise KeyError(f"no such column: {sorted(unknown)}")
         for name, grown in self._blocks.items():
-            grown.append(np.broadcast_to(np.asarray(blocks[name], np.int64), (rows,)))
+            block = np.asarray(blocks[name], np.int64)
+            grown.append(block if block.shape == (rows,) else np.broadcast_to(block, (rows,)))
         self._rows += rows
 
     def take(self, name: str) -> I64:

@@ -1,7 +1,7 @@
 """Several traces as one: every record kept, pools joined, indices and codes rewritten. Pure.
 
 Devices of one host and identity become one; devices without identity stay apart, since two files' "device 0" may
-be two devices. Streams become one where the same process, device and file format number them alike. Correlation ids
+be two devices. Streams become one where the same process, pass, device and file format number them alike. Correlation ids
 are kept: they are unique within a source and process.
 """
 
@@ -95,13 +95,13 @@ class _Streams:
         self._known: dict[tuple[int, str, int, str], int] = {}
 
     def add(self, trace: Trace, device_places: I32) -> I32:
-        """The position of each; tools number streams differently, so that the format is part of the name."""
-        formats = ",".join(sorted({source.format for source in trace.sources}))
-        return np.array([self._place(stream, device_places, formats) for stream in trace.streams], np.int32)
+        """The position of each; tools number streams differently, and a pid of one pass is no pid of another, so that both are part of the name."""
+        origin = ",".join(sorted({f"{source.pass_name} {source.format}" for source in trace.sources}))
+        return np.array([self._place(stream, device_places, origin) for stream in trace.streams], np.int32)
 
-    def _place(self, stream: Stream, device_places: I32, formats: str) -> int:
+    def _place(self, stream: Stream, device_places: I32, origin: str) -> int:
         moved = replace(stream, device=int(device_places[stream.device]) if stream.device != NULL else NULL)
-        key = (moved.device, moved.name, moved.pid, formats)
+        key = (moved.device, moved.name, moved.pid, origin)
         known = self._known.get(key) if moved.pid != NULL else None
         if known is None:
             known = self._known[key] = len(self.all)

@@ -6,8 +6,9 @@ from profharness.analysis.intervals import window
 from profharness.analysis.kernel_match import kernels_differ
 from profharness.analysis.records import Figure
 from profharness.analysis.run_checks import telemetry_findings
-from profharness.analysis.run_telemetry import figures_in, rows, streams
+from profharness.analysis.run_telemetry import figures_in, rows
 from profharness.analysis.run_trials import base_of, collect, reference_pass
+from profharness.analysis.streams import streams
 from profharness.analysis.summary import summarise_run
 from profharness.findings import finding
 from profharness.manifest import PassRecord, PointRecord

@@ -356,8 +356,7 @@ def test_an_empty_trace_is_a_trace(tmp_path: Path) -> None:
     ("empty.json", "", "is empty"), ("cut.json", '{"schemaVersion": 1, "traceEvents": [ {"ph": "X", "na', "no readable trace event"),
     ("none.json", '{"schemaVersion": 1, "deviceProperties": []}', "no list of trace events"),
     ("garbage.json", b"\x00\xff\x07garbage" * 100, "no known trace format"), ("text.txt", "hello", "no known trace format"),
-    ("v1.json", '{ "traceEvents":[{}\n,{"args":{"BeginNs":"1"},"ph":"X","name":"k"}]}', "no known trace format"),
-    ("v3.json", '{"rocprofiler-sdk-tool":[]}', "no known trace format"), ("cut.json.gz", gzip.compress(b"{}" * 50)[:10], "ends early"),
+    ("cut.json.gz", gzip.compress(b"{}" * 50, mtime=0)[:10], "ends early"),
     ("damaged.json.gz", b"\x1f\x8b\x08\x00" + bytes(50), "damaged")])
 def test_what_cannot_be_read_is_an_input_error_with_a_hint(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
     path = tmp_path / name

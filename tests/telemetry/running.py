@@ -29,12 +29,12 @@ class Sampler:
     """A sampler that samples into `folder` (host name `node`); as a context manager it is killed at the end."""
 
     def __init__(self, folder: Path, *, hz: float = 50.0, sources: tuple[str, ...] = ("cpu",), parent_pid: int | None = None,
-                 **popen: Any) -> None:
+                 sysfs: str = "/sys", **popen: Any) -> None:
         self.folder = folder
         self.roots = folder / "roots"
         self.spec = folder / "spec.json"
         self.spec.write_text(json.dumps({
-            "output_dir": str(folder), "host": "node", "hz": hz, "roots_file": str(self.roots), "sources": list(sources),
+            "output_dir": str(folder), "host": "node", "hz": hz, "roots_file": str(self.roots), "sources": list(sources), "sysfs": sysfs,
             "parent_pid": os.getpid() if parent_pid is None else parent_pid}))
         self.process = subprocess.Popen(command(self.spec), cwd=ROOT, **popen)
 

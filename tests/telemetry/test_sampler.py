@@ -18,7 +18,7 @@ import pytest
 
 from profharness.readers import telemetry
 from profharness.trace.model import Trace
-from profharness.trace.sample_metrics import SAMPLE_METRICS
+from profharness.trace.sample_metrics import DEVICE_METRICS, SAMPLE_METRICS
 from tests.telemetry.running import ROOT, Sampler, command, wait_for
 
 # Burns CPU itself, in a thread, in long-lived children and in children too short to be seen, waits for them,
@@ -108,7 +108,7 @@ def test_ready_file_names_what_is_sampled_and_why_the_rest_is_not(tmp_path: Path
     assert ready["pid"] == sampler.process.pid
     sampled = {metric for source in ready["sources"] for metric in source["metrics"]}
     missing = {entry["metric"]: entry["why"] for entry in ready["missing"]}
-    known = {metric.name for metric in SAMPLE_METRICS} - {"throughput"}
+    known = {metric.name for metric in SAMPLE_METRICS} - {metric.name for metric in DEVICE_METRICS} - {"throughput"}
     assert sampled | missing.keys() == known | {"quantum"}
     assert not sampled & missing.keys()
     assert {"cpu_tree", "cpu_node", "memory_node_used"} <= sampled

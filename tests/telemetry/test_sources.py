@@ -157,7 +157,7 @@ def test_metrics_are_those_of_the_trace_model() -> None:
             assert column.unit == known[column.metric].unit
             assert (column.form == "counter") == (known[column.metric].stamp == "interval")
     assert {absent.metric for absent in missing} <= known.keys()
-    assert open_families(("nothing",), Target(0, "", 1.0))[1][0].why == "there is no such source; known: cpu"
+    assert open_families(("nothing",), Target(0, "", 1.0))[1][0].why == "there is no such source; known: cpu, gpu, amd, amdsmi, nvml"
 
 
 def test_a_process_cpu_clock_counts_all_threads_and_ends_with_the_process() -> None:

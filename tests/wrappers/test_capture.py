@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .conftest import WRAPPERS
+from .running import WRAPPERS
 
 S = 10**9
 
@@ -52,8 +52,8 @@ def drive(text: str, steps: int, *, probed: int = 1, max_events: int = 1000) -> 
         action = plan.step(done)
         if action:
             log.append((action, plan.mode, done))
-        if action == "open" and plan.mode == "main":
-            plan.opened_main(probed)
+        if action == "open":
+            plan.opened(done, probed)
         if action == "close":
             plan.exported(10, cut=False)
             plan.ended()
@@ -85,7 +85,7 @@ def test_a_capped_window_says_so() -> None:
     plan = policy("steps=1:9", 100)
     plan.device_work(0)
     plan.step(1)
-    plan.opened_main(60)
+    plan.opened(1, 60)
     assert plan.truncated
     assert plan.reason == "60 events a step: capped at 100 events (PROFHARNESS_MAX_EVENTS)"
 
@@ -96,6 +96,7 @@ def test_time_window() -> None:
     assert (plan.due(29 * S, 0), plan.tick(29 * S, 0)) == (False, None)
     assert plan.due(30 * S, 0)
     assert plan.tick(30 * S, 0) == "open"
+    plan.opened(30 * S)
     assert (plan.due(39 * S, 0), plan.tick(39 * S, 0)) == (False, None)
     assert (plan.due(40 * S, 0), plan.tick(40 * S, 0)) == (True, "close")
     plan.exported(5, cut=False)
@@ -106,7 +107,9 @@ def test_time_window() -> None:
 
 def test_default_without_steps_ends_by_the_clock_and_still_waits_for_steps() -> None:
     plan = policy("default")
-    assert plan.device_work(2 * S) == "open"
+    assert plan.device_work(1 * S) == "open"
+    plan.opened(2 * S)
+    assert plan.tick(12 * S - 1, 0) is None
     assert plan.tick(12 * S, 0) == "close"
     assert not plan.exported(50, cut=False)
     plan.ended()
@@ -116,10 +119,22 @@ def test_default_without_steps_ends_by_the_clock_and_still_waits_for_steps() -> 
 def test_default_that_saw_nothing_starts_again() -> None:
     plan = policy("default")
     plan.device_work(0)
+    plan.opened(0)
     assert plan.tick(10 * S, 0) == "close"
     assert plan.exported(0, cut=False)
     assert plan.device_work(10 * S) == "open"
+    plan.opened(10 * S)
     assert plan.deadline_ns == 20 * S
+
+
+def test_a_cut_does_not_lengthen_a_time_window() -> None:
+    plan = policy("for=10s", 1000)
+    assert plan.device_work(0) == "open"
+    plan.opened(1 * S)
+    assert plan.tick(5 * S, 2000) == "cut"
+    assert plan.exported(10, cut=True)
+    plan.opened(6 * S)
+    assert plan.tick(11 * S, 0) == "close"
 
 
 def test_growth_cuts_until_the_cap_is_reached() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import WRAPPERS, Ran, Runner
+from .running import WRAPPERS, Ran, Runner
 
 EXEC = WRAPPERS / "hooks" / "exec_hook.py"
 STATE = """

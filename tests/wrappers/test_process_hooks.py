@@ -15,7 +15,7 @@ import pytest
 
 from profharness.manifest import Hello
 
-from .conftest import WRAPPERS, Runner, hooks_path
+from .running import WRAPPERS, Runner, hooks_path
 
 
 def test_hello_is_what_the_manifest_reads(runner: Runner) -> None:
@@ -156,8 +156,8 @@ def fake_framework(runner: Runner, text: str = FAKE) -> str:
     "import tensorflow.part",
     "import importlib, tensorflow; tensorflow = importlib.reload(tensorflow)",
     "import importlib.util as u; assert u.find_spec('tensorflow').origin; import tensorflow",
-    "import importlib.util as u, sys; s = u.find_spec('tensorflow'); s.loader = u.LazyLoader(s.loader); tensorflow = u.module_from_spec(s); "
-    "sys.modules['tensorflow'] = tensorflow; s.loader.exec_module(tensorflow)",
+    ("import importlib.util as u, sys; s = u.find_spec('tensorflow'); s.loader = u.LazyLoader(s.loader); tensorflow = u.module_from_spec(s); "
+     "sys.modules['tensorflow'] = tensorflow; s.loader.exec_module(tensorflow)"),
     "import threading; t = threading.Thread(target=__import__, args=('tensorflow',)); t.start(); t.join(); import tensorflow",
 ])
 def test_framework_is_noticed_however_it_is_imported(runner: Runner, program: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import WRAPPERS, Ran, Runner, sidecar_of
+from .running import WRAPPERS, Ran, Runner, sidecar_of
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
@@ -316,3 +316,35 @@ sys.exit(5)
         assert 0 <= high - low <= 1000
     assert len(spans(runner.folder / "out" / "forgotten.json", "aten::mm")) == 1
     assert ast.literal_eval(counts[0]) > 0
+
+
+def test_on_a_device_build_the_window_waits_for_the_device_and_for_graph_captures(runner: Runner) -> None:
+    """A CPU build that is told it has a device: its runtime starts late, and a graph is being captured at first."""
+    ran = runner.run(runner.script("""
+import os, sys, time, types, torch
+import profharness_controller, profharness_device, profharness_hook, profharness_window
+state, queued = {"on": False, "capturing": True}, []
+torch.version.hip, profharness_device.DEVICE_FILES = "6.4", ("/",)
+cuda = torch.cuda
+cuda._lazy_call, cuda.is_initialized, cuda.is_current_stream_capturing = queued.append, lambda: state["on"], lambda: state["capturing"]
+cuda.synchronize, cuda.device_count = lambda: state.setdefault("synchronised", True), lambda: 1
+cuda.get_device_properties = lambda i: types.SimpleNamespace(name="Instinct", pci_domain_id=0, pci_bus_id=0xc1, pci_device_id=0)
+process = profharness_hook.process()
+process.settings.layers = ("torch",)
+profharness_controller.attach(process, torch)
+def settle(): time.sleep(0.3); return profharness_window.recording()
+a = torch.ones(4, 4)
+seen = [settle()]
+queued[0](); seen.append(settle())
+state["on"] = True; seen.append(settle())
+state["capturing"] = False
+end = time.monotonic() + 60
+while not settle() and time.monotonic() < end: pass
+seen.append(profharness_window.recording())
+a @ a
+print(seen, state["synchronised"])
+"""), PROFHARNESS_CAPTURE="all")
+    assert (ran.status, ran.out) == (0, "[False, False, False, True] True\n")
+    (path,) = ran.files("torch")
+    assert len(spans(path, "aten::mm")) == 1
+    assert ran.hello["devices"] == [{"index": 0, "name": "Instinct", "identity": "0000:c1:00.0"}]

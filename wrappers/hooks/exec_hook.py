@@ -103,7 +103,20 @@ def _without_our_frames(traceback):
     return traceback
 
 
+def _cut_when_shown():
+    """Before 3.11 a bare `raise` puts the frames back, so they are cut where the traceback is printed."""
+    shown = sys.excepthook
+
+    def hook(kind, value, traceback):
+        value.__traceback__ = _without_our_frames(traceback)
+        shown(kind, value, value.__traceback__)
+
+    sys.excepthook = hook
+
+
 _install_hooks()
+if sys.version_info < (3, 11):
+    _cut_when_shown()
 _run = _plan(sys.argv[1:])
 try:
     _run()

@@ -38,9 +38,17 @@ class SessionProfile:
         self.start_ns = session.get_profiling_start_time_ns()
         self.keep(session.end_profiling(), markers)
 
+    def forget(self):
+        """Remove what onnxruntime began to write."""
+        for path in self._produced():
+            os.remove(path)
+
+    def _produced(self):
+        return sorted(glob.glob(glob.escape(self._prefix) + "*"))
+
     def keep(self, produced, markers=()):
         """Move what onnxruntime wrote (or the file it left when the session was destroyed) to `path`."""
-        produced = produced or next(iter(sorted(glob.glob(glob.escape(self._prefix) + "*"))), "")
+        produced = produced or next(iter(self._produced()), "")
         if not produced:
             return False
         os.replace(produced, self.path)
@@ -130,13 +138,14 @@ class _Observer:
                 args, kwargs, profile, restore = observer.prepare(args, kwargs)
             except Exception:  # the session is made all the same
                 observer.failed()
+            done = False
             try:
                 original(session, *args, **kwargs)
+                done = True
             finally:
-                if restore is not None:
+                if profile is not None:
                     restore()
-            if profile is not None:
-                observer.made(session, profile)
+                    observer.made(session, profile, done)
 
         self._onnxruntime.InferenceSession.__init__ = made
 
@@ -166,8 +175,12 @@ class _Observer:
 
         return args, kwargs, profile, restore
 
-    def made(self, session, profile):
+    def made(self, session, profile, done):
+        """Follow the new session; the file of one that could not be made goes."""
         try:
+            if not done:
+                profile.forget()
+                return
             profile.start_ns = session.get_profiling_start_time_ns()
             self._profiles.append((weakref.ref(session), profile))
         except Exception:  # the session is the user's

@@ -66,7 +66,7 @@ class Policy:
         self.steps = 0
         self.first_step = None
         self.last_step = plan.last
-        self.deadline_ns = None
+        self.deadline_ns = self.until_ns = None
         self.truncated = False
         self.reason = ""
         self.events = 0
@@ -81,12 +81,10 @@ class Policy:
         if self.mode != "wait" or not self.seen_device:
             return None
         if plan.kind == "default" and self.steps == 0:
-            self.deadline_ns = age_ns + plan.for_ns
             return self._open("early")
         if plan.kind == "all":
             return self._open("main")
         if plan.kind == "time" and age_ns >= plan.after_ns:
-            self.deadline_ns = None if plan.for_ns is None else age_ns + plan.for_ns
             return self._open("main")
         if plan.kind == "steps" and self.steps == 0 and plan.first <= 1:
             return self._open("probe" if plan.first else "main")
@@ -134,14 +132,19 @@ class Policy:
         return self.mode in ("idle", "done")
 
     def _open(self, mode):
-        self.mode = mode
+        self.mode, self.deadline_ns = mode, None
         if mode != "early" and self.plan.kind in ("default", "steps"):
-            self.first_step, self.deadline_ns = self.steps, None
+            self.first_step = self.steps
         return OPEN
 
-    def opened_main(self, probed_events):
-        """The main window is open; the probe before it held so many events (None: there was none)."""
-        if self.plan.kind not in ("default", "steps") or not probed_events:
+    def opened(self, age_ns, probed_events=None):
+        """The window is open now (the first one of a process takes a second); the probe before it held so many events."""
+        by_steps = self.plan.kind in ("default", "steps") and self.mode != "early"
+        if not by_steps:
+            if self.until_ns is None and self.plan.for_ns is not None:
+                self.until_ns = age_ns + self.plan.for_ns
+            self.deadline_ns = self.until_ns
+        if not by_steps or self.mode != "main" or not probed_events:
             return
         fitting = max(1, self.max_events // probed_events)
         if self.first_step + fitting < self.last_step:
@@ -155,7 +158,7 @@ class Policy:
             self._cap("%d events" % self.events)
             return False
         if self.mode == "early" and events == 0 and not cut:
-            self.mode = "wait"
+            self.mode, self.until_ns = "wait", None
             return True
         return cut
 

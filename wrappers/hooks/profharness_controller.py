@@ -13,6 +13,7 @@ import time
 import profharness_steps
 import profharness_window
 from profharness_capture import CLOSE, CUT, OPEN, Plan, Policy, parse
+from profharness_device import has_device_files, is_device_build, note_devices
 from profharness_safe_point import SafePoint, Watch, monotonic_age_ns, resident_bytes
 
 # Resident memory that one recorded event takes before the window ends: 230 bytes without shapes, 990 with (torch 2.13).
@@ -22,7 +23,6 @@ HAND_OVER_S = 2.0
 LEFT_OPEN = "a range of the script stayed open, so recording could not be started again"
 # While steps come this often, windows are closed and cut at their ends only: no range of theirs is open there.
 PATIENCE_NS = 2 * 10**9
-DEVICE_FILES = ("/dev/kfd", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 
 def attach(process, torch):
@@ -103,8 +103,7 @@ class Controller:
         self._guard_user_profilers()
         atexit.register(self.at_exit)
         self._process.on_fork(self._before_fork, self._after_fork, self._in_child)
-        build = torch.version.cuda or getattr(torch.version, "hip", None)
-        if build and any(os.path.exists(path) for path in DEVICE_FILES) and hasattr(torch.cuda, "_lazy_call"):
+        if is_device_build(torch) and has_device_files() and hasattr(torch.cuda, "_lazy_call"):
             torch.cuda._lazy_call(self._device_is_used)  # torch has no public name for it
             return
         self._device_seen()
@@ -160,7 +159,7 @@ class Controller:
         """In the watching thread: ask for a safe point when something is due. False ends the watching."""
         due = self._policy.due(self._age_ns(), self._grown())
         if self._waiting_for_device:
-            due = not _has_lazy_device(self._torch) or self._torch.cuda.is_initialized()
+            due = not is_device_build(self._torch) or self._torch.cuda.is_initialized()
         if due and monotonic_age_ns(self._stepped_ns) > PATIENCE_NS:
             self._safe_point.request()
         return self._waiting_for_device or self._policy.needs_clock
@@ -214,8 +213,8 @@ class Controller:
                 return
             probed = window.count() if self._window_mode == "probe" else None
         self._open()
-        if self._policy.mode == "main" and self._window is not None:
-            self._policy.opened_main(probed)
+        if self._window is not None:
+            self._policy.opened(self._age_ns(), probed)
 
     def _open(self):
         if self._torch.autograd._profiler_enabled():  # torch has no public name for it
@@ -223,7 +222,7 @@ class Controller:
             return
         folder = self._process.settings.folder("torch")
         name = "trace-%d%s.json" % (os.getpid(), "-%d" % self._files if self._files else "")
-        device = bool(_has_lazy_device(self._torch) and self._torch.cuda.is_initialized())
+        device = bool(is_device_build(self._torch) and self._torch.cuda.is_initialized())
         window = profharness_window.Window(os.path.join(folder, name), device=device)
         self._starting = True
         try:
@@ -318,7 +317,7 @@ class Controller:
     def _capturing(self):
         """A graph is being captured: synchronising now would break it. The next event does what is due."""
         cuda = self._torch.cuda
-        return _has_lazy_device(self._torch) and cuda.is_initialized() and cuda.is_current_stream_capturing()
+        return is_device_build(self._torch) and cuda.is_initialized() and cuda.is_current_stream_capturing()
 
     # -- the user's own profiler, and fork ----------------------------------------------------------------------------
 
@@ -372,29 +371,6 @@ class Controller:
         atexit.unregister(self.at_exit)
         self._window, self._span = None, None
         self._policy.mode = "done"
-        profharness_window.leave_in_child()
-
-
-def describe_device(properties, index):
-    """Index, name and address of a device as torch gives it; `identity` is the PCI address, or the uuid, or empty."""
-    bus = getattr(properties, "pci_bus_id", None)
-    if bus is not None:
-        identity = "%04x:%02x:%02x.0" % (getattr(properties, "pci_domain_id", 0), bus, getattr(properties, "pci_device_id", 0))
-    else:
-        identity = str(getattr(properties, "uuid", ""))
-    return {"index": index, "name": str(properties.name), "identity": identity}
-
-
-def note_devices(process, torch):
-    """Put the devices that this process uses into its hello; never the first to touch them."""
-    if process.hello.facts["devices"] or not _has_lazy_device(torch) or not torch.cuda.is_initialized():
-        return
-    for index in range(torch.cuda.device_count()):
-        process.hello.add("devices", describe_device(torch.cuda.get_device_properties(index), index))
-
-
-def _has_lazy_device(torch):
-    return bool(torch.version.cuda or getattr(torch.version, "hip", None))
 
 
 def _in_main_thread():

@@ -18,6 +18,7 @@ OWN = {
     "profharness_window": os.path.join(HERE, "profharness_window.py"),
     "profharness_capture": os.path.join(HERE, "profharness_capture.py"),
     "profharness_controller": os.path.join(HERE, "profharness_controller.py"),
+    "profharness_device": os.path.join(HERE, "profharness_device.py"),
     "profharness_safe_point": os.path.join(HERE, "profharness_safe_point.py"),
     "profharness_ranges": os.path.join(HERE, "marks.py"),
 }
@@ -255,6 +256,25 @@ def _load(name):
     return module
 
 
+class Goodbye:
+    """`bye-<pid>.json`: that this process's Python ended by itself, whatever a profiler's own end does to it afterwards.
+
+    Registered first and so called last, after the exit functions of the user and of the frameworks.
+    """
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def __call__(self):
+        uncaught = hasattr(sys, "last_exc") or hasattr(sys, "last_type")
+        facts = {"v": 1, "pid": os.getpid(), "uncaught": uncaught, "monotonic_ns": time.monotonic_ns()}
+        try:
+            with open(os.path.join(self._folder, "bye-%d.json" % os.getpid()), "wb") as file:
+                file.write(_json(facts))
+        except OSError:  # the folder may be gone by now
+            pass
+
+
 _process = None
 
 
@@ -270,6 +290,9 @@ def install(loader):
         return
     _process = Process(Settings(os.environ), loader)
     _process.hello.update()
+    import atexit
+
+    atexit.register(Goodbye(_process.settings.hooks_dir))
     sys.meta_path.insert(0, Finder(_process.arm))
     os.register_at_fork(
         before=lambda: _process.around_fork(0),

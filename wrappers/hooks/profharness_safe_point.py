@@ -11,25 +11,30 @@ import sys
 import threading
 import time
 
+# Own prototypes, since setting argtypes on ctypes.pythonapi's functions would change them for the user too.
+_is_true = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
+_add_pending_call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.py_object)(("Py_AddPendingCall", ctypes.pythonapi))
+
 
 class SafePoint:
-    """`request()` from any thread; `function` runs once per accepted request, never inside itself."""
+    """`request()` from any thread; `function` runs once per accepted request, never inside itself.
+
+    The pending call is PyObject_IsTrue on an object whose `__bool__` does the work. Other than a ctypes callback it
+    lets exceptions through, so Ctrl-C, or sys.exit from a signal handler, reaches the user's code although it came
+    while ours ran.
+    """
 
     def __init__(self, function, failed):
         self._function, self._failed = function, failed
         self._pid = os.getpid()
         self._requested = False
-        self._plain = self._callback(self._run)
+        self._plain = _callable_as_truth(self._run)
         self._outside_dynamo = None
-
-    @staticmethod
-    def _callback(function):
-        return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(function)
 
     def request(self):
         """Ask for a run; True when the interpreter took the request (its queue holds 32)."""
         if not self._requested:
-            self._requested = ctypes.pythonapi.Py_AddPendingCall(self._target(), None) == 0
+            self._requested = _add_pending_call(_is_true, self._target()) == 0
         return self._requested
 
     def _target(self):
@@ -38,31 +43,21 @@ class SafePoint:
         if dynamo is None or not hasattr(dynamo, "disable"):
             return self._plain
         if self._outside_dynamo is None:
-            self._outside_dynamo = self._callback(dynamo.disable(self._run))
+            self._outside_dynamo = _callable_as_truth(dynamo.disable(self._run))
         return self._outside_dynamo
 
-    def _run(self, _argument):
+    def _run(self, *_itself):
         self._requested = False
-        if os.getpid() != self._pid:
-            return 0
-        try:
-            self._function()
-        except Exception:  # the frame that we interrupted is the user's
-            self._failed()
-        except BaseException as error:  # Ctrl-C or sys.exit from a signal handler that ran here is meant for the user's code
-            raise_again(error)
-        return 0
+        if os.getpid() == self._pid:
+            try:
+                self._function()
+            except Exception:  # the frame that we interrupted is the user's
+                self._failed()
+        return False  # the pending call has succeeded
 
 
-def raise_again(error):
-    """Raise an exception of this kind and value in the main thread, once it is back in the user's code."""
-    kind, values = type(error), error.args
-
-    def build(self, *_args):
-        kind.__init__(self, *values)
-
-    again = type(kind.__name__, (kind,), {"__init__": build, "__module__": kind.__module__})
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threading.main_thread().ident), ctypes.py_object(again))
+def _callable_as_truth(function):
+    return type("_PendingCall", (), {"__bool__": function})()
 
 
 class Watch:

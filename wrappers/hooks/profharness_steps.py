@@ -29,6 +29,7 @@ class Recorder:
         self._optimizer = None
         self._marks = False
         self._asleep = False
+        self._unwritable = False
         self._lock = threading.Lock()
         self._range = ()
         self.done = 0
@@ -60,7 +61,8 @@ class Recorder:
         with self._lock:
             line = '{"n": %d, "monotonic_ns": %d, "items": %s, "source": "%s"}\n' % (
                 self.done, now, "null" if items is None else int(items), source)
-            self._lines.append(line)
+            if not self._unwritable:
+                self._lines.append(line)
             self.done += 1
             if now - self._written_ns >= FLUSH_NS:
                 self._write(now)
@@ -75,15 +77,19 @@ class Recorder:
             self._write(time.monotonic_ns())
 
     def _write(self, now):
-        if not self._lines:
+        """A folder that cannot be written ends the log, not the counting: windows follow the steps all the same."""
+        if not self._lines or self._unwritable:
             return
         data, self._lines = "".join(self._lines).encode("ascii"), []
         self._written_ns = now
-        if self._file is None:
-            folder = self._process.settings.folder("steps")
-            path = os.path.join(folder, "steps-%d.jsonl" % os.getpid())
-            self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-        os.write(self._file, data)
+        try:
+            if self._file is None:
+                path = os.path.join(self._process.settings.folder("steps"), "steps-%d.jsonl" % os.getpid())
+                self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+            os.write(self._file, data)
+        except OSError:
+            self._unwritable = True
+            self._process.hello.failed("the record of steps")
 
     def _in_child(self):
         if self._file is not None:

@@ -14,6 +14,7 @@ import time
 MARKERS = 50
 _open = None
 _inherited = False
+_fork_ready = False
 _nothing = contextlib.nullcontext()
 
 
@@ -151,6 +152,7 @@ class Window:
         with _quiet_kineto():
             self._profiler.start()
         self.range, _open = _range_type(), self
+        _prepare_for_fork()
         self._mark()
 
     def stop(self):
@@ -214,6 +216,13 @@ def close_forgotten():
         _open.stop()
 
 
+def _prepare_for_fork():
+    global _fork_ready
+    if not _fork_ready:
+        _fork_ready = True
+        os.register_at_fork(after_in_child=leave_in_child)
+
+
 def leave_in_child():
     """In a forked child: its copy of the recording grows for nobody and would crash its exit. Stop the one, end the other.
 
@@ -221,14 +230,31 @@ def leave_in_child():
     """
     global _open, _inherited
     was_open, _open = _open, None
-    if was_open is None:
-        return
-    import torch
+    try:
+        _skip_kineto_at_exit()
+        if was_open is None:
+            return
+        import torch
 
-    if torch.autograd._profiler_enabled():  # torch has no public name for it
-        _inherited = True
-        _record_ranges(torch, on=False)
-        atexit.register(end_in_child)
+        if torch.autograd._profiler_enabled():  # torch has no public name for it
+            _inherited = True
+            _record_ranges(torch, on=False)
+            atexit.register(end_in_child)
+    except Exception:  # a C library or a torch that we do not know: the child is as it would be after the user's own profiling
+        pass
+
+
+def _skip_kineto_at_exit():
+    """Kineto waits for its thread when the process's C++ objects are destroyed, and fork does not copy threads.
+
+    A child that ends normally would hang (torch 2.13), so the C library is told to end it before that, after Python's
+    own end and with C's streams flushed. on_exit passes the status on, which is just what _exit takes.
+    """
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.on_exit(libc._exit, None)
+    libc.on_exit(libc.fcloseall, None)  # the last one registered runs first
 
 
 def end_in_child():

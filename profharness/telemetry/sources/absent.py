@@ -19,5 +19,5 @@ class AbsentSource:
     def probe(self) -> tuple[Missing, ...]:
         return (Missing(self.name, self.why),)
 
-    def read(self, row: list[int | float], at: int) -> None:
+    def read(self, row: list[int | float], at: int) -> None:  # noqa: ARG002 - part of the contract
         raise AssertionError("a source without columns is never read")

@@ -8,18 +8,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from profharness.telemetry.sources import SLOW_HZ, Column, Missing
+from profharness.telemetry.sources import SLOW_HZ, Column, Missing, procfs
 from profharness.telemetry.sources.amd_devices import Die
 from profharness.telemetry.sources.amd_metrics import MAX_HZ, PACKAGE_METRICS, AmdMetricsSource, sampled
 
 _MEMORY = (("gpu_memory_used", "mem_info_vram_used"), ("gpu_memory_total", "mem_info_vram_total"))
-# For the metrics of amd_metrics.FALLBACKS: metric, unit, scale, files below the PCI device ({hwmon} stands for its hwmon folder), the first that works counts
+# For the metrics of amd_metrics.FALLBACKS: metric, unit, scale, files below the PCI device, of which the first that works counts.
+# {hwmon} stands for its hwmon folder, and temp:edge for the temp*_input whose temp*_label says edge.
 _WITHOUT_METRICS: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
     ("gpu_percent", "%", 1.0, ("gpu_busy_percent",)), ("memory_activity", "share", 0.01, ("mem_busy_percent",)),
     ("power_w", "W", 1e-6, ("{hwmon}/power1_input", "{hwmon}/power1_average")),
-    ("clock_gpu", "MHz", 1e-6, ("{hwmon}/freq1_input",)), ("clock_memory", "MHz", 1e-6, ("{hwmon}/freq2_input",)),
-    ("temperature_edge", "°C", 1e-3, ("{hwmon}/temp1_input",)), ("temperature_hotspot", "°C", 1e-3, ("{hwmon}/temp2_input",)),
-    ("temperature_memory", "°C", 1e-3, ("{hwmon}/temp3_input",)))
+    ("clock_gpu", "MHz", 1e-6, ("{hwmon}/freq:sclk",)), ("clock_memory", "MHz", 1e-6, ("{hwmon}/freq:mclk",)),
+    ("temperature_edge", "°C", 1e-3, ("{hwmon}/temp:edge",)), ("temperature_hotspot", "°C", 1e-3, ("{hwmon}/temp:junction",)),
+    ("temperature_memory", "°C", 1e-3, ("{hwmon}/temp:mem",)))
+
+_SENSORS = 8  # numbers that hwmon may give to one kind
 
 
 class AmdFilesSource:
@@ -96,6 +99,22 @@ class AmdFallbackSource(AmdFilesSource):
                 self._missing.append(Missing(metric, left[metric]))
                 continue
             known = len(self._missing)
-            paths = [f"{die.folder}/{file}" if "{" not in file else file.format(hwmon=die.hwmon) for file in files]
+            paths = [_place(die, file) for file in files]
             yield from self._try(Column(metric, unit, "instant", scale, device=0), paths)
             self._missing[known:] = [Missing(metric, f"{left[metric]}; {absent.why}") for absent in self._missing[known:]]
+
+
+def _place(die: Die, file: str) -> str:
+    """The path that stands for `file`."""
+    if "{" not in file:
+        return f"{die.folder}/{file}"
+    kind, colon, label = file.removeprefix("{hwmon}/").partition(":")
+    if not colon:
+        return f"{die.hwmon}/{kind}"
+    for number in range(1, _SENSORS + 1):
+        try:
+            if procfs.read_once(f"{die.hwmon}/{kind}{number}_label").decode().strip() == label:
+                return f"{die.hwmon}/{kind}{number}_input"
+        except OSError:
+            continue  # numbers need not be without gaps
+    return f"{die.hwmon}/{kind}N_input labelled {label}"

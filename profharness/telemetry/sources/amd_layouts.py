@@ -18,11 +18,11 @@ _TYPES = "BbHhIiQq"  # codes 0 to 7 of an attribute's type, as struct names them
 
 
 class Field(NamedTuple):
-    """`count` values one after the other, all of the same struct `code`."""
+    """`repeat` values one after the other, all of the same struct `code`."""
 
     offset: int
     code: str
-    count: int = 1
+    repeat: int = 1
 
 
 class Xcps(NamedTuple):
@@ -120,7 +120,7 @@ def _attributes(data: bytes, count: int) -> Iterator[tuple[int, Field]]:
         (description,) = struct.unpack_from("<Q", data, at)
         code = _TYPES[description >> _TYPE_BITS & 0xF]
         field = Field(at + 8, code, description & 0x3FF)
-        at = field.offset + struct.calcsize(code) * field.count
+        at = field.offset + struct.calcsize(code) * field.repeat
         if at > len(data):
             raise IndexError
         yield description >> _ID_BITS & 0x3FF, field

@@ -9,15 +9,13 @@ often where it is dear.
 from __future__ import annotations
 
 import os
-import time
 
 from profharness.telemetry.sources import Column, Missing
 from profharness.telemetry.sources.amd_devices import Die
 from profharness.telemetry.sources.amd_metrics import sampled
+from profharness.telemetry.sources.cost import affordable_hz
 
 MAX_HZ = 10.0
-BUDGET = 0.001  # share of one core
-_TRIES = 3
 
 
 class AmdWavesSource:
@@ -42,7 +40,7 @@ class AmdWavesSource:
         self.columns = tuple(column for place, die in enumerate(self._dies) if die in usable for column in (
             Column("wave_fill", "share", "instant", 1 / die.compute_units, "d", place), Column("gpu_processes", "processes", "instant", device=place)))
         self._dies = tuple(usable)
-        self.max_hz = min(MAX_HZ, BUDGET / max(self._seconds_per_read(), 1e-6))
+        self.max_hz = affordable_hz(self, MAX_HZ)
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
@@ -86,13 +84,3 @@ class AmdWavesSource:
     def _close(self, key: tuple[str, int]) -> None:
         for handle in self._open.pop(key, ()):
             os.close(handle)
-
-    def _seconds_per_read(self) -> float:
-        """CPU time of the cheapest of a few reads; without a process on the devices that is little."""
-        row: list[int | float] = [0] * len(self.columns)
-        costs = []
-        for _ in range(_TRIES):
-            before = time.thread_time_ns()
-            self.read(row, 0)
-            costs.append(time.thread_time_ns() - before)
-        return min(costs) / 1e9

@@ -10,6 +10,7 @@ import msgspec
 from profharness.errors import UsageError
 
 TRACERS = ("rocprofv3", "rocprof", "rocprof-sys", "rocprof-compute", "amd-log")
+LAYERS = ("torch", "onnxruntime", *TRACERS)
 COUNTING = ("rocprofv3", "rocprof")
 """The layers that can collect hardware counters by name."""
 
@@ -24,7 +25,7 @@ _HONOURED: Mapping[str, frozenset[str]] = {
     "amd-log": frozenset(),
 }
 _FOR_COUNTERS = ("kernel_include_regex", "kernel_iteration_range")
-_RANGE = re.compile(r"\[?\d+(-\d+)?(,\s*\d+(-\d+)?)*\]?")
+_RANGE = re.compile(r"[\[\]\d,\- ]*\d[\[\]\d,\- ]*")
 
 
 class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,15 +55,15 @@ def parse_counters(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def parse_tool_args(texts: Sequence[str], known: Sequence[str], profile: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def parse_tool_args(texts: Sequence[str], profile: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """`LAYER:ARG` of each --tool-arg, in order. Raises UsageError for an unknown layer, or one that was not asked for."""
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         layer, colon, argument = text.partition(":")
         if not colon or not argument:
             raise UsageError(f"--tool-arg: {text!r} is not LAYER:ARG", "write for example --tool-arg rocprofv3:--hsa-core-trace")
-        if layer not in known:
-            raise UsageError(f"--tool-arg: there is no layer {layer!r}", f"known layers: {', '.join(known)}")
+        if layer not in LAYERS:
+            raise UsageError(f"--tool-arg: there is no layer {layer!r}", f"known layers: {', '.join(LAYERS)}")
         if layer not in TRACERS:
             raise UsageError(f"--tool-arg: the {layer} layer has no tool with a command line", f"it is for {', '.join(TRACERS)}")
         if layer not in profile:

@@ -1,0 +1,187 @@
+"""Many files as one answer: each file is summarised where it is, and the summaries are joined here.
+
+Counts, sums and hotspots of the joined answer are exactly those of all records together. Figures belong to each
+file's own window: the joined one is their mean, weighted by the windows, or their median where a mean says
+nothing, with the lowest and the highest file as its ends. Clocks need not agree for that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from profharness.analysis.counts import device_keys
+from profharness.analysis.hotspots import tally
+from profharness.analysis.metrics import summarise_trace
+from profharness.analysis.records import DeviceCounts, Figure, IdleCauses, Partition, Summary, TraceCounts
+from profharness.analysis.tally import Tally, alike, join
+from profharness.analysis.verdict import verdict
+from profharness.findings import Finding
+from profharness.trace.model import ClockDomain, Trace
+from profharness.units import format_number
+
+KEPT_ALIKE = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one file says, small enough to send. Times are of its own clock.
+
+    `identities` are host and identity of the devices that have one: files that share one are to be read together.
+    """
+
+    summary: Summary
+    tally: Tally
+    ranks: frozenset[int | None]
+    passes: tuple[str, ...]
+    clocks: frozenset[tuple[str, str]]
+    span: tuple[int, int] | None
+    device_names: tuple[tuple[str, str, str], ...]
+    identities: frozenset[tuple[str, str]]
+
+
+def part(trace: Trace, source: str, findings: Sequence[Finding] = ()) -> Part:
+    """The part of one file; `findings` are those on its clock."""
+    tables = (trace.kernels, trace.copies)
+    starts = np.concatenate([table.start_ns for table in tables])
+    ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
+    working = [trace.sources[int(position)] for position in np.unique(np.concatenate([table.source for table in tables]))] or list(trace.sources)
+    keys = device_keys(trace)
+    names = []
+    for position, key in keys.items():
+        device = trace.devices[position] if position >= 0 else None
+        rank = device.rank if device is not None else None
+        names.append((key, f"{(device.host if device else '') or '-'}/{'-' if rank is None else rank}", device.index if device else "unknown"))
+    return Part(
+        summary=summarise_trace(trace, source, findings=findings), tally=tally(trace, None), ranks=frozenset(one.rank for one in working),
+        passes=tuple(sorted({one.pass_name for one in working if one.pass_name})),
+        clocks=frozenset((one.clock.value, one.host) for one in working),
+        span=(int(starts.min()), int(ends.max())) if len(starts) else None, device_names=tuple(names),
+        identities=frozenset((one.host, one.identity) for one in (trace.devices[position] for position in keys if position >= 0) if one.identity))
+
+
+def combine(parts: Sequence[Part], source: str) -> Summary:
+    """The summary of all parts, which share no device; a single one is its own."""
+    if len(parts) == 1:
+        return parts[0].summary
+    summaries = [one.summary for one in parts]
+    figures = _figures(summaries)
+    split = _partition([one.partition for one in summaries if one.partition is not None])
+    found = _findings(summaries)
+    table = join(alike([one.tally for one in parts])).table()
+    return Summary(
+        source=source, trace=_counts(parts, distinct=len(table.rows) if table.by == "kernel" else 0), devices=_devices(parts), metrics=figures,
+        findings=found, problems=tuple(problem for one in summaries for problem in one.problems),
+        sources=tuple(row for one in summaries for row in one.sources), partition=split, verdict=verdict(split, figures, found), hotspots=(table,))
+
+
+def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
+    counts = [one.summary.trace for one in parts]
+    judged = [one.unlinked_kernels for one in counts if one.unlinked_kernels is not None]
+    passes = sorted({name for one in parts for name in one.passes})
+
+    def total(value: Callable[[TraceCounts], int]) -> int:
+        return sum(value(one) for one in counts)
+
+    return TraceCounts(
+        pass_name=", ".join(passes) or None, kernels=total(lambda c: c.kernels), copies=total(lambda c: c.copies),
+        devices=total(lambda c: c.devices), streams=total(lambda c: c.streams), ranks=len({rank for one in parts for rank in one.ranks}),
+        span_ns=_span_ns(parts), busy_ns=total(lambda c: c.busy_ns), busy_any_ns=total(lambda c: c.busy_any_ns),
+        sum_kernel_ns=total(lambda c: c.sum_kernel_ns), unlinked_kernels=sum(judged) if judged else None,
+        graph_launches=total(lambda c: c.graph_launches), kernels_in_graphs=total(lambda c: c.kernels_in_graphs), distinct_kernels=distinct)
+
+
+def _span_ns(parts: Sequence[Part]) -> int:
+    """From the first start to the last end, where all times are of day or of one host's clock; else of the longest part."""
+    spans = [one.span for one in parts if one.span is not None]
+    clocks = {clock for one in parts if one.span is not None for clock in one.clocks}
+    comparable = {clock for clock, _ in clocks} == {ClockDomain.REALTIME.value} or (
+        len(clocks) == 1 and all(clock != ClockDomain.UNKNOWN.value and host for clock, host in clocks))
+    if comparable:
+        return max(end for _, end in spans) - min(start for start, _ in spans)
+    return max((end - start for start, end in spans), default=0)
+
+
+def _devices(parts: Sequence[Part]) -> dict[str, DeviceCounts]:
+    """By `host/rank/device`; where files share one, the file's name stands in place of the host, and its whole path if need be."""
+    taken = Counter(f"{owner}/{index}" for one in parts for _, owner, index in one.device_names)
+    named: dict[str, DeviceCounts] = {}
+    for one in parts:
+        for key, owner, index in one.device_names:
+            full = f"{owner}/{index}"
+            behind = full.partition("/")[2]
+            if taken[full] > 1:
+                full = f"{_file_name(one.summary.source)}/{behind}"
+            named[full if full not in named else f"{one.summary.source}/{behind}"] = one.summary.devices[key]
+    return named
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _figures(summaries: Sequence[Summary]) -> dict[str, Figure]:
+    names = list(dict.fromkeys(name for one in summaries for name in one.metrics))
+    return {name: _figure([(one.metrics[name], one.partition.window_ns if one.partition else 0) for one in summaries if name in one.metrics])
+            for name in names}
+
+
+def _figure(weighted: Sequence[tuple[Figure, int]]) -> Figure:
+    """Shares and depths: the mean over all windows. Rates, times and ratios: the median. The ends are the lowest and highest file."""
+    known = [(figure, weight) for figure, weight in weighted if figure.value is not None]
+    first = weighted[0][0]
+    if not known:
+        return first
+    values = np.array([figure.value for figure, _ in known], np.float64)
+    weights = np.array([weight for _, weight in known], np.float64)
+    mean = known[0][0].unit == "share" and weights.sum() > 0
+    value = float(np.average(values, weights=weights)) if mean else float(np.median(values))
+    lows = [figure.value if figure.low is None else figure.low for figure, _ in known]
+    highs = [figure.value if figure.high is None else figure.high for figure, _ in known]
+    notes = list(dict.fromkeys(figure.note for figure, _ in known if figure.note))
+    way = f"{'mean' if mean else 'median'} of {format_number(len(known))} files, ends are the lowest and the highest"
+    coverages = [figure.coverage for figure, _ in known if figure.coverage is not None]
+    return msgspec.structs.replace(
+        known[0][0], value=value, low=_least(lows), high=_most(highs), source=known[0][0].source, note="; ".join([way, *notes[:1]]),
+        coverage=min(coverages) if coverages else None)
+
+
+def _least(values: Iterable[float | None]) -> float:
+    return min(value for value in values if value is not None)
+
+
+def _most(values: Iterable[float | None]) -> float:
+    return max(value for value in values if value is not None)
+
+
+def _partition(splits: Sequence[Partition]) -> Partition | None:
+    """The sum over all windows."""
+    if not splits:
+        return None
+    causes = [one.idle_causes for one in splits if one.idle_causes is not None]
+    total = IdleCauses(**{name: sum(getattr(one, name) for one in causes) for name in IdleCauses.__struct_fields__}) if causes else None
+    sums = {name: sum(getattr(one, name) for one in splits) for name in Partition.__struct_fields__ if name.endswith("_ns")}
+    return msgspec.structs.replace(splits[0], **sums, idle_causes=total)
+
+
+def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
+    """Findings of one kind in more than a few files are told once, of the file where they are gravest, with the number of files."""
+    order = {"error": 0, "warning": 1, "info": 2}
+    kinds: dict[str, list[Finding]] = {}
+    for one in summaries:
+        for item in one.findings:
+            told = item.message if one.source in item.message else f"{_file_name(one.source)}: {item.message}"
+            kinds.setdefault(item.id, []).append(msgspec.structs.replace(item, message=told))
+    joined: list[Finding] = []
+    for items in kinds.values():
+        ranked = sorted(items, key=lambda item: order[item.severity])
+        if len(items) <= KEPT_ALIKE:
+            joined += ranked
+        else:
+            joined.append(msgspec.structs.replace(ranked[0], message=f"in {format_number(len(items))} of {format_number(len(summaries))} files, first {ranked[0].message}",
+                                                  figures={**ranked[0].figures, "files": len(items)}))
+    return tuple(joined)

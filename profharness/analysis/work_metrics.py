@@ -1,0 +1,222 @@
+"""Figures of useful work in a trace's windows: FLOP/s, bytes per second, their shares of the ceilings, and the roofline.
+
+Useful FLOPs are those of matrix products with recorded shapes; traffic is what counters say, else the bytes that the
+operators' tensors need at least. Each figure says which of them it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from profharness.analysis.categories import kernel_category
+from profharness.analysis.ceilings import Ceiling, Ceilings
+from profharness.analysis.measurement import Measurement
+from profharness.analysis.records import Figure
+from profharness.analysis.roofline import UNDETERMINED
+from profharness.analysis.streams import mean, streams, weights
+from profharness.devices import Dtype
+from profharness.trace.model import F64, Trace
+
+_WITH_FLOPS = ("gemm", "conv", "attention")
+NO_FLOPS = "operators with shapes (--profile torch), or --flops-per-item"
+NO_TRAFFIC = "operators with shapes (--profile torch), or counters (--pmc)"
+NO_CEILING = "a known device, or `profharness calibrate` on it"
+COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernels"
+
+
+def _inside(m: Measurement) -> F64:
+    """The part of each kernel that lies in the windows."""
+    lengths = m.trace.kernels.dur_ns
+    return np.where(lengths > 0, m.kernel_ns / np.maximum(lengths, 1), 0.0)
+
+
+def useful_flops(m: Measurement) -> float | None:
+    """FLOPs of matrix products in the windows; None where no operator says its shapes."""
+    flops = m.facts.work.flops
+    return float(np.nansum(flops * _inside(m))) if np.isfinite(flops).any() else None
+
+
+def moved_bytes(m: Measurement) -> float | None:
+    """Bytes moved in the windows, by counters or at least; None where neither is known."""
+    moved = m.facts.rates.moved
+    return float(np.nansum(moved * _inside(m))) if np.isfinite(moved).any() else None
+
+
+def _missing(m: Measurement) -> str:
+    """Which kinds of matrix work in the windows have no count, as a note."""
+    rows = (m.kernel_ns > 0) & ~np.isfinite(m.facts.work.flops)
+    kinds = {kernel_category(m.trace.strings[int(code)]) for code in np.unique(m.trace.kernels.name[rows])}
+    left = [kind for kind in _WITH_FLOPS if kind in kinds]
+    return f"at least: without {', '.join(left)} kernels whose shapes are not recorded" if left else ""
+
+
+def _seconds(m: Measurement) -> float:
+    return m.window_ns / 1e9
+
+
+def achieved_flops(m: Measurement) -> Figure:
+    found = useful_flops(m)
+    if found is None or not m.facts.timed:
+        return _lacking("FLOP/s", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
+    return Figure(value=found / _seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m))
+
+
+def _lacking(unit: str, m: Measurement, needs: str) -> Figure:
+    return Figure(value=None, unit=unit, source=m.origin, needs=needs)
+
+
+def _over_peak(m: Measurement, peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> tuple[float, str] | None:
+    """Sum over types of FLOPs / ceiling, over the windows of all devices; None where a type has none. With the source of the largest type."""
+    work, inside = m.facts.work, _inside(m)
+    total, sources = 0.0, []
+    for device, roof in m.facts.roofs.items():
+        for code, dtype in enumerate(work.dtypes):
+            rows = (m.trace.kernels.device == device) & (work.dtype == code) & np.isfinite(work.flops)
+            flops = float(np.dot(work.flops[rows], inside[rows]))
+            ceiling = peak_of(roof, dtype)
+            if not flops:
+                continue
+            if ceiling is None:
+                return None
+            total += flops / ceiling.value
+            sources.append((flops, ceiling.source))
+    return (total / _seconds(m), max(sources)[1]) if sources else None
+
+
+def _share(peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> Callable[[Measurement], Figure]:
+    def compute(m: Measurement) -> Figure:
+        if useful_flops(m) is None or not m.facts.timed:
+            return _lacking("share", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
+        found = _over_peak(m, peak_of)
+        if found is None:
+            return _lacking("share", m, NO_CEILING)
+        return Figure(value=found[0], unit="share", source=m.origin, note="; ".join(part for part in (f"of {found[1]}", _missing(m)) if part))
+
+    return compute
+
+
+mfu = _share(Ceilings.peak)
+flops_of_ceiling = _share(Ceilings.flops)
+
+
+def mfu_at_clock(m: Measurement) -> Figure:
+    """Of the peak at the mean clock that telemetry saw in the windows."""
+    clock = observed_clock(m.trace, m)
+    if clock is None:
+        return _lacking("share", m, "the clock: telemetry of the device")
+    return _share(lambda roof, dtype: roof.peak(dtype, clock))(m)
+
+
+def observed_clock(trace: Trace, m: Measurement) -> float | None:
+    """Mean clock of the compute units in the windows, in MHz; None without samples there."""
+    found = [mean(one.samples.value, weight) for one in streams(trace) if one.metric == "clock_gpu"
+             for weight in (weights(one.samples, m.when),) if weight.any()]
+    return float(np.mean(found)) if found else None
+
+
+def _traffic_note(m: Measurement) -> str:
+    counted = m.facts.rates.counted & (m.kernel_ns > 0)
+    if not counted.any():
+        return "at least: every tensor once, by its shape"
+    return "by counters, between L2 and fabric: an upper bound of memory traffic"
+
+
+def _traffic_coverage(m: Measurement) -> float | None:
+    total = int(m.kernel_ns.sum())
+    return int(m.kernel_ns[np.isfinite(m.facts.rates.moved)].sum()) / total if total else None
+
+
+def achieved_bandwidth(m: Measurement) -> Figure:
+    found = moved_bytes(m)
+    if found is None or not m.facts.timed:
+        return _lacking("B/s", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
+    return Figure(value=found / _seconds(m) * len(m.devices), unit="B/s", source=m.origin, note=_traffic_note(m), coverage=_traffic_coverage(m))
+
+
+def bandwidth_share(m: Measurement) -> Figure:
+    found, roof = moved_bytes(m), _lowest(roof.bandwidth for roof in m.facts.roofs.values())
+    if found is None or not m.facts.timed:
+        return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
+    if roof is None:
+        return _lacking("share", m, NO_CEILING)
+    return Figure(value=found / _seconds(m) / roof.value, unit="share", source=m.origin, note=f"of {roof.source}; {_traffic_note(m)}",
+                  coverage=_traffic_coverage(m))
+
+
+def operational_intensity(m: Measurement) -> Figure:
+    """FLOP per byte of the kernels whose operations and traffic are both known."""
+    rows = np.isfinite(m.facts.work.flops) & np.isfinite(m.facts.rates.moved) & (m.kernel_ns > 0)
+    inside = _inside(m)[rows]
+    moved = float(np.dot(m.facts.rates.moved[rows], inside))
+    if not moved:
+        return _lacking("FLOP/B", m, NO_FLOPS)
+    note = "matrix products; " + ("traffic by counters" if m.facts.rates.counted[rows].all() else "at most: every tensor moved once")
+    return Figure(value=float(np.dot(m.facts.work.flops[rows], inside)) / moved, unit="FLOP/B", source=m.origin, note=note)
+
+
+def ceiling_flops(m: Measurement) -> Figure:
+    """The compute roof of the type that most FLOPs are in, of one device; of fp32 where none are known."""
+    work, inside = m.facts.work, _inside(m)
+    amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
+    dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp32"
+    return _of_roof(_lowest(roof.flops(dtype) for roof in m.facts.roofs.values()), "FLOP/s")
+
+
+def ceiling_bandwidth(m: Measurement) -> Figure:
+    return _of_roof(_lowest(roof.bandwidth for roof in m.facts.roofs.values()), "B/s")
+
+
+def _of_roof(roof: Ceiling | None, unit: str) -> Figure:
+    if roof is None:
+        return Figure(value=None, unit=unit, needs=NO_CEILING)
+    return Figure(value=roof.value, unit=unit, source=roof.source)
+
+
+def _lowest(roofs: Iterable[Ceiling | None]) -> Ceiling | None:
+    """The roof that all devices have; None where one of them has none."""
+    known = list(roofs)
+    found = [roof for roof in known if roof is not None]
+    return min(found, key=lambda roof: roof.value) if found and len(found) == len(known) else None
+
+
+def fabric_bytes(m: Measurement) -> Figure:
+    """Bytes between L2 and fabric, by counters."""
+    counted = m.facts.counted
+    if counted is None or not np.isfinite(counted.fabric_bytes).any():
+        return _lacking("B", m, "counters (--pmc FETCH_SIZE WRITE_SIZE)")
+    total = int(m.kernel_ns.sum())
+    known = np.isfinite(counted.fabric_bytes)
+    return Figure(value=float(np.nansum(counted.fabric_bytes * _inside(m))), unit="B", source=m.origin,
+                  coverage=int(m.kernel_ns[known].sum()) / total if total else None, note="upper bound of memory traffic")
+
+
+def hfu(m: Measurement) -> Figure:
+    """Operations that the hardware did, by counters, over the peak of the type with most useful FLOPs (else of 16 bits)."""
+    counted = m.facts.counted
+    if counted is None or not np.isfinite(counted.operations).any() or not m.facts.timed:
+        return _lacking("share", m, "a counter pass (--pmc MfmaFlops) beside one without counters")
+    work, inside = m.facts.work, _inside(m)
+    amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
+    dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp16"
+    roof = _lowest(one.peak(dtype) for one in m.facts.roofs.values())
+    if roof is None:
+        return _lacking("share", m, NO_CEILING)
+    return Figure(value=float(np.nansum(counted.operations * inside)) / _seconds(m) / roof.value, unit="share", source=m.origin, note=f"of {roof.source}")
+
+
+def of_class(kind: int) -> Callable[[Measurement], Figure]:
+    """The share of the window in which kernels of this class fill the device; the note is the evidence."""
+
+    def compute(m: Measurement) -> Figure:
+        split, rates = m.filled_split, m.facts.rates
+        known = m.kernel_ns > 0
+        if not len(m.facts.roofs) or not (np.isfinite(rates.compute_share) | np.isfinite(rates.bandwidth_share))[known].any():
+            return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
+        total = int(m.kernel_ns.sum())
+        determined = int(m.kernel_ns[rates.kind != UNDETERMINED].sum())
+        return Figure(value=split.ns[kind] / m.window_ns, unit="share", source=m.origin, note=split.said[kind],
+                      coverage=determined / total if total else None)
+
+    return compute

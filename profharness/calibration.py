@@ -1,0 +1,109 @@
+"""What `profharness calibrate` measured on a device: ceilings that a real program reached there, kept per device and software set.
+
+Files live in the cache folder, one per device and software set, newest measurement only; a run keeps a copy of those
+of its devices, so that it can be read elsewhere with the same ceilings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from profharness.errors import InputError
+
+SCHEMA = 1
+COPY_NAME = "calibration.json"
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """One device under one software set.
+
+    `gemm_flops` is FLOP/s of a large matrix product by type of its operands (fp32, tf32, bf16, ...),
+    `copy_bytes_per_s` counts bytes read and bytes written, `launch_ns` is host time per launch of an empty kernel
+    (on a CPU: per call of an operator on one element), `round_trip_ns` from launch to the return of a synchronisation.
+    `compute_units` are the cores used where the device is a CPU. `notes` says what was left out and why.
+    """
+
+    schema: int = SCHEMA
+    created: str
+    host: str = ""
+    kind: str
+    name: str
+    architecture: str = ""
+    compute_units: int | None = None
+    software: dict[str, str] = {}
+    gemm_flops: dict[str, float] = {}
+    copy_bytes_per_s: float | None = None
+    launch_ns: float | None = None
+    round_trip_ns: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def cache_dir() -> Path:
+    """`PROFHARNESS_CACHE`, else `profharness` in the user's cache folder."""
+    base = os.environ.get("PROFHARNESS_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "profharness"
+    return Path(base)
+
+
+def path_of(calibration: Calibration, folder: Path | None = None) -> Path:
+    """Where this device and software set have their file."""
+    words = re.sub(r"[^A-Za-z0-9]+", "-", calibration.name).strip("-").lower() or calibration.kind
+    own = "\0".join((calibration.name, calibration.architecture, str(calibration.compute_units),
+                     *(f"{name}={version}" for name, version in sorted(calibration.software.items()))))
+    return _folder(folder) / f"{words}-{hashlib.sha256(own.encode()).hexdigest()[:10]}.json"
+
+
+def _folder(folder: Path | None) -> Path:
+    return (cache_dir() if folder is None else folder) / "calibration"
+
+
+def store(calibration: Calibration, folder: Path | None = None) -> Path:
+    """Write it, in place of an earlier one of the same device and software; the file's path."""
+    path = path_of(calibration, folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n")
+    part.replace(path)
+    return path
+
+
+def stored(folder: Path | None = None) -> tuple[Calibration, ...]:
+    """All that the cache holds, newest first. A file that cannot be read counts as not there."""
+    found = []
+    for path in sorted(_folder(folder).glob("*.json")):
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=Calibration))
+        except (msgspec.DecodeError, OSError):
+            continue
+    return tuple(sorted(found, key=lambda one: one.created, reverse=True))
+
+
+def encode(calibrations: Sequence[Calibration]) -> bytes:
+    """The copy that a run keeps."""
+    return msgspec.json.format(msgspec.json.encode(calibrations), indent=1) + b"\n"
+
+
+def decode(data: bytes, path: str) -> tuple[Calibration, ...]:
+    """Read a run's copy. Raises InputError, naming `path`, for damage."""
+    try:
+        return msgspec.json.decode(data, type=tuple[Calibration, ...])
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise InputError(f"{path}: not a readable calibration ({error})", "delete it, or calibrate again") from error
+
+
+def of_device(calibrations: Iterable[Calibration], *, name: str, compute_units: int | None = None,
+              software: dict[str, str] | None = None) -> Calibration | None:
+    """The calibration of a device by its name and size, of the same software where there is one, else the newest of any.
+
+    Software agrees where no version that both name differs.
+    """
+    fitting = [one for one in calibrations if one.name == name
+               and (compute_units is None or one.compute_units in (None, compute_units))]
+    alike = [one for one in fitting if software and all(software.get(key, version) == version for key, version in one.software.items())]
+    newest = sorted(alike or fitting, key=lambda one: one.created, reverse=True)
+    return newest[0] if newest else None

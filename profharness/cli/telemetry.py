@@ -1,0 +1,68 @@
+"""`profharness telemetry`: sample by itself, beside a command or for some time, and judge from that alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profharness.errors import UsageError
+
+
+def telemetry(
+    ctx: typer.Context,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the files (default traces/<time>-telemetry).")] = None,
+    hz: Annotated[float, typer.Option(help="Samples per second.")] = 10.0,
+    source: Annotated[str, typer.Option(help="auto, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).")] = "auto",
+    seconds: Annotated[float | None, typer.Option(help="How long, without a command (default: until Ctrl-C).")] = None,
+    live: Annotated[bool, typer.Option("--live", help="Show the values while sampling.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the files of an earlier call.")] = False,
+) -> int:
+    """Sample telemetry beside a command (after --) or for some time, and say what holds the device back.
+
+    \b
+    profharness telemetry -o log --live -- python train.py
+    profharness telemetry -o log --seconds 30
+    """
+    from profharness.monitor import Settings, monitor
+    from profharness.report.live import LiveView
+    from profharness.report.monitoring import conclude, document, text
+
+    command = ctx.obj.words
+    _check(hz, source, seconds, ctx.obj.given, command)
+    settings = Settings(output or _default(), source, hz, command, seconds, force)
+    view = LiveView(sys.stderr, hz) if live else nullcontext()
+    with view:
+        monitored = monitor(settings, view.look if isinstance(view, LiveView) else lambda _: None)
+    concluded = conclude(monitored.trace, monitored.start_ns, monitored.end_ns, cores=len(os.sched_getaffinity(0)), followed=bool(command))
+    if monitored.trouble:
+        typer.echo(f"profharness: {monitored.trouble}", err=True)
+    if json:
+        typer.echo(document(concluded, monitored.files).decode())
+    else:
+        typer.echo(text(concluded, monitored.files), nl=False)
+    return monitored.exit_status
+
+
+def _check(hz: float, source: str, seconds: float | None, given: bool, command: tuple[str, ...]) -> None:
+    from profharness.layers.telemetry import SOURCES
+
+    if source not in SOURCES or source == "off":
+        raise UsageError(f"--source: there is no source {source!r}", f"known: {', '.join(name for name in SOURCES if name != 'off')}")
+    if not 0.1 <= hz <= 1000:
+        raise UsageError(f"--hz: {hz:g} is outside 0.1 to 1000", "10 suits most runs")
+    if given and not command:
+        raise UsageError("nothing stands after --", "write the command there: profharness telemetry -- python train.py")
+    if seconds is not None and (command or seconds <= 0):
+        raise UsageError("--seconds goes without a command, and above 0", "a command is sampled until it ends")
+
+
+def _default() -> Path:
+    base = Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
+    return base / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-telemetry"

@@ -1,0 +1,237 @@
+"""What accelerators can hold and do: the table `devices.toml` as typed records, and the lookup of a device in it.
+
+A device is found by PCI id, by its marketing name, or by architecture and number of compute units. What the table
+does not know degrades to what was observed: an unknown device has its own compute units and nothing else, one of a
+known architecture also the limits and the operations per clock of that.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+Dtype = Literal["fp64", "fp64_matrix", "fp32", "fp32_matrix", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"]
+_VECTOR: frozenset[Dtype] = frozenset({"fp64", "fp32"})
+_TABLE = Path(__file__).with_name("devices.toml")
+
+
+class AmdLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One AMD compute unit. Registers are per SIMD and lane (vector) or per SIMD (scalar), LDS in bytes.
+
+    `unified`: architectural and accumulation registers share one file. `multi_wave_workgroups` is how many
+    workgroups of more than one wave a unit holds (its barriers).
+    """
+
+    wave_size: int
+    simds: int
+    waves_per_simd: int
+    vector_registers: int
+    vector_granule: int
+    unified: bool
+    scalar_registers: int
+    scalar_granule: int
+    lds_bytes: int
+    lds_granule: int
+    multi_wave_workgroups: int
+    workgroup_size: int
+
+    @property
+    def waves(self) -> int:
+        """Waves that one unit holds."""
+        return self.simds * self.waves_per_simd
+
+    @property
+    def threads(self) -> int:
+        """Work-items that one unit holds."""
+        return self.waves * self.wave_size
+
+
+class NvidiaLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One NVIDIA SM: its four parts share warps and registers evenly; shared memory in bytes, `shared_reserved` per block.
+
+    Registers are allocated per warp in granules of 256, on every compute capability from 3.0 on.
+    """
+
+    warps: int
+    blocks: int
+    registers: int
+    shared_bytes: int
+    shared_granule: int
+    shared_reserved: int
+    wave_size: int = 32
+    parts: int = 4
+    register_granule: int = 256
+    registers_per_thread: int = 255
+    workgroup_size: int = 1024
+
+    @property
+    def waves(self) -> int:
+        """Warps that one SM holds."""
+        return self.warps
+
+    @property
+    def threads(self) -> int:
+        """Threads that one SM holds."""
+        return self.warps * self.wave_size
+
+
+class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One generation. `flops_per_clock` is per compute unit, dense, two operations per multiply-add."""
+
+    vendor: Literal["AMD", "NVIDIA"]
+    flops_per_clock: dict[Dtype, int]
+    sources: dict[str, str]
+    amd: AmdLimits | None = None
+    nvidia: NvidiaLimits | None = None
+
+    @property
+    def limits(self) -> AmdLimits | NvidiaLimits:
+        """What one compute unit holds."""
+        found = self.amd or self.nvidia
+        assert found is not None, "the table gives every architecture limits"
+        return found
+
+
+class DeviceModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One product as sold. Figures are of the whole package; `listed_dies` of its `dies` make one device for the runtime.
+
+    Bandwidth in 10^9 B/s, memory in GiB, clocks in MHz, power in W; None where the vendor says nothing.
+    """
+
+    name: str
+    architecture: str
+    names: tuple[str, ...]
+    compute_units: int
+    clock_mhz: int
+    memory_gb_s: float
+    memory_gib: int
+    sources: dict[str, str]
+    pci_ids: tuple[str, ...] = ()
+    dies: int = 1
+    listed_dies: int | None = None
+    partitions: dict[str, int] = {}
+    matrix_clock_mhz: int | None = None
+    power_w: int | None = None
+
+    @property
+    def listed_units(self) -> int:
+        """Compute units of one device as the runtime lists it when nothing is partitioned."""
+        return self.compute_units * (self.listed_dies or self.dies) // self.dies
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file: architectures by name, devices in order of lookup, and what the source keys mean."""
+
+    sources: dict[str, str]
+    architectures: dict[str, Architecture]
+    devices: tuple[DeviceModel, ...]
+
+
+@cache
+def table() -> Table:
+    """The table, read once."""
+    return msgspec.toml.decode(_TABLE.read_bytes(), type=Table)
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One device as the runtime lists it: a whole package, one of its dies, or a partition.
+
+    `model` and `architecture` are None where the table does not know them; `compute_units` and `clock_mhz` are
+    as observed where that is known, else the table's.
+    """
+
+    name: str
+    compute_units: int | None
+    clock_mhz: int | None = None
+    architecture_name: str = ""
+    architecture: Architecture | None = None
+    model: DeviceModel | None = None
+
+    @property
+    def fraction(self) -> float:
+        """The part of the package that this device is, by its compute units; 1 where the package is not known."""
+        if self.model is None or not self.compute_units:
+            return 1.0
+        return min(self.compute_units / self.model.compute_units, 1.0)
+
+    @property
+    def partition(self) -> str:
+        """The compute mode (SPX, DPX, ...) that has this many compute units; empty where none has."""
+        if self.model is None or not self.compute_units:
+            return ""
+        per_die = self.model.compute_units // self.model.dies
+        return next((mode for mode, dies in self.model.partitions.items() if dies * per_die == self.compute_units), "")
+
+    @property
+    def limits(self) -> AmdLimits | NvidiaLimits | None:
+        """What one compute unit holds, where the architecture is known."""
+        return None if self.architecture is None else self.architecture.limits
+
+    def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> float | None:
+        """Dense peak in FLOP/s at the given clock (default: the one of the data sheet); None where not known."""
+        operations = None if self.architecture is None else self.architecture.flops_per_clock.get(dtype)
+        clock = clock_mhz or self._clock(dtype)
+        if not operations or not clock or not self.compute_units:
+            return None
+        return float(operations) * self.compute_units * clock * 1e6
+
+    def best_peak(self, dtype: Dtype, clock_mhz: float | None = None) -> tuple[float, Dtype] | None:
+        """The higher of the vector and the matrix peak of a type, and which one it is."""
+        forms: tuple[Dtype, ...] = {"fp32": ("fp32_matrix", "fp32"), "fp64": ("fp64_matrix", "fp64")}.get(dtype, (dtype,))  # type: ignore[assignment]  # mypy widens the literals of a dict's values
+        known = [(peak, form) for form in forms if (peak := self.peak(form, clock_mhz)) is not None]
+        return max(known) if known else None
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Memory bandwidth of the data sheet in B/s, for this part of the package."""
+        return None if self.model is None else self.model.memory_gb_s * 1e9 * self.fraction
+
+    def _clock(self, dtype: Dtype) -> float | None:
+        if self.model is None:
+            return self.clock_mhz
+        if dtype not in _VECTOR and self.model.matrix_clock_mhz is not None and not dtype.startswith("fp64"):
+            return self.model.matrix_clock_mhz
+        return self.model.clock_mhz
+
+
+def identify(*, name: str = "", architecture: str = "", compute_units: int | None = None, pci_id: str = "",
+             clock_mhz: int | None = None) -> Accelerator:
+    """The device of these observed facts; each may be missing. `pci_id` is `vendor:device` in hexadecimal.
+
+    `architecture` is gfx90a or sm_80, with or without feature suffixes as `gfx90a:sramecc+:xnack-`.
+    """
+    target = architecture.partition(":")[0]
+    model = _by_pci(pci_id) or _by_name(name) or _by_units(target, compute_units)
+    if model is not None and target and model.architecture != target:
+        model = None  # a name that contradicts the hardware says nothing
+    target = target or (model.architecture if model is not None else "")
+    units = compute_units or (model.listed_units if model is not None else None)
+    clock = clock_mhz or (model.clock_mhz if model is not None else None)
+    return Accelerator(name=name or (model.name if model is not None else target), compute_units=units, clock_mhz=clock,
+                       architecture_name=target, architecture=table().architectures.get(target), model=model)
+
+
+def _by_pci(pci_id: str) -> DeviceModel | None:
+    wanted = pci_id.lower()
+    return next((model for model in table().devices if wanted in model.pci_ids), None) if wanted else None
+
+
+def _by_name(name: str) -> DeviceModel | None:
+    """The longest of the table's names that stands in `name` as words of its own (MI250 is not in MI250X, A10 not in A100)."""
+    found = [(len(known), model) for model in table().devices for known in model.names
+             if re.search(rf"(?<![A-Za-z0-9]){re.escape(known)}(?![A-Za-z0-9])", name)]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _by_units(architecture: str, compute_units: int | None) -> DeviceModel | None:
+    """The only product of an architecture that lists devices of this size; None where several do (MI300X and MI325X)."""
+    if not architecture or not compute_units:
+        return None
+    fitting = [model for model in table().devices if model.architecture == architecture and model.listed_units == compute_units]
+    return fitting[0] if len(fitting) == 1 else None

@@ -1,0 +1,149 @@
+"""What went wrong with a tool: from exit statuses, what it said on stderr and the files it left, to findings. Pure.
+
+A profiler's failure is never taken for the workload's, nor the reverse. The signs are those of AMD's tools
+from ROCm 5.7 to 7; each finding says what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profharness.findings import Finding, finding
+from profharness.launchers import describe_exit
+
+REFUSED = 3
+"""The exit code when the tool refused to start the workload (as for a tool that is missing)."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one pass ended. `own_status`: the workload's own, None where nobody knows. `overdue`: killed after its end."""
+
+    exit_status: int
+    own_status: int | None = None
+    overdue: bool = False
+    limit_s: float = 0.0
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class Left:
+    """One file that the tool left. `kernels`: whether it holds any; None where that was not looked at."""
+
+    path: str
+    pid: int | None = None
+    kernels: bool | None = None
+
+
+@dataclass(frozen=True)
+class Signs:
+    """All that is known of one pass of one tool. `users`: processes that used a framework, by the hooks' hellos."""
+
+    layer: str
+    ended: Ended
+    said: str = ""
+    files: tuple[Left, ...] = ()
+    users: tuple[int, ...] = ()
+    expects_kernels: bool = True
+    counting: bool = False
+
+
+# sentences of the tools (and of the runtime under them) -> finding, and what it means
+_SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple((re.compile(pattern, re.IGNORECASE), kind, message) for pattern, kind, message in (
+    (r"registered more than once", "mixed-rocm", "two installations of ROCm were loaded into one process, and it aborted"),
+    (r"could not be locked for profiling due to lack of permissions", "counters-inexact",
+     "the driver did not give the counters to this user alone (it needs CAP_PERFMON): their values may include other programs' work"),
+    (r"Unable to find all counters for agent", "counters-refused", "this device does not have all of the counters asked for"),
+    (r"exceeds the capabilities of the hardware", "counters-refused", "these counters do not fit into one pass on this device"),
+    (r"/dev/kfd.*(?:Permission denied|No such file|failed to open)|(?:open|access).*?/dev/kfd", "no-device-access",
+     "the process may not open the device /dev/kfd"),
+    (r"no ROCm-capable device is detected|hipErrorNoDevice", "no-device-access", "the HIP runtime saw no device"),
+    (r"Profiling data corrupted", "profiler-failed", "rocprof could not process its own records (known above some ten million calls)"),
+    (r"Buffer overflow|dropped (?:records|events)|records? (?:were )?dropped|buffer is full", "events-dropped",
+     "the tool's buffer was full: it dropped records"),
+))
+_REFUSALS = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in (
+    r"^(?:rocprofv3|rocprofv3\.py): error: .*$", r"^Fatal error: (?!Command).*$", r"^Wrong option.*$",
+    r"^(?:rocprof-compute|omniperf): error: .*$", r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) (?:argument|option).*$"))
+
+
+def refusal(said: str) -> str:
+    """The sentence by which the tool refused its command line, so that the workload never ran; empty if it did not."""
+    return next((match.group(0).strip() for pattern in _REFUSALS if (match := pattern.search(said))), "")
+
+
+def final_status(ended: Ended, said: str) -> int:
+    """The exit status to pass on: the workload's own where it is known, else what was seen."""
+    if ended.interrupted:
+        return ended.exit_status
+    if ended.own_status is not None:
+        return ended.own_status
+    return REFUSED if ended.exit_status != 0 and refusal(said) else ended.exit_status
+
+
+def judge(signs: Signs) -> tuple[Finding, ...]:
+    """All findings on one pass, the most telling first; none for a signal that the user sent."""
+    if signs.ended.interrupted:
+        return ()
+    ended = (*_refused(signs), *_endings(signs))
+    said = _said(signs)
+    missing = () if signs.ended.exit_status != 0 and refusal(signs.said) else _recorded(signs)
+    return (*ended, *said, *missing)
+
+
+def _refused(signs: Signs) -> tuple[Finding, ...]:
+    words = refusal(signs.said) if signs.ended.exit_status != 0 and signs.ended.own_status is None else ""
+    return (finding("profiler-failed", f"{signs.layer} did not accept its command line, and the workload never ran: {words}"),) if words else ()
+
+
+def _endings(signs: Signs) -> tuple[Finding, ...]:
+    ended, layer = signs.ended, signs.layer
+    if ended.overdue:
+        return (finding("profiler-hung", f"{layer} went on for {ended.limit_s:g} s after the workload had ended, and wrote nothing: it was killed with "
+                        "all of its processes; what it had written is kept", limit_s=ended.limit_s),)
+    if ended.own_status is None or ended.own_status == ended.exit_status:
+        return ()
+    own = "had ended by itself" if ended.own_status == 0 else f"itself {describe_exit(ended.own_status)}"
+    return (finding("profiler-changed-exit", f"{layer} {describe_exit(ended.exit_status)}, but the workload {own}",
+                    profiler=ended.exit_status, workload=ended.own_status),)
+
+
+def _said(signs: Signs) -> tuple[Finding, ...]:
+    """One finding per kind of sentence, with the line that it stands in."""
+    found: dict[str, Finding] = {}
+    for pattern, kind, message in _SAYS:
+        match = pattern.search(signs.said)
+        if match and kind not in found:
+            start = signs.said.rfind("\n", 0, match.start()) + 1
+            line = signs.said[start:].split("\n", 1)[0].strip()[:200]
+            found[kind] = finding(kind, f"{signs.layer}: {message} ({line})")
+    return tuple(found.values())
+
+
+def _recorded(signs: Signs) -> tuple[Finding, ...]:
+    """Whether the files hold what the pass was for."""
+    if not signs.files:
+        return (finding("profiler-failed", f"{signs.layer} left no files: {_why_nothing(signs)}"),)
+    if not signs.expects_kernels or any(left.kernels is not False for left in signs.files):
+        return ()
+    traced = sorted({left.pid for left in signs.files if left.pid is not None})
+    elsewhere = sorted(set(signs.users) - set(traced))
+    if traced and elsewhere:
+        return (finding("launcher-traced", f"{signs.layer} traced {_processes(traced)}, which ran no kernel, and not {_processes(elsewhere)}, which used "
+                        "the framework: it followed the launcher, not the workers", traced=len(traced), missed=len(elsewhere)),)
+    what = "counted no kernel" if signs.counting else "recorded no kernel"
+    return (finding("empty-trace", f"{signs.layer} wrote {len(signs.files)} file{'s' * (len(signs.files) != 1)} but {what}: {_why_nothing(signs)}",
+                    files=len(signs.files)),)
+
+
+def _why_nothing(signs: Signs) -> str:
+    own = signs.ended.own_status if signs.ended.own_status is not None else signs.ended.exit_status
+    if own != 0:
+        return f"the workload {describe_exit(own)}, perhaps before it used the device"
+    return "the workload ended before it used the device, used none, or another profiler had attached first"
+
+
+def _processes(pids: Sequence[int]) -> str:
+    return f"process {pids[0]}" if len(pids) == 1 else f"processes {', '.join(map(str, pids[:5]))}"

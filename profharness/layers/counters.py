@@ -1,0 +1,131 @@
+"""`--pmc` -> passes: names checked against the device's architecture, and packed by what each hardware block can count.
+
+The tables are data, wrappers/counters/<architecture>.toml. Counters are asked for by name or by the name of a set;
+every set has a pass of its own, the other names are packed together in the order in which they were given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from profharness.environment import Environment
+from profharness.errors import UsageError
+
+ASSUMED = "gfx942"
+"""The architecture that is planned for where no AMD device is seen."""
+
+_REDUCED = re.compile(r"(_(sum|max|min|avr)|\[\d+\])$")
+_OF_OTHER_NAME = {"SQC": "SQ"}  # blocks whose counters stand under another block's limit
+
+
+class CounterTable(msgspec.Struct, frozen=True):
+    """One architecture: limits per block, raw names, derived metrics with the raw counters that they need."""
+
+    architecture: str
+    limits: dict[str, int]
+    raw: dict[str, tuple[str, ...]]
+    derived: dict[str, tuple[str, ...]] = {}
+    accumulated: dict[str, tuple[str, ...]] = {}
+    instead: dict[str, str] = {}
+    sets: dict[str, tuple[str, ...]] = {}
+
+    def needs(self, name: str) -> tuple[str, ...] | None:
+        """The raw counters behind a name; None for a name that this architecture does not have."""
+        for table in (self.derived, self.accumulated):
+            if name in table:
+                return table[name]
+        base = _REDUCED.sub("", name)
+        return (base,) if base not in self.instead and (base in self.raw["names"] or self.block(base)) else None
+
+    def block(self, raw: str) -> str:
+        """The hardware block of a raw counter, by how its name begins; empty for none that is known."""
+        start = raw.partition("_")[0]
+        block = _OF_OTHER_NAME.get(start, start)
+        return block if block in self.limits and raw.isupper() else ""
+
+
+@dataclass
+class _Group:
+    """Counters of one pass, and what they occupy."""
+
+    names: list[str]
+    raw: set[str]
+    accumulated: int = 0
+
+
+def groups(names: Sequence[str], environment: Environment, wrappers: Path) -> tuple[tuple[str, ...], ...]:
+    """The counters of each pass. Raises UsageError for a name that a device of this node does not have.
+
+    Where the node's devices differ, a name must exist on each of them.
+    """
+    tables = [load(wrappers, architecture) for architecture in architectures(environment)]
+    known = [table for table in tables if table is not None]
+    if not known:
+        return (tuple(names),)  # a device without a table: the tool itself has to judge
+    found: list[tuple[str, ...]] = []
+    loose: list[str] = []
+    for name in names:
+        if all(name in table.sets for table in known):
+            found += _packed(known[0].sets[name], known[0])
+        else:
+            for table in known:
+                _check(name, table)
+            loose.append(name)
+    return (*found, *_packed(loose, known[0]))
+
+
+def architectures(environment: Environment) -> tuple[str, ...]:
+    """Those of the node's AMD devices, each once; the assumed one where there is none."""
+    here = tuple(dict.fromkeys(device.architecture for device in environment.devices if device.kind == "rocm" and device.architecture))
+    return here or (ASSUMED,)
+
+
+def load(wrappers: Path, architecture: str) -> CounterTable | None:
+    """The table of one architecture; None where we have none."""
+    path = wrappers / "counters" / f"{architecture}.toml"
+    if not path.is_file():
+        return None
+    return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), CounterTable)
+
+
+def _check(name: str, table: CounterTable) -> None:
+    if table.needs(name) is not None:
+        return
+    base = _REDUCED.sub("", name)
+    if name in table.instead or base in table.instead:
+        raise UsageError(f"--pmc: {table.architecture} has no {name}", f"ask for {table.instead.get(name) or table.instead[base]}")
+    everything = (*table.sets, *table.derived, *table.accumulated, *table.raw["names"])
+    near = difflib.get_close_matches(name, everything, 3)
+    raise UsageError(f"--pmc: {table.architecture} has no counter or set {name!r}",
+                     f"did you mean {', '.join(near)}?" if near else f"sets: {', '.join(table.sets)}; counters: see `rocprofv3 --list-avail`")
+
+
+def _packed(names: Sequence[str], table: CounterTable) -> list[tuple[str, ...]]:
+    """First fit, in the order given. A metric that fits nowhere has a pass of its own, and the tool judges it."""
+    packed: list[_Group] = []
+    for name in names:
+        needs = set(table.needs(name) or ())
+        accumulated = int(name in table.accumulated)
+        fitting = next((group for group in packed if _fits(group.raw | needs, group.accumulated + accumulated, table.limits, table)), None)
+        if fitting is None:
+            packed.append(_Group([name], needs, accumulated))
+        else:
+            fitting.names.append(name)
+            fitting.raw |= needs
+            fitting.accumulated += accumulated
+    return [tuple(group.names) for group in packed]
+
+
+def _fits(raw: set[str], accumulated: int, limits: Mapping[str, int], table: CounterTable) -> bool:
+    used: dict[str, int] = {"SQ": accumulated}
+    for counter in raw:
+        block = table.block(counter)
+        used[block] = used.get(block, 0) + 1
+    return accumulated <= 1 and all(count <= limits.get(block, 1) for block, count in used.items())

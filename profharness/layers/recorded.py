@@ -1,0 +1,101 @@
+"""What can be told cheaply from a tool's file: whether it was written to its end, and whether it holds any kernel.
+
+Bounded reading only; the figures come from the readers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+_LOOK = 64 << 20  # bytes of a file that are looked through
+_CHUNK = 1 << 20
+# a record of a device kernel, as each text format writes one
+_JSON_V3 = re.compile(rb'"kernel_dispatch"\s*:\s*\[\s*\{')
+_JSON_V1 = re.compile(rb'"DurationNs"[^}]*"KernelName"|"KernelName"[^}]*"DurationNs"|"gpu-id"|"dev-id"')
+_EMPTY_PFTRACE = 1500  # bytes; a process without device work leaves about 640
+
+
+def tail_closes(path: Path) -> bool:
+    """Whether a JSON file ends as one that was written to its end does."""
+    try:
+        if path.name.endswith(".gz"):
+            return True  # its own checksum tells the reader
+        with path.open("rb") as file:
+            head = file.read(64).lstrip()[:1]
+            file.seek(max(0, path.stat().st_size - 64))
+            return head in (b"{", b"[") and file.read().rstrip()[-1:] in (b"}", b"]")
+    except OSError:
+        return False
+
+
+def holds_kernels(path: Path, file_format: str) -> bool | None:
+    """Whether the file holds at least one kernel record; None where that cannot be told without reading it all."""
+    look = _LOOKS.get(file_format)
+    try:
+        return None if look is None else look(path)
+    except (OSError, sqlite3.Error, EOFError):
+        return None
+
+
+def _rocpd(path: Path) -> bool:
+    return _any_row(path, ("rocpd_kernel_dispatch",))
+
+
+def _rocprof_db(path: Path) -> bool:
+    return _any_row(path, ("OPS", "KERN"))
+
+
+def _any_row(path: Path, tables: Sequence[str]) -> bool:
+    """Whether one of the tables has a row; a table that is not there has none."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as database:
+        present = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        return any(database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  names from the list above
+                   for name in tables if name in present)
+
+
+def _v3_csv(path: Path) -> bool:
+    return ("_kernel_trace" in path.name or "_counter_collection" in path.name) and _has_rows(path)
+
+
+def _has_rows(path: Path) -> bool:
+    """More than a header line."""
+    with path.open("rb") as file:
+        return bool(file.readline()) and bool(file.readline().strip())
+
+
+def _v3_json(path: Path) -> bool:
+    return _matches(path, _JSON_V3)
+
+
+def _v1_json(path: Path) -> bool:
+    return _matches(path, _JSON_V1)
+
+
+def _perfetto(path: Path) -> bool | None:
+    if path.stat().st_size > _EMPTY_PFTRACE:
+        return None
+    return None if b"kernel_dispatch" in path.read_bytes() else False
+
+
+def _matches(path: Path, pattern: re.Pattern[bytes]) -> bool:
+    tail = b""
+    with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
+        for _ in range(_LOOK // _CHUNK):
+            chunk = file.read(_CHUNK)
+            if not chunk:
+                return False
+            if pattern.search(tail + chunk):
+                return True
+            tail = chunk[-512:]
+    return False
+
+
+_LOOKS: Mapping[str, Callable[[Path], bool | None]] = {
+    "rocpd": _rocpd, "rocprofv3-csv": _v3_csv, "rocprofv3-json": _v3_json, "rocprof-db": _rocprof_db, "rocprof-json": _v1_json,
+    "rocprof": _has_rows, "pftrace": _perfetto, "rocprof-compute": _has_rows,
+}

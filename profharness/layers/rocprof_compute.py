@@ -1,0 +1,87 @@
+"""The `rocprof-compute` layer: ROCm Compute Profiler (Omniperf before ROCm 6.3), counters of every block of the device.
+
+It runs the whole command once per input file of its own, some twelve to twenty times, and serialises kernels: it needs
+a short command that does the same each time, and no time of its pass is ever used.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from profharness.command import Command
+from profharness.environment import Environment
+from profharness.errors import UsageError
+from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
+from profharness.layers.around import own_folder
+from profharness.layers.capture import period
+from profharness.layers.rocm_versions import Installed
+from profharness.manifest import Artifact
+
+PROGRAMS = ("rocprof-compute", "omniperf")
+WORKLOAD = "profharness"
+_REPLAYS = "12 to 20"
+
+
+class RocprofComputeLayer:
+    """pmc_perf.csv (all counters, one row per dispatch) and the tool's own analysis of it."""
+
+    name = "rocprof-compute"
+    claims = frozenset({"hsa-tool"})
+    scope: Literal["prefix"] = "prefix"
+    perturbing = True
+    attach_hint = "it goes around a process: profile a scan's backend or a command"
+
+    def attaches(self, target: str) -> bool:
+        return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
+
+    def probe(self, environment: Environment) -> Availability:
+        way_out = (f"it comes with ROCm 6.3 (as Omniperf before it) and needs its own Python packages; {rocm_versions.here(environment)}\n"
+                   "install rocprofiler-compute and its requirements, or use --profile rocprofv3 --pmc COUNTERS")
+        return rocm_versions.availability(environment, way_out, *PROGRAMS)
+
+    def prepare(self, command: Command, where: Where) -> Command:
+        if period(where.capture) is not None:
+            raise UsageError(f"--capture {where.capture}: rocprof-compute replays whole executions", "leave --capture out")
+        folder = own_folder(self.name, command, where)
+        return command.with_prefix((_tool(where).program, "profile", "-n", WORKLOAD, "-p", str(folder), "--no-roof",
+                                    *where.options.args_for(self.name), "--"))
+
+    def extras(self, command: Command, where: Where) -> Extras:
+        notes = [f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same work each time"]
+        assumed = rocm_versions.planned_for(_tool(where))
+        return Extras(folders=(own_folder(self.name, command, where),), hides_status=True, notes=(*notes, *([assumed] if assumed else [])))
+
+    def follow_up(self, where: Where) -> tuple[Command, ...]:
+        """The tool's own analysis, into tables beside its counters."""
+        program = _tool(where).program
+        # before the pass has run, the folder that the tool will name after the device is not known
+        found = _workloads(self.name, where) or [where.artifacts / self.name / where.host / where.owner / where.pass_name / "GPU_MODEL"]
+        return tuple(Command((program, "analyze", "-p", str(folder), "--save-dfs", str(folder / "analysis"))) for folder in found)
+
+    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
+        """Every table of this pass; the joined counters are read, the others kept."""
+        found: list[Artifact] = []
+        for folder in _workloads(self.name, where):
+            found += [_artifact(path, folder, where) for path in sorted(folder.rglob("*.csv"))
+                      if str(path.relative_to(where.run_root)) not in known]
+        return tuple(found)
+
+
+def _tool(where: Where) -> Installed:
+    return rocm_versions.installed(where.environment, *PROGRAMS)
+
+
+def _workloads(layer: str, where: Where) -> list[Path]:
+    """The folders that hold counters; some releases put the workload's and the device's names in between."""
+    base = where.artifacts / layer
+    names = re.compile(rf"{re.escape(where.pass_name)}(\..*)?")
+    executions = [path for path in sorted(base.glob("*/*/*")) if path.is_dir() and names.fullmatch(path.name)]
+    return [path.parent for execution in executions for path in sorted(execution.rglob("pmc_perf.csv"))]
+
+
+def _artifact(path: Path, folder: Path, where: Where) -> Artifact:
+    return Artifact(path=str(path.relative_to(where.run_root)), layer="rocprof-compute", format="rocprof-compute",
+                    pass_name=where.pass_name, host=where.host, rank=where.rank, size_bytes=path.stat().st_size,
+                    aside=path != folder / "pmc_perf.csv")

@@ -1,0 +1,140 @@
+"""The `rocprofv3` layer: AMD's tracer since ROCm 6.2, around the workload's process.
+
+It replaces itself by the workload, so that exit status and signals stay the workload's own. Kernels and copies are
+always recorded: --hip-trace alone would give host calls only.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from profharness.command import Command
+from profharness.environment import Environment
+from profharness.errors import UsageError
+from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
+from profharness.layers.around import execution
+from profharness.layers.capture import period
+from profharness.layers.recorded import tail_closes
+from profharness.layers.rocm_versions import ROCM_6_3, ROCM_6_4, ROCM_7_0, Installed
+from profharness.manifest import Artifact
+
+PROGRAM = "rocprofv3"
+# <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension
+_FILE = re.compile(r"(?P<pass>.+)_(?P<pid>\d+)_(?P<kind>[a-z_]+)\.(?P<ext>csv|json|db|pftrace)(\.gz)?")
+_FORMATS = {"csv": "rocprofv3-csv", "json": "rocprofv3-json", "db": "rocpd", "pftrace": "pftrace"}
+_PREFERRED = ("db", "json", "csv", "pftrace")  # of one process, the first that is whole is read
+_SWITCHES = ("hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace", "stats")
+
+
+class Rocprofv3Layer:
+    """Kernels, copies, host calls, markers; in passes of their own hardware counters."""
+
+    name = "rocprofv3"
+    claims = frozenset({"hsa-tool"})
+    scope: Literal["prefix"] = "prefix"
+    perturbing = False
+    attach_hint = "it goes around a process: profile a scan's backend or a command"
+
+    def attaches(self, target: str) -> bool:
+        return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
+
+    def probe(self, environment: Environment) -> Availability:
+        way_out = (f"it came with ROCm 6.2; {rocm_versions.here(environment)}\n"
+                   "use --profile rocprof (kernel statistics) or --profile torch; `profharness doctor --try` shows what works here")
+        return rocm_versions.availability(environment, way_out, PROGRAM)
+
+    def prepare(self, command: Command, where: Where) -> Command:
+        tool = rocm_versions.installed(where.environment, PROGRAM)
+        options = where.options
+        chosen = [] if where.counters else [f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(options, name)]
+        if not where.counters and "--marker-trace" not in chosen:
+            chosen.append("--marker-trace")  # our hooks mark steps and points as roctx ranges
+        argv = (PROGRAM, "--kernel-trace", "--memory-copy-trace", *chosen, *_counters(tool, where, command), *_window(tool, where.capture),
+                "--output-format", *_formats(tool, where), "-d", str(where.artifacts / self.name), "-o", _file_name(command, where),
+                *options.args_for(self.name), "--")
+        return command.with_prefix(argv)
+
+    def extras(self, command: Command, where: Where) -> Extras:
+        tool = rocm_versions.installed(where.environment, PROGRAM)
+        notes = tuple(note for note in (rocm_versions.planned_for(tool), _steps_note(where.capture)) if note)
+        files = ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),) if where.counters and tool.rocm < ROCM_6_3 else ()
+        return Extras(folders=(where.artifacts / self.name,), files=files, notes=notes)
+
+    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
+        return ()
+
+    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
+        """The files of this pass, of each process the best one to be read; some releases put folders in between."""
+        found: dict[tuple[Path, str], list[tuple[Path, re.Match[str]]]] = {}
+        for path in sorted((where.artifacts / self.name).rglob("*")):
+            match = _FILE.fullmatch(path.name)
+            if match and path.is_file() and match["pass"].split(".")[0] == where.pass_name:
+                found.setdefault((path.parent, match["pid"]), []).append((path, match))
+        return tuple(_artifact(path, match, where, aside=not _is_read(path, match, group))
+                     for group in found.values() for path, match in group if str(path.relative_to(where.run_root)) not in known)
+
+
+def _file_name(command: Command, where: Where) -> str:
+    """Host, rank (or pid) and pid are the tool's to fill in: every process writes files of its own."""
+    owner = "%nid%" if where.rank is None else str(where.rank)
+    return f"%hostname%/{owner}/{execution(command, where)}_%pid%"
+
+
+def _formats(tool: Installed, where: Where) -> tuple[str, ...]:
+    """A rocpd database where it exists; before it CSV, and JSON for the bytes of copies. The tool's own statistics are CSV."""
+    if tool.rocm >= ROCM_7_0:
+        return ("rocpd", "csv") if where.options.stats and not where.counters else ("rocpd",)
+    return ("csv", "json")
+
+
+def _counters(tool: Installed, where: Where, command: Command) -> tuple[str, ...]:
+    """The counters of the pass; --pmc came with ROCm 6.3, an input file with one `pmc:` line does before."""
+    if not where.counters:
+        return ()
+    options = where.options
+    chosen = ("--pmc", *where.counters) if tool.rocm >= ROCM_6_3 else ("-i", str(_input_file(command, where)))
+    if options.kernel_include_regex:
+        chosen += ("--kernel-include-regex", options.kernel_include_regex)
+    if options.kernel_iteration_range:
+        chosen += ("--kernel-iteration-range", options.kernel_iteration_range)
+    return chosen
+
+
+def _input_file(command: Command, where: Where) -> Path:
+    return where.run_root / "control" / where.pass_name / f"{execution(command, where)}.counters.txt"
+
+
+def _window(tool: Installed, capture: str) -> tuple[str, ...]:
+    asked = period(capture)
+    if asked is None:
+        return ()
+    if tool.rocm < ROCM_6_4:
+        raise UsageError(f"--capture {capture}: rocprofv3 of ROCm {tool.release} has no collection period (it came with ROCm 6.4)",
+                         "leave --capture out, or use --profile torch for a window of time")
+    if asked.for_ns is None:
+        raise UsageError(f"--capture {capture}: rocprofv3 needs the length of the period", "add for=, as in --capture after=30s,for=10s")
+    return ("--collection-period", f"{asked.after_ns}:{asked.for_ns}:1", "--collection-period-unit", "nsec")
+
+
+def _steps_note(capture: str) -> str:
+    return "rocprofv3 records the whole execution; the steps asked for are cut from it by their marks" if capture.startswith("steps=") else ""
+
+
+def _is_read(path: Path, match: re.Match[str], group: list[tuple[Path, re.Match[str]]]) -> bool:
+    """Whether this file speaks for its process; statistics and agent lists never do."""
+    if match["ext"] == "csv" and not match["kind"].endswith(("_trace", "counter_collection")):
+        return False
+    whole = {other["ext"] for file, other in group if other["ext"] != "json" or tail_closes(file)}
+    if match["ext"] == "json" and match["kind"] != "results":
+        return False
+    best = next((ext for ext in _PREFERRED if ext in whole), "")
+    return match["ext"] == best or (not best and path == group[0][0])
+
+
+def _artifact(path: Path, match: re.Match[str], where: Where, *, aside: bool) -> Artifact:
+    owner, host = path.parent.name, path.parent.parent.name
+    rank = int(owner) if owner.isdigit() and owner != match["pid"] else None
+    return Artifact(path=str(path.relative_to(where.run_root)), layer=PROGRAM, format=_FORMATS[match["ext"]], pass_name=where.pass_name,
+                    host=host, pid=int(match["pid"]), rank=rank, size_bytes=path.stat().st_size, aside=aside)

@@ -1,0 +1,51 @@
+"""The hotspot table of one or many loose files: each is read and grouped where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profharness.analysis.hotspots import tally
+from profharness.analysis.records import Hotspots
+from profharness.analysis.tally import Grouping, Tally, alike, join
+from profharness.errors import InputError
+from profharness.jobs import IN_ONE, Files, Unread, Workers, check_files, grouped, read_each
+from profharness.loading import load_files
+
+
+@dataclass(frozen=True)
+class TallyJob:
+    """Files to be grouped; `by` None is by kernel, or by op where they hold no kernels."""
+
+    files: Files
+    by: Grouping | None
+    ops: bool
+
+    @property
+    def path(self) -> str:
+        """What they are called."""
+        return self.files.path
+
+
+def hotspots_of_files(paths: Sequence[Path], by: Grouping | None, *, ops: bool = False, workers: Workers = IN_ONE) -> tuple[Hotspots, tuple[Unread, ...]]:
+    """One table, and the files that could not be read. Operators are read only where they are needed.
+
+    Raises InputError where no file can be read, UsageError for a run among them, and Unavailable for processes that keep dying.
+    """
+    check_files(paths)
+    with workers.open(paths) as processes:
+        read, unread = read_each(processes, tally_of, [TallyJob(files, by, ops) for files in grouped(paths)])
+    same = alike(read)
+    return (same[0] if len(same) == 1 else join(same)).table(), tuple(unread)
+
+
+def tally_of(job: TallyJob) -> Tally | Unread:
+    """The groups of one job, read with its operators only if they are asked for or all there is."""
+    try:
+        found = tally(load_files(job.files.paths, ops=job.ops or job.by == "op", check=False).trace, job.by)
+        if job.by is None and not job.ops and not found.names and not found.printed:
+            found = tally(load_files(job.files.paths, check=False).trace, None)
+    except InputError as error:
+        return Unread(job.files.paths[0], error.message, error.hint)
+    return found

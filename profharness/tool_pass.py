@@ -1,0 +1,113 @@
+"""One pass under a tool that stands around the workload: what must lie ready, when it is overdue, and how it went.
+
+The engine asks for one of these per pass; for passes without such a tool it does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from profharness import failures
+from profharness.command import Command
+from profharness.endings import Ending
+from profharness.errors import Unavailable
+from profharness.failures import Ended, Left, Signs
+from profharness.findings import Finding, finding
+from profharness.launchers import Launcher, Outcome
+from profharness.layers import Layer, Where, around
+from profharness.layers.recorded import holds_kernels
+from profharness.manifest import Artifact
+from profharness.observe import read_hellos
+from profharness.schedule import PassPlan
+
+FOLLOW_UP_S = 600.0
+_WITHOUT_KERNELS = frozenset({"amd-log"})  # its files hold launches; the readers judge them
+_LOG_BYTES = 4 << 20  # of each log the end is searched for the tools' sentences
+
+
+class ToolPass:
+    """Prepares and judges one pass. `tool` is the layer around the process, None where there is only hooks or nothing."""
+
+    def __init__(self, plan: PassPlan, where: Where, limit_s: float) -> None:
+        self.plan = plan
+        self.where = where
+        self.tool: Layer | None = next((layer for layer in plan.layers if layer.scope == "prefix"), None)
+        self._limit_s = limit_s
+        self._ending = Ending(where, [where.artifacts / layer.name for layer in plan.layers], limit_s)
+
+    def ready(self, command: Command) -> None:
+        """Make the folders and files that the command under its layers relies on."""
+        if self.tool is None:
+            return
+        needed = around.extras((self.tool,), command, self.where)
+        for folder in needed.folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        for path, text in needed.files:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def follow(self, pid: int) -> None:
+        """The process that was started."""
+        self._ending.follow(pid)
+
+    @property
+    def overdue(self) -> Callable[[], bool] | None:
+        """What the launcher asks; None where no tool can outlive the workload."""
+        return None if self.tool is None else self._ending.overdue
+
+    def status(self, outcome: Outcome, said: str) -> int:
+        """The exit status to pass on for this outcome."""
+        return outcome.exit_status if self.tool is None else failures.final_status(self._ended(outcome), said)
+
+    def findings(self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
+        """What went wrong, from the last outcome of the pass, all that was said, and what was collected."""
+        if self.tool is None:
+            return ()
+        own = [artifact for artifact in artifacts if artifact.layer == self.tool.name and artifact.pass_name == self.plan.name]
+        users = tuple(hello.pid for hello in read_hellos(self.where.hooks) if hello.frameworks)
+        looked = not outcome.interrupted and self.tool.name not in _WITHOUT_KERNELS
+        files = tuple(Left(artifact.path, artifact.pid, _kernels(self.where.run_root / artifact.path, artifact) if looked else None)
+                      for artifact in own if not artifact.aside)
+        found = failures.judge(Signs(layer=self.tool.name, ended=self._ended(outcome), said=said, files=files, users=users,
+                                     expects_kernels=self.tool.name not in _WITHOUT_KERNELS, counting=bool(self.plan.counters)))
+        if self.plan.perturbing:
+            found = (*found, finding("serialising-counters", f"the {self.plan.name} pass changes the workload's speed: none of its times is used"))
+        return found
+
+    def follow_up(self, launcher: Launcher, outcome: Outcome) -> tuple[Finding, ...]:
+        """Run the tool's own analysis of what it left; a failure of it costs only that analysis."""
+        if self.tool is None or outcome.interrupted or outcome.overdue:
+            return ()
+        found: list[Finding] = []
+        for command in self.tool.follow_up(self.where):
+            if not Path(command.argv[command.argv.index("-p") + 1]).is_dir():
+                continue  # the pass left nothing to analyse, which is a finding already
+            try:
+                launcher.capture(command, FOLLOW_UP_S)
+            except Unavailable as error:
+                found.append(finding("profiler-failed", f"{self.tool.name}: its own analysis failed ({error.message}); its counters are kept",
+                                     severity="warning"))
+        return tuple(found)
+
+    def _ended(self, outcome: Outcome) -> Ended:
+        return Ended(exit_status=outcome.exit_status, own_status=self._ending.own_ends().status, overdue=outcome.overdue,
+                     limit_s=self._limit_s, interrupted=outcome.interrupted)
+
+
+def _kernels(path: Path, artifact: Artifact) -> bool | None:
+    return holds_kernels(path, artifact.format)
+
+
+def read_logs(paths: Sequence[Path]) -> str:
+    """The ends of the logs, one after another; those that are not there are left out."""
+    texts: list[str] = []
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - _LOG_BYTES))
+                texts.append(file.read().decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return "\n".join(texts)
+

@@ -1,0 +1,78 @@
+"""The classic ResourceLog.csv: local time, GPU, GPU memory, CPU and RAM in per cent; what each column means goes beside it.
+
+Its ancestor is a shell loop over vendor tools, whose "GPU Mem" changed its meaning between their versions: here it is
+allocated memory, always. A cell without a value is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from profharness.trace.model import F64, I64, NULL, Trace
+
+HEADER = "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the percentages of CPU and RAM refer to, and how CLOCK_MONOTONIC becomes the wall clock."""
+
+    cpus: int
+    memory_bytes: int
+    monotonic_to_realtime_ns: int
+
+
+def write(trace: Trace, folder: Path, machine: Machine, device: int | None, step_ns: int) -> tuple[Path, Path]:
+    """Write ResourceLog.csv and ResourceLog.txt for one device (its place in the trace; None without one), a row per `step_ns`."""
+    samples = trace.samples
+    grid = np.arange(int(samples.at_ns.min()), int(samples.until_ns.max()) + 1, step_ns) if len(samples) else np.zeros(0, np.int64)
+    place = NULL if device is None else device
+    used, total = held(trace, "gpu_memory_used", place, grid), held(trace, "gpu_memory_total", place, grid)
+    columns = (held(trace, "gpu_percent", place, grid) if device is not None else np.full(len(grid), np.nan), 100 * used / total,
+               100 * held(trace, "cpu_node", NULL, grid) / machine.cpus, 100 * held(trace, "memory_node_used", NULL, grid) / machine.memory_bytes)
+    log, about = folder / "ResourceLog.csv", folder / "ResourceLog.txt"
+    lines = [HEADER]
+    for at, *values in zip((grid + machine.monotonic_to_realtime_ns).tolist(), *(column.tolist() for column in columns), strict=True):
+        lines.append(", ".join((_local(at), *("" if value != value else f"{value:.2f}" for value in values))))  # noqa: PLR0124 - NaN is not itself
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    about.write_text(_about(trace, device), encoding="utf-8")
+    return log, about
+
+
+def held(trace: Trace, metric: str, device: int, grid: I64) -> F64:
+    """The last value at or before each instant; NaN before the first one. A mean holds from the start of its interval."""
+    samples = trace.samples
+    rows = np.flatnonzero((samples.metric == trace.strings.find(metric)) & (samples.metric != NULL) & (samples.device == device))
+    if not len(rows):
+        return np.full(len(grid), np.nan)
+    rows = rows[np.argsort(samples.at_ns[rows], kind="stable")]
+    place = np.searchsorted(samples.at_ns[rows], grid, "right") - 1
+    return np.where(place >= 0, samples.value[rows[np.maximum(place, 0)]], np.nan)
+
+
+def _local(realtime_ns: int) -> str:
+    """`2026-11-20 09:31:07.3`, as `date '+%F %T.%1N'` prints it."""
+    moment = datetime.fromtimestamp(realtime_ns // 1_000_000_000).astimezone()
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{realtime_ns // 100_000_000 % 10}"
+
+
+def _about(trace: Trace, device: int | None) -> str:
+    if device is None:
+        gpu = "empty: no accelerator was sampled"
+    else:
+        named = trace.devices[device]
+        gpu = f"device {named.index} ({named.name}, {named.identity})"
+    zone = datetime.now().astimezone()
+    return f"""\
+ResourceLog.csv, column by column. A cell without a value is empty.
+
+Timestamp     local time of {trace.sources[0].host}, UTC{zone:%z}; each row holds the latest values at that time
+GPU Util (%)  the driver's busy figure, the share of its own averaging time in which anything ran, however little: {gpu}
+GPU Mem (%)   device memory allocated by all processes over the device's memory (not memory activity, which older tools printed here)
+CPU Util (%)  share of all CPUs of the node that ran user, system or interrupt time; waiting for I/O counts as idle
+RAM Util (%)  memory that is not available for new processes (MemTotal less MemAvailable) over all memory of the node
+"""

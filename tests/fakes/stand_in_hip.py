@@ -1,0 +1,131 @@
+"""A stand-in for the HIP runtime with a tracer inside it: what a program launches goes into the tool's files at its exit.
+
+The stand-in tools (`stand_in_tools`) set STAND_IN_TRACER, as the real ones set LD_PRELOAD and ROCPROF_*; without it nothing is
+written. Children inherit it and write files of their own. STAND_IN_FINALIZE makes the process hang, abort or stay silent in its
+tracer's finalisation, which comes after Python's own end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+_kernels: list[dict[str, Any]] = []
+_copies: list[dict[str, Any]] = []
+
+
+def launch(name: str, workgroups: int = 8, size: int = 256, dur_ns: int = 20_000) -> None:
+    """Record one kernel with the call that launched it."""
+    now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    _kernels.append({"name": name, "call": now, "start": now + 3_000, "end": now + 3_000 + dur_ns, "workgroups": workgroups, "size": size})
+
+
+def copy(size: int, direction: str = "HOST_TO_DEVICE") -> None:
+    """Record one copy with its call."""
+    now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    _copies.append({"direction": direction, "call": now, "start": now + 2_000, "end": now + 9_000, "bytes": size})
+
+
+class _Finalisation:
+    """Destroyed with the module, after every exit function: where a real tracer's library is unloaded."""
+
+    def __init__(self, mode: str) -> None:
+        self._mode, self._sleep, self._kill, self._pid, self._abort = mode, time.sleep, os.kill, os.getpid(), signal.SIGABRT
+
+    def __del__(self) -> None:
+        if self._mode == "hang":
+            self._sleep(600)
+        elif self._mode == "abort":
+            self._kill(self._pid, self._abort)
+
+
+def _program(counters: list[str]) -> Any:
+    from tests.fakes.rocprofv3_program import Call, Copy, Kernel, Program, Symbol
+
+    pid = os.getpid()
+    names = list(dict.fromkeys(kernel["name"] for kernel in _kernels))
+    symbols = tuple(Symbol(10 + n, name) for n, name in enumerate(names))
+    kernels = tuple(Kernel(10 + names.index(k["name"]), k["start"], k["end"], 2, n + 1, 2 * n + 1, (k["workgroups"] * k["size"], 1, 1), (k["size"], 1, 1),
+                           tid=pid, counters=tuple((name, (float(k["workgroups"]),)) for name in counters)) for n, k in enumerate(_kernels))
+    copies = tuple(Copy(c["direction"], c["start"], c["end"], c["bytes"], 0, 2, 2 * n + 2, tid=pid) for n, c in enumerate(_copies))
+    calls = (*(Call("HIP_RUNTIME_API", "hipLaunchKernel", k["call"], k["call"] + 1_500, 2 * n + 1, pid) for n, k in enumerate(_kernels)),
+             *(Call("HIP_RUNTIME_API", "hipMemcpyAsync", c["call"], c["call"] + 1_000, 2 * n + 2, pid) for n, c in enumerate(_copies)))
+    return Program(socket.gethostname(), pid, symbols=symbols, kernels=kernels, copies=copies, calls=calls)
+
+
+def _keys(text: str) -> str:
+    """The tool's placeholders, as far as it is asked for them here."""
+    rank = os.environ.get("SLURM_PROCID") or os.environ.get("OMPI_COMM_WORLD_RANK")
+    for key, value in (("hostname", socket.gethostname()), ("pid", str(os.getpid())), ("nid", rank or str(os.getpid())), ("rank", rank or "0")):
+        text = text.replace(f"%{key}%", value)
+    return text
+
+
+def _write_v3(asked: dict[str, Any]) -> None:
+    from dataclasses import replace
+
+    from tests.fakes.rocpd_files import write_rocpd
+    from tests.fakes.rocprofv3_files import write_csv, write_json
+
+    whole = _program(asked["pmc"])
+    program = replace(whole, calls=whole.calls if asked["hip"] else (), copies=whole.copies if asked["copies"] else ())
+    base = Path(_keys(asked["directory"])) / asked["sub"] / _keys(asked["file"])
+    base.parent.mkdir(parents=True, exist_ok=True)
+    if "csv" in asked["formats"]:
+        write_csv(base.parent, program, asked["release"], base.name + "_")
+    if "json" in asked["formats"]:
+        write_json(base.with_name(base.name + "_results.json"), program)
+    if "rocpd" in asked["formats"]:
+        write_rocpd(base.with_name(base.name + "_results.db"), program)
+    for path in sorted(base.parent.glob(base.name + "_*")):
+        sys.stderr.write(f"E20260102 09:53:32.744880 {os.getpid()} output_stream.cpp:111] Opened result file: {path}\n")
+
+
+def _write_raw(asked: dict[str, Any]) -> None:
+    """For tools that make their files themselves when the program has ended."""
+    path = Path(asked["folder"]) / f"raw-{os.getpid()}.json"
+    path.write_text(json.dumps({"pid": os.getpid(), "kernels": _kernels, "copies": _copies}))
+
+
+def _write_sys(asked: dict[str, Any]) -> None:
+    from tests.fakes.stand_in_files import write_perfetto
+
+    folder = Path(os.environ[asked["prefix"] + "OUTPUT_PATH"])
+    folder.mkdir(parents=True, exist_ok=True)
+    write_perfetto(folder / f"perfetto-trace-{os.getpid()}.proto", _kernels, os.getpid())
+    (folder / f"wall_clock-{os.getpid()}.txt").write_text("REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)\n")
+
+
+def _write_log() -> None:
+    """What the runtime logs of each launch with AMD_LOG_LEVEL."""
+    path = Path(f"{os.environ['AMD_LOG_LEVEL_FILE']}_{os.getpid()}")
+    with path.open("w") as file:
+        for k in _kernels:
+            now = k["call"] // 1000
+            ids = f"[pid:{os.getpid()} tid: 0x7f00]"
+            grid = k["workgroups"] * k["size"]
+            file.write(f":3:hip_module.cpp           :1   : {now:010d} us: {ids}  hipLaunchKernel ( 0x1, {{{k['workgroups']},1,1}}, {{{k['size']},1,1}}, 0x2, 0, stream:<null> ) \n"
+                       f":3:rocvirtual.cpp           :2   : {now + 1:010d} us: {ids} ShaderName : {k['name']}\n"
+                       f":5:rocvirtual.cpp           :3   : {now + 2:010d} us: {ids} SWq=0x1, HWq=0x2, id=1, Dispatch Header = 0x1502 (type=2, barrier=1, acquire=2, release=2), "
+                       f"setup=1, grid=[{grid}, 1, 1], workgroup=[{k['size']}, 1, 1], private_seg_size=0, group_seg_size=0, kernel_obj=0x3, completion_signal=0x0\n"
+                       f":3:hip_module.cpp           :4   : {now + 3:010d} us: {ids} hipLaunchKernel: Returned hipSuccess :  duration: 3 us\n")
+
+
+def _at_exit() -> None:
+    asked = json.loads(os.environ.get("STAND_IN_TRACER", "{}"))
+    if os.environ.get("AMD_LOG_LEVEL_FILE"):
+        _write_log()
+    if not asked or os.environ.get("STAND_IN_FINALIZE") == "silent":
+        return
+    {"rocprofv3": _write_v3, "raw": _write_raw, "rocprof-sys": _write_sys}[asked["tool"]](asked)
+
+
+atexit.register(_at_exit)
+_last = _Finalisation(os.environ.get("STAND_IN_FINALIZE", ""))

@@ -1,0 +1,140 @@
+"""A stand-in for nvidia-ml-py's module `pynvml`: one made-up Hopper device whose energy follows its power.
+
+Put this folder on PYTHONPATH. STAND_IN_NVML chooses what is missing, parted by commas: `driver`, `devices`, `gpm`,
+`instant` (an Ampere part without field 186), `utilisation` (as under MIG).
+"""
+
+import ctypes
+import os
+import time
+
+MISSING = frozenset(os.environ.get("STAND_IN_NVML", "").split(","))
+NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+NVML_GPM_METRICS_GET_VERSION = 1
+WATTS, LIMIT_W = 420.0, 700.0
+START_NS = time.monotonic_ns()
+NOT_SUPPORTED = 3
+
+
+class NVMLError(Exception):
+    def __init__(self, value, text):
+        super().__init__(text)
+        self.value = value
+
+
+class _Answer:
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+
+class c_nvmlGpmMetric_t(ctypes.Structure):
+    _fields_ = [("metricId", ctypes.c_uint), ("nvmlReturn", ctypes.c_int), ("value", ctypes.c_double)]
+
+
+class c_nvmlGpmMetricsGet_t(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("numMetrics", ctypes.c_uint), ("sample1", ctypes.c_void_p), ("sample2", ctypes.c_void_p),
+                ("metrics", c_nvmlGpmMetric_t * 300)]
+
+
+def nvmlInit():
+    if "driver" in MISSING:
+        raise NVMLError(12, "NVML Shared Library Not Found")
+
+
+def nvmlDeviceGetCount():
+    return 0 if "devices" in MISSING else 1
+
+
+def nvmlDeviceGetHandleByIndex(number):
+    return number
+
+
+def nvmlDeviceGetUUID(handle):
+    return "GPU-00000000-1111-2222-3333-444444444444"
+
+
+def nvmlDeviceGetName(handle):
+    return b"NVIDIA A40" if "instant" in MISSING else "NVIDIA H100 80GB HBM3"
+
+
+def nvmlErrorString(status):
+    return {3: "Not Supported"}.get(status, "Unknown Error")
+
+
+def _joules():
+    return WATTS * (time.monotonic_ns() - START_NS) / 1e9
+
+
+def nvmlDeviceGetFieldValues(handle, fields):
+    values = {186: WATTS * 1000, 185: WATTS * 1000 - 5000, 83: _joules() * 1000, 74: 0.25 * (time.monotonic_ns() - START_NS), 75: 0}
+    if "instant" in MISSING:
+        del values[186]
+    now_us = time.time_ns() // 1000
+    return [_Answer(fieldId=field, nvmlReturn=0 if field in values else NOT_SUPPORTED, timestamp=now_us, valueType=3,
+                    value=_Answer(ullVal=int(values.get(field, 0)))) for field in fields]
+
+
+def nvmlDeviceGetArchitecture(handle):
+    return 7 if "instant" in MISSING else 9
+
+
+def nvmlDeviceGetPowerUsage(handle):
+    return int(WATTS * 1000 - 5000)
+
+
+def nvmlDeviceGetUtilizationRates(handle):
+    if "utilisation" in MISSING:
+        raise NVMLError(NOT_SUPPORTED, "Not Supported")
+    return _Answer(gpu=97, memory=41)
+
+
+def nvmlDeviceGetClockInfo(handle, kind):
+    return {NVML_CLOCK_SM: 1980, NVML_CLOCK_MEM: 2619}[kind]
+
+
+def nvmlDeviceGetTemperature(handle, kind):
+    return 61
+
+
+def nvmlDeviceGetMemoryInfo(handle):
+    return _Answer(total=80 << 30, used=20 << 30, free=60 << 30)
+
+
+def nvmlDeviceGetEnforcedPowerLimit(handle):
+    return int(LIMIT_W * 1000)
+
+
+def nvmlDeviceGetComputeRunningProcesses(handle):
+    return [_Answer(pid=1)]
+
+
+def nvmlDeviceGetCurrentClocksEventReasons(handle):
+    return 0x80 | 0x4
+
+
+def nvmlGpmQueryDeviceSupport(handle):
+    return _Answer(version=1, isSupportedDevice=0 if "gpm" in MISSING else 1)
+
+
+_samples = []
+
+
+def nvmlGpmSampleAlloc():
+    _samples.append(0)
+    return len(_samples)
+
+
+def nvmlGpmSampleGet(handle, sample):
+    _samples[sample - 1] = time.monotonic_ns()
+    return sample
+
+
+def nvmlGpmMetricsGet(wanted):
+    older, newer = _samples[wanted.sample1 - 1], _samples[wanted.sample2 - 1]
+    if not 0 < older < newer:
+        raise NVMLError(2, "Invalid Argument")
+    values = {2: 80.0, 3: 35.0, 5: 22.0, 10: 55.0, 11: 0.0, 12: 12.5, 13: 1.0, 20: 512.0, 21: 1024.0}
+    for place in range(wanted.numMetrics):
+        metric = wanted.metrics[place]
+        metric.nvmlReturn = 0 if metric.metricId in values else NOT_SUPPORTED
+        metric.value = values.get(metric.metricId, float("nan"))

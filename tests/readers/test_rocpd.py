@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import gzip
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profharness import readers
+from profharness.analysis.linking import link_kernels
+from profharness.errors import InputError
+from profharness.readers import rocpd, sqlite_file
+from profharness.trace.model import Trace
+from tests.fakes.rocpd_files import write_rocpd
+from tests.fakes.rocprofv3_program import Call, Program, program
+from tests.readers.rocm_tables_spelled import spelled, totals
+
+
+def said(trace: Trace, words: str) -> int:
+    return next(problem.count for problem in trace.problems if words in problem.message)
+
+
+def table(path: Path, name: str) -> str:
+    """The full name of the first table of a kind."""
+    with sqlite3.connect(path) as connection:
+        return connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE ?", (f"rocpd_{name}_0%",)).fetchone()[0]
+
+
+def change(path: Path, statement: str) -> Path:
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+    return path
+
+
+def test_plain_and_gzipped_are_alike_and_nothing_is_written(tmp_path: Path) -> None:
+    plain = write_rocpd(tmp_path / "a.db", program(2))
+    packed = tmp_path / "b.db.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    before = sorted(tmp_path.iterdir())
+    assert spelled(readers.read(plain)) == spelled(readers.read(packed))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_gzipped_file_is_unpacked_into_a_bounded_file(tmp_path: Path) -> None:
+    packed = tmp_path / "b.db.gz"
+    packed.write_bytes(gzip.compress(write_rocpd(tmp_path / "a.db", program(2)).read_bytes()))
+    with pytest.raises(InputError, match="holds more than"), sqlite_file.opened(packed, 10_000):
+        pass
+
+
+def test_a_read_only_folder_and_file_are_enough(tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    path = write_rocpd(folder / "a b?#%.db", program(2))
+    path.chmod(0o400)
+    folder.chmod(0o500)
+    try:
+        assert len(readers.read(path).kernels) == 40
+    finally:
+        folder.chmod(0o700)
+
+
+def test_a_write_ahead_log_is_read_too(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(2, counters=False))
+    name = table(path, "kernel_dispatch")
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode=WAL")
+    writer.execute(f'DELETE FROM "{name}" WHERE id > 30')
+    writer.commit()
+    try:
+        assert os.path.getsize(f"{path}-wal") > 0
+        assert len(readers.read(path).kernels) == 30
+    finally:
+        writer.close()
+
+
+def test_several_processes_are_several_sources(tmp_path: Path) -> None:
+    one, two = program(1, 10, pid=16, host="a"), program(2, 12, pid=16, host="b")
+    trace = readers.read(write_rocpd(tmp_path / "a.db", one, two))
+    assert [(source.host, source.pid) for source in trace.sources] == [("a", 16), ("b", 16)]
+    assert [int((trace.kernels.source == n).sum()) for n in (0, 1)] == [10, 12]
+    links = link_kernels(trace)
+    assert links.linked.all()
+    assert (trace.api.source[links.api] == trace.kernels.source).all()
+    alone = [readers.read(write_rocpd(tmp_path / f"{n}.db", given)) for n, given in enumerate((one, two))]
+    assert totals(trace) == {name: (sum(totals(t).get(name, (0, 0))[0] for t in alone), sum(totals(t).get(name, (0, 0))[1] for t in alone))
+                             for name in totals(trace)}
+    assert len(trace.counters) == sum(len(t.counters) for t in alone)
+    assert sorted(trace.counters.value.tolist()) == sorted(value for t in alone for value in t.counters.value.tolist())
+
+
+def test_the_environment_in_the_file_is_pointed_out_but_not_read(tmp_path: Path) -> None:
+    trace = readers.read(write_rocpd(tmp_path / "a.db", program(1), environment={"TOKEN": "hush-hush", "HOME": "/root"}))
+    assert said(trace, "environment variables") == 2
+    assert not any("hush" in text for text in trace.strings.texts)
+    assert "hush" not in repr(trace.sources) + repr(trace.problems)
+
+
+def test_calls_of_no_length_keep_their_names_if_they_are_markers(tmp_path: Path) -> None:
+    given_ = Program(symbols=program().symbols, kernels=program().kernels, calls=(
+        Call("MARKER_CORE_RANGE_API", "roctxMarkA", 50, 50, 1, 7, "here"), Call("HIP_RUNTIME_API", "hipGetDevice", 60, 60, 2, 7),
+        Call("HIP_RUNTIME_API", "hipSetDevice", 70, 75, 3, 7)))
+    trace = readers.read(write_rocpd(tmp_path / "a.db", given_))
+    assert trace.strings.decode(trace.marks.name) == ["here"]
+    assert trace.strings.decode(trace.api.name) == ["hipSetDevice"]
+    assert said(trace, "shorter than a nanosecond 1") == 1
+
+
+def test_driver_events_are_counted(tmp_path: Path) -> None:
+    given_ = Program(calls=(Call("KFD_PAGE_FAULT", "KFD_PAGE_FAULT_UPDATED", 50, 60, 1, 7), Call("HIP_RUNTIME_API", "hipSetDevice", 70, 75, 3, 7)))
+    trace = readers.read(write_rocpd(tmp_path / "a.db", given_))
+    assert (len(trace.api), said(trace, "kernel driver")) == (1, 1)
+
+
+def test_kernels_that_the_view_hides_are_counted(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1, counters=False))
+    change(path, f'UPDATE "{table(path, "kernel_dispatch")}" SET kernel_id = 999 WHERE id <= 3')
+    trace = readers.read(path)
+    assert (len(trace.kernels), said(trace, "does not show")) == (37, 3)
+
+
+def test_values_that_are_no_numbers_are_not_recorded(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1, counters=False))
+    change(path, f'UPDATE "{table(path, "kernel_dispatch")}" SET group_segment_size = NULL, private_segment_size = \'much\' WHERE id = 1')
+    kernels = readers.read(path).kernels
+    assert (kernels.lds_bytes[0], kernels.lds_dynamic_bytes[0], kernels.scratch_bytes[0]) == (-1, -1, -1)
+    assert kernels.lds_bytes[1] >= 0
+
+
+def test_an_empty_run_is_an_empty_trace(tmp_path: Path) -> None:
+    trace = readers.read(write_rocpd(tmp_path / "a.db", Program()))
+    assert (len(trace.kernels), len(trace.api), trace.problems) == (0, 0, ())
+
+
+def test_other_databases_are_refused_by_name(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    change(other, "CREATE TABLE things (id INTEGER)")
+    with pytest.raises(InputError, match="no rocpd: it has no kernels"):
+        readers.read(other)
+    legacy = tmp_path / "old.rpd"
+    change(legacy, "CREATE TABLE rocpd_api (id INTEGER)")
+    change(legacy, "CREATE TABLE rocpd_op (id INTEGER)")
+    with pytest.raises(InputError, match="rocmProfileData"):
+        readers.read(legacy)
+
+
+def test_another_schema_version_is_refused(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1))
+    change(path, f"""UPDATE "{table(path, 'metadata')}" SET value = '4' WHERE tag = 'schema_version'""")
+    with pytest.raises(InputError, match="schema version 4; version 3 is read"):
+        readers.read(path)
+
+
+def test_a_database_without_a_process_is_refused(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1))
+    change(path, f'DELETE FROM "{table(path, "info_process")}"')
+    with pytest.raises(InputError, match="holds no process"):
+        readers.read(path)
+
+
+@settings(max_examples=30)
+@given(st.floats(0.001, 0.999))
+def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    data = write_rocpd(folder / "a.db", program(1, 60)).read_bytes()
+    (folder / "b.db").write_bytes(data[: int(len(data) * share)])
+    wanted = {k.start for k in program(1, 60).kernels}
+    try:
+        trace = rocpd.read(folder / "b.db")
+    except InputError as error:
+        assert str(folder / "b.db") in error.message
+        return
+    assert set(trace.kernels.start_ns.tolist()) <= wanted
+    assert any(problem.severity == "error" for problem in trace.problems) or len(trace.kernels) == 60
+
+
+@settings(max_examples=30)
+@given(st.integers(100, 60_000), st.binary(min_size=1, max_size=300))
+def test_a_file_with_damaged_bytes_never_crashes(tmp_path_factory: pytest.TempPathFactory, place: int, junk: bytes) -> None:
+    folder = tmp_path_factory.mktemp("junk")
+    data = bytearray(write_rocpd(folder / "a.db", program(1, 60)).read_bytes())
+    data[place:place + len(junk)] = junk
+    (folder / "b.db").write_bytes(data)
+    try:
+        rocpd.read(folder / "b.db")
+    except InputError as error:
+        assert error.hint
+
+
+def test_a_cut_gzip_is_read_or_refused_with_its_reason(tmp_path: Path) -> None:
+    packed = gzip.compress(write_rocpd(tmp_path / "a.db", program(1, 200)).read_bytes())
+    (tmp_path / "b.db.gz").write_bytes(packed[:-2000])
+    try:
+        trace = readers.read(tmp_path / "b.db.gz")
+    except InputError as error:
+        assert "damaged" in error.message
+    else:
+        assert said(trace, "compressed data ends early") == 1

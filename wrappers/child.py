@@ -1,0 +1,47 @@
+"""Run a command as a child and end exactly as it did, for the small programs that stand around a workload.
+
+Python 3.8 on, standard library only. Signals come to the whole process group, so that they are not passed on twice;
+this process outlives them until the child has ended.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+_OUTLIVED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def start(argv, **settings):
+    """Start the command. Where it cannot be started, end as a shell would: 127 not found, 126 not executable."""
+    try:
+        process = subprocess.Popen(argv, **settings)
+    except OSError as error:
+        sys.stderr.write("profharness: %s: %s\n" % (argv[0], error.strerror))
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+    # handlers, not SIG_IGN: a child that was started before keeps its own, and one that execs later gets the defaults
+    for number in _OUTLIVED:
+        signal.signal(number, lambda *_: None)
+    return process
+
+
+def end_as(returncode):
+    """End with the child's exit status, or die of the signal that it died of. Does not return."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    if returncode < 0:
+        import resource
+
+        # the child has left its core file; a second one of ours would hide it
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        signal.signal(-returncode, signal.SIG_DFL)
+        os.kill(os.getpid(), -returncode)
+    os._exit(returncode if returncode >= 0 else 128 - returncode)
+
+
+def shell_status(returncode):
+    """The shell's way of saying it: 128 + n for signal n."""
+    return returncode if returncode >= 0 else 128 - returncode

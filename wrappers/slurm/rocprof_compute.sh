@@ -1,0 +1,3 @@
+#!/bin/sh
+# srun ... wrappers/slurm/rocprof_compute.sh COMMAND ...   (see wrap.sh for its variables)
+exec "$(dirname "$0")/wrap.sh" rocprof-compute -- "$@"
