@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ COPY_NAME = "calibration.json"
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """One device under one software set.
+    """One device under one software set. `aliases` are further names that tools have for it.
 
     `gemm_flops` is FLOP/s of a large matrix product by type of its operands (fp32, tf32, bf16, ...),
     `copy_bytes_per_s` counts bytes read and bytes written, `launch_ns` is host time per launch of an empty kernel
@@ -34,6 +34,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     kind: str
     name: str
+    aliases: tuple[str, ...] = ()
     architecture: str = ""
     compute_units: int | None = None
     software: dict[str, str] = {}
@@ -83,6 +84,18 @@ def stored(folder: Path | None = None) -> tuple[Calibration, ...]:
     return tuple(sorted(found, key=lambda one: one.created, reverse=True))
 
 
+def for_run(root: Path) -> tuple[Calibration, ...]:
+    """Those that a run keeps, then those of this machine's cache. Raises InputError for a damaged copy."""
+    copy = root / COPY_NAME
+    kept = decode(copy.read_bytes(), str(copy)) if copy.is_file() else ()
+    return (*kept, *stored())
+
+
+def relevant(calibrations: Iterable[Calibration], names: Collection[str]) -> tuple[Calibration, ...]:
+    """Those of devices that go by one of these names."""
+    return tuple(one for one in calibrations if not {one.name, *one.aliases}.isdisjoint(names))
+
+
 def encode(calibrations: Sequence[Calibration]) -> bytes:
     """The copy that a run keeps."""
     return msgspec.json.format(msgspec.json.encode(calibrations), indent=1) + b"\n"
@@ -102,7 +115,7 @@ def of_device(calibrations: Iterable[Calibration], *, name: str, compute_units: 
 
     Software agrees where no version that both name differs.
     """
-    fitting = [one for one in calibrations if one.name == name
+    fitting = [one for one in calibrations if name and name in (one.name, *one.aliases)
                and (compute_units is None or one.compute_units in (None, compute_units))]
     alike = [one for one in fitting if software and all(software.get(key, version) == version for key, version in one.software.items())]
     newest = sorted(alike or fitting, key=lambda one: one.created, reverse=True)

@@ -23,6 +23,7 @@ from profharness.telemetry.checkup import source_states
 from profharness.trace.model import Trace
 from profharness.wrappers_path import wrappers_dir
 
+# the tools around a process are tried on torch's program, which uses the device through HIP
 _TINY = {"torch": "workloads/tiny_torch.py", "onnxruntime": "workloads/tiny_onnxruntime.py"}
 _CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
 
@@ -76,19 +77,22 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
 def _layer_state(layer: layers.Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
     state = layer.probe(found)
     tried = _try(layer.name, python) if try_layers and state.available else ""
-    return LayerState(layer.name, state.available, state.version, state.why, tried)
+    return LayerState(layer.name, state.available, state.version, state.why.replace("\n", "; "), tried)
 
 
 def _try(name: str, python: str) -> str:
     """`works: ...`, `nothing recorded: ...` or `failed: ...`, each with what to do."""
     with tempfile.TemporaryDirectory(prefix="profharness-doctor-") as folder:
-        request = Request(command=(python, str(wrappers_dir() / _TINY[name])), profile=(name,), capture="all",
+        request = Request(command=(python, str(wrappers_dir() / _TINY.get(name, _TINY["torch"]))), profile=(name,), capture="all",
                           output=str(Path(folder) / "run"), telemetry="off")
         try:
             prepared = engine.prepare(request)
             result = engine.execute(prepared, ("doctor", "--try", name), NullProgress(), echo_stdout=True)
             if result.exit_status != 0:
                 return f"failed: the trial program exited {result.exit_status}; run it by hand: {' '.join(request.command)}"
+            errors = [found for found in result.run.read_manifest().findings if found.severity == "error"]
+            if name not in _TINY and errors:
+                return f"failed: {errors[0].message}; {errors[0].advice}"
             trace = understand.load([result.run.root], allow_unaligned=True).trace
         except ProfharnessError as error:
             return f"failed: {error.message}; {error.hint}"

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from profharness.launchers import Outcome
 from profharness.layers import Where
 
 LOOK_EVERY_S = 1.0
@@ -24,10 +25,14 @@ class _Status(msgspec.Struct):
 
     pid: int
     status: int | None = None
+    by_signal: bool = False
 
 
 class _Bye(msgspec.Struct):
+    """The hooks' word that a process's Python ended by itself; `uncaught`: by an exception, so with status 1."""
+
     pid: int
+    argv: tuple[str, ...] = ()
     uncaught: bool = False
 
 
@@ -36,10 +41,14 @@ NoteT = TypeVar("NoteT", _Status, _Bye)
 
 @dataclass(frozen=True)
 class OwnEnds:
-    """Exit statuses of the workload's executions as far as they are known, and how many are still running."""
+    """Exit statuses of the workload's executions as far as they are known, and how many are still running.
+
+    `recorded`: wrappers/status.py saw them end; else they come from what Python said.
+    """
 
     statuses: tuple[int, ...] = ()
     running: int = 0
+    recorded: bool = False
 
     @property
     def over(self) -> bool:
@@ -65,34 +74,49 @@ class Ending:
         self._folders = tuple(folders)
         self._limit_s = limit_s
         self._roots: list[int] = []
+        self._tool_words: list[tuple[str, ...]] = []
         self._old = set(self._statuses.glob("status-*.json"))
         self._old_byes = set(self._hooks.glob("bye-*.json"))
         self._size = -1
         self._since: float | None = None
         self._next_look = 0.0
 
+    def around(self, argv: Sequence[str]) -> None:
+        """The command line of the tool, which may be a Python program itself: its own bye is not the workload's."""
+        self._tool_words.append(tuple(argv[1:]))
+
     def follow(self, pid: int) -> None:
         """The process that was started: the tool, or the workload that the tool replaced itself by."""
         self._roots.append(pid)
 
     def own_ends(self) -> OwnEnds:
-        """What is known now. Where a Python process said bye, a death by a signal after it was not its own doing."""
+        """What the witnesses say now. Where Python said bye, a death by a signal after it was not the workload's own doing.
+
+        A bye does not know the status of a sys.exit(n): it counts for a process that then hung or died, or is still there.
+        """
         notes = [note for path in sorted(set(self._statuses.glob("status-*.json")) - self._old) if (note := _read(path, _Status))]
         if not notes:
-            byes = [bye for pid in self._roots if (bye := self._bye(pid))]
-            return OwnEnds(tuple(int(bye.uncaught) for bye in byes))
+            return OwnEnds(tuple(int(bye.uncaught) for pid in self._roots if (bye := self._bye(pid))))
         statuses: list[int] = []
         for note in notes:
             bye = self._bye(note.pid)
-            if bye is not None and (note.status is None or note.status > 128):
+            if bye is not None and (note.status is None or note.by_signal):
                 statuses.append(int(bye.uncaught))
             elif note.status is not None:
                 statuses.append(note.status)
-        return OwnEnds(tuple(statuses), len(notes) - len(statuses))
+        return OwnEnds(tuple(statuses), len(notes) - len(statuses), recorded=True)
+
+    def own_status(self, outcome: Outcome) -> int | None:
+        """The workload's own exit status; None where that is the outcome's, or nobody knows."""
+        ends = self.own_ends()
+        return ends.status if ends.recorded or outcome.by_signal or outcome.overdue else None
 
     def _bye(self, pid: int) -> _Bye | None:
         path = self._hooks / f"bye-{pid}.json"
-        return None if path in self._old_byes else _read(path, _Bye)
+        bye = None if path in self._old_byes else _read(path, _Bye)
+        if bye is None or any(words and bye.argv[-len(words):] == words for words in self._tool_words):
+            return None
+        return bye
 
     def overdue(self) -> bool:
         """Looks once a second at most; call it as often as you like."""

@@ -7,6 +7,7 @@ and computes no figures (`understand` does, from the run directory that is left 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 import time
@@ -99,6 +100,8 @@ def prepare(request: Request, *, dry: bool = False) -> Prepared:
             schedule.plan_command(chosen, bare=request.bare, allowed=request.passes, agreed=request.yes, counting=counting))
     if not dry:
         _require([layer for layer in chosen if layer.scope == "prefix" or scan is not None or _command_python(request.command)], found)
+    if request.command and not dry and shutil.which(request.command[0]) is None:
+        raise Unavailable(f"{request.command[0]}: no such program here", "check the spelling, the PATH, or the container")
     prepared = Prepared(request, _root(request, rank), rank, found, launcher, python, plan, scan)
     for each in plan.passes:  # a layer refuses here what its tool's version cannot do
         planned_commands(prepared, each)

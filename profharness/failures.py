@@ -19,11 +19,16 @@ REFUSED = 3
 
 @dataclass(frozen=True)
 class Ended:
-    """How one pass ended. `own_status`: the workload's own, None where nobody knows. `overdue`: killed after its end."""
+    """How one pass ended. `own_status`: the workload's own, None where nobody knows. `overdue`: killed after its end.
+
+    `never_ran`: the exit recorder inside the tool was never started; `ran`: the workload was seen to run.
+    """
 
     exit_status: int
     own_status: int | None = None
     overdue: bool = False
+    never_ran: bool = False
+    ran: bool = False
     limit_s: float = 0.0
     interrupted: bool = False
 
@@ -61,11 +66,11 @@ _SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple((re.compile(pattern,
      "the process may not open the device /dev/kfd"),
     (r"no ROCm-capable device is detected|hipErrorNoDevice", "no-device-access", "the HIP runtime saw no device"),
     (r"Profiling data corrupted", "profiler-failed", "rocprof could not process its own records (known above some ten million calls)"),
-    (r"Buffer overflow|dropped (?:records|events)|records? (?:were )?dropped|buffer is full", "events-dropped",
+    (r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer overflow|buffer is full|dropped|records? lost)", "events-dropped",
      "the tool's buffer was full: it dropped records"),
 ))
 _REFUSALS = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in (
-    r"^(?:rocprofv3|rocprofv3\.py): error: .*$", r"^Fatal error: (?!Command).*$", r"^Wrong option.*$",
+    r"^(?:rocprofv3|rocprofv3\.py): error: .*$", r"^Fatal error: (?:No application provided|[^\n]*tracing options?).*$", r"^Wrong option.*$",
     r"^(?:rocprof-compute|omniperf): error: .*$", r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) (?:argument|option).*$"))
 
 
@@ -80,22 +85,22 @@ def final_status(ended: Ended, said: str) -> int:
         return ended.exit_status
     if ended.own_status is not None:
         return ended.own_status
-    return REFUSED if ended.exit_status != 0 and refusal(said) else ended.exit_status
+    return REFUSED if _is_refused(ended, said) else ended.exit_status
+
+
+def _is_refused(ended: Ended, said: str) -> bool:
+    """Whether the tool failed before it started the workload."""
+    return ended.exit_status != 0 and ended.own_status is None and not ended.ran and (ended.never_ran or bool(refusal(said)))
 
 
 def judge(signs: Signs) -> tuple[Finding, ...]:
     """All findings on one pass, the most telling first; none for a signal that the user sent."""
     if signs.ended.interrupted:
         return ()
-    ended = (*_refused(signs), *_endings(signs))
-    said = _said(signs)
-    missing = () if signs.ended.exit_status != 0 and refusal(signs.said) else _recorded(signs)
-    return (*ended, *said, *missing)
-
-
-def _refused(signs: Signs) -> tuple[Finding, ...]:
-    words = refusal(signs.said) if signs.ended.exit_status != 0 and signs.ended.own_status is None else ""
-    return (finding("profiler-failed", f"{signs.layer} did not accept its command line, and the workload never ran: {words}"),) if words else ()
+    if _is_refused(signs.ended, signs.said):
+        words = refusal(signs.said) or f"it {describe_exit(signs.ended.exit_status)} first"
+        return (finding("profiler-failed", f"{signs.layer} did not start the workload: {words}"), *_said(signs))
+    return (*_endings(signs), *_said(signs), *_recorded(signs))
 
 
 def _endings(signs: Signs) -> tuple[Finding, ...]:

@@ -17,20 +17,12 @@ from profharness.errors import InputError, OutputExists, Unavailable
 from profharness.launchers import Job
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.sidecar import Sidecar
-from profharness.layers.telemetry import sampler_command, spec_json
+from profharness.layers.telemetry import BY_NAME, Ready, sampler_command, spec_json
 from profharness.readers import telemetry
 from profharness.trace.model import Trace
 from profharness.writers import resource_log, telemetry_parquet
 
-_ASKED = {"amd": "amd", "amdsmi": "amdsmi", "nvml": "nvml"}  # sources that must give something when they are asked for by name
-_LEFT_OVER = ("spec.json", "roots", "ready.json", "samples.bin", "done.json", "log")
-
-
-class Ready(msgspec.Struct, frozen=True):
-    """What the sampler says once it runs."""
-
-    sources: tuple[dict[str, object], ...]
-    missing: tuple[dict[str, str], ...]
+_WORKING = ("spec.json", "roots", "ready.json", "samples.bin", "done.json", "log", "clocks.jsonl")
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,10 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
         status = _wait(settings, folder, host, look)
         end = time.monotonic_ns()
         trouble = "" if sampler.alive() else f"the sampler died: {sampler.last_words()}"
+    except Unavailable:
+        sampler.stop()
+        _clean(folder, host)
+        raise
     finally:
         stopped = sampler.stop()
     if stopped and not trouble:
@@ -96,12 +92,10 @@ def _prepared(settings: Settings, host: str) -> Path:
 
 
 def _require(source: str, ready: Path) -> None:
-    wanted = _ASKED.get(source)
     found = msgspec.json.decode(ready.read_bytes(), type=Ready)
-    if wanted is None or any(str(one["name"]).startswith(wanted) for one in found.sources):
-        return
-    why = next((absent["why"] for absent in found.missing if absent["metric"] == wanted), "it gives nothing here")
-    raise Unavailable(f"--source {source} cannot be used here: {why}", "`profharness doctor` lists what works; --source auto takes what there is")
+    why = found.why_missing(source) if source in BY_NAME else ""
+    if why:
+        raise Unavailable(f"--source {source} cannot be used here: {why}", "`profharness doctor` lists what works; --source auto takes what there is")
 
 
 def _wait(settings: Settings, folder: Path, host: str, look: Callable[[Path], None]) -> int:
@@ -124,6 +118,13 @@ def _wait(settings: Settings, folder: Path, host: str, look: Callable[[Path], No
     return 0
 
 
+def _clean(folder: Path, host: str, keep: tuple[str, ...] = ()) -> None:
+    """The sampler's working files go."""
+    for suffix in _WORKING:
+        if suffix not in keep:
+            (folder / f"{host}.{suffix}").unlink(missing_ok=True)
+
+
 def _products(trace: Trace, folder: Path, host: str, hz: float) -> tuple[Path, ...]:
     """The Parquet table, the clock readings and the classic log; the sampler's working files go once the table is there."""
     table = folder / f"{host}.parquet"
@@ -134,6 +135,5 @@ def _products(trace: Trace, folder: Path, host: str, hz: float) -> tuple[Path, .
     machine = resource_log.Machine(os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"),
                                    readings[0].realtime_ns - readings[0].monotonic_ns)
     log, about = resource_log.write(trace, folder, machine, 0 if trace.devices else None, round(1e9 / min(hz, 10.0)))
-    for suffix in _LEFT_OVER:
-        (folder / f"{host}.{suffix}").unlink(missing_ok=True)
+    _clean(folder, host, keep=("clocks.jsonl",))
     return table, folder / f"{host}.clocks.jsonl", log, about

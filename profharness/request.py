@@ -20,6 +20,7 @@ from profharness.tracer_options import TracerOptions
 from profharness.units import parse_counts
 
 BACKENDS = ("torch", "onnxruntime")
+COMMAND_LINE = "the command line"  # the origin that is told by options rather than by keys
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,6 +32,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     profile: tuple[str, ...] = ()
     telemetry: Literal["auto", "off", "cpu", "amd", "amdsmi", "nvml"] = "auto"
     telemetry_hz: float = 10.0
+    idle_seconds: float = 0.0
     backend: tuple[str, ...] = ()
     model: str = "particlenet"
     device: str = "auto"
@@ -111,7 +113,7 @@ def read_scan_file(path: Path) -> dict[str, object]:
 def _normalise(key: str, value: object, origin: str) -> object:
     """Texts that stand for lists or tables become those: '4..2048', 'torch,onnxruntime', 'NAME:2,100'."""
     if key == "batch_sizes" and isinstance(value, str):
-        return parse_counts(value, f"{origin}: batch_sizes")
+        return parse_counts(value, "--batch-sizes" if origin == COMMAND_LINE else f"{origin}: batch_sizes")
     if key == "pmc":
         return tracer_options.parse_counters([value] if isinstance(value, str) else [str(part) for part in value] if isinstance(value, list | tuple) else [])
     if key in ("profile", "backend") and isinstance(value, str):
@@ -156,6 +158,8 @@ def _wrong_numbers(request: Request) -> list[tuple[bool, str, str]]:
         (request.min_seconds < 0, "--min-seconds: must not be negative", "use 0 for no minimum"),
         (not 0.1 <= request.telemetry_hz <= 1000, f"--telemetry-hz: {request.telemetry_hz:g} is outside 0.1 to 1000",
          "10 suits most runs"),
+        (not 0 <= request.idle_seconds <= 600, f"--idle-seconds: {request.idle_seconds:g} is outside 0 to 600",
+         "5 is enough for most sensors; leave it out to skip the idle measurement"),
         (isinstance(warmup, int) and warmup < 0, "--warmup: must not be negative", "use auto, or the number of trials to drop"),
         (request.threads is not None and request.threads < 1, f"--threads: {request.threads} is too few", "ask for at least 1"),
         (request.exit_limit <= 0, "--exit-limit: must be more than 0", "it is how long, in seconds, a profiler may go on after the workload's end"),

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from profharness.errors import Unavailable, UsageError
@@ -54,7 +51,11 @@ class Processes:
         self.width = width
 
     def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Iterator[tuple[int, ResultT]]:
-        """Unfinished items of a broken pool go to a new one; from the second try on, one process each time."""
+        """Unfinished items of a broken pool go to a new one; at the last try to one process, so that others' memory is not in the way."""
+        from concurrent.futures import ProcessPoolExecutor, as_completed
+        from concurrent.futures.process import BrokenProcessPool
+        from multiprocessing import get_context
+
         left = dict(enumerate(items))
         for attempt in range(TRIES):
             with ProcessPoolExecutor(min(self.width if attempt < TRIES - 1 else 1, len(left)) or 1, mp_context=get_context("spawn")) as pool:

@@ -34,6 +34,7 @@ class ToolPass:
         self.where = where
         self.tool: Layer | None = next((layer for layer in plan.layers if layer.scope == "prefix"), None)
         self._limit_s = limit_s
+        self._recorded = False
         self._ending = Ending(where, [where.artifacts / layer.name for layer in plan.layers], limit_s)
 
     def ready(self, command: Command) -> None:
@@ -41,11 +42,13 @@ class ToolPass:
         if self.tool is None:
             return
         needed = around.extras((self.tool,), command, self.where)
+        self._recorded = needed.hides_status
         for folder in needed.folders:
             folder.mkdir(parents=True, exist_ok=True)
         for path, text in needed.files:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        self._ending.around(around.wrap(self.plan.layers, command, self.where).argv)
 
     def follow(self, pid: int) -> None:
         """The process that was started."""
@@ -91,8 +94,9 @@ class ToolPass:
         return tuple(found)
 
     def _ended(self, outcome: Outcome) -> Ended:
-        return Ended(exit_status=outcome.exit_status, own_status=self._ending.own_ends().status, overdue=outcome.overdue,
-                     limit_s=self._limit_s, interrupted=outcome.interrupted)
+        ends = self._ending.own_ends()
+        return Ended(exit_status=outcome.exit_status, own_status=self._ending.own_status(outcome), overdue=outcome.overdue,
+                     never_ran=self._recorded and not ends.recorded, ran=bool(ends.statuses) or ends.running > 0, limit_s=self._limit_s, interrupted=outcome.interrupted)
 
 
 def _kernels(path: Path, artifact: Artifact) -> bool | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from profharness import calibration
 from profharness.errors import InputError, OutputExists
 from profharness.loading import Loaded, load
 
@@ -44,19 +45,36 @@ def finish(root: Path, *, report: Path | None = None, force: bool = False) -> Su
     if summary.hotspots:
         write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0]).encode())
     write_atomic(report or run.report, html.render(summary).encode())
+    _keep_calibrations(root, loaded)
     return summary
 
 
+def _keep_calibrations(root: Path, loaded: Loaded) -> None:
+    """A copy of what this machine measured on the run's devices, so that the run reads the same elsewhere; the first one stays."""
+    from profharness.rundir import write_atomic
+
+    nodes = loaded.manifest.nodes if loaded.manifest is not None else ()
+    names = {node.cpu_model for node in nodes} | {device.name for node in nodes for device in node.devices}
+    found = calibration.relevant(calibration.stored(), names - {""})
+    if found and not (root / calibration.COPY_NAME).exists():
+        write_atomic(root / calibration.COPY_NAME, calibration.encode(found))
+
+
 def summarise(loaded: Loaded) -> Summary:
-    """The figures of what was loaded: of a run over all its passes, of loose files as one trace."""
+    """The figures of what was loaded: of a run over all its passes, of loose files as one trace.
+
+    Ceilings are those that a run keeps or that this machine's cache holds of its devices. Raises InputError for a
+    damaged copy in the run.
+    """
     if loaded.manifest is None:
+        from profharness.analysis.kernel_facts import Yardstick
         from profharness.analysis.metrics import summarise_trace
 
-        summary = summarise_trace(loaded.trace, loaded.source)
+        summary = summarise_trace(loaded.trace, loaded.source, yardstick=Yardstick(calibration.stored()))
     else:
         from profharness.analysis.summary import summarise_run
 
-        summary = summarise_run(loaded.manifest, loaded.trace, loaded.source)
+        summary = summarise_run(loaded.manifest, loaded.trace, loaded.source, calibration.for_run(Path(loaded.source)))
     return msgspec.structs.replace(summary, findings=_once((*summary.findings, *loaded.findings)))
 
 

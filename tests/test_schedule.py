@@ -10,7 +10,7 @@ from profharness.environment import Environment
 from profharness.errors import UsageError
 from profharness.layers import COMMAND, Availability, Extras, Where, named
 from profharness.manifest import Artifact
-from profharness.schedule import plan_command, plan_scan
+from profharness.schedule import Counting, plan_command, plan_scan
 
 
 @dataclass(frozen=True)
@@ -81,3 +81,29 @@ def test_an_unknown_or_repeated_layer_is_a_usage_error() -> None:
     for names in (("rocprof99",), ("torch", "torch")):
         with pytest.raises(UsageError):
             named(names)
+
+
+def test_counters_get_passes_of_their_own_after_the_trace() -> None:
+    counting = Counting(TRACER, (("A", "B"), ("C",)))
+    plan = plan_scan((TRACER,), ("torch",), counting)
+    assert [(p.name, p.counters, p.perturbing) for p in plan.passes] == [
+        ("bare", (), False), ("tracer", (), False), ("tracer-pmc1", ("A", "B"), True), ("tracer-pmc2", ("C",), True)]
+    assert "none of its times is used" in plan.reasons[-1]
+    with pytest.raises(UsageError, match="3 times"):
+        plan_command((TRACER,), bare=False, allowed=None, agreed=False, counting=counting)
+    assert len(plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=counting).passes) == 3
+
+
+def test_a_perturbing_layer_runs_alone() -> None:
+    loud = StandInLayer("loud", frozenset({"log"}), perturbing=True)
+    plan = plan_command((TRACER, loud, LOGGER), bare=False, allowed=None, agreed=True)
+    assert [p.layer_names for p in plan.passes] == [("tracer", "logger"), ("loud",)]
+    assert [p.perturbing for p in plan.passes] == [False, True]
+
+
+def test_tools_that_occupy_the_same_slot_never_share() -> None:
+    names = ("torch", "rocprofv3", "rocprof", "rocprof-sys", "rocprof-compute")
+    plan = plan_command(named(names), bare=False, allowed=None, agreed=True)
+    assert [p.layer_names for p in plan.passes] == [(name,) for name in names]
+    shared = plan_command(named(("onnxruntime", "rocprofv3")), bare=False, allowed=None, agreed=False)
+    assert [p.layer_names for p in shared.passes] == [("onnxruntime", "rocprofv3")]

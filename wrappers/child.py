@@ -37,7 +37,8 @@ def end_as(returncode):
 
         # the child has left its core file; a second one of ours would hide it
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-        signal.signal(-returncode, signal.SIG_DFL)
+        if -returncode != signal.SIGKILL:  # which has no handler to take away
+            signal.signal(-returncode, signal.SIG_DFL)
         os.kill(os.getpid(), -returncode)
     os._exit(returncode if returncode >= 0 else 128 - returncode)
 

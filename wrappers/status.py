@@ -2,7 +2,7 @@
 
 Stands between a profiler and the workload where the profiler's own exit status may say something else. One file per
 execution: FOLDER/status-<pid of this process>.json with {"v", "pid", "start_monotonic_ns"}, and once the command has
-ended "status" (128 + n for signal n) and "end_monotonic_ns". The command may come in PROFHARNESS_RECORDED_ARGV, as
+ended "status" (128 + n for signal n), "by_signal" and "end_monotonic_ns". The command may come in PROFHARNESS_RECORDED_ARGV, as
 JSON, where a shell in between would evaluate its words.
 """
 
@@ -44,7 +44,7 @@ def main(arguments):
     facts["pid"] = process.pid
     note(path, facts)
     returncode = process.wait()
-    note(path, dict(facts, status=child.shell_status(returncode), end_monotonic_ns=time.monotonic_ns()))
+    note(path, dict(facts, status=child.shell_status(returncode), by_signal=returncode < 0, end_monotonic_ns=time.monotonic_ns()))
     child.end_as(returncode)
 
 

@@ -21,7 +21,7 @@ Better = Literal["higher", "lower", "neither"]
 _LATENCY = "latency"
 _LOWER = ("latency", "idle", "exposed", "launch", "energy", "memory", "device_memory", "queue_delay", "step_time", "short_kernels",
           "compile", "warmup", "underfilled")
-_HIGHER = ("throughput", "busy", "fill", "steps_per_second", "achieved_flops", "mfu", "occupancy")
+_HIGHER = ("throughput", "busy", "fill", "steps_per_second", "achieved_flops", "mfu", "occupancy", "hfu", "flops_of_ceiling", "slots_full", "wave_quantisation", "roofline_share", "achieved_bandwidth", "bandwidth_share")
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,43 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profharness.trace.keys import LARGEST, pack
+
+__all__ = ["Grouped", "combinations", "group", "modes", "pack"]
+
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer[Any]]
-_LARGEST = 2**62
-
-
-def pack(columns: Sequence[Integers]) -> I64:
-    """One int64 key per row, equal exactly where all columns are equal and ordered as the columns are.
-
-    Columns of equal length, at least one. The keys are mixed-radix numbers; where they would not fit
-    in 62 bits, the part made so far is first replaced by its rank among the distinct values.
-    """
-    key = np.zeros(len(columns[0]), np.int64)
-    if not len(key):
-        return key
-    size = 1
-    for column in columns:
-        digit, span = _digits(column)
-        if size > _LARGEST // span:
-            key = _ranks(key)
-            size = int(key.max()) + 1
-        key = key * span + digit
-        size *= span
-    return key
-
-
-def _digits(column: Integers) -> tuple[I64, int]:
-    """The column from zero up and its span, which stays small enough to be joined with a key of ranks."""
-    low = int(column.min())
-    span = int(column.max()) - low + 1
-    if span > _LARGEST // len(column):
-        return _ranks(column), len(column)
-    return column.astype(np.int64) - low, span
-
-
-def _ranks(column: Integers) -> I64:
-    return np.unique(column, return_inverse=True)[1].astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +99,7 @@ def group(key: Integers, value: I64, weight: I64 | None = None) -> Grouped:
     keys = key.astype(np.int64)
     low, span = int(value.min()), int(value.max()) - int(value.min()) + 1
     base = int(keys.min())
-    if weight is None and int(keys.max()) - base < _LARGEST // span:
+    if weight is None and int(keys.max()) - base < LARGEST // span:
         # One sort of combined numbers is several times faster than sorting by two columns.
         combined = np.sort((keys - base) * span + (value - low))
         keys, values = combined // span + base, combined % span + low

@@ -39,13 +39,11 @@ class Measurement:
     traced: bool = True
     allowed_cores: float | None = None
     point: str | None = None
-    facts: KernelFacts = field(default=None)  # type: ignore[assignment]  # None only until __post_init__ has made them from the trace
+    known: KernelFacts | None = None
     idle: IdleAnalysis = field(init=False)
 
     def __post_init__(self) -> None:
         self.idle = IdleAnalysis(self.trace)
-        if self.facts is None:
-            self.facts = KernelFacts(self.trace)
 
     @property
     def when(self) -> Intervals:
@@ -113,6 +111,11 @@ class Measurement:
         return filling.add(known) if known and len(known) == len(fills) else None
 
     @cached_property
+    def facts(self) -> KernelFacts:
+        """What is known of each kernel: as given, since it is the same in all windows of a trace, else made here."""
+        return KernelFacts(self.trace) if self.known is None else self.known
+
+    @cached_property
     def occupancy(self) -> Occupancy | None:
         """Occupancy over all devices; None where the registers and LDS of no kernel in the windows are known."""
         found = residence.add([residence.occupancy(self.trace, device, self.when, self.facts.residency) for device in self.devices])
@@ -138,5 +141,4 @@ def measure(trace: Trace, point: str | None = None, *, traced: bool = True, allo
 
     `facts` are those of the same trace where they have been made; they also hold what it is measured against.
     """
-    return Measurement(trace, measured(trace, point), traced=traced, allowed_cores=allowed_cores, point=point,
-                       facts=KernelFacts(trace) if facts is None else facts)
+    return Measurement(trace, measured(trace, point), traced=traced, allowed_cores=allowed_cores, point=point, known=facts)

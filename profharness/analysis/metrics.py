@@ -16,6 +16,7 @@ import numpy as np
 from profharness.analysis import counts, hotspots, integrity, intervals, work_metrics
 from profharness.analysis.filling import NEEDED_COVERAGE, Fill
 from profharness.analysis.intervals import Intervals
+from profharness.analysis.kernel_columns import with_rates
 from profharness.analysis.kernel_facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.occupancy import Occupancy
@@ -310,7 +311,7 @@ def summarise_trace(trace: Trace, source: str, *, findings: Sequence[Finding] = 
         points=tuple(summarise_point(trace, point, found, allowed_cores=allowed_cores, facts=whole.facts) for point in points_of(trace)),
         metrics=values, findings=found, problems=tuple(problem_row(problem) for problem in trace.problems),
         sources=tuple(source_row(record) for record in trace.sources),
-        partition=split, verdict=verdict(split, values, found), hotspots=(hotspots.default(trace),))
+        partition=split, verdict=verdict(split, values, found), hotspots=(with_rates(hotspots.default(trace), whole.facts),))
 
 
 def summarise_point(trace: Trace, point: str, findings: Sequence[Finding] = (), *, traced: bool = True,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -26,7 +25,7 @@ _ITEM_BYTES = {
     "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2": 1, "c10::Float8_e5m2fnuz": 1,
 }
 _PEAK_OF: dict[str, Dtype] = {"float": "fp32", "double": "fp64", "c10::BFloat16": "bf16", "c10::Half": "fp16", "signed char": "int8"}
-_TRUTHS = frozenset("eq ne lt le gt ge logical_and logical_or logical_not isnan isinf isfinite".split())
+_TRUTHS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan", "isinf", "isfinite"))
 _WRITES_ONLY = frozenset(("fill_", "zero_"))
 _BOTH_LISTED = frozenset(("copy_",))  # the target stands among the inputs
 
@@ -107,16 +106,19 @@ def work_of(name: str, shapes: str, types: str) -> Work:
     own = name.removeprefix("aten::")
     if own in _PRODUCTS:
         return _product(*_PRODUCTS[own](tensors)) if len(tensors) >= _OPERANDS[own] else NOTHING
-    if not tensors:
-        return NOTHING
+    return Work(low_bytes=_traffic(name, own, tensors)) if tensors else NOTHING
+
+
+def _traffic(name: str, own: str, tensors: list[Tensor]) -> float | None:
+    """Bytes that must move, by what kind of operator it is; a kernel that inductor fused lists every tensor that it touches."""
     if name.startswith("triton_"):
-        return Work(low_bytes=sum(tensor.size for tensor in tensors))
+        return sum(tensor.size for tensor in tensors)
     category = op_category(name)
     if category in ("elementwise", "copy"):
-        return Work(low_bytes=_streamed(own, tensors))
+        return _streamed(own, tensors)
     if category == "normalisation":
-        return Work(low_bytes=sum(tensor.size for tensor in tensors) + tensors[0].size)
-    return Work(low_bytes=tensors[0].size) if category == "reduction" else NOTHING
+        return sum(tensor.size for tensor in tensors) + tensors[0].size
+    return tensors[0].size if category == "reduction" else None
 
 
 def read_tensors(shapes: str, types: str) -> list[Tensor] | None:
@@ -150,8 +152,8 @@ def _product(left: Tensor, right: Tensor, further: tuple[Tensor, ...]) -> Work:
         return NOTHING
     result = left.elements // max(left.dims[-1], 1) * right.dims[-1]
     moved = left.size + right.size + result * left.item_bytes + sum(tensor.size for tensor in further)
-    kind = "fp8" if "Float8" in left.kind else _PEAK_OF.get(left.kind)
-    return Work(2.0 * result * left.dims[-1], float(moved), cast("Dtype | None", kind))
+    kind: Dtype | None = "fp8" if "Float8" in left.kind else _PEAK_OF.get(left.kind)
+    return Work(2.0 * result * left.dims[-1], float(moved), kind)
 
 
 def _streamed(own: str, tensors: list[Tensor]) -> float:
@@ -165,6 +167,6 @@ def _streamed(own: str, tensors: list[Tensor]) -> float:
         return read + tensors[0].size
     rank = max(len(tensor.dims) for tensor in tensors)
     wide = [(1,) * (rank - len(tensor.dims)) + tensor.dims for tensor in tensors]
-    elements = prod(max(extents) for extents in zip(*wide, strict=True))
+    elements: int = prod(max(extents) for extents in zip(*wide, strict=True))
     largest = max(tensors, key=lambda tensor: tensor.elements)
     return read + elements * (1 if own in _TRUTHS else largest.item_bytes)

@@ -1,30 +1,14 @@
-"""What runtimes and drivers call their functions: launches, graph launches, synchronisation, copies.
+"""What runtimes and drivers call their functions, under the name by which the analysis knows it."""
 
-Names are those of HIP, HSA, CUDA's runtime and driver as the tracers stamp them; matching is by search in
-the whole name, so that suffixes (`_v2`, `_ptsz`, `R0600`) do not matter.
-"""
+from profharness.trace.call_names import (
+    CAPTURE_BEGIN,
+    CAPTURE_END,
+    COPY_CALL,
+    EVENT_WAIT,
+    GRAPH_LAUNCH,
+    LAUNCH,
+    SYNCHRONISE,
+    matching,
+)
 
-from __future__ import annotations
-
-import re
-from re import Pattern
-
-import numpy as np
-import numpy.typing as npt
-
-from profharness.trace.model import Strings
-
-LAUNCH: Pattern[str] = re.compile(r"Launch(Cooperative)?Kernel|GraphLaunch|^cu(da)?Launch(_\w+)?$|^hipLaunchByPtr")
-GRAPH_LAUNCH: Pattern[str] = re.compile(r"GraphLaunch")
-SYNCHRONISE: Pattern[str] = re.compile(r"(Device|Stream|Event|Ctx)Synchronize|^hsa_(amd_)?signal_wait")
-COPY_CALL: Pattern[str] = re.compile(r"Memcpy|Memset|^hsa_(amd_)?memory_(async_)?(copy|fill)")
-EVENT_WAIT: Pattern[str] = re.compile(r"StreamWait(Event|Value)")
-CAPTURE_BEGIN: Pattern[str] = re.compile(r"StreamBeginCapture")
-CAPTURE_END: Pattern[str] = re.compile(r"StreamEndCapture")
-
-
-def matching(strings: Strings, names: npt.NDArray[np.int32], pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
-    """Which rows' names the pattern is found in; looks at each distinct name once."""
-    used = np.unique(names)
-    wanted = np.array([code for code in used if pattern.search(strings[int(code)])], np.int32)
-    return np.isin(names, wanted)
+__all__ = ["CAPTURE_BEGIN", "CAPTURE_END", "COPY_CALL", "EVENT_WAIT", "GRAPH_LAUNCH", "LAUNCH", "SYNCHRONISE", "matching"]

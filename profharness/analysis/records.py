@@ -74,7 +74,10 @@ class ProblemRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One group of kernels, ops or a category. Times in ns, None where a statistics file does not print them."""
+    """One group of kernels, ops or a category. Times in ns, None where a statistics file does not print them.
+
+    `fill` and `occupancy` are shares, `flops_per_s` and `bytes_per_s` rates while the kernel runs; None where not known.
+    """
 
     name: str
     category: str
@@ -90,6 +93,10 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     workgroups: int | None = None
     workgroup_size: tuple[int, int, int] | None = None
     op: str | None = None
+    fill: float | None = None
+    occupancy: float | None = None
+    flops_per_s: float | None = None
+    bytes_per_s: float | None = None
 
 
 class Hotspots(msgspec.Struct, frozen=True, kw_only=True):

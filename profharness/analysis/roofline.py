@@ -127,16 +127,16 @@ def _evidence(trace: Trace, found: Rates, inside: I64, kind: int, *, measured: b
     rows = np.flatnonzero((found.kind == kind) & (inside > 0))
     if not len(rows) or kind == UNDETERMINED:
         return ""
-    names, place = np.unique(trace.kernels.name[rows], return_inverse=True)
+    place = np.unique(trace.kernels.name[rows], return_inverse=True)[1]
     top = rows[place == int(np.argmax(np.bincount(place, weights=inside[rows])))]
     name = _shortened(function_name(trace.strings[int(trace.kernels.name[top[0]])]))
     gemm, copy = ("the measured GEMM", "the measured copy") if measured else ("the data sheet's peak", "the data sheet's bandwidth")
-    bound = "" if found.counted[top].all() else "at least "
+    bound = "" if found.counted[top].all() else " or more"
     compute, bandwidth = (_average(share[top], inside[top]) for share in (found.compute_share, found.bandwidth_share))
     if kind == COMPUTE and compute is not None:
         return f"{name} at {format_share(compute)} of {gemm}"
     if kind == BANDWIDTH and bandwidth is not None:
-        return f"{name} at {bound}{format_share(bandwidth)} of {copy}"
+        return f"{name} at {format_share(bandwidth)}{bound} of {copy}"
     reached = [f"{format_share(share)} of {what}" for share, what in ((compute, gemm), (bandwidth, copy)) if share is not None]
     return f"{name} at {' and '.join(reached)}"
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from profharness.analysis.kernel_facts import NO_YARDSTICK, Yardstick
 from profharness.analysis.overhead import layer_overhead
 from profharness.analysis.packages import Package, power_figures
 from profharness.analysis.records import Estimate, Figure, PointSummary
 from profharness.analysis.run_telemetry import figures_in
 from profharness.analysis.run_trials import BARE, PointTrials, Trials
+from profharness.analysis.run_work import ceilings_of, number, work_figures
 from profharness.analysis.streams import Stream
 from profharness.analysis.throughput import (
     Drift,
@@ -45,6 +47,7 @@ class RunView:
     telemetry: tuple[Stream, ...]
     drifts: dict[str, Drift]
     packages: tuple[Package, ...] = ()
+    yardstick: Yardstick = NO_YARDSTICK
 
     def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
         """Statistics of the point in a pass (default: the reference); None where it has no trials."""
@@ -83,7 +86,7 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     metrics |= _timing_figures(view, trials, stats, backend)
     metrics |= _bare_figures(view, point, base.metrics, stats)
     metrics |= figures_in(view.telemetry, trials.span, f"{view.reference} pass, telemetry")
-    metrics |= _work_figures(record, stats, _origin(view, stats))
+    metrics |= _work_figures(view, record, stats, metrics)
     metrics |= power_figures(view.telemetry, view.packages, trials.span, int(trials.items.sum()), f"{view.reference} pass, telemetry")
     summary = msgspec.structs.replace(
         summary, trials=stats.trials, throughput=_throughput(trials, stats), throughput_sem=stats.sem,
@@ -156,31 +159,19 @@ def _bare_figures(view: RunView, point: str, traced: dict[str, Figure], stats: T
         if other is None or figure is None or figure.value is None or "trial" not in figure.source:
             continue
         stretch = other.latency_mean_ns / stats.latency_mean_ns
-        found[f"{name}_bare"] = Figure(value=figure.value * stretch, unit=figure.unit, coverage=figure.coverage,
+        low, high = (None if end is None else end * stretch for end in (figure.low, figure.high))
+        found[f"{name}_bare"] = Figure(value=figure.value * stretch, unit=figure.unit, low=low, high=high, coverage=figure.coverage,
                                        source=f"{figure.source}, over the trial time of the {view.reference} pass")
     return found
 
 
-def _work_figures(record: PointRecord | None, stats: TrialStats, origin: str) -> dict[str, Figure]:
-    """FLOP/s from the counted (or given) FLOPs of an item; energy needs power, which `power_figures` looks for."""
+def _work_figures(view: RunView, record: PointRecord | None, stats: TrialStats, so_far: dict[str, Figure]) -> dict[str, Figure]:
+    """FLOPs and bytes against the ceilings of the point's device; energy needs power, which `power_figures` looks for."""
     found = {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
-    flops = _number(record.notes.get("flops_per_item")) if record is not None else None
-    if flops is None or record is None:
-        return found | {"achieved_flops": Figure(value=None, unit="FLOP/s", needs="--flops-per-item")}
-    note = record.notes.get("flops", "")
-    low, high = (None if end is None else end * flops for end in (stats.low, stats.high))
-    return found | {
-        "flops_per_item": Figure(value=flops, unit="FLOP", source="counted outside the timed region, or as given", note=note),
-        "achieved_flops": Figure(value=stats.throughput * flops, unit="FLOP/s", low=low, high=high, source=origin, note="over the trial time"),
-    }
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = None if text is None else float(text)
-    except ValueError:
-        return None
-    return value if value is not None and value > 0 else None
+    if record is None:
+        return found
+    roofs = ceilings_of(view.manifest, record, view.yardstick)
+    return found | work_figures(record, stats, _origin(view, stats), roofs, so_far)
 
 
 def _record_figures(record: PointRecord) -> dict[str, Figure]:
@@ -190,7 +181,7 @@ def _record_figures(record: PointRecord) -> dict[str, Figure]:
         found["warmup_time"] = Figure(value=record.warmup_ns, unit="ns", source=origin)
     if record.compile_ns is not None:
         found["compile_time"] = Figure(value=record.compile_ns, unit="ns", source=origin)
-    peak = _number(record.notes.get("peak_memory_bytes"))
+    peak = number(record.notes.get("peak_memory_bytes"))
     if peak is not None:
         found["device_memory_peak"] = Figure(value=peak, unit="B", source=origin, note="reserved by the framework")
     return found

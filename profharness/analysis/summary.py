@@ -6,11 +6,14 @@ nothing is summed over passes.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 
 from profharness.analysis import passes, run_points, run_telemetry
 from profharness.analysis.intervals import window
+from profharness.analysis.kernel_facts import Yardstick
 from profharness.analysis.kernel_match import kernels_differ
 from profharness.analysis.metrics import problem_row, source_row, summarise_trace
 from profharness.analysis.packages import package_findings, packages, power_figures
@@ -21,10 +24,12 @@ from profharness.analysis.run_passes import allowed_cores, drifts, pass_rows, ru
 from profharness.analysis.run_points import RunView
 from profharness.analysis.run_steps import step_figures
 from profharness.analysis.run_trials import BARE, Trials, base_of, collect, reference_pass
+from profharness.analysis.run_work import ceilings_of_points
 from profharness.analysis.saturation import series
 from profharness.analysis.streams import idle_window, streams
 from profharness.analysis.trial_findings import drift_finding
 from profharness.analysis.verdict import verdict
+from profharness.calibration import Calibration
 from profharness.findings import Finding, finding
 from profharness.manifest import Manifest
 from profharness.trace.causality import causal_intervals
@@ -34,15 +39,17 @@ from profharness.trace.scan_table import AXES, Axis, ScanTable
 HIGH_OVERHEAD = 0.05
 
 
-def summarise_run(manifest: Manifest, trace: Trace, source: str) -> Summary:
+def summarise_run(manifest: Manifest, trace: Trace, source: str, calibrations: tuple[Calibration, ...] = ()) -> Summary:
     """The summary of a run from its manifest and its merged, aligned trace; `source` is the run as the user named it.
 
     Works on what a killed run left: points without trials keep their state, missing passes leave figures out.
+    `calibrations` are ceilings measured on its devices.
     """
     chosen, records = passes.choose(trace)
     cores = allowed_cores(manifest)
-    device = summarise_trace(records, source, allowed_cores=cores)
-    view = _view(manifest, trace, chosen)
+    yardstick = Yardstick(calibrations, manifest.nodes[0].versions if manifest.nodes else None, trace if len(trace.counters) else None)
+    device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
+    view = replace(_view(manifest, trace, chosen), yardstick=yardstick)
     by_id = {point.point: point for point in device.points}
     results = [run_points.summarise(view, point, by_id.get(point)) for point in _points(manifest, view.trials)]
     found = _unique((*manifest.findings, *device.findings, *(one for result in results for one in result.findings),
@@ -51,7 +58,7 @@ def summarise_run(manifest: Manifest, trace: Trace, source: str) -> Summary:
     figures = _run_figures(view, trace)
     found = _unique((*found, *_overhead_findings(rows), *telemetry_findings(trace, figures), *package_findings(view.packages)))
     points = tuple(_judged(result.summary, found, cores) for result in results)
-    metrics = {**device.metrics, **figures, **step_figures(manifest, trace), **step_energy(view, trace)}
+    metrics = {**device.metrics, **ceilings_of_points(points[0].metrics if points else None, device.metrics), **figures, **step_figures(manifest, trace), **step_energy(view, trace)}
     return msgspec.structs.replace(
         device, points=points, metrics=metrics, findings=found, problems=tuple(problem_row(one) for one in trace.problems),
         run=run_info(manifest, source), passes=rows, series=_series(points, source), sources=_sources(trace),

@@ -134,7 +134,7 @@ def _of_cpu(figures: Mapping[str, Figure]) -> Verdict | None:
         return None
     busy = min(used / allowed, 1.0)
     evidence = f"the process ran on {used:.1f} of {allowed:g} allowed cores"
-    at = _at_ceiling(figures, busy)
+    at = _at_ceiling(figures, 1.0)
     if at is not None:
         share = _value(figures, "flops_of_ceiling" if at == "compute" else "bandwidth_share") or 0.0
         roof = "the measured GEMM" if at == "compute" else "the measured copy"

@@ -57,6 +57,7 @@ def _seconds(m: Measurement) -> float:
 
 
 def achieved_flops(m: Measurement) -> Figure:
+    """Useful FLOP/s over the windows, of all devices together."""
     found = useful_flops(m)
     if found is None or not m.facts.timed:
         return _lacking("FLOP/s", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
@@ -129,6 +130,7 @@ def _traffic_coverage(m: Measurement) -> float | None:
 
 
 def achieved_bandwidth(m: Measurement) -> Figure:
+    """Bytes per second over the windows, of all devices together."""
     found = moved_bytes(m)
     if found is None or not m.facts.timed:
         return _lacking("B/s", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
@@ -136,6 +138,7 @@ def achieved_bandwidth(m: Measurement) -> Figure:
 
 
 def bandwidth_share(m: Measurement) -> Figure:
+    """Bytes per second over the bandwidth ceiling, on average over the devices."""
     found, roof = moved_bytes(m), _lowest(roof.bandwidth for roof in m.facts.roofs.values())
     if found is None or not m.facts.timed:
         return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
@@ -165,6 +168,7 @@ def ceiling_flops(m: Measurement) -> Figure:
 
 
 def ceiling_bandwidth(m: Measurement) -> Figure:
+    """The bandwidth roof of one device."""
     return _of_roof(_lowest(roof.bandwidth for roof in m.facts.roofs.values()), "B/s")
 
 

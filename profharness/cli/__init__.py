@@ -5,7 +5,6 @@ Each command is one small file that is imported when it is called, so that `--he
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import signal
@@ -29,6 +28,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
     ("wrap", "Run a command under one layer, without a run around it."),
     ("telemetry", "Sample power, clocks, utilisation and CPU by themselves, and judge from that."),
+    ("calibrate", "Measure what this device reaches: matrix products, copies, launches."),
     ("doctor", "Say what works on this node, what is missing, and the fix."),
     ("ls", "List runs."),
 )
@@ -89,6 +89,8 @@ def _call(arguments: Sequence[str]) -> int:
     """Import the command's module, let typer parse the words, run it. Raises UsageError for a wrong word."""
     name = arguments[0]
     if name not in dict(COMMANDS):
+        import difflib
+
         near = difflib.get_close_matches(name, dict(COMMANDS), 1)
         raise UsageError(f"there is no command {name!r}", f"did you mean `profharness {near[0]}`?" if near else "see `profharness --help`")
     import typer

@@ -26,11 +26,12 @@ def doctor(
         memory = f", {device.memory_bytes / 2**30:.0f} GiB" if device.memory_bytes else ""
         typer.echo(f"device     {device.kind} {device.index}: {device.name or 'unnamed'}{memory}")
     for layer in checkup.layers:
-        typer.echo(f"layer      {layer.name:<12} {'ready' if layer.available else 'missing':<8} {layer.version or layer.why}")
-        if layer.tried:
-            typer.echo(f"           {'':<12} {layer.tried}")
+        first, *rest = (layer.version or layer.why).splitlines() or [""]
+        typer.echo(f"layer      {layer.name:<15} {'ready' if layer.available else 'missing':<8} {first}")
+        for line in [*rest, *([layer.tried] if layer.tried else [])]:
+            typer.echo(f"           {'':<15} {'':<8} {line}")
     for source in checkup.telemetry:
-        typer.echo(f"telemetry  {source.name:<12} {'ready' if source.available else 'missing':<8} {source.why}")
+        typer.echo(f"telemetry  {source.name:<15} {'ready' if source.available else 'missing':<8} {source.why}")
     slept = f"; the host slept {checkup.clocks.suspended_ns / 1e9:.1f} s since boot" if checkup.clocks.suspended_ns else ""
     typer.echo(f"clocks     {', '.join(f'{name} {ns} ns' for name, ns in checkup.clocks.resolution_ns.items())}{slept}")
     if not try_:

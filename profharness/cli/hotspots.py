@@ -75,9 +75,12 @@ def chosen(trace: Trace, by: By | None, pass_name: str | None) -> Hotspots:
 
     from profharness.analysis import passes
     from profharness.analysis.hotspots import grouped
+    from profharness.analysis.kernel_columns import with_rates
+    from profharness.analysis.kernel_facts import KernelFacts, Yardstick
 
     name, records = passes.choose(trace, pass_name)
-    return msgspec.structs.replace(grouped(records, None if by is None else by.value), pass_name=name)
+    facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
+    return msgspec.structs.replace(with_rates(grouped(records, None if by is None else by.value), facts), pass_name=name)
 
 
 def text_of(table: Hotspots, form: Form, top: int | None) -> str:

@@ -42,6 +42,7 @@ def run(
     ranks: Annotated[int | None, typer.Option(help="Commands: start this many local ranks (RANK, WORLD_SIZE, LOCAL_RANK).")] = None,
     telemetry: Annotated[str | None, typer.Option(help="auto, off, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).")] = None,
     telemetry_hz: Annotated[float | None, typer.Option(help="Telemetry samples per second.")] = None,
+    idle_seconds: Annotated[float | None, typer.Option(help="Wait so long before the workload begins, to measure what the idle device draws.")] = None,
     backend: Annotated[List | None, typer.Option(help="torch, onnxruntime (default torch, plus onnxruntime when its layer is asked).")] = None,
     model: Annotated[str | None, typer.Option(help="particlenet, or an ONNX or TorchScript file.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 (cuda is also ROCm's name in torch).")] = None,

@@ -33,7 +33,8 @@ class Job:
 class Outcome:
     """How it ended: the shell's convention for `exit_status` (128 + n for signal n). Times are CLOCK_BOOTTIME ns.
 
-    `overdue`: it was killed because the job's `overdue` said so.
+    `overdue`: it was killed because the job's `overdue` said so. `by_signal`: it died of a signal, rather than
+    exiting with a status that looks like one.
     """
 
     exit_status: int
@@ -42,6 +43,7 @@ class Outcome:
     end_boot_ns: int
     forwarded: tuple[int, ...] = ()
     overdue: bool = False
+    by_signal: bool = False
 
     @property
     def interrupted(self) -> bool:

@@ -51,7 +51,8 @@ class LocalLauncher:
             for copier in copiers:
                 copier.join(timeout=5)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
-        return Outcome(status, process.pid, start, time.clock_gettime_ns(time.CLOCK_BOOTTIME), tuple(seen), overdue)
+        return Outcome(status, process.pid, start, time.clock_gettime_ns(time.CLOCK_BOOTTIME), tuple(seen), overdue,
+                       by_signal=process.returncode < 0)
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
         try:

@@ -31,14 +31,19 @@ _NUMBER = re.compile(r"(\d+)\.(\d+)")
 class Installed:
     """A tool as it will be called: its program, its ROCm generation, and how that was learnt.
 
-    `found` is False where the tool is not on the node; a dry run then plans for the newest known generation.
-    `sure` is False where the tool is there but nothing tells its release.
+    `call` is its path, or its name where it is not on the node; a dry run then plans for the newest known
+    generation. `sure` is False where the tool is there but nothing tells its release.
     """
 
     program: str
     rocm: Version
     found: bool
     sure: bool = True
+    path: str = ""
+
+    @property
+    def call(self) -> str:
+        return self.path or self.program
 
     @property
     def release(self) -> str:
@@ -68,8 +73,8 @@ def installed(environment: Environment, *programs: str) -> Installed:
             continue
         release = parse(tool.rocm) or _from_sdk(program, tool.version) or parse(environment.rocm_version)
         if release is not None:
-            return Installed(program, release, found=True)
-        return Installed(program, _oldest(program), found=True, sure=False)
+            return Installed(program, release, found=True, path=tool.path)
+        return Installed(program, _oldest(program), found=True, sure=False, path=tool.path)
     return Installed(programs[0], NEWEST, found=False)
 
 

@@ -50,7 +50,8 @@ class RocprofLayer:
             raise UsageError(f"--capture {where.capture}: rocprof records the whole execution", "leave --capture out, or use --profile torch")
         output = ("-o", str(own_folder(self.name, command, where) / "results.csv"))
         chosen = ("-i", str(_input_file(command, where)), "--timestamp", "on") if where.counters else _traces(where)
-        return command.with_prefix((PROGRAM, *chosen, *output, *where.options.args_for(self.name)))
+        tool = rocm_versions.installed(where.environment, PROGRAM)
+        return command.with_prefix((tool.call, *chosen, *output, *where.options.args_for(self.name)))
 
     def extras(self, command: Command, where: Where) -> Extras:
         tool = rocm_versions.installed(where.environment, PROGRAM)

@@ -45,7 +45,7 @@ class RocprofComputeLayer:
         if period(where.capture) is not None:
             raise UsageError(f"--capture {where.capture}: rocprof-compute replays whole executions", "leave --capture out")
         folder = own_folder(self.name, command, where)
-        return command.with_prefix((_tool(where).program, "profile", "-n", WORKLOAD, "-p", str(folder), "--no-roof",
+        return command.with_prefix((_tool(where).call, "profile", "-n", WORKLOAD, "-p", str(folder), "--no-roof",
                                     *where.options.args_for(self.name), "--"))
 
     def extras(self, command: Command, where: Where) -> Extras:
@@ -55,7 +55,7 @@ class RocprofComputeLayer:
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:
         """The tool's own analysis, into tables beside its counters."""
-        program = _tool(where).program
+        program = _tool(where).call
         # before the pass has run, the folder that the tool will name after the device is not known
         found = _workloads(self.name, where) or [where.artifacts / self.name / where.host / where.owner / where.pass_name / "GPU_MODEL"]
         return tuple(Command((program, "analyze", "-p", str(folder), "--save-dfs", str(folder / "analysis"))) for folder in found)

@@ -50,7 +50,7 @@ class RocprofSysLayer:
         # the python front end has switches of its own; everything else is said by variables
         switches = () if mode == "python" else ("--trace", "--host", "--device", *(("--profile",) if mode == "sample" else ()))
         inner = _script(command) if mode == "python" else command
-        return inner.with_prefix((tool.program, *switches, *arguments, "--")).with_env(_settings(tool, command, where))
+        return inner.with_prefix((tool.call, *switches, *arguments, "--")).with_env(_settings(tool, command, where))
 
     def extras(self, command: Command, where: Where) -> Extras:
         note = rocm_versions.planned_for(_tool(where))

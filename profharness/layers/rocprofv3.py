@@ -51,7 +51,7 @@ class Rocprofv3Layer:
         chosen = [] if where.counters else [f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(options, name)]
         if not where.counters and "--marker-trace" not in chosen:
             chosen.append("--marker-trace")  # our hooks mark steps and points as roctx ranges
-        argv = (PROGRAM, "--kernel-trace", "--memory-copy-trace", *chosen, *_counters(tool, where, command), *_window(tool, where.capture),
+        argv = (tool.call, "--kernel-trace", "--memory-copy-trace", *chosen, *_counters(tool, where, command), *_window(tool, where.capture),
                 "--output-format", *_formats(tool, where), "-d", str(where.artifacts / self.name), "-o", _file_name(command, where),
                 *options.args_for(self.name), "--")
         return command.with_prefix(argv)

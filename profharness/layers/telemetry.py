@@ -25,6 +25,7 @@ def sampler_command(spec_path: Path) -> Command:
 SOURCES: dict[str, tuple[str, ...]] = {
     "auto": ("cpu", "gpu"), "off": (), "cpu": ("cpu",), "amd": ("cpu", "amd"), "amdsmi": ("cpu", "amdsmi"), "nvml": ("cpu", "nvml"),
 }
+BY_NAME = ("amd", "amdsmi", "nvml")  # sources that must give something when they are asked for
 
 
 def sampler_spec(request: Request, folder: Path, host: str) -> bytes:
@@ -37,3 +38,16 @@ def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
     return msgspec.json.encode({
         "output_dir": str(folder), "host": host, "hz": hz, "parent_pid": os.getpid(), "roots_file": str(folder / f"{host}.roots"),
         "sources": SOURCES[telemetry], "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys")})
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """What the sampler says once it runs: the sources that it reads, and what is missing with its reason."""
+
+    sources: tuple[dict[str, object], ...] = ()
+    missing: tuple[dict[str, str], ...] = ()
+
+    def why_missing(self, family: str) -> str:
+        """Why none of a family's sources is read; empty where one is."""
+        if any(str(source["name"]).startswith(family) for source in self.sources):
+            return ""
+        return next((absent["why"] for absent in self.missing if absent["metric"] == family), "it offers no value")

@@ -7,7 +7,7 @@ the arguments of each category are decoded together, as their own type.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import TypeVar
@@ -32,6 +32,7 @@ _SAME_TABLE: dict[str | None, str] = {
 _MARK_NAMES = ("ProfilerStep#", "profharness.")
 _NOTHING = msgspec.Raw(b"")
 _NO_ARGS = msgspec.Raw(b"{}")
+_NUL = b"\0"  # stands in no JSON
 
 
 class Event(msgspec.Struct, gc=False):
@@ -125,10 +126,13 @@ class KinetoRows:
 
     def add(self, batch: Sequence[Event]) -> None:
         """Sort a block of events into the columns."""
-        shared: dict[str | None, list[Event]] = {category: [] for category in self._adders}
-        by_category = defaultdict(list, {**shared, **{other: shared[category] for other, category in _SAME_TABLE.items()}})
+        by_category: dict[str | None, list[Event]] = {category: [] for category in self._adders}
+        by_category |= {other: by_category[category] for other, category in _SAME_TABLE.items()}
         for event in batch:
-            by_category[event.cat].append(event)
+            try:
+                by_category[event.cat].append(event)
+            except KeyError:
+                by_category[event.cat] = [event]
         for category, events in by_category.items():
             if category in _SAME_TABLE or not events:
                 continue
@@ -151,7 +155,7 @@ class KinetoRows:
             len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
             stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
             external=np.maximum(integers([a.external for a in args]), integers([a.external_2021 for a in args])),
-            grid=self.geometry.codes(map(bytes, [a.grid for a in args])), block=self.geometry.codes(map(bytes, [a.block for a in args])),
+            grid=self.geometry.codes(_raw_bytes([a.grid for a in args])), block=self.geometry.codes(_raw_bytes([a.block for a in args])),
             registers=integers([a.registers for a in args]), shared=integers([a.shared for a in args]))
 
     def _add_copies(self, events: list[Event]) -> None:
@@ -169,7 +173,7 @@ class KinetoRows:
         self.calls.add(
             len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
             tid=integers([e.tid for e in events]), correlation=integers([a.correlation for a in args]),
-            grid=self.geometry.codes(map(bytes, [a.grid for a in args])), block=self.geometry.codes(map(bytes, [a.block for a in args])),
+            grid=self.geometry.codes(_raw_bytes([a.grid for a in args])), block=self.geometry.codes(_raw_bytes([a.block for a in args])),
             shared=integers([a.shared for a in args]),
             bytes=np.maximum(integers([a.bytes for a in args]), integers([a.size for a in args])))
 
@@ -185,7 +189,7 @@ class KinetoRows:
         self.ops.add(
             len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
             tid=integers([e.tid for e in events]), external=integers([a.external for a in args]),
-            shapes=self._texts.codes(map(bytes, [a.dims for a in args])), types=self._texts.codes(map(bytes, [a.types for a in args])))
+            shapes=self._texts.codes(_raw_bytes([a.dims for a in args])), types=self._texts.codes(_raw_bytes([a.types for a in args])))
 
     def _add_marks(self, events: list[Event]) -> None:
         events, start, dur = self._timed(events)
@@ -232,6 +236,12 @@ class KinetoRows:
 
     def _optional_devices(self, values: Iterable[Number]) -> I64:
         return np.array([NULL if v is None else self.devices[str(v)] for v in values], np.int64)
+
+
+def _raw_bytes(values: Sequence[msgspec.Raw]) -> list[bytes]:
+    """The bytes of each value. Cutting them out of one text is several times faster than asking each for its own."""
+    parts = _NUL.join(values).split(_NUL)
+    return parts if len(parts) == len(values) else [bytes(value) for value in values]
 
 
 def integers(values: Sequence[Number]) -> I64:

@@ -17,12 +17,26 @@ _VERSIONS = ("schemaVersion", "roctracer_version", "hip_runtime_version", "hip_d
              "profile_memory", "with_flops", "with_modules")
 
 
+# HIP tells generations apart by the minor number from gfx942 on; 9.0 may be gfx908 or gfx90a.
+_AMD = {(9, 4): "gfx942", (9, 5): "gfx950"}
+
+
 class DeviceProperties(msgspec.Struct, frozen=True):
     """One entry of `deviceProperties`."""
 
     id: int = -1
     name: str = ""
     compute_units: int | None = msgspec.field(default=None, name="numSms")
+    major: int | None = msgspec.field(default=None, name="computeMajor")
+    minor: int | None = msgspec.field(default=None, name="computeMinor")
+
+    def architecture(self, vendor: str) -> str:
+        """`sm_80`, `gfx942`; empty where the entry does not say, or does not say enough."""
+        if self.major is None or self.minor is None:
+            return ""
+        if vendor == "nvidia":
+            return f"sm_{self.major}{self.minor}"
+        return _AMD.get((self.major, self.minor), "") if vendor == "amd" else ""
 
 
 class Distributed(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ import numpy as np
 from profharness.readers.json_scan import NOT_JSON
 from profharness.trace import nesting
 from profharness.trace.build import per_text
+from profharness.trace.launches import matched
 from profharness.trace.model import I64, NULL, Ops, Strings
 
 _WORK_ITEMS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
@@ -56,16 +57,8 @@ class Geometry:
 
 def launching_calls(calls: Calls, strings: Strings, correlation: I64) -> I64:
     """The row of the call with the same correlation, NULL for none; of several the launch, then the first and longest."""
-    rows = np.flatnonzero(calls.correlation != NULL)
-    if not len(rows):
-        return np.full(len(correlation), NULL, np.int64)
-    order = rows[np.argsort(calls.correlation[rows], kind="stable")]
-    ids = calls.correlation[order]
-    if (np.diff(ids) == 0).any():
-        other = per_text(strings, calls.name, lambda name: "Launch" not in name)
-        order = rows[np.lexsort((-calls.dur[rows], calls.start[rows], other[rows], calls.correlation[rows]))]
-    at = np.minimum(np.searchsorted(ids, correlation), len(ids) - 1)
-    return np.where((ids[at] == correlation) & (correlation != NULL), order[at], NULL)
+    other = per_text(strings, calls.name, lambda name: "Launch" not in name)
+    return matched((calls.correlation, calls.correlation != NULL), (correlation, correlation != NULL), (-calls.dur, calls.start, other))
 
 
 def parse_triples(texts: list[bytes]) -> I64:

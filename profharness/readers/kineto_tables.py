@@ -9,7 +9,7 @@ import numpy as np
 
 from profharness.readers import kineto_links
 from profharness.readers.kineto_events import KinetoRows
-from profharness.readers.kineto_header import Header
+from profharness.readers.kineto_header import DeviceProperties, Header
 from profharness.readers.kineto_links import Calls
 from profharness.readers.marks import parse_mark
 from profharness.trace import nesting
@@ -27,6 +27,7 @@ from profharness.trace.model import (
     Strings,
 )
 
+_UNKNOWN = DeviceProperties()
 _DIRECTION = re.compile(r"\b([HDPA])to([HDPA])\b")
 _KINDS = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _DOMAINS = (("hip", "hip"), ("cuda", "cuda"), ("cu", "cuda_driver"), ("hsa_", "hsa"), ("nccl", "rccl"), ("rccl", "rccl"))
@@ -108,11 +109,11 @@ class Places:
     def devices(self, header: Header, origin: Origin, vendor: str) -> tuple[Device, ...]:
         found = []
         for name in self._names:
-            properties = header.device(name)
+            properties = header.device(name) or _UNKNOWN
+            maker = vendor or _vendor(properties.name)
             found.append(Device(
-                index=name, host=origin.host, name=properties.name if properties else "", rank=origin.rank,
-                vendor=vendor or _vendor(properties.name if properties else ""),
-                compute_units=properties.compute_units if properties else None))
+                index=name, host=origin.host, name=properties.name, rank=origin.rank, vendor=maker,
+                compute_units=properties.compute_units, architecture=properties.architecture(maker)))
         return tuple(found)
 
 

@@ -36,7 +36,7 @@ def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of t
         try:
             version = _check(path, connection)
             found = owners(connection)
-        except sqlite3.Error as error:
+        except sqlite_file.DAMAGED as error:
             raise InputError(f"{path} is damaged: {error}", "record or copy it again") from error
         if not found:
             raise InputError(f"{path} holds no process", "the writer was interrupted: record again")

@@ -15,6 +15,7 @@ from profharness.readers.json_scan import NOT_JSON
 from profharness.readers.rocm_agents import Agent, Process
 from profharness.readers.rocm_tables import MARKER, RocmTables, domain_of
 from profharness.readers.rocprofv3_records import AgentRecord
+from profharness.readers.sqlite_file import DAMAGED
 from profharness.trace.build import Growing, Pool
 from profharness.trace.model import I64, NULL
 
@@ -49,15 +50,15 @@ class _Extra(msgspec.Struct):
 def owners(connection: sqlite3.Connection) -> list[Owner]:
     """The processes, in the order of the file."""
     rows = connection.execute("SELECT guid, pid, hostname FROM processes").fetchall()
-    return [Owner(str(guid), int(pid), host or "") for guid, pid, host in dict.fromkeys(rows)]
+    return [Owner(str(guid), pid if isinstance(pid, int) else NULL, _text(host)) for guid, pid, host in dict.fromkeys(rows)]
 
 
 def environment_size(connection: sqlite3.Connection) -> int:
     """How many environment variables the file holds."""
     try:
         rows = connection.execute("SELECT environment FROM rocpd_info_process").fetchall()
-        return sum(len(msgspec.json.decode(text, type=dict[str, msgspec.Raw])) for (text,) in rows if text)
-    except (sqlite3.Error, *NOT_JSON):
+        return sum(len(msgspec.json.decode(text, type=dict[str, msgspec.Raw])) for (text,) in rows if isinstance(text, str))
+    except (*DAMAGED, *NOT_JSON):
         return 0
 
 
@@ -74,8 +75,8 @@ class ProcessReader:
         self._tables = tables
         self._source = source
         self._alone = alone
-        self._texts: Pool[str] = Pool(tables.strings.code)
-        self._messages: Pool[str] = Pool(self._message_code)
+        self._texts: Pool[Any] = Pool(lambda value: NULL if value is None else tables.strings.code(str(value)))
+        self._messages: Pool[Any] = Pool(self._message_code)
 
     def read(self) -> None:
         """Kernels with their counters, copies, then host calls and markers."""
@@ -83,7 +84,7 @@ class ProcessReader:
         for part in (self._read_kernels, self._read_copies, self._read_calls, self._read_instants):
             try:
                 part(process)
-            except sqlite3.Error as error:
+            except DAMAGED as error:
                 self.damage = self.damage or str(error)
 
     def _read_kernels(self, process: Process) -> None:
@@ -102,10 +103,10 @@ class ProcessReader:
         if not rows:
             return
         order = np.argsort(dispatch, kind="stable")
-        wanted = np.array([row[0] for row in rows], np.int64)
+        wanted = _whole(tuple(row[0] for row in rows))
         at = np.minimum(np.searchsorted(dispatch[order], wanted), len(order) - 1)
         name = np.array([self._texts[row[1]] for row in rows], np.int64)
-        value = np.array([row[2] for row in rows], np.float64)
+        value = np.array([row[2] if isinstance(row[2], int | float) else np.nan for row in rows], np.float64)
         known = dispatch[order][at] == wanted
         self._tables.add_counters(order[at[known]] + first, name[known], value[known], self._source)
 
@@ -140,10 +141,10 @@ class ProcessReader:
         self._tables.add_calls(process, kept, self._source)
         self.has_calls |= len(kept["start"]) > 0 and not bool(marker[keep].all())
 
-    def _message_code(self, extra: str) -> int:
+    def _message_code(self, extra: Any) -> int:
         """The code of a marker's text in an event's extra data; NULL where it has none."""
         try:
-            message = msgspec.json.decode(extra, type=_Extra).message if extra != "{}" else ""
+            message = msgspec.json.decode(extra, type=_Extra).message if isinstance(extra, str) and extra != "{}" else ""
         except NOT_JSON:
             return NULL
         return self._tables.strings.code(message) if message else NULL
@@ -157,7 +158,7 @@ class ProcessReader:
         try:
             for rows in self._batches(view, [f'"{wanted[name]}"' for name in (*numbers, *texts)]):
                 self._add(grown, rows, numbers, texts)
-        except sqlite3.Error as error:
+        except DAMAGED as error:
             self.damage = self.damage or str(error)
         count = len(grown)
         self.records += count
@@ -202,8 +203,8 @@ class ProcessReader:
         symbols = {row[0]: row for row in rows}
         used, row = np.unique(columns["kernel"], return_inverse=True)
         found = [symbols.get(number, (number, f"kernel {number}", "", *[NULL] * 4)) for number in used.tolist()]
-        names = [self._texts[text[1] or text[2].removesuffix(".kd")] for text in found]
-        table = np.array([[NULL if value is None else value for value in one[3:]] for one in found], np.int64).reshape(-1, 4)[row]
+        names = [self._texts[_text(one[1]) or _text(one[2]).removesuffix(".kd")] for one in found]
+        table = np.array([[value if isinstance(value, int) else NULL for value in one[3:]] for one in found], np.int64).reshape(-1, 4)[row]
         static, whole = table[:, 0], columns["lds"]
         split = (static != NULL) & (whole >= static)
         return {**{name: column for name, column in columns.items() if name != "kernel"}, "name": np.array(names, np.int64)[row],
@@ -217,18 +218,26 @@ class ProcessReader:
         agents = {}
         for number, node, type_number, kind, name, product, vendor, extra in rows:
             record = _record(extra)
+            if not isinstance(number, int):
+                continue
             agents[number] = Agent(
-                number=number, node=node, is_gpu=kind == "GPU", architecture=name or "", product=product or "", vendor=vendor or "",
+                number=number, node=node if isinstance(node, int) else number, is_gpu=kind == "GPU", architecture=_text(name), product=_text(product),
+                vendor=_text(vendor),
                 compute_units=record.cu_count or None, dies=record.num_xcc or None, max_clock_mhz=record.max_engine_clk_fcompute or None,
                 location=record.location_id or None, domain=record.domain, type_number=type_number)
         return agents
 
 
-def _record(text: str | None) -> AgentRecord:
+def _record(text: Any) -> AgentRecord:
     try:
-        return msgspec.json.decode(text or "{}", type=AgentRecord)
+        return msgspec.json.decode(text, type=AgentRecord) if isinstance(text, str) else AgentRecord()
     except NOT_JSON:
         return AgentRecord()
+
+
+def _text(value: Any) -> str:
+    """A column may hold a value of any type, whatever was declared."""
+    return "" if value is None else str(value)
 
 
 def _whole(column: tuple[Any, ...]) -> I64:

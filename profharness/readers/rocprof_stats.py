@@ -18,9 +18,9 @@ name = "rocprof-stats"
 
 _HEADER = ["Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage"]
 _NUMBERS = len(_HEADER) - 1
-_FILE = re.compile(r"[._](hip|hsa|copy|kfd|kernel)_stats\.csv(?:\.gz)?$")
+_FILE = re.compile(r"[._](?:(hip|hsa|copy|kfd)_)?stats\.csv(?:\.gz)?$")
 _COPY = re.compile(r"Copy\w+To\w+$|FillBuffer$")
-_PREFIXES = {"hip": "hip", "hsa_": "hsa"}
+_CALLS = (("hip", re.compile(r"_*hip\w+$")), ("hsa", re.compile(r"hsa_\w+$")))
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
@@ -64,7 +64,6 @@ def _fields(line: str) -> tuple[str, int, int] | None:
 def _domain(file: str, names: Sequence[str]) -> str:
     """What was counted, by the file's name; of a renamed file, by what all its rows are called."""
     if match := _FILE.search(file):
-        return {"kernel": KERNELS, "copy": COPIES}.get(match[1], match[1])
-    if names and all(_COPY.match(label) for label in names):
-        return COPIES
-    return next((domain for prefix, domain in _PREFIXES.items() if names and all(label.startswith(prefix) for label in names)), KERNELS)
+        return {None: KERNELS, "copy": COPIES}.get(match[1], match[1])
+    known = ((COPIES, _COPY), *_CALLS)
+    return next((domain for domain, form in known if names and all(form.match(label) for label in names)), KERNELS)

@@ -13,6 +13,8 @@ from profharness.readers.files import GZIP, Blocks
 
 MAGIC = b"SQLite format 3\0"
 LARGEST_BYTES = 32 << 30
+# what reading a damaged file raises; names that are not UTF-8 are not handled by the module itself
+DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 
 
 @contextmanager

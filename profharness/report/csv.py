@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from profharness.analysis.records import Hotspots, Summary
 
 HOTSPOT_COLUMNS = ("name", "category", "calls", "total_ns", "share", "mean_ns", "median_ns", "min_ns", "max_ns", "std_ns",
-                   "kernel_ns", "workgroups", "workgroup_size", "op")
+                   "kernel_ns", "workgroups", "workgroup_size", "op", "fill", "occupancy", "flops_per_s", "bytes_per_s")
 POINT_COLUMNS = ("point", "backend", "batch_size", "concurrency", "processes", "state", "trials", "warmup_trials", "throughput",
                  "throughput_sem", "latency_ms", "consistency")
 

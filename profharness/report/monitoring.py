@@ -48,8 +48,9 @@ def conclude(trace: Trace, start_ns: int, end_ns: int, *, cores: int, followed: 
         figures["cores_used"] = figures["cpu_node"]
     figures["cores_allowed"] = Figure(value=float(cores), unit="cores", source="the affinity of this process")
     details = dict(trace.sources[0].details)
+    shown = tuple(row for row in rows(trace) if followed or not row.metric.partition("_wait")[0].endswith("_tree"))
     missing = {name.removeprefix("missing."): why for name, why in details.items() if name.startswith("missing.")}
-    return Concluded(seconds=(end_ns - start_ns) / 1e9, figures=figures, rows=rows(trace),
+    return Concluded(seconds=(end_ns - start_ns) / 1e9, figures=figures, rows=shown,
                      findings=(*telemetry_findings(trace, figures), *package_findings(found)), verdict=telemetry_verdict(figures), missing=missing)
 
 

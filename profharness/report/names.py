@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profharness.trace.sample_metrics import SAMPLE_METRICS
+from profharness.trace.sample_metrics import SAMPLE_METRICS, XCC_LIMIT
 
 THROUGHPUT = "throughput"
 LATENCY_P50 = "latency_p50"
@@ -85,12 +85,17 @@ _TITLES = {
     FILL: MetricTitle("fill", "share of the compute units that the running kernels can occupy, over the window"),
     "fill_busy": MetricTitle("fill while busy", "the same over busy time only"),
     FILL_BARE: MetricTitle("fill, bare", "fill over the trial time of the bare pass"),
-    WAVE_FILL: MetricTitle("wave fill", "share of the compute units holding waves, sampled without a profiler"),
+    WAVE_FILL: MetricTitle("wave fill", "waves in flight over the waves that the device can hold, sampled without a profiler"),
     "slots_full_time": MetricTitle("slots full", "share of the window in which no compute unit has room for a further workgroup"),
     POWER_SATURATION: MetricTitle("power", "(power - idle) / (limit - idle)"),
     "power_vs_gemm": MetricTitle("power against GEMM", "(power - idle) / (power of the calibrated GEMM - idle)"),
     POWER_W: MetricTitle("power drawn", "package power, averaged over the point"),
     ENERGY_PER_ITEM: MetricTitle("energy per item", "package energy over the items of all ranks on it"),
+    "energy_per_item_net": MetricTitle("energy per item, net", "the same less what the idle package draws"),
+    "energy_per_step": MetricTitle("energy per step", "package energy over the steady steps"),
+    "items_per_joule": MetricTitle("items per joule", "items of all ranks over the package energy"),
+    "energy": MetricTitle("energy", "package energy over the window"),
+    "power_idle": MetricTitle("idle power", "what the packages drew before the workload began"),
     CORES_USED: MetricTitle("cores used", "CPU cores that the process tree ran on, averaged over the point"),
     CORES_ALLOWED: MetricTitle("cores allowed", "CPU cores that the process tree may run on"),
     MEMORY_ACTIVITY: MetricTitle("memory activity", "share of time in which the memory controller worked, sampled"),
@@ -98,6 +103,18 @@ _TITLES = {
     MFU: MetricTitle("MFU", "useful FLOP/s over the dense peak"),
     INTENSITY: MetricTitle("operational intensity", "useful FLOPs per byte moved"),
     ACHIEVED_FLOPS: MetricTitle("achieved FLOP/s", "useful FLOPs over kernel time"),
+    "mfu_at_clock": MetricTitle("MFU at the clock", "useful FLOP/s over the dense peak at the clock that was observed"),
+    "flops_of_ceiling": MetricTitle("FLOP/s of ceiling", "useful FLOP/s over the calibrated GEMM, or the data sheet where no calibration exists"),
+    "hfu": MetricTitle("HFU", "operations that the hardware did, by counters, over the dense peak"),
+    "achieved_bandwidth": MetricTitle("bytes per second", "memory traffic by counters, or what the tensors need at least"),
+    "fabric_bytes": MetricTitle("bytes to the fabric", "traffic between L2 and fabric by counters: an upper bound of memory traffic"),
+    "roofline_share": MetricTitle("of the roofline", "achieved FLOP/s over what the operational intensity allows"),
+    "occupancy": MetricTitle("occupancy", "resident waves over the waves that the compute units hold, while kernels run"),
+    "wave_quantisation": MetricTitle("wave quantisation", "how full the rounds of workgroups are, where a kernel takes several: an upper bound of what the last one costs"),
+    "compute_bound": MetricTitle("compute-bound", "share of the window in which kernels fill the device and reach 60 % of the compute ceiling"),
+    "bandwidth_bound": MetricTitle("bandwidth-bound", "the same for the bandwidth ceiling"),
+    "inside_kernel": MetricTitle("inside kernels", "share in which kernels fill the device but reach neither measured ceiling"),
+    "undetermined": MetricTitle("undetermined", "share in which kernels fill the device whose work is not known"),
     CEILING_FLOPS: MetricTitle("compute ceiling", "calibrated GEMM, or the data sheet where no calibration exists"),
     CEILING_BANDWIDTH: MetricTitle("bandwidth ceiling", "calibrated copy, or the data sheet where no calibration exists"),
 }
@@ -107,6 +124,16 @@ _SAMPLE_TITLES = {
     "memory_tree": "memory of the processes", "memory_node_used": "memory used on the node", "memory_cgroup": "memory of the cgroup",
     "cpu_throttled": "stopped by the CPU quota", "pressure_cpu": "CPU pressure", "pressure_memory": "memory pressure",
     "pressure_io": "I/O pressure", "processes_tree": "processes",
+    "gpu_activity_mean": "GPU %, averaged", "memory_activity_mean": "memory activity, averaged", "sm_activity": "SM activity",
+    "sm_occupancy": "SM occupancy", "tensor_activity": "tensor activity", "fp64_activity": "FP64 activity", "fp32_activity": "FP32 activity",
+    "fp16_activity": "FP16 activity", "dram_activity": "memory bandwidth of peak", "pcie_sent": "PCIe sent", "pcie_received": "PCIe received",
+    "nvlink_sent": "NVLink sent", "nvlink_received": "NVLink received", "xgmi_read": "XGMI read", "xgmi_written": "XGMI written",
+    "power_average": "power, averaged by the driver", "power_energy": "power by the energy counter", "power_limit": "power limit",
+    "power_cpu": "power of the CPUs", "clock_gpu": "GPU clock", "clock_memory": "memory clock", "clock_soc": "fabric clock",
+    "temperature_edge": "temperature, edge", "temperature_hotspot": "temperature, hotspot", "temperature_memory": "temperature, memory",
+    "throttle_power": "throttled by power", "throttle_thermal": "throttled by temperature", "throttle_external": "throttled from outside",
+    "gpu_memory_used": "device memory used", "gpu_memory_total": "device memory", "gpu_processes": "processes on the device",
+    **{f"xcc_busy_{number}": f"GPU %, compute die {number}" for number in range(XCC_LIMIT)},
 }
 _SAMPLE_MEANINGS = {metric.name: metric.meaning for metric in SAMPLE_METRICS}
 

@@ -1,55 +1,121 @@
-"""The host call that launched each kernel, by correlation id: the join that clock causality and points rest on. Pure."""
+"""The host call that launched each device record, by correlation id: the one join that clocks, points, figures and arrows rest on. Pure.
+
+A correlation id is unique within a source and process. All kernels of a graph share the id of the one
+call that launched the graph. Flow events are not used: they give wrong counts in real files.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from profharness.trace.model import I64, NULL, Api, Kernels, Trace
+import numpy as np
+import numpy.typing as npt
+
+from profharness.trace import call_names
+from profharness.trace.keys import pack
+from profharness.trace.model import I32, I64, NULL, Trace
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Correlated(Protocol):
+    """A table whose rows carry a source, a process and a correlation id: kernels, copies, api."""
+
+    @property
+    def source(self) -> I32: ...
+    @property
+    def pid(self) -> I64: ...
+    @property
+    def correlation(self) -> I64: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """`call[i]` is the row of the call that launched record `i`, NULL where there is none.
+
+    `has_calls[i]` says whether the record's source (or the one that holds its calls) has any host call at all,
+    `in_graph[i]` whether a call with its id launches a graph.
+    """
+
+    call: I64
+    has_calls: Mask
+    in_graph: Mask
 
 
 def launching_calls(trace: Trace) -> I64:
-    """For each kernel the row in `api` of the call with its correlation id, NULL without one.
+    """For each kernel the row in `api` of the call that launched it, NULL without one."""
+    return join(trace, trace.kernels).call
 
-    Ids are unique within a source and process. Of several calls with one id (runtime and driver) the earliest counts. A
-    tool that writes kernels and calls of a process to two files is joined across them.
+
+def join(trace: Trace, records: Correlated) -> Joined:
+    """The launching call of each record. Where several calls share an id, a launch goes before other calls, then the first, then the outermost."""
+    api = trace.api
+    owners = _owners(trace)
+    having = np.zeros(len(owners), np.bool_)
+    having[owners[api.source]] = True
+    rows = len(records.source)
+    if not len(api) or not rows:
+        return Joined(np.full(rows, NULL, np.int64), having[owners[records.source]], np.zeros(rows, np.bool_))
+    call_key, record_key = _keys(owners, trace, records)
+    carrying, known = api.correlation != NULL, records.correlation != NULL
+    launches = call_names.matching(trace.strings, api.name, call_names.LAUNCH)
+    call = matched((call_key, carrying), (record_key, known), (-api.dur_ns, api.start_ns, ~launches))
+    graphs = call_names.matching(trace.strings, api.name, call_names.GRAPH_LAUNCH) & carrying
+    in_graph = np.isin(record_key, np.unique(call_key[graphs])) & known if graphs.any() else np.zeros(rows, np.bool_)
+    return Joined(call, having[owners[records.source]], in_graph)
+
+
+def matched(calls: tuple[I64, Mask], records: tuple[I64, Mask], preference: Sequence[npt.NDArray[np.generic]]) -> I64:
+    """For each record the position of the call with the same key, NULL for none.
+
+    Keys come with a mask of those that count. Of several calls with one key the one that sorts first by
+    `preference` is taken, its last column before the others (as `numpy.lexsort` has it).
     """
-    kernels, api = trace.kernels, trace.api
-    usable = np.flatnonzero(api.correlation != NULL)
-    if not len(usable) or not len(kernels):
-        return np.full(len(kernels), NULL, np.int64)
-    call_key, kernel_key = _keys(trace, kernels, api)
-    order = usable[np.lexsort((api.start_ns[usable], call_key[usable]))]
+    (call_key, carrying), (record_key, known) = calls, records
+    usable = np.flatnonzero(carrying)
+    if not len(usable):
+        return np.full(len(record_key), NULL, np.int64)
+    order = usable[np.argsort(call_key[usable], kind="stable")]
     keys = call_key[order]
-    at = np.minimum(np.searchsorted(keys, kernel_key), len(keys) - 1)
-    found = (keys[at] == kernel_key) & (kernels.correlation != NULL)
-    return np.where(found, order[at], NULL)
+    if np.any(keys[1:] == keys[:-1]):
+        order = usable[np.lexsort((*(column[usable] for column in preference), call_key[usable]))]
+    at = np.minimum(np.searchsorted(keys, record_key), len(keys) - 1)
+    return np.where((keys[at] == record_key) & known, order[at], NULL)
 
 
-def _keys(trace: Trace, kernels: Kernels, api: Api) -> tuple[I64, I64]:
-    """One number per (owner, process, id) for calls and kernels; the process counts where both sides know it."""
-    owner = _owners(trace)
-    call_owner, kernel_owner = owner[api.source], owner[kernels.source]
-    unsure = np.zeros(len(owner), np.bool_)
-    unsure[call_owner[api.pid == NULL]] = True
-    unsure[kernel_owner[kernels.pid == NULL]] = True
-    ranks = np.zeros(len(api) + len(kernels), np.int64)
-    for of_calls, of_kernels in ((call_owner, kernel_owner),
-                                 (np.where(unsure[call_owner], NULL, api.pid), np.where(unsure[kernel_owner], NULL, kernels.pid)),
-                                 (api.correlation, kernels.correlation)):
-        # Each step is smaller than (rows)², so the product cannot overflow.
-        distinct, digit = np.unique(np.concatenate((of_calls, of_kernels)), return_inverse=True)
-        ranks = np.unique(ranks * len(distinct) + digit, return_inverse=True)[1]
-    return ranks[:len(api)], ranks[len(api):]
+def _keys(owners: I64, trace: Trace, records: Correlated) -> tuple[I64, I64]:
+    """One key per call and per record over (owner, process, id), the process only where both sides know it."""
+    api = trace.api
+    call_owner, record_owner = owners[api.source], owners[records.source]
+    vague = np.zeros(len(owners), np.bool_)
+    vague[call_owner[api.pid == NULL]] = True
+    vague[record_owner[records.pid == NULL]] = True
+    joined = pack([np.concatenate((call_owner, record_owner)),
+                   np.concatenate((np.where(vague[call_owner], NULL, api.pid), np.where(vague[record_owner], NULL, records.pid))),
+                   np.concatenate((api.correlation, records.correlation))])
+    return joined[: len(api)], joined[len(api):]
 
 
 def _owners(trace: Trace) -> I64:
-    """For each source the one that holds its host calls: itself, or another of the same pass, layer, host and process."""
-    owner = np.arange(len(trace.sources), dtype=np.int64)
-    has_calls = np.zeros(len(owner), np.bool_)
-    has_calls[trace.api.source] = True
-    holders = {(source.pass_name, source.layer, source.host, source.pid): position
-               for position, source in enumerate(trace.sources) if has_calls[position] and source.pid is not None}
+    """For each source the source that holds its host calls: itself, or its sibling where the tool writes them apart.
+
+    rocprofv3 writes kernels and host calls of one process to two CSV files. A source without calls is
+    joined with the sources of the same pass, layer, host and process that have no kernels or copies.
+    """
+    count = len(trace.sources)
+    owners = np.arange(count, dtype=np.int64)
+    calls, device = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    calls[trace.api.source] = True
+    device[trace.kernels.source] = True
+    device[trace.copies.source] = True
+    donors: dict[tuple[str, str, str, int], int] = {}
     for position, source in enumerate(trace.sources):
-        if not has_calls[position] and source.pid is not None:
-            owner[position] = holders.get((source.pass_name, source.layer, source.host, source.pid), position)
-    return owner
+        if source.pid is not None and calls[position] and not device[position]:
+            donors.setdefault((source.pass_name, source.layer, source.host, source.pid), position)
+    for position, source in enumerate(trace.sources):
+        if not calls[position] or not device[position]:
+            owner = donors.get((source.pass_name, source.layer, source.host, source.pid if source.pid is not None else NULL))
+            owners[position] = position if owner is None else owner
+    return owners

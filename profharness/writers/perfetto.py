@@ -63,7 +63,7 @@ class _Job:
         sequence = registry.sequence()
         kernels, copies = (registry.process_rows(table) for table in (trace.kernels, trace.copies))
         calls = registry.process_rows(trace.api)
-        launches = find_launches(trace, calls, kernels, copies)
+        launches = find_launches(trace)
         threads = lay_out(thread_spans(trace, registry, calls), nested)
         benchmark = lay_out(benchmark_spans(trace, registry), flat)
         queues = self._queues(kernels, copies)

@@ -29,8 +29,8 @@ class Machine:
 def write(trace: Trace, folder: Path, machine: Machine, device: int | None, step_ns: int) -> tuple[Path, Path]:
     """Write ResourceLog.csv and ResourceLog.txt for one device (its place in the trace; None without one), a row per `step_ns`."""
     samples = trace.samples
-    grid = np.arange(int(samples.at_ns.min()), int(samples.until_ns.max()) + 1, step_ns) if len(samples) else np.zeros(0, np.int64)
     place = NULL if device is None else device
+    grid = np.arange(_begin(trace, place), int(samples.until_ns.max()) + 1, step_ns) if len(samples) else np.zeros(0, np.int64)
     used, total = held(trace, "gpu_memory_used", place, grid), held(trace, "gpu_memory_total", place, grid)
     columns = (held(trace, "gpu_percent", place, grid) if device is not None else np.full(len(grid), np.nan), 100 * used / total,
                100 * held(trace, "cpu_node", NULL, grid) / machine.cpus, 100 * held(trace, "memory_node_used", NULL, grid) / machine.memory_bytes)
@@ -41,6 +41,14 @@ def write(trace: Trace, folder: Path, machine: Machine, device: int | None, step
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     about.write_text(_about(trace, device), encoding="utf-8")
     return log, about
+
+
+def _begin(trace: Trace, device: int) -> int:
+    """When every value of the log that was sampled at all has been sampled once."""
+    samples = trace.samples
+    wanted = (("gpu_percent", device), ("gpu_memory_used", device), ("cpu_node", NULL), ("memory_node_used", NULL))
+    kept = [samples.at_ns[(samples.metric == trace.strings.find(metric)) & (samples.device == place)] for metric, place in wanted]
+    return max((int(at.min()) for at in kept if len(at)), default=int(samples.at_ns.min()))
 
 
 def held(trace: Trace, metric: str, device: int, grid: I64) -> F64:

@@ -87,7 +87,9 @@ VIEWS: dict[str, str] = {
 def write_rocpd(path: Path, *programs: Program, environment: dict[str, str] | None = None) -> Path:
     """One database; each program is a process with tables of its own, and the views join them."""
     path.unlink(missing_ok=True)
-    connection = sqlite3.connect(path)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("BEGIN")
     guids = [f"0000{number:04x}-92cb-72cb-9169-c7e541b1fcdf" for number in range(1, len(programs) + 1)]
     for guid in guids:
         for table, columns in TABLES.items():
@@ -100,7 +102,7 @@ def write_rocpd(path: Path, *programs: Program, environment: dict[str, str] | No
         connection.execute(f"CREATE VIEW {view} AS {body}")
     for guid, program in zip(guids, programs, strict=True):
         _Writer(connection, guid, program).write(environment or {})
-    connection.commit()
+    connection.execute("COMMIT")
     connection.close()
     return path
 

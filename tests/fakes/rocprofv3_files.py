@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,9 +33,10 @@ def write_csv(folder: Path, program: Program, generation: Generation = "7.0", pr
 
 def write_table(path: Path, rows: Sequence[Sequence[object]]) -> Path:
     """Texts quoted, numbers bare, as the tool does; a name that ends in .gz is compressed."""
-    opened = gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="")
-    with opened as file:
-        csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
+    data = text.getvalue().encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
 
 

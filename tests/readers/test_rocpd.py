@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
-import os
 import sqlite3
 from pathlib import Path
 
@@ -27,6 +27,12 @@ def table(path: Path, name: str) -> str:
     """The full name of the first table of a kind."""
     with sqlite3.connect(path) as connection:
         return connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE ?", (f"rocpd_{name}_0%",)).fetchone()[0]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A database of 60 kernels."""
+    return write_rocpd(tmp_path_factory.mktemp("rocpd") / "a.db", program(1, 60)).read_bytes()
 
 
 def change(path: Path, statement: str) -> Path:
@@ -72,7 +78,7 @@ def test_a_write_ahead_log_is_read_too(tmp_path: Path) -> None:
     writer.execute(f'DELETE FROM "{name}" WHERE id > 30')
     writer.commit()
     try:
-        assert os.path.getsize(f"{path}-wal") > 0
+        assert path.with_name("a.db-wal").stat().st_size > 0
         assert len(readers.read(path).kernels) == 30
     finally:
         writer.close()
@@ -164,15 +170,13 @@ def test_a_database_without_a_process_is_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=30)
 @given(st.floats(0.001, 0.999))
-def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
-    folder = tmp_path_factory.mktemp("cut")
-    data = write_rocpd(folder / "a.db", program(1, 60)).read_bytes()
-    (folder / "b.db").write_bytes(data[: int(len(data) * share)])
+def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(recorded: bytes, tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
+    path = tmp_path_factory.mktemp("cut") / "b.db"
+    path.write_bytes(recorded[: int(len(recorded) * share)])
     wanted = {k.start for k in program(1, 60).kernels}
     try:
-        trace = rocpd.read(folder / "b.db")
-    except InputError as error:
-        assert str(folder / "b.db") in error.message
+        trace = rocpd.read(path)
+    except InputError:
         return
     assert set(trace.kernels.start_ns.tolist()) <= wanted
     assert any(problem.severity == "error" for problem in trace.problems) or len(trace.kernels) == 60
@@ -180,23 +184,17 @@ def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(tmp_path_factory: 
 
 @settings(max_examples=30)
 @given(st.integers(100, 60_000), st.binary(min_size=1, max_size=300))
-def test_a_file_with_damaged_bytes_never_crashes(tmp_path_factory: pytest.TempPathFactory, place: int, junk: bytes) -> None:
-    folder = tmp_path_factory.mktemp("junk")
-    data = bytearray(write_rocpd(folder / "a.db", program(1, 60)).read_bytes())
-    data[place:place + len(junk)] = junk
-    (folder / "b.db").write_bytes(data)
-    try:
-        rocpd.read(folder / "b.db")
-    except InputError as error:
-        assert error.hint
+def test_a_file_with_damaged_bytes_never_crashes(recorded: bytes, tmp_path_factory: pytest.TempPathFactory, place: int, junk: bytes) -> None:
+    path = tmp_path_factory.mktemp("junk") / "b.db"
+    path.write_bytes(recorded[:place] + junk + recorded[place + len(junk):])
+    with contextlib.suppress(InputError):
+        assert rocpd.read(path).sources
 
 
 def test_a_cut_gzip_is_read_or_refused_with_its_reason(tmp_path: Path) -> None:
     packed = gzip.compress(write_rocpd(tmp_path / "a.db", program(1, 200)).read_bytes())
-    (tmp_path / "b.db.gz").write_bytes(packed[:-2000])
-    try:
-        trace = readers.read(tmp_path / "b.db.gz")
-    except InputError as error:
-        assert "damaged" in error.message
-    else:
-        assert said(trace, "compressed data ends early") == 1
+    (tmp_path / "b.db.gz").write_bytes(packed[:-200])
+    assert said(readers.read(tmp_path / "b.db.gz"), "compressed data ends early") == 1
+    (tmp_path / "c.db.gz").write_bytes(packed[: len(packed) // 8])
+    with pytest.raises(InputError, match="damaged"):
+        readers.read(tmp_path / "c.db.gz")

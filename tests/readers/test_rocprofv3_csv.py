@@ -91,8 +91,8 @@ def test_a_file_cut_anywhere_keeps_whole_rows_and_their_times(tmp_path_factory: 
     cut.write_bytes(data[:max(len(data) - lost, len(HEAD) + 1)])
     try:
         trace = readers.read(cut)
-    except InputError as error:
-        assert "no usable row" in error.message
+    except InputError:
+        assert lost > len(data) - len(HEAD) - len(rows(1, 10**15)[0]) - 1
         return
     kept = len(trace.kernels)
     assert kept <= 12

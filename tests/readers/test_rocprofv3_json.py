@@ -137,8 +137,8 @@ def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(tmp_path_factory: 
     path.write_text(text[: int(len(text) * share)])
     try:
         trace = readers.read(path)
-    except InputError as error:
-        assert "holds no readable process" in error.message or "no known trace format" in error.message
+    except InputError:
+        assert int(len(text) * share) < text.index('"dispatch_data"', text.index('"dispatch_data"') + 1)  # before the first record is whole
         return
     assert said(trace, "cut or damaged") == 1
     whole = {k.start for k in program(1, 20).kernels}

@@ -50,12 +50,13 @@ def why(missing: tuple[Missing, ...], metric: str) -> list[str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_layout_gives_the_same_values(tmp_path: Path, version: str) -> None:
-    state = State(power_w=612, energy_j=5678.25, gpu=93, memory=37, clock=2100, stamp_ns=1_234_567_890_123)
+    stamp = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - 1_000_000_000
+    state = State(power_w=612, energy_j=5678.25, gpu=93, memory=37, clock=2100, stamp_ns=stamp)
     emulated.mi300x(tmp_path, version, state=state)
     sources, missing = opened(tmp_path)
     found = {metric: value for (_, metric), value in read(sources).items()}
     assert {name: found[name] for name in ("gpu_percent", "power_w", "power_energy", "clock_gpu", "stamp")} == {
-        "gpu_percent": 93, "power_w": 612, "power_energy": 5678.25, "clock_gpu": 2100, "stamp": 1_234_567_890_123}
+        "gpu_percent": 93, "power_w": 612, "power_energy": 5678.25, "clock_gpu": 2100, "stamp": stamp}
     assert found["memory_activity"] == pytest.approx(0.37)
     assert {"clock_soc", "clock_memory", "temperature_hotspot", "temperature_memory", "temperature_edge"} <= found.keys()
     assert found["gpu_memory_total"] == emulated.VRAM_MI300X
@@ -76,6 +77,13 @@ def test_columns_are_those_of_the_metric_table(tmp_path: Path) -> None:
             if column.role == "value":
                 assert column.unit == UNITS[column.metric]
                 assert (column.form == "counter") == (forms[column.metric] == "interval")
+
+
+def test_a_stamp_of_another_clock_is_not_used(tmp_path: Path) -> None:
+    emulated.mi300x(tmp_path, "1.6", state=State(stamp_ns=123_456_789))
+    found = read(opened(tmp_path)[0])
+    assert (FIRST, "stamp") not in found
+    assert found[FIRST, "power_w"] == 324
 
 
 def test_package_power_of_two_dies_is_read_once_and_its_scope_said(tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ class Goodbye:
 
     def __call__(self):
         uncaught = hasattr(sys, "last_exc") or hasattr(sys, "last_type")
-        facts = {"v": 1, "pid": os.getpid(), "uncaught": uncaught, "monotonic_ns": time.monotonic_ns()}
+        facts = {"v": 1, "pid": os.getpid(), "argv": _command_line(), "uncaught": uncaught, "monotonic_ns": time.monotonic_ns()}
         try:
             with open(os.path.join(self._folder, "bye-%d.json" % os.getpid()), "wb") as file:
                 file.write(_json(facts))

@@ -136,6 +136,7 @@ class OnnxWorkload(worker.Workload):
         if self._flops.note:
             notes["flops"] = self._flops.note
         notes["inputs"] = "%d sets in turn" % len(sets)
+        notes["input_bytes_per_item"] = "%.17g" % (sum(array.nbytes for array in sets[0].values()) / point.batch_size)
         return worker.Measurement(
             trials.durations_ns,
             trials.starts_ns,

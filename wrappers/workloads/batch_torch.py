@@ -51,6 +51,7 @@ class TorchWorkload(worker.Workload):
         self._specs, usual = inputs.filled(self._model.inputs, spec.shapes, spec.inputs)
         inputs.checked(spec.inputs, self._specs)
         self._notes = {"form": self._model.form + (", compiled" if spec.compile else "")}
+        self._notes.update(weight_notes(self._model.module))
         if usual and not models.is_built_in(spec):
             self._notes["shapes"] = "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
         self._marks = ranges.open_marks(settings, "torch")
@@ -82,6 +83,8 @@ class TorchWorkload(worker.Workload):
         if self._flops.note:
             notes["flops"] = self._flops.note
         notes["inputs"] = "%d sets in turn" % len(sets)
+        per_item = sum(tensor.numel() * tensor.element_size() for tensor in sets[0]) / point.batch_size
+        notes["input_bytes_per_item"] = "%.17g" % per_item
         notes.update(peak_memory(torch, self._place))
         return worker.Measurement(
             trials.durations_ns,
@@ -143,6 +146,24 @@ class TorchWorkload(worker.Workload):
         if self._place.type != "cpu":
             self._torch.cuda.empty_cache()
             self._torch.cuda.synchronize(self._place)
+
+
+KINDS = {"torch.float64": "fp64", "torch.float32": "fp32", "torch.float16": "fp16", "torch.bfloat16": "bf16"}
+
+
+def weight_notes(module: Any) -> Dict[str, str]:
+    """Bytes of parameters and buffers, which every pass must read, and the type that most of them are in."""
+    sizes: Dict[str, int] = {}
+    for tensor in list(module.parameters()) + list(module.buffers()):
+        kind = str(tensor.dtype)
+        sizes[kind] = sizes.get(kind, 0) + tensor.numel() * tensor.element_size()
+    if not sizes:
+        return {}
+    notes = {"weight_bytes": str(sum(sizes.values()))}
+    largest = max(sizes, key=lambda kind: sizes[kind])
+    if largest in KINDS:
+        notes["dtype"] = KINDS[largest]
+    return notes
 
 
 def synchroniser(torch: Any, place: Any) -> Callable[[], None]:

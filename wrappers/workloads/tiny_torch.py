@@ -10,4 +10,3 @@ with torch.no_grad():
         model(batch)
 if device == "cuda":
     torch.cuda.synchronize()
-print("ran on", device)

@@ -7,8 +7,9 @@ firmware's own cycles, as `accumulation_counter` does: their growth over its gro
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from profharness.telemetry.sources import Column, Missing, SampledDevice
 from profharness.telemetry.sources.amd_devices import Die
@@ -16,22 +17,24 @@ from profharness.telemetry.sources.amd_layouts import KIB
 from profharness.telemetry.sources.amd_table import Table
 from profharness.telemetry.sources.shares import ShareClock
 
+How = Literal["one", "mean", "total"]
 JOULES_PER_COUNT = 2.0 ** -16
 MAX_HZ = 100.0  # each read is a message to the power controller, which refreshes more slowly than this
+STALE_NS = 10_000_000_000  # a stamp further off than this is of another clock: the time of the read counts then
 _WORD = 0xFFFFFFFF
 _POWER_BITS = (1 << 32) - 1  # SMU_THROTTLER_*: power and current limits, then temperatures, then PROCHOT
 _THERMAL_BITS = ((1 << 46) - 1) & ~_POWER_BITS
 _EXTERNAL_BITS = 0b11 << 46
 
 # metric, unit, field, scale, how to take it
-_INSTANTS: tuple[tuple[str, str, str, float, str], ...] = (
-    ("gpu_percent", "%", "gpu", 1.0, "value"), ("memory_activity", "share", "memory", 0.01, "value"),
-    ("power_w", "W", "power", 1.0, "value"), ("clock_gpu", "MHz", "clock_gpu", 1.0, "mean"),
+_INSTANTS: tuple[tuple[str, str, str, float, How], ...] = (
+    ("gpu_percent", "%", "gpu", 1.0, "one"), ("memory_activity", "share", "memory", 0.01, "one"),
+    ("power_w", "W", "power", 1.0, "one"), ("clock_gpu", "MHz", "clock_gpu", 1.0, "mean"),
     ("clock_memory", "MHz", "clock_memory", 1.0, "mean"), ("clock_soc", "MHz", "clock_soc", 1.0, "mean"),
-    ("temperature_edge", "°C", "temperature_edge", 1.0, "value"), ("temperature_hotspot", "°C", "temperature_hotspot", 1.0, "value"),
-    ("temperature_memory", "°C", "temperature_memory", 1.0, "value"))
-_COUNTERS: tuple[tuple[str, str, str, float, str], ...] = (
-    ("power_energy", "W", "energy", JOULES_PER_COUNT, "value"), ("xgmi_read", "B/s", "xgmi_read", KIB, "total"),
+    ("temperature_edge", "°C", "temperature_edge", 1.0, "one"), ("temperature_hotspot", "°C", "temperature_hotspot", 1.0, "one"),
+    ("temperature_memory", "°C", "temperature_memory", 1.0, "one"))
+_COUNTERS: tuple[tuple[str, str, str, float, How], ...] = (
+    ("power_energy", "W", "energy", JOULES_PER_COUNT, "one"), ("xgmi_read", "B/s", "xgmi_read", KIB, "total"),
     ("xgmi_written", "B/s", "xgmi_written", KIB, "total"))
 PACKAGE_METRICS = frozenset({"power_w", "power_energy"})
 # What amd_files can read where gpu_metrics does not give it.
@@ -63,6 +66,7 @@ class AmdMetricsSource:
         self._values: list[_Value] = []
         self._shares: list[_Residency | _Bits] = []
         self._stamp_ns = 0
+        self._stamp: Callable[[], int | None] = lambda: None
         self.left: dict[str, str] = {}  # what amd_files should try, and why it is not here
 
     def probe(self) -> tuple[Missing, ...]:
@@ -78,9 +82,11 @@ class AmdMetricsSource:
     def read(self, row: list[int | float], at: int) -> None:
         """Fields that the driver left unset in this read stay unread."""
         self._table.read()
-        self._stamp_ns = self._table.value("stamp") or 0
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        stamp_ns = self._stamp() or 0
+        self._stamp_ns = stamp_ns if abs(now_ns - stamp_ns) < STALE_NS else 0
         for share in self._shares:
-            share.update(self._stamp_ns) if self._stamp_ns else share.skip()
+            share.update(self._stamp_ns or now_ns)
         for place, value in enumerate(self._values, at):
             taken = value.take()
             if taken is not None:
@@ -93,6 +99,7 @@ class AmdMetricsSource:
         table, die = self._table, self._dies[0]
         missing = []
         if table.has("stamp"):
+            self._stamp = table.taker("stamp")
             for device in range(len(self._dies)):
                 self._add(Column("", "ns", "instant", device=device, role="stamp"), lambda: self._stamp_ns or None)
         for rows, form in ((_INSTANTS, "instant"), (_COUNTERS, "counter")):
@@ -105,16 +112,16 @@ class AmdMetricsSource:
                     missing.append(Missing(metric, f"{die.address}: {die.package} reports for the package of both dies"))
                 else:
                     column = Column(metric, unit, "counter" if form == "counter" else "instant", scale, device=0)
-                    self._add(column, _taker(table, field, how))
+                    self._add(column, table.taker(field, how))
         return missing
 
     def _throttle_columns(self) -> list[Missing]:
-        table, stamped = self._table, self._table.has("stamp")
-        if stamped and all(table.has(field) for field in ("accumulation", "residency_power", "residency_prochot")):
+        table = self._table
+        if all(table.has(field) for field in ("accumulation", "residency_power", "residency_prochot")):
             for metric, fields in _RESIDENCIES:
                 self._add_residency(metric, "share", _Residency(table, tuple(field for field in fields if table.has(field)), 1.0))
             return []
-        if stamped and table.has("throttle"):
+        if table.has("throttle"):
             for metric, bits in _BITS:
                 self._add_residency(metric, "share", _Bits(table, bits))
             return []
@@ -124,7 +131,7 @@ class AmdMetricsSource:
     def _mean_columns(self) -> list[Missing]:
         """Accumulated activity has a unit only where the firmware's cycles are counted beside it."""
         table = self._table
-        counted = table.has("stamp") and table.has("accumulation")
+        counted = table.has("accumulation")
         missing = []
         for metric, field, unit, scale in _MEANS:
             if counted and table.has(field):
@@ -154,8 +161,8 @@ class _Residency:
     """
 
     def __init__(self, table: Table, fields: tuple[str, ...], scale: float, at_most: float = 1.01) -> None:
-        self._table = table
-        self._fields = fields
+        self._count_cycles = table.taker("accumulation")
+        self._fields = tuple(table.taker(field) for field in fields)
         self._scale = scale
         self._at_most = at_most
         self._clock = ShareClock()
@@ -164,11 +171,11 @@ class _Residency:
         self._fresh = False
 
     def update(self, stamp_ns: int) -> None:
-        cycles = self._table.value("accumulation")
+        cycles = self._count_cycles()
         self._fresh = cycles is not None and cycles != self._cycles and bool(self._fields)
         if not self._fresh or cycles is None:
             return
-        values = tuple(self._table.value(field) or 0 for field in self._fields)
+        values = tuple(take() or 0 for take in self._fields)
         share = 0.0
         if self._cycles is not None:
             grown = max((now - before) & _WORD for now, before in zip(values, self._before, strict=True))
@@ -180,10 +187,6 @@ class _Residency:
         self._clock.advance(stamp_ns, share * self._scale)
         self._cycles, self._before = cycles, values
 
-    def skip(self) -> None:
-        """A read without a stamp: the next one covers its time."""
-        self._fresh = False
-
     def taken(self) -> float | None:
         return self._clock.total if self._fresh else None
 
@@ -192,19 +195,16 @@ class _Bits:
     """Whether any of the bits of the status word is set, taken to hold since the read before."""
 
     def __init__(self, table: Table, bits: int) -> None:
-        self._table = table
+        self._status = table.taker("throttle")
         self._bits = bits
         self._clock = ShareClock()
         self._fresh = False
 
     def update(self, stamp_ns: int) -> None:
-        status = self._table.value("throttle")
+        status = self._status()
         self._fresh = status is not None
         if status is not None:
             self._clock.advance(stamp_ns, 1.0 if status & self._bits else 0.0)
-
-    def skip(self) -> None:
-        self._fresh = False
 
     def taken(self) -> float | None:
         return self._clock.total if self._fresh else None
@@ -226,11 +226,6 @@ class _OneBusy:
     def taken(self) -> int | None:
         busy = self._table.busy(self._partition)
         return busy[self._number] if self._number < len(busy) else None
-
-
-def _taker(table: Table, field: str, how: str) -> Callable[[], int | None]:
-    take = {"value": table.value, "mean": table.mean, "total": table.total}[how]
-    return lambda: take(field)
 
 
 def sampled(die: Die) -> SampledDevice:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
+from typing import Literal
 
-from profharness.telemetry.sources.amd_layouts import HEADER, MAX_BYTES, Layout, layout_of
+from profharness.telemetry.sources.amd_layouts import HEADER, MAX_BYTES, Field, Layout, layout_of
 
 XCC_PER_PARTITION = 8
 _ZERO_IS_UNSET = frozenset({"temperature_edge", "temperature_hotspot", "temperature_memory", "stamp"})
@@ -14,24 +16,35 @@ _ZERO_IS_UNSET = frozenset({"temperature_edge", "temperature_hotspot", "temperat
 class _Reader:
     """One field: how to take it out of the table, and which raw value means that the driver left it alone."""
 
-    __slots__ = ("_count", "_offset", "_unpack", "_unset", "_zero_unset")
+    __slots__ = ("_offset", "_table", "_unpack", "_unset", "_zero_unset")
 
-    def __init__(self, offset: int, code: str, count: int, *, zero_unset: bool) -> None:
+    def __init__(self, table: Table, field: Field, *, zero_unset: bool = False) -> None:
+        offset, code, count = field
         packed = struct.Struct(f"<{count}{code}")
         self._unpack = packed.unpack_from
+        self._table = table
         self._offset = offset
-        self._count = count
         bits = 8 * struct.calcsize(code)
         self._unset = (1 << bits) - 1 if code.isupper() else -1
         self._zero_unset = zero_unset
 
-    def one(self, data: bytes) -> int | None:
-        value: int = self._unpack(data, self._offset)[0]
+    def one(self) -> int | None:
+        value: int = self._unpack(self._table.data, self._offset)[0]
         return None if value == self._unset or (self._zero_unset and not value) else value
 
-    def all(self, data: bytes) -> list[int]:
+    def all(self) -> list[int]:
         """The values that are set."""
-        return [value for value in self._unpack(data, self._offset) if value != self._unset]
+        unset = self._unset
+        return [value for value in self._unpack(self._table.data, self._offset) if value != unset]
+
+    def mean(self) -> int | None:
+        """Mean over the values that are set, rounded."""
+        found = self.all()
+        return round(sum(found) / len(found)) if found else None
+
+    def total(self) -> int | None:
+        found = self.all()
+        return sum(found) if found else None
 
 
 class Table:
@@ -42,7 +55,7 @@ class Table:
         self.version = ""
         self._path = path
         self._handle: int | None = None
-        self._layout: Layout | None = None
+        self._size = -1
         self._head = b""
         self._readers: dict[str, _Reader] = {}
         self._busy: tuple[_Reader, ...] = ()
@@ -57,54 +70,43 @@ class Table:
         found = layout_of(self.data)
         if isinstance(found, str):
             return found
-        self._layout = found
+        self._size = found.size
         self.version = found.version
         self._head = self.data[:HEADER.size + (4 if found.attributes >= 0 else 0)]
-        self._readers = {name: _Reader(*field, zero_unset=name in _ZERO_IS_UNSET) for name, field in found.fields.items()}
+        self._readers = {name: _Reader(self, field, zero_unset=name in _ZERO_IS_UNSET) for name, field in found.fields.items()}
         self._busy = self._busy_readers(found)
         return ""
 
     def _busy_readers(self, layout: Layout) -> tuple[_Reader, ...]:
         if layout.xcps is not None:
-            partitions = self.partitions
-            return tuple(_Reader(layout.xcps.first + place * layout.xcps.stride, "I", XCC_PER_PARTITION, zero_unset=False)
-                         for place in range(min(partitions, layout.xcps.partitions)))
+            first, stride = layout.xcps.first, layout.xcps.stride
+            return tuple(_Reader(self, Field(first + place * stride, "I", XCC_PER_PARTITION))
+                         for place in range(min(self.partitions, layout.xcps.partitions)))
         return (self._readers["busy"],) if "busy" in self._readers else ()
 
     def read(self) -> None:
         """Raises OSError, and ValueError when the table changed its shape (another driver was loaded)."""
         assert self._handle is not None
         self.data = os.pread(self._handle, MAX_BYTES, 0)
-        if len(self.data) != self._layout_size or not self.data.startswith(self._head):
+        if len(self.data) != self._size or not self.data.startswith(self._head):
             raise ValueError("gpu_metrics changed its layout")
-
-    @property
-    def _layout_size(self) -> int:
-        return self._layout.size if self._layout is not None else -1
 
     def has(self, name: str) -> bool:
         """Whether the field exists here and is set."""
         reader = self._readers.get(name)
-        return reader is not None and bool(reader.all(self.data)) and (name not in _ZERO_IS_UNSET or reader.one(self.data) is not None)
+        return reader is not None and bool(reader.all()) and (name not in _ZERO_IS_UNSET or reader.one() is not None)
 
-    def value(self, name: str) -> int | None:
-        return self._readers[name].one(self.data)
-
-    def mean(self, name: str) -> int | None:
-        """Mean over the values that are set, rounded."""
-        found = self._readers[name].all(self.data)
-        return round(sum(found) / len(found)) if found else None
-
-    def total(self, name: str) -> int | None:
-        found = self._readers[name].all(self.data)
-        return sum(found) if found else None
+    def taker(self, name: str, how: Literal["one", "mean", "total"] = "one") -> Callable[[], int | None]:
+        """What gives the field's value at the last read: its first (or only) one, the mean or the sum of all that are set."""
+        reader = self._readers[name]
+        return {"one": reader.one, "mean": reader.mean, "total": reader.total}[how]
 
     @property
     def partitions(self) -> int:
         """Number of partitions; 1 where the table does not say."""
-        found = self._readers["partitions"].one(self.data) if "partitions" in self._readers else None
+        found = self._readers["partitions"].one() if "partitions" in self._readers else None
         return max(found or 1, 1)
 
     def busy(self, partition: int) -> list[int]:
         """Busy per cent of each compute die of a partition, those that are set; empty where the table has none."""
-        return self._busy[partition].all(self.data) if partition < len(self._busy) else []
+        return self._busy[partition].all() if partition < len(self._busy) else []

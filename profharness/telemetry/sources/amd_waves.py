@@ -9,6 +9,7 @@ often where it is dear.
 from __future__ import annotations
 
 import os
+import time
 
 from profharness.telemetry.sources import Column, Missing
 from profharness.telemetry.sources.amd_devices import Die
@@ -16,6 +17,8 @@ from profharness.telemetry.sources.amd_metrics import sampled
 from profharness.telemetry.sources.cost import affordable_hz
 
 MAX_HZ = 10.0
+LIST_NS = 1_000_000_000
+_FILES = 2  # per process and device
 
 
 class AmdWavesSource:
@@ -30,6 +33,9 @@ class AmdWavesSource:
         self._dies = dies
         self._folder = f"{sysfs}/class/kfd/kfd/proc"
         self._open: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._pids: list[str] = []
+        self._links = -1
+        self._list_next_ns = 0
 
     def probe(self) -> tuple[Missing, ...]:
         usable = [die for die in self._dies if die.gpu_id and die.compute_units]
@@ -45,10 +51,7 @@ class AmdWavesSource:
 
     def read(self, row: list[int | float], at: int) -> None:
         """A device whose kernel offers no cu_occupancy has no wave_fill, though processes use it."""
-        pids = os.listdir(self._folder)  # noqa: PTH208 - ten times a second: no objects for it
-        present = {(pid, die.gpu_id) for pid in pids for die in self._dies}
-        for key in self._open.keys() - present:
-            self._close(key)
+        pids = self._processes()
         for place, die in enumerate(self._dies):
             found = [self._occupancy(pid, die.gpu_id) for pid in pids]
             users = [waves for waves in found if waves is not None]
@@ -56,18 +59,31 @@ class AmdWavesSource:
                 row[at + 2 * place] = float(min(sum(max(waves, 0) for waves in users), die.compute_units))
             row[at + 2 * place + 1] = len(users)
 
+    def _processes(self) -> list[str]:
+        """Listed anew when their number changed (a folder counts its folders as links), one of them failed, or a second passed."""
+        now = time.monotonic_ns()
+        links = os.stat(self._folder).st_nlink  # noqa: PTH116 - ten times a second: no objects for it
+        if links != self._links or now >= self._list_next_ns:
+            self._links, self._list_next_ns = links, now + LIST_NS
+            self._pids = os.listdir(self._folder)  # noqa: PTH208 - as above
+            present = {(pid, die.gpu_id) for pid in self._pids for die in self._dies}
+            for key in [key for key, handles in self._open.items() if key not in present or len(handles) < _FILES]:
+                self._close(key)  # what was not there yet when the process was new is tried again
+        return self._pids
+
     def _occupancy(self, pid: str, gpu_id: int) -> int | None:
         """Filled compute units; None for a process that does not use the device, -1 where the kernel does not say."""
         handles = self._open.get((pid, gpu_id))
         if handles is None:
             handles = self._open[pid, gpu_id] = self._opened(pid, gpu_id)
         try:
-            if len(handles) < 2:
+            if len(handles) < _FILES:
                 return -1 if handles and int(os.pread(handles[0], 32, 0)) else None
             uses = int(os.pread(handles[0], 32, 0)) > 0
             filled = int(os.pread(handles[1], 32, 0))
         except (OSError, ValueError):  # the process ended, or this part has no such figure
             self._close((pid, gpu_id))
+            self._list_next_ns = 0
             return None
         return filled if uses or filled else None
 

@@ -1,0 +1,60 @@
+"""What a hotspot table says of each kernel beyond its times: fill, occupancy, achieved FLOP/s and bytes per second (METRICS 6).
+
+Means over the kernel's calls, weighted by time; None where less than 90 % of a kernel's time is known.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from profharness.analysis.accelerators import accelerator
+from profharness.analysis.filling import NEEDED_COVERAGE
+from profharness.analysis.intervals import F64, I64
+from profharness.analysis.kernel_facts import KernelFacts
+from profharness.analysis.records import Hotspots
+from profharness.trace.model import Trace
+
+
+def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
+    """The table of one trace with these columns filled in, for rows by kernel; any other table as it is."""
+    kernels, strings = facts.trace.kernels, facts.trace.strings
+    if table.by != "kernel" or not len(kernels):
+        return table
+    codes, place = np.unique(kernels.name, return_inverse=True)
+    fill, occupancy = (_mean(place, column, kernels.dur_ns) for column in (fill_of_kernels(facts.trace), facts.residency.occupancy))
+    timed = facts.timed
+    flops, moved = (_mean(place, column / np.maximum(kernels.dur_ns, 1) * 1e9 if timed else np.full(len(kernels), np.nan), kernels.dur_ns)
+                    for column in (facts.work.flops, facts.rates.moved))
+    number = {strings[int(code)]: position for position, code in enumerate(codes)}
+
+    def value(column: F64, name: str) -> float | None:
+        found = column[number[name]] if name in number else np.nan
+        return float(found) if np.isfinite(found) else None
+
+    rows = tuple(msgspec.structs.replace(row, fill=value(fill, row.name), occupancy=value(occupancy, row.name),
+                                         flops_per_s=value(flops, row.name), bytes_per_s=value(moved, row.name)) for row in table.rows)
+    return msgspec.structs.replace(table, rows=rows)
+
+
+def fill_of_kernels(trace: Trace) -> F64:
+    """The share of its device's compute units that each kernel's workgroups can occupy; NaN where not known."""
+    kernels = trace.kernels
+    found = np.full(len(kernels), np.nan)
+    for device in np.unique(kernels.device).tolist():
+        known = accelerator(trace, device)
+        if known is not None and known.compute_units:
+            rows = (kernels.device == device) & (kernels.workgroups > 0)
+            found[rows] = np.minimum(kernels.workgroups[rows] / known.compute_units, 1.0)
+    return found
+
+
+def _mean(place: I64, values: F64, weight: I64) -> F64:
+    """Weighted mean per group; NaN where too little of the group's weight is known."""
+    known = np.isfinite(values)
+    groups = int(place.max()) + 1
+    whole = np.bincount(place, weights=weight, minlength=groups)
+    covered = np.bincount(place[known], weights=weight[known], minlength=groups)
+    total = np.bincount(place[known], weights=values[known] * weight[known], minlength=groups)
+    enough = (covered > 0) & (covered >= NEEDED_COVERAGE * whole)
+    return np.where(enough, total / np.where(covered > 0, covered, 1.0), np.nan)

@@ -1,0 +1,59 @@
+"""`profharness calibrate`: measure what the device at hand reaches, and keep it for the roofline and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from profharness.calibration import Calibration
+
+
+def calibrate(
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX (cuda is also ROCm's name in torch).")] = "auto",
+    python: Annotated[str, typer.Option(help="The workload's interpreter (default: this one).")] = "",
+    seconds: Annotated[float, typer.Option(min=0.05, help="Time for each figure, in s.")] = 1.0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure matrix products by type, copy bandwidth and launches on this device, and keep them for the reports."""
+    import msgspec
+
+    from profharness.calibrating import calibrate as measure
+    from profharness.calibration import store
+
+    found = measure(device, python, seconds)
+    path = store(found)
+    if json:
+        typer.echo(msgspec.json.encode(found).decode())
+        return
+    typer.echo("\n".join(lines_of(found)))
+    typer.echo(f"kept in {path}; reports of runs on this device use it", err=True)
+
+
+def lines_of(found: Calibration) -> Iterator[str]:
+    """The figures as a table, with the share of the data sheet's peak where that is known."""
+    from profharness.devices import identify
+    from profharness.report.figures import quantity_text
+    from profharness.units import format_ns, format_share
+
+    units = ("core" if found.kind == "cpu" else "compute unit") + ("" if found.compute_units == 1 else "s")
+    software = ", ".join(f"{name} {version}" for name, version in found.software.items())
+    yield f"device     {found.name}, {found.compute_units} {units}; {software}"
+    sheet = identify(name="" if found.kind == "cpu" else found.name, architecture=found.architecture,
+                     compute_units=None if found.kind == "cpu" else found.compute_units)
+    for name, rate in found.gemm_flops.items():
+        peak = sheet.best_peak(name) if name in _TYPES else None  # type: ignore[arg-type]  # the test is that it is one of them
+        share = f"   {format_share(rate / peak[0])} of the data sheet" if peak else ""
+        yield f"GEMM {name:<5} {quantity_text(rate, 'FLOP/s'):>14}{share}"
+    if found.copy_bytes_per_s:
+        share = f"   {format_share(found.copy_bytes_per_s / sheet.bandwidth)} of the data sheet" if sheet.bandwidth else ""
+        yield f"copy       {quantity_text(found.copy_bytes_per_s, 'B/s'):>14}{share}   read and written"
+    if found.launch_ns and found.round_trip_ns:
+        yield f"launch     {format_ns(found.launch_ns):>14}   round trip {format_ns(found.round_trip_ns)}"
+    for note in found.notes:
+        yield f"left out   {note}"
+
+
+_TYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")

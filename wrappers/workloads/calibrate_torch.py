@@ -1,0 +1,200 @@
+"""What this device reaches under this torch: matrix products by type, copy bandwidth, launches. One JSON object on stdout.
+
+    python calibrate_torch.py [--device auto|cpu|cuda|cuda:N] [--seconds S]
+
+Each figure is the best of batches that last some 20 ms or more: a ceiling is what was reached, not what was usual.
+Python 3.8 on, torch and the standard library alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import sys
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+MISSING = 3
+BATCH_S = 0.02
+SMALLEST = {"cpu": 256, "cuda": 1024}
+LARGEST = {"cpu": 2048, "cuda": 8192}
+COPY_BYTES = {"cpu": 256 << 20, "cuda": 1 << 30}
+TYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
+
+
+def best_seconds(run: Callable[[], Any], synchronise: Callable[[], None], budget_s: float) -> float:
+    """Seconds of one call in the fastest batch, after a warm-up, within about the budget."""
+    run()
+    synchronise()
+    start = time.perf_counter()
+    run()
+    synchronise()
+    once = max(time.perf_counter() - start, 1e-7)
+    calls = max(1, int(BATCH_S / once))
+    best = once
+    end = time.perf_counter() + budget_s
+    while True:
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        synchronise()
+        best = min(best, (time.perf_counter() - start) / calls)
+        if time.perf_counter() >= end:
+            return best
+
+
+def operands(torch: Any, name: str, n: int, place: Any) -> Callable[[], Any]:
+    """A product of two n x n matrices of this type, ready to run. Raises whatever torch raises where it cannot."""
+    if name in ("fp64", "fp32", "tf32", "bf16", "fp16"):
+        kind = {"fp64": "float64", "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}[name]
+        a = torch.randn(n, n, device=place).to(getattr(torch, kind))
+        b = torch.randn(n, n, device=place).to(a.dtype)
+        out = torch.empty_like(a)
+        return lambda: torch.mm(a, b, out=out)
+    if name == "int8":
+        a = torch.randint(-8, 8, (n, n), device=place, dtype=torch.int8)
+        b = torch.randint(-8, 8, (n, n), device=place, dtype=torch.int8)
+        return lambda: torch._int_mm(a, b)
+    kinds = ("float8_e4m3fnuz", "float8_e4m3fn") if getattr(torch.version, "hip", None) else ("float8_e4m3fn",)
+    problem: Optional[Exception] = None
+    for kind in kinds:
+        try:
+            a = torch.randn(n, n, device=place).to(getattr(torch, kind))
+            b = torch.randn(n, n, device=place).to(a.dtype).t()  # the second one column-major, as the kernels want it
+            one = torch.ones((), device=place)
+
+            def product(a: Any = a, b: Any = b, one: Any = one) -> Any:
+                return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+
+            product()
+            return product
+        except Exception as error:  # which of the two 8-bit formats a device takes is found by trying
+            problem = error
+    raise RuntimeError(str(problem).split("\n")[0])
+
+
+def gemm(torch: Any, name: str, place: Any, synchronise: Callable[[], None], budget_s: float) -> float:
+    """FLOP/s (operations for int8) of the largest product that fits into the budget."""
+    kind = place.type
+    n, found = SMALLEST[kind], 0.0
+    while n <= LARGEST[kind]:
+        run = operands(torch, name, n, place)
+        seconds = best_seconds(run, synchronise, budget_s / 4)
+        found = max(found, 2.0 * n**3 / seconds)
+        if seconds * 8 > budget_s:  # the next size takes eight times as long
+            break
+        n *= 2
+    return found
+
+
+def has_tf32(torch: Any, place: Any) -> bool:
+    """NVIDIA from compute capability 8.0 on, and AMD's gfx942."""
+    if place.type == "cpu":
+        return False
+    if getattr(torch.version, "hip", None):
+        return torch.cuda.get_device_properties(place).gcnArchName.startswith("gfx942")
+    return torch.cuda.get_device_capability(place)[0] >= 8
+
+
+def gemms(torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float) -> Tuple[Dict[str, float], List[str]]:
+    """FLOP/s by type, and a note for each type that could not be measured."""
+    found: Dict[str, float] = {}
+    notes: List[str] = []
+    for name in TYPES:
+        if name == "tf32" and not has_tf32(torch, place):
+            continue
+        before = torch.backends.cuda.matmul.allow_tf32
+        try:
+            torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+            found[name] = gemm(torch, name, place, synchronise, budget_s)
+        except Exception as error:  # a type that this device or build does not have
+            notes.append("%s: %s" % (name, str(error).strip().split("\n")[0][:160]))
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+            if place.type != "cpu":
+                torch.cuda.empty_cache()
+    return found, notes
+
+
+def copy_rate(torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float) -> float:
+    """Bytes read and written per second by a copy that fits no cache."""
+    count = COPY_BYTES[place.type] // 4
+    source = torch.ones(count, device=place)
+    target = torch.empty_like(source)
+    seconds = best_seconds(lambda: target.copy_(source), synchronise, budget_s)
+    return 2.0 * source.numel() * source.element_size() / seconds
+
+
+def launches(torch: Any, place: Any, synchronise: Callable[[], None]) -> Tuple[float, float]:
+    """Nanoseconds of host time per launch, back to back, and from one launch to the end of waiting for it."""
+    value = torch.zeros(1, device=place)
+    for _ in range(100):
+        value.add_(1)
+    synchronise()
+    best = float("inf")
+    for _ in range(20):
+        start = time.perf_counter_ns()
+        for _ in range(200):
+            value.add_(1)
+        best = min(best, (time.perf_counter_ns() - start) / 200)
+        synchronise()
+    trips = []
+    for _ in range(200):
+        start = time.perf_counter_ns()
+        value.add_(1)
+        synchronise()
+        trips.append(time.perf_counter_ns() - start)
+    return best, float(sorted(trips)[len(trips) // 2])
+
+
+def describe(torch: Any, place: Any) -> Dict[str, Any]:
+    software = {"torch": torch.__version__}
+    for name in ("cuda", "hip"):
+        if getattr(torch.version, name, None):
+            software[name] = str(getattr(torch.version, name))
+    if place.type == "cpu":
+        return {"kind": "cpu", "name": "", "compute_units": torch.get_num_threads(), "architecture": "", "software": software}
+    properties = torch.cuda.get_device_properties(place)
+    hip = getattr(torch.version, "hip", None)
+    architecture = properties.gcnArchName.partition(":")[0] if hip else "sm_%d%d" % (properties.major, properties.minor)
+    return {"kind": "rocm" if hip else "cuda", "name": properties.name, "compute_units": properties.multi_processor_count,
+            "architecture": architecture, "software": software}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")
+    asked = parser.parse_args()
+    try:
+        import torch
+    except Exception as error:  # a broken installation raises OSError or worse
+        print("torch cannot be imported by %s: %s" % (sys.executable, error), file=sys.stderr)
+        return MISSING
+    name = asked.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name != "cpu" and not torch.cuda.is_available():
+        print("--device %s: torch %s sees no GPU" % (asked.device, torch.__version__), file=sys.stderr)
+        return MISSING
+    place = torch.device(name)
+
+    def synchronise() -> None:
+        if place.type != "cpu":
+            torch.cuda.synchronize(place)
+
+    with torch.no_grad():
+        rates, notes = gemms(torch, place, synchronise, asked.seconds)
+        facts = describe(torch, place)
+        facts.update(gemm_flops=rates, notes=notes, host=socket.gethostname())
+        facts["copy_bytes_per_s"] = copy_rate(torch, place, synchronise, asked.seconds)
+        facts["launch_ns"], facts["round_trip_ns"] = launches(torch, place, synchronise)
+    facts["pid"] = os.getpid()
+    print(json.dumps(facts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
