@@ -51,7 +51,8 @@ def calibrate(device: str, python: str = "", seconds: float = 1.0) -> Calibratio
 
 def typed(measured: Measured, device: str, node: Environment, created: str) -> Calibration:
     """The record to keep: with the CPU's model as its name, and with the probe's name of an accelerator beside torch's."""
-    name, aliases = measured.name or node.cpu_model or measured.kind, ()
+    name = measured.name or node.cpu_model or measured.kind
+    aliases: tuple[str, ...] = ()
     number = device.partition(":")[2]
     position = int(number) if number.isdigit() else 0
     if measured.kind != "cpu" and position < len(node.accelerators):

@@ -41,7 +41,7 @@ def variables(rank: int, ranks: int, port: int) -> dict[str, str]:
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
     first, deadline = 0, None
-    while any(process.poll() is None for process in processes):
+    while None in [process.poll() for process in processes]:
         failed = [process.returncode for process in processes if process.returncode]
         if failed and deadline is None:
             first, deadline = failed[0], time.monotonic() + GRACE_S

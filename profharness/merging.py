@@ -1,28 +1,46 @@
-"""Runs and trace files into one Perfetto trace."""
+"""Runs and trace files into one Perfetto trace.
+
+A run, or a mix with runs, is merged in memory. Loose files are read by several processes, each of which leaves its
+file as Parquet beside the output; they are then written one after the other, so that the memory that is needed is
+that of the largest file, not of all.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
 
+import numpy as np
+
 from profharness import __version__
 from profharness.errors import OutputExists, UsageError
-from profharness.loading import Loaded, load
+from profharness.file_merging import ByFile, merge_files
+from profharness.jobs import IN_ONE, Workers
+from profharness.loading import Loaded, check_clocks, check_paths, load, marked
 from profharness.rundir import RunDir
+from profharness.trace import cutting
+from profharness.trace.cutting import Cut
+from profharness.trace.model import I64, NULL, Problem, Source, Trace
 from profharness.writers import perfetto
-from profharness.writers.options import ClockReading, GpuRepresentation, HostFacts, WriteOptions
+from profharness.writers.options import ClockReading, GpuRepresentation, HostFacts, LeftOut, WriteOptions, WriteReport
+
+_ALL = Cut()
 
 
 @dataclass(frozen=True)
 class MergeOptions:
-    """How `merge` treats clocks and what it writes."""
+    """How `merge` treats clocks, what it writes, and who reads the files."""
 
     overlay: bool = False
     allow_unaligned: bool = False
     gpu_repr: str = "render-stage"
     force: bool = False
+    cut: Cut = _ALL
+    max_kernels: int | None = None
+    workers: Workers = IN_ONE
 
 
 @dataclass(frozen=True)
@@ -34,15 +52,63 @@ class MergeReport:
 
 
 def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOptions) -> MergeReport:
-    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced."""
+    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced, and as `load` does."""
     target = output or _default_output(paths)
     if target.exists() and not options.force:
         raise OutputExists(f"{target} exists", "name another with -o, or overwrite it with --force")
+    check_paths(paths)
+    if len(paths) > 1 and not any(path.is_dir() for path in paths) and not options.overlay:
+        return _merge_files(paths, target, options)
     loaded = load(paths, allow_unaligned=options.allow_unaligned, overlay=options.overlay)
-    written = perfetto.write(loaded.trace, target, attributes=attributes(loaded), options=write_options(loaded, _gpu_repr(options.gpu_repr)))
-    lines = [f"{source.path}: {source.alignment}" for source in loaded.trace.sources if source.alignment]
-    lines += [f"{problem.severity}: {problem.source}: {problem.count} x {problem.message}" for problem in loaded.trace.problems]
-    return MergeReport(target, (*lines, *written.lines()))
+    trace, dropped = cutting.cut(loaded.trace, options.cut, cutting.first_ns(loaded.trace) or 0)
+    _check_kept(options.cut, sum(len(table) for _, table in trace.tables()), loaded.trace)
+    chosen = replace(write_options(loaded, _gpu_repr(options.gpu_repr)), max_kernels=options.max_kernels)
+    written = perfetto.write(trace, target, attributes=attributes(loaded), options=chosen)
+    report = replace(written, left_out=(*_left_out(dropped, options.cut), *written.left_out))
+    return MergeReport(target, (*_told(loaded.trace.sources, loaded.trace.problems), *report.lines()))
+
+
+def _merge_files(paths: Sequence[Path], target: Path, options: MergeOptions) -> MergeReport:
+    """Loose files, each prepared where it is."""
+    def clocks(sources: Sequence[Source]) -> tuple[Source, ...] | None:
+        together = check_clocks(sources, allow_unaligned=options.allow_unaligned)
+        return None if together else marked(sources)
+
+    said: dict[str, str | int] = {"profharness.source": f"{len(paths)} files", "profharness.version": __version__}
+    chosen = WriteOptions(gpu_repr=_gpu_repr(options.gpu_repr), max_kernels=options.max_kernels)
+    merged = merge_files(paths, ByFile(target, options.cut, chosen, said, options.workers), clocks)
+    _check_kept(options.cut, _rows(merged.written), None)
+    report = replace(merged.written, left_out=(*_left_out(merged.dropped, options.cut), *merged.written.left_out))
+    return MergeReport(target, (*_told(merged.sources, merged.problems), *report.lines(), *merged.lines))
+
+
+def _left_out(dropped: Counter[str], wanted: Cut) -> tuple[LeftOut, ...]:
+    return tuple(LeftOut(table, count, f"outside of {wanted.words()}") for table, count in dropped.items())
+
+
+def _rows(written: WriteReport) -> int:
+    return written.kernels + written.copies + written.slices + written.samples
+
+
+def _check_kept(wanted: Cut, rows: int, whole: Trace | None) -> None:
+    """Raises UsageError where a selection left nothing."""
+    if rows or wanted.is_all:
+        return
+    hint = "look at what the files hold with `profharness metrics`"
+    if whole is not None and wanted.steps is not None and len(numbers := _steps_of(whole)):
+        hint = f"the trace holds steps {numbers[0]} to {numbers[-1]}"
+    raise UsageError(f"{wanted.words()}: no record is left", hint)
+
+
+def _steps_of(trace: Trace) -> I64:
+    numbers = cutting.step_numbers(trace)
+    distinct: I64 = np.unique(numbers[numbers != NULL])
+    return distinct
+
+
+def _told(sources: Sequence[Source], problems: Sequence[Problem]) -> tuple[str, ...]:
+    return (*(f"{source.path}: {source.alignment}" for source in sources if source.alignment),
+            *(f"{problem.severity}: {problem.source}: {problem.count} x {problem.message}" for problem in problems))
 
 
 def _default_output(paths: Sequence[Path]) -> Path:

@@ -18,6 +18,9 @@ from profharness.analysis.grouping import pack
 from profharness.trace.model import F64, I64, NULL, Trace
 
 KIB = 1024.0
+# The raw counters behind them: (all requests, those of 32 B, those of 128 B) and (all, those of 64 B); gfx942 on has the second names.
+_READ_RAW = (("TCC_EA_RDREQ_sum", "TCC_EA_RDREQ_32B_sum", ""), ("TCC_EA0_RDREQ_sum", "TCC_EA0_RDREQ_32B_sum", "TCC_BUBBLE_sum"))
+_WRITTEN_RAW = (("TCC_EA_WRREQ_sum", "TCC_EA_WRREQ_64B_sum"), ("TCC_EA0_WRREQ_sum", "TCC_EA0_WRREQ_64B_sum"))
 _READ = ("FETCH_SIZE", "FetchSize")
 _WRITTEN = ("WRITE_SIZE", "WriteSize")
 _MATRIX = ("MfmaFlops",)
@@ -53,13 +56,20 @@ def counted_work(counted: Trace, timed: Trace) -> Counted:
 
 def per_dispatch(trace: Trace) -> Counted:
     """What the counters of a trace say of each of its own kernels."""
-    read, written = _first_of(trace, _READ), _first_of(trace, _WRITTEN)
+    read, written = KIB * _first_of(trace, _READ), KIB * _first_of(trace, _WRITTEN)
+    for whole, short, long in _READ_RAW:
+        bubbles = _column(trace, long) if long else np.zeros(len(trace.kernels))
+        raw = 128 * bubbles + 64 * (_column(trace, whole) - bubbles - _column(trace, short)) + 32 * _column(trace, short)
+        read = np.where(np.isfinite(read), read, raw)
+    for whole, long in _WRITTEN_RAW:
+        raw = 32 * (_column(trace, whole) - _column(trace, long)) + 64 * _column(trace, long)
+        written = np.where(np.isfinite(written), written, raw)
     matrix = _first_of(trace, _MATRIX)
     for names, unit in ((_MATRIX_BY_TYPE, 1.0), (_MATRIX_RAW, _MOPS)):
         matrix = np.where(np.isfinite(matrix), matrix, unit * _sum_of(trace, names))
     totals = _sum_of(trace, _TOTALS)
     narrow = _MOPS * np.nan_to_num(_sum_of(trace, _NARROW_RAW))
-    return Counted(KIB * (read + written), np.where(np.isfinite(totals), totals, matrix) + narrow)
+    return Counted(read + written, np.where(np.isfinite(totals), totals, matrix) + narrow)
 
 
 def _column(trace: Trace, name: str) -> F64:

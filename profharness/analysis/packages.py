@@ -119,7 +119,17 @@ def power_figures(every: Sequence[Stream], found: Sequence[Package], when: Inter
         reason = needs or "power samples that cover the point"
         names = (("power_w", "W"), ("power_saturation", "share"), ("energy", "J"), ("energy_per_item", "J/item"))
         return {name: Figure(value=None, unit=unit, needs=reason, note=_scope(mine, active)) for name, unit in names}
-    return dict(_of_energy(mine, total(known), items, source, _scope(mine, active)))
+    return dict(_of_energy(mine, total(known), items, source, _scope(mine, active))) | dict(_of_sensor(mine))
+
+
+def _of_sensor(mine: Sequence[Package]) -> Iterator[tuple[str, Figure]]:
+    """What the slowest of the sensors resolves, found from its own samples."""
+    slowest = max(mine, key=lambda package: package.period_ns)
+    refreshed = slowest.update
+    note = "time between new values: at most this, it is new at every sample" if refreshed is not None and not refreshed.resolved else "time over which one value speaks"
+    yield "power_sensor_period", Figure(value=slowest.period_ns, unit="ns", source="power samples of the whole run", note=note)
+    if slowest.response is not None:
+        yield "power_sensor_delay", Figure(value=slowest.response.delay_ns, unit="ns", source="power against the energy counter, whole run")
 
 
 def _scope(mine: Sequence[Package], active: Sequence[str]) -> str:

@@ -15,8 +15,10 @@ ORDER = ("rocprofv3", "rocprof", "rocprof-sys", "torch")
 """The layers whose kernels are taken first."""
 
 
-def choose(trace: Trace, wanted: str | None = None) -> tuple[str | None, Trace]:
+def choose(trace: Trace, wanted: str | None = None, perturbing: frozenset[str] = frozenset()) -> tuple[str | None, Trace]:
     """The pass asked for, else the first with kernels in `ORDER`, else the first with operators; and its records.
+
+    Passes that are `perturbing` speak only where no other holds kernels.
 
     Sources of other passes, and other tools' device records and calls of the same pass, are left out. A
     trace of loose files (no source names a pass) is returned whole, with None. Raises UsageError for a
@@ -29,7 +31,7 @@ def choose(trace: Trace, wanted: str | None = None) -> tuple[str | None, Trace]:
     if not names:
         return None, trace
     with_kernels = _holding(trace, trace.kernels.source)
-    speaker = _first(trace, [position for position in with_kernels if wanted in (None, trace.sources[position].pass_name)])
+    speaker = _first(trace, [position for position in with_kernels if wanted in (None, trace.sources[position].pass_name)], perturbing)
     if speaker is None:
         with_ops = [trace.sources[position].pass_name for position in _holding(trace, trace.ops.source)]
         chosen = wanted or next((name for name in with_ops if name), names[0])
@@ -44,10 +46,10 @@ def _holding(trace: Trace, sources: npt.NDArray[np.int32]) -> list[int]:
     return [int(position) for position in np.unique(sources) if position != NULL and trace.sources[position].pass_name]
 
 
-def _first(trace: Trace, positions: Sequence[int]) -> Source | None:
+def _first(trace: Trace, positions: Sequence[int], perturbing: frozenset[str]) -> Source | None:
     """The source whose layer comes first in ORDER; layers that are not in it come last, in the order of the trace."""
-    def place(position: int) -> int:
-        layer = trace.sources[position].layer
-        return ORDER.index(layer) if layer in ORDER else len(ORDER)
+    def place(position: int) -> tuple[bool, int]:
+        source = trace.sources[position]
+        return source.pass_name in perturbing, ORDER.index(source.layer) if source.layer in ORDER else len(ORDER)
 
     return trace.sources[min(positions, key=place)] if positions else None

@@ -12,11 +12,13 @@ from profharness.trace.model import Source, Trace
 WAITING = 0.05
 THROTTLED = 0.01
 MISSED = 0.05
+# Share of time from which a device's own throttling makes throughput differ visibly.
+_DEVICE_THROTTLED = (("throttle_power", 0.05, "its power limit"), ("throttle_thermal", 0.01, "its temperature"), ("throttle_external", 0.01, "a signal from outside"))
 
 
 def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Finding, ...]:
     """Findings from figures over the measured time (`run_telemetry.figures_in`) and from the sampler's own account."""
-    return (*_cpu(figures), *(gap for source in trace.sources for gap in _gaps(source)))
+    return (*_cpu(figures), *_device(figures), *(gap for source in trace.sources for gap in _gaps(source)))
 
 
 def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
@@ -26,6 +28,13 @@ def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
                       waiting_share=waited / (ran + waited))
     if stopped is not None and stopped > THROTTLED:
         yield finding("cpu-pressure", f"the CPU quota of its cgroup stopped the workload {100 * stopped:.0f} % of the time", throttled_share=stopped)
+
+
+def _device(figures: Mapping[str, Figure]) -> Iterator[Finding]:
+    for name, limit, cause in _DEVICE_THROTTLED:
+        share = _value(figures, name)
+        if share is not None and share > limit:
+            yield finding("throttled", f"{cause} held the device's clock down {100 * share:.0f} % of the time", throttled_share=share)
 
 
 def _value(figures: Mapping[str, Figure], name: str) -> float | None:

@@ -39,7 +39,7 @@ def _overhead(view: RunView, trace: Trace, record: PassRecord, keys: list[str]) 
         return _of_scan(view, record, keys)
     bare = view.manifest.pass_named(BARE)
     layers = [layer for layer in record.layers if layer not in UNTIMED_LAYERS]
-    if bare is None or record.name == BARE or not layers:
+    if bare is None or record.name == BARE or not layers or record.perturbing:
         return {}
     estimate = _of_steps(trace, record.name) or _of_length(bare, record)
     return {} if estimate is None else dict.fromkeys(layers, estimate)

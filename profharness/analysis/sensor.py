@@ -16,6 +16,8 @@ MIN_CHANGES = 10
 MIN_SWING = 0.1  # of the mean: without rise and fall nothing can be said of a delay
 _STEPS = 41
 _LONGEST_NS = 2_000_000_000
+_AS_GOOD = 1.2
+_RESOLUTION = 0.02  # of the swing: closer than this fits cannot be told apart
 _GOOD_FIT = 0.25  # of the swing: a larger residual means that the counter and the sensor do not tell the same
 
 
@@ -60,20 +62,25 @@ def response(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64) -> Resp
     """
     if len(power) < 4 * MIN_CHANGES or len(counter_j) < 4 * MIN_CHANGES:
         return None
-    swing = float(np.percentile(power, 95) - np.percentile(power, 5))
-    if swing < MIN_SWING * max(float(power.mean()), 1e-9):
-        return None
     longest = min(_LONGEST_NS, int(counter_at_ns[-1] - counter_at_ns[0]) // 4)
     inside = (at_ns >= counter_at_ns[0] + 2 * longest) & (at_ns <= counter_at_ns[-1])
     if inside.sum() < 2 * MIN_CHANGES:
         return None
+    at_ns, power = at_ns[inside], power[inside]
+    swing = float(np.percentile(power, 95) - np.percentile(power, 5))
+    if swing < MIN_SWING * max(float(power.mean()), 1e-9):
+        return None
     grid = np.linspace(0, longest, _STEPS)
     shortest = float(np.median(np.diff(counter_at_ns)))
-    best = min((_residual(at_ns[inside], power[inside], counter_at_ns, counter_j, delay, max(window, shortest)), delay, max(window, shortest))
-               for delay in grid for window in grid)
-    if best[0] > _GOOD_FIT * swing:
+    # the counter's means lie half their length in the past: for a sensor without delay the best fit is that much ahead
+    tried = [Response(max(round(delay), 0), round(window), _residual(at_ns, power, counter_at_ns, counter_j, delay, window))
+             for delay in (-shortest / 2, *grid) for window in np.maximum(grid, shortest)]
+    best = min(one.residual_w for one in tried)
+    if best > _GOOD_FIT * swing:
         return None
-    return Response(round(best[1]), round(best[2]), best[0])
+    # of those that explain it equally well the simplest: least delay, least averaging
+    limit = max(_AS_GOOD * best, best + _RESOLUTION * swing)
+    return min((one for one in tried if one.residual_w <= limit), key=lambda one: one.delay_ns + one.window_ns)
 
 
 def _residual(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64, delay: float, window: float) -> float:

@@ -45,7 +45,7 @@ def summarise_run(manifest: Manifest, trace: Trace, source: str, calibrations: t
     Works on what a killed run left: points without trials keep their state, missing passes leave figures out.
     `calibrations` are ceilings measured on its devices.
     """
-    chosen, records = passes.choose(trace)
+    chosen, records = passes.choose(trace, perturbing=_perturbing(manifest))
     cores = allowed_cores(manifest)
     yardstick = Yardstick(calibrations, manifest.nodes[0].versions if manifest.nodes else None, trace if len(trace.counters) else None)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
@@ -65,9 +65,15 @@ def summarise_run(manifest: Manifest, trace: Trace, source: str, calibrations: t
         verdict=verdict(device.partition, metrics, found), telemetry=run_telemetry.rows(trace))
 
 
+def _perturbing(manifest: Manifest) -> frozenset[str]:
+    """Names of the passes whose times are never used: counters and logs."""
+    return frozenset(record.name for record in manifest.passes if record.perturbing)
+
+
 def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
     items = {record.id: record.items_per_trial for record in manifest.points if record.items_per_trial}
-    trials = collect(trace, items)
+    # no time of a pass that perturbs the workload is ever used
+    trials = {key: found for key, found in collect(trace, items).items() if key[0] not in _perturbing(manifest)}
     reference = reference_pass(trials, tuple(record.name for record in manifest.passes))
     backends = {record.id: record.backend for record in manifest.points}
     every = streams(trace)

@@ -43,6 +43,11 @@ def dry_run_text(prepared: Prepared) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _nesting(plan: PassPlan) -> list[str]:
+    """Tools stand around the process, hooks inside it."""
+    return [layer.name for layer in sorted(plan.layers, key=lambda layer: layer.scope == "hook")]
+
+
 def _executions(prepared: Prepared) -> str:
     """How often the workload is started, replays inside a tool apart: the notes tell of those."""
     count = sum(len(planned_commands(prepared, plan)) for plan in prepared.plan.passes)
@@ -51,7 +56,7 @@ def _executions(prepared: Prepared) -> str:
 
 
 def _pass_lines(prepared: Prepared, plan: PassPlan) -> list[str]:
-    lines = [f"pass {plan.name}" + (f"   layers: {', '.join(plan.layer_names)} (outermost first)" if plan.layers else "   no layers")]
+    lines = [f"pass {plan.name}" + (f"   layers: {', '.join(_nesting(plan))} (outermost first)" if plan.layers else "   no layers")]
     if prepared.scan is not None:
         own = [point for point in prepared.scan.points if point.backend in plan.targets and not (plan.layers and point.repeat)]
         lines.append(f"  points  {' '.join(point.key for point in own)}")

@@ -16,7 +16,8 @@ _LOOK = 64 << 20  # bytes of a file that are looked through
 _CHUNK = 1 << 20
 # a record of a device kernel, as each text format writes one
 _JSON_V3 = re.compile(rb'"kernel_dispatch"\s*:\s*\[\s*\{')
-_JSON_V1 = re.compile(rb'"DurationNs"[^}]*"KernelName"|"KernelName"[^}]*"DurationNs"|"gpu-id"|"dev-id"')
+# sections 6 to 517 of rocprof's trace are GPUs; an event's own pid and tid stand right before its time
+_JSON_V1 = re.compile(rb'"pid":\s*"?(?:[6-9]|[1-9]\d|[1-4]\d\d|50\d|51[0-7])"?,\s*"tid":\s*"?\d+"?,\s*"ts"')
 _EMPTY_PFTRACE = 1500  # bytes; a process without device work leaves about 640
 
 

@@ -62,6 +62,13 @@ def read(path: Path, *, ops: bool = True) -> Trace:
     return find_reader(path).read(path, ops=ops)
 
 
+def stated_rank(path: Path) -> int | None:
+    """The rank that a file states in its head, without reading the rest; None where only the whole file says. Raises InputError as `find_reader` does."""
+    from profharness.readers.kineto_header import stated_rank as of_kineto
+
+    return of_kineto(read_head(path, HEAD_BYTES))
+
+
 def together(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
     """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, and every other file by itself.
 

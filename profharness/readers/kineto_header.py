@@ -6,6 +6,7 @@ lists the devices that the process saw, numbered from zero, while events carry t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -49,6 +50,7 @@ class Distributed(msgspec.Struct, frozen=True):
 
 
 _ALONE = Distributed()
+_STATED_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d+)')
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,12 @@ class Header:
         if len(distinct) == 1:
             return self.devices[0]
         return next((d for d in self.devices if str(d.id) == index), None)
+
+
+def stated_rank(head: bytes) -> int | None:
+    """The rank that the beginning of a file states; None where it stands further behind, or nowhere."""
+    match = _STATED_RANK.search(head)
+    return int(match[1]) if match else None
 
 
 def read_header(keys: dict[str, bytes]) -> Header:

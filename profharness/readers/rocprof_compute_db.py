@@ -37,7 +37,8 @@ def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of t
 
 
 def _dispatches(database: Database, path: Path) -> Table:
-    found = {table: frozenset(columns) for table, columns in database.columns.items()}
+    # the narrowest first: views repeat the keys of tables beside columns of their own
+    found = {table: frozenset(columns) for table, columns in sorted(database.columns.items(), key=lambda item: len(item[1]))}
     dispatch = next((table for table, columns in found.items() if columns >= _DISPATCH), None)
     kernel = next((table for table, columns in found.items() if columns >= _KERNEL and not columns & {"dispatch_uuid", "metric_id"}), None)
     if dispatch is None or kernel is None:

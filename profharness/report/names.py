@@ -95,6 +95,8 @@ _TITLES = {
     "energy_per_step": MetricTitle("energy per step", "package energy over the steady steps"),
     "items_per_joule": MetricTitle("items per joule", "items of all ranks over the package energy"),
     "energy": MetricTitle("energy", "package energy over the window"),
+    "power_sensor_period": MetricTitle("power sensor, period", "how long one value of the power sensor speaks for"),
+    "power_sensor_delay": MetricTitle("power sensor, delay", "how late the power sensor is"),
     "power_idle": MetricTitle("idle power", "what the packages drew before the workload began"),
     CORES_USED: MetricTitle("cores used", "CPU cores that the process tree ran on, averaged over the point"),
     CORES_ALLOWED: MetricTitle("cores allowed", "CPU cores that the process tree may run on"),

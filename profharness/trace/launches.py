@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from profharness.trace import call_names
 from profharness.trace.keys import pack
-from profharness.trace.model import I32, I64, NULL, Trace
+from profharness.trace.model import I32, I64, NULL, Source, Trace
 
 Mask = npt.NDArray[np.bool_]
 
@@ -89,20 +89,29 @@ def _keys(owners: I64, trace: Trace, records: Correlated) -> tuple[I64, I64]:
     """One key per call and per record over (owner, process, id), the process only where both sides know it."""
     api = trace.api
     call_owner, record_owner = owners[api.source], owners[records.source]
+    call_pid, record_pid = _pids(trace, api), _pids(trace, records)
     vague = np.zeros(len(owners), np.bool_)
-    vague[call_owner[api.pid == NULL]] = True
-    vague[record_owner[records.pid == NULL]] = True
+    vague[call_owner[call_pid == NULL]] = True
+    vague[record_owner[record_pid == NULL]] = True
     joined = pack([np.concatenate((call_owner, record_owner)),
-                   np.concatenate((np.where(vague[call_owner], NULL, api.pid), np.where(vague[record_owner], NULL, records.pid))),
+                   np.concatenate((np.where(vague[call_owner], NULL, call_pid), np.where(vague[record_owner], NULL, record_pid))),
                    np.concatenate((api.correlation, records.correlation))])
     return joined[: len(api)], joined[len(api):]
+
+
+def _pids(trace: Trace, records: Correlated) -> I64:
+    """The process of each row: as recorded, else that of its source."""
+    if not (records.pid == NULL).any():
+        return records.pid
+    of_source = np.array([NULL if source.pid is None else source.pid for source in trace.sources], np.int64)
+    return np.where(records.pid == NULL, of_source[records.source], records.pid)
 
 
 def _owners(trace: Trace) -> I64:
     """For each source the source that holds its host calls: itself, or its sibling where the tool writes them apart.
 
     rocprofv3 writes kernels and host calls of one process to two CSV files. A source without calls is
-    joined with the sources of the same pass, layer, host and process that have no kernels or copies.
+    joined with the sources of the same pass, layer, format, host, rank and process that have no kernels or copies.
     """
     count = len(trace.sources)
     owners = np.arange(count, dtype=np.int64)
@@ -110,12 +119,15 @@ def _owners(trace: Trace) -> I64:
     calls[trace.api.source] = True
     device[trace.kernels.source] = True
     device[trace.copies.source] = True
-    donors: dict[tuple[str, str, str, int], int] = {}
+    donors: dict[object, int] = {}
     for position, source in enumerate(trace.sources):
         if source.pid is not None and calls[position] and not device[position]:
-            donors.setdefault((source.pass_name, source.layer, source.host, source.pid), position)
+            donors.setdefault(_process(source), position)
     for position, source in enumerate(trace.sources):
-        if not calls[position] or not device[position]:
-            owner = donors.get((source.pass_name, source.layer, source.host, source.pid if source.pid is not None else NULL))
-            owners[position] = position if owner is None else owner
+        if source.pid is not None and not (calls[position] and device[position]):
+            owners[position] = donors.get(_process(source), position)
     return owners
+
+
+def _process(source: Source) -> object:
+    return source.pass_name, source.layer, source.format, source.host, source.rank, source.pid

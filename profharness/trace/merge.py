@@ -16,21 +16,27 @@ from profharness.trace.model import I32, NULL, Counters, Device, Stream, Strings
 
 
 @dataclass(frozen=True, eq=False)
-class _Places:
-    """For one trace the new position of each string, source, device, stream and op, and of its first kernel."""
+class Places:
+    """For one trace the new position of each string, source, device, stream and op, and of its first kernel.
 
-    codes: I32
+    `codes` and `ops` are None where they stay.
+    """
+
+    codes: I32 | None
     sources: I32
     devices: I32
     streams: I32
-    ops: I32
+    ops: I32 | None
     first_kernel: int
 
 
 def merge(traces: Sequence[Trace]) -> Trace:
     """One trace with the records of all, in order; at least one is needed. Times are taken as they are: align first."""
-    if len(traces) == 1:
-        return traces[0]
+    return traces[0] if len(traces) == 1 else merge_with_places(traces)[0]
+
+
+def merge_with_places(traces: Sequence[Trace]) -> tuple[Trace, list[Places]]:
+    """`merge`, with the new place of what each trace held."""
     strings = Strings()
     devices = _Devices()
     streams = _Streams()
@@ -38,7 +44,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
     sources = ops = kernels = 0
     for trace in traces:
         device_places = devices.add(trace.devices)
-        places.append(_Places(
+        places.append(Places(
             strings.codes(trace.strings.texts), _shifted(len(trace.sources), sources), device_places,
             streams.add(trace, device_places), _shifted(len(trace.ops), ops), kernels))
         sources += len(trace.sources)
@@ -51,9 +57,16 @@ def merge(traces: Sequence[Trace]) -> Trace:
         tables[name] = concat(filled) if filled else table
     statistics = tuple(replace(row, source=int(place.sources[row.source])) for trace, place in zip(traces, places, strict=True)
                        for row in trace.statistics)
-    return Trace(tuple(source for trace in traces for source in trace.sources), strings, tuple(devices.all), tuple(streams.all),
-                 problems=tuple(problem for trace in traces for problem in trace.problems), statistics=statistics,
-                 **tables)  # type: ignore[arg-type] # each name maps to its own kind of table
+    merged = Trace(tuple(source for trace in traces for source in trace.sources), strings, tuple(devices.all), tuple(streams.all),
+                   problems=tuple(problem for trace in traces for problem in trace.problems), statistics=statistics,
+                   **tables)  # type: ignore[arg-type] # each name maps to its own kind of table
+    return merged, places
+
+
+def place_tables(trace: Trace, places: Places) -> dict[str, Table]:
+    """The tables of one trace alone, with the positions of the merged one."""
+    alone = replace(places, codes=None, ops=None, first_kernel=0)
+    return {name: _rewritten(table, alone) for name, table in trace.tables()}
 
 
 def _shifted(count: int, first: int) -> I32:
@@ -109,15 +122,14 @@ class _Streams:
         return known
 
 
-def _rewritten(table: Table, place: _Places) -> Table:
+def _rewritten(table: Table, place: Places) -> Table:
     """The table with its codes and indices of the merged trace."""
     changed = {}
     for column in fields(table):
         values = getattr(table, column.name)
-        if column.metadata["unit"] == "string":
-            changed[column.name] = looked_up(values, place.codes)
-        elif "of" in column.metadata:
-            changed[column.name] = looked_up(values, getattr(place, column.metadata["of"]))
+        moved = place.codes if column.metadata["unit"] == "string" else getattr(place, column.metadata.get("of", ""), None)
+        if moved is not None:
+            changed[column.name] = looked_up(values, moved)
     if isinstance(table, Counters):
         changed["kernel"] = np.where(table.kernel == NULL, NULL, table.kernel + place.first_kernel)
     return table.with_columns(**changed) if len(table) else table

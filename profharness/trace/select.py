@@ -23,7 +23,7 @@ def by_source(trace: Trace, wanted: npt.ArrayLike) -> Trace:
     """
     mask = np.asarray(wanted, np.bool_)
     kept = {name: mask[table.source] & (table.source != NULL) for name, table in _sourced(trace)}
-    part = _kept(trace, kept)
+    part = rows(trace, kept)
     places = np.where(mask, np.cumsum(mask) - 1, NULL).astype(np.int32)
     tables = {name: table.with_columns(source=looked_up(table.source, places)) for name, table in _sourced(part)}
     sources = tuple(source for source, keep in zip(trace.sources, mask, strict=True) if keep)
@@ -39,7 +39,7 @@ def window(trace: Trace, start_ns: int, end_ns: int) -> Trace:
     times = {name: getattr(table, "sent_ns" if name == "requests" else TIME_COLUMNS[name][0])
              for name, table in trace.tables() if name in TIME_COLUMNS}
     kept = {name: (at >= start_ns) & (at < end_ns) for name, at in times.items()}
-    return _kept(trace, {**kept, "counters": trace.counters.kernel != NULL})
+    return rows(trace, {**kept, "counters": trace.counters.kernel != NULL})
 
 
 def by_point(trace: Trace, point: str) -> Trace:
@@ -59,15 +59,11 @@ def by_point(trace: Trace, point: str) -> Trace:
         start = marks.start_ns[row]
         inside |= (samples.at_ns >= start) & (samples.at_ns < start + marks.dur_ns[row])
     kept["samples"] = inside
-    return _kept(trace, kept)
+    return rows(trace, kept)
 
 
-def _sourced(trace: Trace) -> list[tuple[str, Any]]:
-    return [(name, table) for name, table in trace.tables() if len(table)]
-
-
-def _kept(trace: Trace, kept: Mapping[str, Mask]) -> Trace:
-    """Rows by mask and table (absent: all rows); kernels' ops and counters' kernels follow."""
+def rows(trace: Trace, kept: Mapping[str, Mask]) -> Trace:
+    """The rows by mask and table (absent: all rows); kernels' ops and counters' kernels follow."""
     ops = kept.get("ops", np.ones(len(trace.ops), np.bool_))
     kernels = kept.get("kernels", np.ones(len(trace.kernels), np.bool_))
     tables: dict[str, Any] = {name: table.take(kept[name]) if name in kept else table for name, table in trace.tables()}
@@ -78,6 +74,10 @@ def _kept(trace: Trace, kept: Mapping[str, Mask]) -> Trace:
     dropped = (counters.kernel != NULL) & (owner == NULL)
     tables["counters"] = counters.with_columns(kernel=owner).take(~dropped)
     return replace(trace, **tables)
+
+
+def _sourced(trace: Trace) -> list[tuple[str, Any]]:
+    return [(name, table) for name, table in trace.tables() if len(table)]
 
 
 def _new_positions(kept: Mask) -> I64:

@@ -8,7 +8,7 @@ sources.parquet and ops.parquet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,36 @@ def write(trace: Trace, folder: Path) -> tuple[Path, ...]:
         pq.write_table(table, path, compression="zstd")
         paths.append(path)
     return tuple(paths)
+
+
+def read(folder: Path, pools: Trace) -> Trace:
+    """The tables that `write` left in `folder`, with `pools` for everything else; texts get codes of `pools.strings`, new ones where need be.
+
+    Positions are as they were written. Raises OSError where a file cannot be read.
+    """
+    import pyarrow.parquet as pq
+
+    tables: dict[str, Any] = {}
+    for name, empty in pools.tables():
+        path = folder / f"{name}.parquet"
+        if path.exists():
+            found = pq.read_table(path, memory_map=True)
+            tables[name] = type(empty).build(**{column: _values(found[column], pools.strings) for column in found.column_names})
+        else:
+            tables[name] = type(empty).empty()
+    return replace(pools, **tables)
+
+
+def _values(column: Any, strings: Strings) -> Any:
+    """An Arrow column as NumPy; nulls are NULL, and left to NumPy's NaN in columns of floats."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        unified: Any = column.unify_dictionaries().combine_chunks()
+        whole: Any = unified.chunk(0) if isinstance(unified, pa.ChunkedArray) else unified  # what it is depends on Arrow's version
+        codes = np.append(strings.codes(whole.dictionary.to_pylist()), np.int32(NULL))
+        return codes[whole.indices.fill_null(len(codes) - 1).to_numpy(zero_copy_only=False)]
+    return (column if pa.types.is_floating(column.type) else column.fill_null(NULL)).to_numpy()
 
 
 def _table(table: Table, strings: Strings) -> pa.Table:

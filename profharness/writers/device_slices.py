@@ -44,15 +44,15 @@ class DeviceSliceWriter:
     launches: Launches
 
     def write_kernels(self, process: I64, queue: I64) -> None:
-        """All kernels; flow numbers are row + 1."""
+        """All kernels; flow numbers follow those of the file's earlier parts."""
         names = self.trace.kernels.name.astype(np.int64)
-        self._write(_Work(self.trace.kernels, names, np.arange(len(names)) + 1, queue, _KERNEL_NOTES), process)
+        self._write(_Work(self.trace.kernels, names, np.arange(len(names)) + self.launches.base + 1, queue, _KERNEL_NOTES), process)
 
     def write_copies(self, process: I64, queue: I64) -> None:
         """All copies and fills; their flow numbers follow those of the kernels."""
         copies = self.trace.copies
         names = np.where(copies.name == NULL, copies.kind, copies.name).astype(np.int64)
-        self._write(_Work(copies, names, np.arange(len(copies)) + len(self.trace.kernels) + 1, queue, _COPY_NOTES), process)
+        self._write(_Work(copies, names, np.arange(len(copies)) + self.launches.base + len(self.trace.kernels) + 1, queue, _COPY_NOTES), process)
 
     def _write(self, work: _Work, process: I64) -> None:
         groups = group_rows(process)
@@ -90,7 +90,7 @@ class DeviceSliceWriter:
             if present.any():
                 value = integers(Annotation.INT, np.where(present, values, 0))
                 yield Message(TrackEvent.DEBUG_ANNOTATIONS, (Same(wire.integer(Annotation.NAME_IID, iid)), value), present)
-        linked = begin & (self.launches.linked[work.event[row]] > 0)
+        linked = begin & (self.launches.linked[work.event[row] - self.launches.base] > 0)
         if linked.any():
             flows = flow_ids(TrackEvent.TERMINATING_FLOW_IDS, work.event[row[linked]])
             yield Ragged(flows.data, np.where(linked, flows.sizes[0], 0))

@@ -51,15 +51,16 @@ class CounterColumn:
 
 @dataclass(frozen=True)
 class DeviceWriter:
-    """What both tables of device work need to be written."""
+    """What both tables of device work need to be written. Event numbers up to `base` belong to other parts of the file."""
 
     trace: Trace
     registry: Registry
     gpus: Gpus
     out: Output
+    base: int = 0
 
     def write_kernels(self, process: I64, queue: I64) -> None:
-        """All kernels; `process` and `queue` are positions per row. Event numbers are row + 1."""
+        """All kernels; `process` and `queue` are positions per row. Event numbers are row + 1 after the base."""
         kernels = self.trace.kernels
         counters = counter_columns(self.trace.counters, self.trace)
         for owner, rows in _by_owner(kernels, process):
@@ -70,7 +71,7 @@ class DeviceWriter:
             interned = [*names.entries, *_kernel_entries(part, kinds, iids, self.trace),
                         *(entry(Interned.COMPUTE_ARG_NAMES, len(_ARGS) + i, c.name) for i, c in enumerate(counters, 1))]
             shape = self._begin(owner, part.device, queue[rows], interned)
-            columns = _KernelColumns(part, rows + 1, names.iid, iids[kinds.of], counters)
+            columns = _KernelColumns(part, rows, rows + self.base + 1, names.iid, iids[kinds.of], counters)
             self._chunks(len(part), shape, queue[rows], columns)
 
     def write_copies(self, process: I64, queue: I64) -> None:
@@ -82,7 +83,7 @@ class DeviceWriter:
             names = intern_codes(Interned.EVENT_NAMES, np.where(part.name == NULL, part.kind, part.name), self.trace.strings)
             shape = self._begin(owner, part.device, queue[rows], names.entries)
             stage = np.where((part.kind == fill) & (fill != NULL), _FILL, _COPY)
-            self._chunks(len(part), shape, queue[rows], _CopyColumns(part, rows + len(self.trace.kernels) + 1, names.iid, stage))
+            self._chunks(len(part), shape, queue[rows], _CopyColumns(part, rows + self.base + len(self.trace.kernels) + 1, names.iid, stage))
 
     def _begin(self, owner: int, device: npt.NDArray[np.int32], queue: I64, interned: Sequence[bytes]) -> _Shape:
         """Write the interned data of a new sequence of this process."""
@@ -147,9 +148,10 @@ class _Shape:
 
 @dataclass(frozen=True)
 class _KernelColumns:
-    """Kernels of one sequence; `row` of the whole table is event number - 1."""
+    """Kernels of one sequence; `row` is their place in the whole table."""
 
     table: Kernels
+    row: I64
     event_id: I64
     name: I64
     kind: I64
@@ -172,7 +174,7 @@ class _KernelColumns:
         if (dynamic > 0).any():
             yield argument("shared_mem_dynamic", dynamic, dynamic > 0)
         for iid, counter in enumerate(self.counters, len(_ARGS) + 1):
-            kernel = self.event_id[rows] - 1
+            kernel = self.row[rows]
             at = np.searchsorted(counter.rows, kernel).clip(max=len(counter.rows) - 1)
             present = counter.rows[at] == kernel
             if present.any():

@@ -12,15 +12,16 @@ from profharness.trace.model import I64, NULL, Trace
 
 @dataclass(frozen=True)
 class Launches:
-    """Device records by launching call, with kernels numbered from 1 and copies after them.
+    """Device records by launching call, with kernels numbered from `base` + 1 and copies after them.
 
     `events[offsets[i]:offsets[i + 1]]` are those of row i of the host calls; `linked` says for each event
-    number (from 1) whether some call launched it.
+    number less `base` (from 1) whether some call launched it.
     """
 
     events: I64
     offsets: I64
     linked: I64
+    base: int
 
     @property
     def counts(self) -> I64:
@@ -28,8 +29,8 @@ class Launches:
         return np.diff(self.offsets)
 
 
-def find_launches(trace: Trace) -> Launches:
-    """The records that each call launched, as `trace.launches` joins them.
+def find_launches(trace: Trace, base: int = 0) -> Launches:
+    """The records that each call launched, as `trace.launches` joins them. Numbers up to `base` belong to other parts of the file.
 
     Correlation 0 is no id in CUPTI, roctracer or rocprofiler, so it draws no arrow.
     """
@@ -39,4 +40,4 @@ def find_launches(trace: Trace) -> Launches:
     linked = np.zeros(len(call) + 1, np.int64)
     linked[event + 1] = 1
     offsets = np.concatenate(([0], np.cumsum(np.bincount(call[event], minlength=len(trace.api))))).astype(np.int64)
-    return Launches(order + 1, offsets, linked)
+    return Launches(order + base + 1, offsets, linked, base)

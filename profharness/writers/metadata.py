@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,14 +18,23 @@ from profharness.writers.tracks import Machine
 PREFIX = "profharness."
 
 
-def header(trace: Trace, sequence: int, machines: tuple[Machine, ...], attributes: Mapping[str, str | int],
-           options: WriteOptions) -> Iterator[bytes]:
-    """The first packets of a file, in the order that a viewer wants them."""
+@dataclass(frozen=True)
+class Outline:
+    """What the head of a file says of all records: something that depends on them alone, and the earliest start (None without any)."""
+
+    content: bytes
+    first_ns: int | None
+
+
+def header(sources: Sequence[Source], sequence: int, machines: tuple[Machine, ...], attributes: Mapping[str, str | int],
+           options: WriteOptions, outlines: Sequence[Outline]) -> Iterator[bytes]:
+    """The first packets of a file, in the order that a viewer wants them. `outlines` are of its parts."""
+    firsts = [outline.first_ns for outline in outlines if outline.first_ns is not None]
     stamp = wire.integer(Packet.SEQUENCE, sequence)
-    told = {**dict(_source_attributes(trace.sources)), **{_named(key): value for key, value in attributes.items()}}
-    yield wire.packet(stamp, wire.integer(Packet.SEQUENCE_FLAGS, STATE_CLEARED), _uuid(trace, told))
+    told = {**dict(_source_attributes(sources)), **{_named(key): value for key, value in attributes.items()}}
+    yield wire.packet(stamp, wire.integer(Packet.SEQUENCE_FLAGS, STATE_CLEARED), _uuid(outlines, told))
     for machine in machines:
-        for snapshot in _snapshots(trace, options):
+        for snapshot in _snapshots(sources, options, min(firsts, default=0)):
             yield wire.packet(stamp, machine.stamp(), wire.blob(Packet.CLOCK_SNAPSHOT, snapshot))
     facts = {host.host: host for host in options.hosts}
     for machine in machines:
@@ -34,27 +44,29 @@ def header(trace: Trace, sequence: int, machines: tuple[Machine, ...], attribute
     yield wire.packet(stamp, wire.blob(Packet.TRACE_ATTRIBUTES, b"".join(_attribute(*item) for item in sorted(told.items()))))
 
 
-def _uuid(trace: Trace, attributes: Mapping[str, str | int]) -> bytes:
+def outline(trace: Trace) -> Outline:
+    """The outline of one part."""
+    content, firsts = [], []
+    for name, table in trace.tables():
+        content.append(f"{name} {len(table)}".encode())
+        if name != "counters" and len(table):
+            start, dur = span(table)
+            content += [np.ascontiguousarray(start[:1000]).tobytes(), f"{int(start[-1])} {int(dur.sum())}".encode()]
+            firsts.append(int(start.min()))
+    return Outline(b"".join(content), min(firsts, default=None))
+
+
+def _uuid(outlines: Sequence[Outline], attributes: Mapping[str, str | int]) -> bytes:
     """A TraceUuid that depends on the content alone, so that equal traces give equal files."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(repr(sorted(attributes.items())).encode("utf-8", "replace"))
-    for name, table in trace.tables():
-        digest.update(f"{name} {len(table)}".encode())
-        if name != "counters" and len(table):
-            start, dur = span(table)
-            digest.update(np.ascontiguousarray(start[:1000]).tobytes())
-            digest.update(f"{int(start[-1])} {int(dur.sum())}".encode())
+    for part in outlines:
+        digest.update(part.content)
     msb, lsb = (int.from_bytes(digest.digest()[part], "big", signed=True) for part in (slice(0, 8), slice(8, 16)))
     return wire.blob(Packet.TRACE_UUID, wire.integer(1, msb) + wire.integer(2, lsb))
 
 
-def first_ns(trace: Trace) -> int:
-    """The earliest start of any record; 0 for an empty trace."""
-    starts = [int(span(table)[0].min()) for name, table in trace.tables() if name != "counters" and len(table)]
-    return min(starts, default=0)
-
-
-def _snapshots(trace: Trace, options: WriteOptions) -> Iterator[bytes]:
+def _snapshots(sources: Sequence[Source], options: WriteOptions, first: int) -> Iterator[bytes]:
     """ClockSnapshots. All times are on one clock, called BOOTTIME; other machines get the same numbers as
     the reference host, because viewers do not convert between machines of one file.
     """
@@ -63,8 +75,7 @@ def _snapshots(trace: Trace, options: WriteOptions) -> Iterator[bytes]:
         for reading in options.clocks:
             yield _clock(BOOTTIME, reading.boottime_ns) + _clock(REALTIME, reading.realtime_ns) + primary
         return
-    first = first_ns(trace)
-    wall = bool(trace.sources) and all(source.clock is ClockDomain.REALTIME for source in trace.sources)
+    wall = bool(sources) and all(source.clock is ClockDomain.REALTIME for source in sources)
     yield _clock(BOOTTIME, first) + (_clock(REALTIME, first) if wall else b"") + primary
 
 
@@ -82,7 +93,7 @@ def _system(facts: HostFacts) -> bytes:
     return fields + wire.text(System.MACHINE_NAME, facts.host) if facts.host else fields
 
 
-def _source_attributes(sources: tuple[Source, ...]) -> Iterator[tuple[str, str | int]]:
+def _source_attributes(sources: Sequence[Source]) -> Iterator[tuple[str, str | int]]:
     for position, source in enumerate(sources):
         told: dict[str, str | int | None] = {
             "path": source.path, "format": source.format, "clock": source.clock.value, "host": source.host,

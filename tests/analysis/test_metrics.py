@@ -166,7 +166,7 @@ def test_names_are_unique_and_units_known():
     names = [metric.name for metric in METRICS]
     assert len(names) == len(set(names))
     assert {metric.better for metric in METRICS} <= {"higher", "lower", "neither"}
-    assert {metric.unit for metric in METRICS} == {"share", "ns", "kernels", "steps/s", "cores"}
+    assert {metric.unit for metric in METRICS} == {"share", "ns", "kernels", "steps/s", "cores", "FLOP/s", "B/s", "B", "FLOP/B"}
 
 
 def test_units_of_figures_are_those_of_the_table():

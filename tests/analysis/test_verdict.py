@@ -74,3 +74,48 @@ def test_the_cpu_is_judged_by_its_cores(used, limiter, headroom):
 def test_without_any_measure_there_is_no_verdict():
     assert verdict(None, {}, ()) is None
     assert verdict(split(), {}, ()) is None
+
+
+def groups(compute=0.0, bandwidth=0.0, inside=0.0):
+    notes = {"compute_bound": "gemm at 90.0 % of the measured GEMM", "bandwidth_bound": "gather at 71.0 % of the measured copy", "inside_kernel": "atomics"}
+    return {name: Figure(value=value, unit="share", note=notes[name])
+            for name, value in (("compute_bound", compute), ("bandwidth_bound", bandwidth), ("inside_kernel", inside))}
+
+
+@pytest.mark.parametrize(("parts", "limiter", "share"), [
+    ({"compute": 0.5, "bandwidth": 0.1}, "compute", 0.5), ({"bandwidth": 0.45, "inside": 0.2}, "bandwidth", 0.45), ({"inside": 0.6}, "inside-kernel", 0.6),
+])
+def test_filled_time_is_named_by_its_largest_group(parts, limiter, share):
+    found = verdict(split(compute=80, idle=20), groups(**parts), ())
+    assert (found.limiter, found.share, found.headroom) == (limiter, share, pytest.approx(1 / (1 - share)))
+    assert "such kernels run" in found.evidence
+
+
+def test_groups_never_take_more_than_the_filled_time():
+    found = verdict(split(compute=50, idle=50), {"underfilled": share(0.3), "fill_busy": share(0.4)} | groups(compute=0.9), ())
+    assert (found.limiter, found.share) == ("idle", 0.5)
+    assert verdict(split(compute=90, idle=10), {"underfilled": share(0.3)} | groups(compute=0.9), ()).share == pytest.approx(0.6)
+
+
+def test_idle_time_outweighs_a_small_group():
+    assert verdict(split(compute=60, idle=40), groups(compute=0.3), ()).limiter == "idle"
+
+
+def test_a_window_that_runs_at_a_ceiling_as_a_whole_is_bound_by_it():
+    rates = {"flops_of_ceiling": share(0.6), "bandwidth_share": share(0.2)}
+    found = verdict(split(compute=90, idle=10), rates, ())
+    assert (found.limiter, found.share) == ("compute", 0.9)
+    assert found.evidence.startswith("useful FLOP/s at 60.0 % of the ceiling")
+    assert verdict(split(compute=90, idle=10), {"bandwidth_share": share(0.7)}, ()).limiter == "bandwidth"
+    assert verdict(split(compute=90, idle=10), {"flops_of_ceiling": share(0.5)}, ()).limiter == "undetermined"
+    # kernels that were judged on their own are not overruled
+    assert verdict(split(compute=90, idle=10), rates | groups(bandwidth=0.8), ()).limiter == "bandwidth"
+
+
+@pytest.mark.parametrize(("rates", "limiter"), [({"flops_of_ceiling": 0.7}, "compute"), ({"bandwidth_share": 0.9, "flops_of_ceiling": 0.7}, "bandwidth"),
+                                                ({"flops_of_ceiling": 0.5}, "undetermined")])
+def test_the_cpu_is_judged_by_its_ceilings_too(rates, limiter):
+    figures = {"cores_used": Figure(value=7.9, unit="cores"), "cores_allowed": Figure(value=8, unit="cores")}
+    found = verdict(None, figures | {name: share(value) for name, value in rates.items()}, ())
+    assert found.limiter == limiter
+    assert "7.9 of 8" in found.evidence

@@ -57,7 +57,7 @@ def test_a_command_is_sampled_and_its_status_passed_on(tmp_path: Path) -> None:
 def test_the_classic_log_and_what_its_columns_mean(tmp_path: Path) -> None:
     emulated.mi250x(tmp_path / "sys")
     before = time.time()
-    assert call("-o", tmp_path / "log", "--seconds", "0.8", sysfs=tmp_path / "sys").returncode == 0
+    assert call("-o", tmp_path / "log", "--seconds", "1.6", sysfs=tmp_path / "sys").returncode == 0
     text = (tmp_path / "log" / "ResourceLog.csv").read_text()
     assert text.splitlines()[0] == "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
     rows = list(csv.DictReader(text.splitlines(), skipinitialspace=True))
@@ -65,7 +65,7 @@ def test_the_classic_log_and_what_its_columns_mean(tmp_path: Path) -> None:
     for row in rows:
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d", row["Timestamp"])
         assert (row["GPU Util (%)"], row["GPU Mem (%)"]) == ("100.00", f"{100 * 67000000000 / emulated.VRAM_MI250X:.2f}")
-        assert 0 <= float(row["CPU Util (%)"]) <= 101
+        assert 0 <= float(row["CPU Util (%)"]) <= 100
         assert 0 < float(row["RAM Util (%)"]) < 100
     first = time.mktime(time.strptime(rows[0]["Timestamp"].split(".")[0], "%Y-%m-%d %H:%M:%S"))
     assert before - 1 <= first <= time.time()

@@ -122,6 +122,7 @@ class TestDatabase:
             made.execute("CREATE TABLE compute_dispatch (dispatch_uuid INTEGER PRIMARY KEY, kernel_uuid INTEGER, dispatch_id INTEGER, "
                          "gpu_id INTEGER, start_timestamp INTEGER, end_timestamp INTEGER)")
             made.execute("INSERT INTO compute_kernel VALUES (1, 1, 'k<a>'), (2, 1, 'q')")
+            made.execute("CREATE VIEW all_kernels AS SELECT kernel_uuid, kernel_name, workload_id, 1 AS calls, 2 AS total FROM compute_kernel")
             made.execute("INSERT INTO compute_dispatch VALUES (1, 2, 0, 3, 1000, 1500), (2, 1, 1, 3, 1248227792617386.5, 1248227792639148.5)")
         made.close()
         trace = readers.read(path)

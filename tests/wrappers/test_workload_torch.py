@@ -186,6 +186,9 @@ def test_the_real_torchscript_tagger_is_measured(shared: Path, tmp_path: Path) -
     result = control.results()["torch-b2"]
     assert result["flops_per_item"] == 201468304
     assert result["notes"]["form"] == "torchscript"
+    assert result["notes"]["dtype"] == "fp32"
+    assert 4e4 < int(result["notes"]["weight_bytes"]) < 4e7  # some 10^5 parameters of 4 bytes
+    assert float(result["notes"]["input_bytes_per_item"]) % 4 == 0
 
 
 SCRIPT = """

@@ -130,14 +130,31 @@ def test_both_representations_draw_the_same_arrows(trace: Trace) -> None:
 
 
 def _linked(trace: Trace) -> list[int]:
-    """Device rows with a call of the same source, process and correlation, by a plain loop."""
-    def key(table: Api | Kernels | Copies, i: int) -> tuple[object, ...]:
-        source = trace.sources[table.source[i]]
-        pid = int(table.pid[i]) if table.pid[i] >= 0 else source.pid
-        return int(table.source[i]), pid, int(table.correlation[i])
-    calls = {key(trace.api, i) for i in range(len(trace.api))}
-    return [i for table in (trace.kernels, trace.copies) for i in range(len(table))
-            if table.correlation[i] > 0 and key(table, i) in calls]
+    """Device rows with a call of the same file (or one beside it, of the same process), process and correlation, by plain loops."""
+    devices = (trace.kernels, trace.copies)
+    process = [(s.pass_name, s.layer, s.format, s.host, s.rank, s.pid) for s in trace.sources]
+    with_calls, with_work = set(trace.api.source.tolist()), {int(s) for table in devices for s in table.source}
+
+    def owner(source: int) -> int:
+        beside = [i for i in sorted(with_calls - with_work) if process[i] == process[source]]
+        alone = source in with_calls and source in with_work
+        return source if alone or trace.sources[source].pid is None or not beside else beside[0]
+
+    def pid(table: Api | Kernels | Copies, i: int) -> int:
+        recorded = trace.sources[table.source[i]].pid if table.pid[i] < 0 else int(table.pid[i])
+        return -1 if recorded is None else recorded
+
+    found = []
+    for first, table in zip((0, len(trace.kernels)), devices, strict=True):
+        pairs = [(owner(int(t.source[i])), pid(t, i)) for t in (trace.api, table) for i in range(len(t))]
+        vague = {who for who, known in pairs if known < 0}
+
+        def key(t: Api | Kernels | Copies, i: int, vague: set[int] = vague) -> tuple[int, int, int]:
+            who = owner(int(t.source[i]))
+            return who, -1 if who in vague else pid(t, i), int(t.correlation[i])
+        calls = {key(trace.api, i) for i in range(len(trace.api))}
+        found += [first + i for i in range(len(table)) if table.correlation[i] > 0 and key(table, i) in calls]
+    return found
 
 
 @PROPERTY

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from profharness.telemetry.sources import SLOW_HZ, Column, Missing, procfs
+from profharness.telemetry.sources import Column, Missing, procfs
 from profharness.telemetry.sources.amd_devices import Die
 from profharness.telemetry.sources.amd_metrics import MAX_HZ, PACKAGE_METRICS, AmdMetricsSource, sampled
 
@@ -22,6 +22,7 @@ _WITHOUT_METRICS: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
     ("temperature_edge", "°C", 1e-3, ("{hwmon}/temp:edge",)), ("temperature_hotspot", "°C", 1e-3, ("{hwmon}/temp:junction",)),
     ("temperature_memory", "°C", 1e-3, ("{hwmon}/temp:mem",)))
 
+MEMORY_HZ = 2.0
 _SENSORS = 8  # numbers that hwmon may give to one kind
 
 
@@ -71,7 +72,7 @@ class AmdSlowSource(AmdFilesSource):
     """Memory and power caps of all devices. Partitions of a package share them, and the first one carries them."""
 
     def __init__(self, dies: Sequence[Die]) -> None:
-        super().__init__("amd_slow", dies, SLOW_HZ)
+        super().__init__("amd_slow", dies, MEMORY_HZ)
 
     def _opened(self) -> Iterator[Column]:
         for place, die in enumerate(self._dies):

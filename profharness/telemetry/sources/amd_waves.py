@@ -2,8 +2,8 @@
 
 The kernel reads each queue's wave counts from the hardware and gives them in units of completely filled compute
 units, rounded up per process (kfd_get_cu_occupancy in drivers/gpu/drm/amd/amdkfd/kfd_process.c); only GFX9 parts
-(Instinct) have it. The read stops nothing, but it walks hardware registers: at most ten times a second, and less
-often where it is dear.
+(Instinct) have it. The read stops nothing, but it walks hardware registers: five times a second, and less often
+where it is dear.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from profharness.telemetry.sources.amd_devices import Die
 from profharness.telemetry.sources.amd_metrics import sampled
 from profharness.telemetry.sources.cost import affordable_hz
 
-MAX_HZ = 10.0
+MAX_HZ = 5.0
 LIST_NS = 1_000_000_000
 _FILES = 2  # per process and device
 
@@ -62,7 +62,7 @@ class AmdWavesSource:
     def _processes(self) -> list[str]:
         """Listed anew when their number changed (a folder counts its folders as links), one of them failed, or a second passed."""
         now = time.monotonic_ns()
-        links = os.stat(self._folder).st_nlink  # noqa: PTH116 - ten times a second: no objects for it
+        links = os.stat(self._folder).st_nlink  # noqa: PTH116 - five times a second: no objects for it
         if links != self._links or now >= self._list_next_ns:
             self._links, self._list_next_ns = links, now + LIST_NS
             self._pids = os.listdir(self._folder)  # noqa: PTH208 - as above
@@ -80,11 +80,14 @@ class AmdWavesSource:
             if len(handles) < _FILES:
                 return -1 if handles and int(os.pread(handles[0], 32, 0)) else None
             uses = int(os.pread(handles[0], 32, 0)) > 0
-            filled = int(os.pread(handles[1], 32, 0))
-        except (OSError, ValueError):  # the process ended, or this part has no such figure
+        except (OSError, ValueError):  # the process ended
             self._close((pid, gpu_id))
             self._list_next_ns = 0
             return None
+        try:
+            filled = int(os.pread(handles[1], 32, 0))
+        except (OSError, ValueError):  # EINVAL on parts without wave counters
+            return -1 if uses else None
         return filled if uses or filled else None
 
     def _opened(self, pid: str, gpu_id: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 Put this folder on PYTHONPATH. STAND_IN_NVML chooses what is missing, parted by commas: `driver`, `devices`, `gpm`,
 `instant` (an Ampere part without field 186), `utilisation` (as under MIG).
 """
+# ruff: noqa: N801, N802 - the names are those of the package that this stands for
 
 import ctypes
 import os

@@ -1,0 +1,175 @@
+"""Power of packages in a run: never halved, never doubled, with interval, idle and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profharness.analysis.intervals import window
+from profharness.analysis.packages import package_findings, packages, power_figures, used
+from profharness.analysis.records import Figure
+from profharness.analysis.run_telemetry import figures_in
+from profharness.analysis.streams import idle_window, streams
+from profharness.analysis.summary import summarise_run
+from profharness.analysis.telemetry_verdict import telemetry_verdict
+from profharness.trace.model import ClockDomain, Device, Samples, Source, Strings, Trace, concat
+from tests.analysis.run_scene import Builder, manifest, scan_trace
+
+MS, S = 1_000_000, 1_000_000_000
+C1, C6 = "0000:c1:00.0", "0000:c6:00.0"
+
+
+def telemetry(*, devices=(C1,), power=(300.0,), busy=(90.0,), counter=(1.0,), seconds=4, scope="package of 2 dies", details=(), start=0, extra=()):
+    """Samples at 20 Hz on the run clock: power with a little ripple on the first devices, busy shares on all of them."""
+    strings, parts = Strings(), []
+    at = start + np.arange(0, seconds * S, 50 * MS)
+    ripple = np.where(np.arange(len(at)) % 2, 4.0, -4.0)
+
+    def add(metric, device, values, until=None):
+        parts.append(Samples.build(len(values), at_ns=at[:len(values)], until_ns=at[:len(values)] if until is None else until,
+                                   device=device, metric=strings.code(metric), value=values, source=0))
+
+    for place, watts in enumerate(power):
+        add("power_w", place, watts + ripple)
+        add("power_limit", place, np.full(len(at), 500.0))
+        add("power_energy", place, np.full(len(at) - 1, watts * counter[place]), at[1:])
+    for place, percent in enumerate(busy):
+        add("gpu_percent", place, np.full(len(at), percent))
+    for metric, device, value in extra:
+        add(metric, device, np.full(len(at), value))
+    facts = [(f"package.{device}", devices[0]) for device in devices] + [(f"power_scope.{device}", scope) for device in devices]
+    source = Source(path="telemetry/node.samples.bin", format="telemetry", clock=ClockDomain.RUN, host="node", layer="telemetry",
+                    details=(*facts, *details))
+    return Trace((source,), strings, tuple(Device(str(place), "node", device) for place, device in enumerate(devices)), samples=concat(parts))
+
+
+def figures(trace, *, start=S, end=3 * S, items=100, idle=None):
+    every = streams(trace)
+    found = packages(every, idle_window(trace) if idle is None else idle)
+    return power_figures(every, found, window(start, end), items, "bare pass, telemetry")
+
+
+def test_energy_of_a_point_with_interval():
+    found = figures(telemetry(devices=(C1,), scope="device"))
+    assert found["power_w"].value == pytest.approx(300, rel=0.002)
+    assert found["energy"].value == pytest.approx(600, rel=0.002)
+    assert found["energy_per_item"].value == pytest.approx(6, rel=0.002)
+    assert found["energy_per_item"].low < found["energy_per_item"].value < found["energy_per_item"].high
+    assert found["items_per_joule"].value == pytest.approx(1 / 6, rel=0.002)
+    assert "energy counter" in found["energy"].source
+    assert found["power_w"].note == "one device"
+    assert found["power_saturation"].needs == "--idle-seconds"
+    assert found["power_sensor_period"].value == 50 * MS
+
+
+@pytest.mark.parametrize(("busy", "said"), [((90.0, 80.0), "package of 2 dies, all active"),
+                                             ((90.0, 0.0), "package of 2 dies, 1 of 2 active: shared, not attributable to one"),
+                                             ((0.0, 90.0), "package of 2 dies, 1 of 2 active: shared, not attributable to one")])
+def test_a_package_of_two_dies_counts_once_and_whole(busy, said):
+    found = figures(telemetry(devices=(C1, C6), busy=busy))
+    assert found["power_w"].value == pytest.approx(300, rel=0.002)
+    assert found["power_w"].note == said
+
+
+def test_packages_of_idle_devices_are_left_out():
+    trace = telemetry(devices=(C1, C6), power=(300.0, 250.0), busy=(90.0, 0.0), counter=(1.0, 1.0))
+    source = replace(trace.sources[0], details=tuple((f"package.{device}", device) for device in (C1, C6)))
+    both = replace(trace, sources=(source,))
+    assert figures(both)["power_w"].value == pytest.approx(300, rel=0.002)
+    assert used(streams(both), window(S, 3 * S)) == ("0",)
+    worked = telemetry(devices=(C1, C6), power=(300.0, 250.0), busy=(90.0, 50.0), counter=(1.0, 1.0))
+    worked = replace(worked, sources=(source,))
+    found = figures(worked)
+    assert found["power_w"].value == pytest.approx(550, rel=0.002)
+    assert found["power_w"].note == "2 packages, one device each"
+    shared = figures_in(streams(worked), window(S, 3 * S), "x")
+    assert (shared["gpu_percent"].value, shared["gpu_percent"].note) == (70.0, "mean over devices 0, 1")
+    assert (shared["gpu_percent_0"].value, shared["power_limit"].value) == (90.0, 1000.0)
+
+
+def test_idle_power_makes_net_energy_and_saturation():
+    trace = telemetry(seconds=6, details=(("idle_start_ns", "0"), ("idle_end_ns", str(S))), scope="device")
+    # at rest 60 W instead of 300
+    samples = trace.samples
+    resting = samples.at_ns < S
+    value = np.where(resting & np.isin(samples.metric, [trace.strings.find("power_w"), trace.strings.find("power_energy")]), samples.value - 240, samples.value)
+    trace = replace(trace, samples=samples.with_columns(value=value))
+    found = figures(trace, start=2 * S, end=4 * S)
+    assert found["power_idle"].value == pytest.approx(60, rel=0.02)
+    assert found["power_saturation"].value == pytest.approx((300 - 60) / (500 - 60), rel=0.02)
+    assert found["energy_per_item_net"].value == pytest.approx((600 - 120) / 100, rel=0.02)
+
+
+def test_a_point_shorter_than_twenty_periods_is_not_measured():
+    found = figures(telemetry(), start=S, end=S + 900 * MS)
+    assert {name: found[name].value for name in ("power_w", "energy_per_item", "power_saturation")} == dict.fromkeys(("power_w", "energy_per_item", "power_saturation"))
+    assert found["energy_per_item"].needs == "--min-seconds 1"
+
+
+def test_a_counter_that_disagrees_is_a_finding_and_not_used():
+    trace = telemetry(counter=(1.5,), scope="device")
+    (package,) = packages(streams(trace))
+    assert "1.50 times" in package.check.why_not
+    (found,) = package_findings((package,))
+    assert (found.id, found.severity) == ("energy-counter", "warning")
+    energy = figures(trace)
+    assert energy["energy"].value == pytest.approx(600, rel=0.01)
+    assert "integrated power" in energy["energy"].source
+
+
+def test_without_an_accelerator_the_cpus_stand_in():
+    builder = Builder()
+    at = np.arange(0, 4 * S, 200 * MS)
+    builder.telemetry("power_cpu", at[:-1], at[1:], np.full(len(at) - 1, 80.0))
+    trace = builder.trace()
+    assert figures(trace, start=0, end=3_800 * MS)["energy"].needs == "--min-seconds 4"  # RAPL is read five times a second
+    at = np.arange(0, 8 * S, 200 * MS)
+    builder.telemetry("power_cpu", at[:-1], at[1:], np.full(len(at) - 1, 80.0))
+    found = figures(Trace(**{**vars(builder.trace()), "samples": builder.samples[-1]}), start=S, end=6 * S)
+    assert found["energy"].value == pytest.approx(400)
+    assert "CPU packages of the node" in found["energy"].note
+    assert packages(()) == ()
+
+
+def test_a_run_prints_energy_per_point():
+    builder, spans = scan_trace(kernels=False)
+    start = min(low for low, _ in spans.values())
+    at = np.arange(start - 50 * MS, builder.now + 50 * MS, MS)
+    builder.telemetry("power_w", at, at, np.full(len(at), 200.0) + np.where(np.arange(len(at)) % 2, 1.0, -1.0))
+    for part in builder.samples[-1:]:
+        part.device[:] = 0
+    trace = replace(builder.trace(), devices=(Device("0", "node", C1),))
+    summary = summarise_run(manifest(), trace, "x")
+    metrics = next(one for one in summary.points if one.batch_size == 4).metrics
+    low, high = spans[4]
+    per_trial = (high - low) / 1e9 * 200
+    assert metrics["energy"].value == pytest.approx(per_trial, rel=0.01)
+    assert metrics["power_w"].value == pytest.approx(200, rel=0.01)
+    assert metrics["energy_per_item"].value == pytest.approx(metrics["energy"].value / (metrics["throughput"].value * (high - low) / 1e9), rel=0.05)
+    assert summary.metrics["power_w"].value == pytest.approx(200, rel=0.01)
+
+
+def shown(**values):
+    return {name: Figure(value=value, unit="") for name, value in values.items()}
+
+
+@pytest.mark.parametrize(("values", "limiter", "said"), [
+    ({"gpu_percent": 20.0, "cores_used": 1.0, "cores_allowed": 8.0}, "idle", "idle 80.0 % of the time while the host ran on 1.0 of 8 cores"),
+    ({"gpu_percent": 100.0, "wave_fill": 0.03}, "underfilled", "holds 3.0 % of the waves"),
+    ({"gpu_percent": 100.0, "wave_fill": 0.5, "memory_activity": 0.7}, "bandwidth", "memory controller 70.0 %"),
+    ({"gpu_percent": 95.0, "gpu_activity_mean": 100.0, "sm_activity": 0.3}, "underfilled", "30.0 % of the SMs"),
+    ({"gpu_percent": 100.0, "sm_activity": 0.9, "tensor_activity": 0.8}, "compute", "tensor cores 80.0 %"),
+    ({"gpu_percent": 100.0, "sm_activity": 0.9, "tensor_activity": 0.1, "dram_activity": 0.65}, "bandwidth", "65.0 % of the peak"),
+    ({"gpu_percent": 90.0, "wave_fill": 0.4, "throttle_power": 0.5}, "undetermined", "its power limit held the clock down 50.0 %"),
+    ({"cores_used": 1.0, "cores_allowed": 8.0}, "idle", "1.0 of 8 allowed cores")])
+def test_the_verdict_from_telemetry_alone(values, limiter, said):
+    found = telemetry_verdict(shown(**values))
+    assert found.limiter == limiter
+    assert said in found.evidence
+    assert "lower confidence" in found.evidence
+
+
+def test_no_verdict_without_figures():
+    assert telemetry_verdict({}) is None

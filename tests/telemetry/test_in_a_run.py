@@ -1,0 +1,51 @@
+"""Telemetry of emulated hardware in whole runs: `profharness run`, from the option to the summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.telemetry import emulated
+from tests.telemetry.running import ROOT, wait_for
+
+
+def run(folder: Path, sysfs: Path, *options: str, seconds: float = 2.6) -> dict[str, Any]:
+    """The summary of a command that sleeps."""
+    command = [sys.executable, "-m", "profharness", "run", "--quiet", "-o", str(folder), *options, "--",
+               sys.executable, "-c", f"import time; time.sleep({seconds})"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env={**os.environ, "PROFHARNESS_SYSFS": str(sysfs)})
+    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return found
+
+
+def test_power_and_idle_of_a_command(tmp_path: Path) -> None:
+    still = emulated.State(power_w=0, energy_j=0.0, gpu=0, memory=0, stamp_ns=1)  # each read of it counts at its own time
+    tree = emulated.mi250x(tmp_path / "sys", second=still)
+    tree.process(99, 50000, 44)
+    path = tree.root / f"devices/pci0000:c0/{emulated.FIRST}/gpu_metrics"
+    truth = tmp_path / "truth"
+    with subprocess.Popen([sys.executable, "-m", "tests.telemetry.animator", str(path), str(truth)], cwd=ROOT, stdin=subprocess.PIPE) as animator:
+        wait_for(truth.exists, "the animator")
+        summary = run(tmp_path / "run", tree.root, "--idle-seconds", "1", "--telemetry-hz", "20")
+        animator.communicate()
+    metrics = summary["metrics"]
+    # a square wave between 200 W and 400 W, at rest and at work alike
+    assert metrics["power_w"]["value"] == pytest.approx(303, rel=0.1)
+    assert metrics["power_w"]["low"] < metrics["power_w"]["value"] < metrics["power_w"]["high"]
+    assert "1 of 2 active" in metrics["power_w"]["note"]
+    assert metrics["power_idle"]["value"] == pytest.approx(303, rel=0.2)
+    assert metrics["energy"]["value"] > 2.6 * 200
+    assert (metrics["gpu_percent"]["value"], metrics["gpu_percent_1"]["value"]) == (100, 0)
+    assert metrics["wave_fill"]["value"] == pytest.approx(0.4)
+    assert {row["metric"] for row in summary["telemetry"]} >= {"power_w", "clock_gpu", "gpu_memory_used"}
+
+
+def test_a_source_asked_for_by_name_that_gives_nothing_is_a_finding(tmp_path: Path) -> None:
+    summary = run(tmp_path / "run", tmp_path / "nowhere", "--telemetry", "amd", seconds=0.2)
+    assert [one["message"].partition(" on ")[0] for one in summary["findings"] if one["id"] == "sampler-gaps"] == ["--telemetry amd gives nothing"]
