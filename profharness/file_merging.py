@@ -151,10 +151,16 @@ class _Writer:
         return [first if self.together or start is None else start for start in starts]
 
     def _traces(self, shares: Sequence[int | None]) -> Iterator[Trace]:
+        """The parts as they are to be written. Raises UsageError at the end, before the file is complete, where the cut left nothing."""
+        kept = 0
         for one, place, origin, share in zip(self.parts, self.places, self._origins(), shares, strict=True):
             trace, dropped = self._loaded(one, origin)
             self.dropped.update(dropped)
+            kept += sum(len(table) for _, table in trace.tables())
             yield placed(trace if share is None else _earliest(trace, share), place, self.pools)
+
+        if not kept and not self.cut.is_all:
+            raise UsageError(f"{self.cut.words()}: no record is left", "look at what the files hold with `profharness metrics`")
 
     def _loaded(self, one: Prepared, origin: int) -> tuple[Trace, Counter[str]]:
         trace = columns.read(one.folder, replace(one.sketch, strings=self.pools.strings))

@@ -25,7 +25,7 @@ from profharness.trace import cutting
 from profharness.trace.cutting import Cut
 from profharness.trace.model import I64, NULL, Problem, Source, Trace
 from profharness.writers import perfetto
-from profharness.writers.options import ClockReading, GpuRepresentation, HostFacts, LeftOut, WriteOptions, WriteReport
+from profharness.writers.options import ClockReading, GpuRepresentation, HostFacts, LeftOut, WriteOptions
 
 _ALL = Cut()
 
@@ -77,7 +77,6 @@ def _merge_files(paths: Sequence[Path], target: Path, options: MergeOptions) -> 
     said: dict[str, str | int] = {"profharness.source": f"{len(paths)} files", "profharness.version": __version__}
     chosen = WriteOptions(gpu_repr=_gpu_repr(options.gpu_repr), max_kernels=options.max_kernels)
     merged = merge_files(paths, ByFile(target, options.cut, chosen, said, options.workers), clocks)
-    _check_kept(options.cut, _rows(merged.written), None)
     report = replace(merged.written, left_out=(*_left_out(merged.dropped, options.cut), *merged.written.left_out))
     return MergeReport(target, (*_told(merged.sources, merged.problems), *report.lines(), *merged.lines))
 
@@ -86,16 +85,12 @@ def _left_out(dropped: Counter[str], wanted: Cut) -> tuple[LeftOut, ...]:
     return tuple(LeftOut(table, count, f"outside of {wanted.words()}") for table, count in dropped.items())
 
 
-def _rows(written: WriteReport) -> int:
-    return written.kernels + written.copies + written.slices + written.samples
-
-
-def _check_kept(wanted: Cut, rows: int, whole: Trace | None) -> None:
+def _check_kept(wanted: Cut, rows: int, whole: Trace) -> None:
     """Raises UsageError where a selection left nothing."""
     if rows or wanted.is_all:
         return
     hint = "look at what the files hold with `profharness metrics`"
-    if whole is not None and wanted.steps is not None and len(numbers := _steps_of(whole)):
+    if wanted.steps is not None and len(numbers := _steps_of(whole)):
         hint = f"the trace holds steps {numbers[0]} to {numbers[-1]}"
     raise UsageError(f"{wanted.words()}: no record is left", hint)
 

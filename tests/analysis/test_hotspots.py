@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness.analysis import hotspots
-from profharness.trace.model import NULL, Kernels, Ops, Source, Strings, Trace
+from profharness.trace.model import NULL, Device, Kernels, Ops, Source, Strings, Trace
 from tests.analysis.scene import Scene
 
 GEMM = "Cijk_Alik_Bljk_BBS_BH_MT128x128x64"
@@ -92,7 +92,7 @@ def test_totals_equal_a_plain_sum(found):
     strings = Strings(f"kernel{number}" for number in range(6))
     kernels = Kernels.build(start_ns=np.arange(len(found)), dur_ns=[dur for _, dur in found], name=[name for name, _ in found],
                             device=0, stream=0, source=0)
-    table = hotspots.by_kernel(Trace(sources=(Source("a", "kineto"),), strings=strings, kernels=kernels))
+    table = hotspots.by_kernel(Trace(sources=(Source("a", "kineto"),), strings=strings, devices=(Device("0"),), kernels=kernels))
     assert table.total_ns == sum(dur for _, dur in found)
     for row in table.rows:
         mine = [dur for name, dur in found if f"kernel{name}" == row.name]
@@ -130,7 +130,7 @@ def test_a_million_kernels_sum_up():
     strings = Strings(f"void at::native::elementwise_kernel<{number}>(int)" for number in range(300))
     kernels = Kernels.build(start_ns=np.cumsum(random.integers(1, 20_000, rows)), dur_ns=random.integers(1000, 30_000, rows),
                             name=random.integers(0, 300, rows), device=0, stream=0, source=0, op=NULL)
-    trace = Trace(sources=(Source("a", "kineto"),), strings=strings, kernels=kernels)
+    trace = Trace(sources=(Source("a", "kineto"),), strings=strings, devices=(Device("0"),), kernels=kernels)
     table = hotspots.by_kernel(trace)
     from profharness.analysis.intervals import union_ns
 
