@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from profharness import __version__, environment, layers, ranks, scans, schedule, workers
+from profharness import __version__, environment, layers, ranks, scans, schedule, scrubbing, workers
 from profharness.command import Command
 from profharness.control import write_points
 from profharness.environment import Environment
@@ -204,8 +204,8 @@ def _work(prepared: Prepared, scan: Scan, plan: PassPlan, where: Where, backend:
 def _conclude(prepared: Prepared, tool: ToolPass, outcome: Outcome, said: str, recorder: Recorder) -> None:
     """After a pass: the tool's own analysis, the files that are there now, and what there is to say about them."""
     found = tool.follow_up(prepared.launcher, outcome)
-    recorder.add_artifacts(_collect(tool.plan, tool.where, recorder))
-    for one in (*tool.findings(outcome, said, recorder.manifest.artifacts), *found):
+    recorder.add_artifacts(collected := _collect(tool.plan, tool.where, recorder))
+    for one in (*tool.findings(outcome, said, recorder.manifest.artifacts), *found, *scrubbing.findings(recorder.run.root, collected)):
         recorder.add_finding(one)
 
 

@@ -11,8 +11,12 @@ import msgspec
 from profharness.findings import Finding
 from profharness.manifest import Artifact, Manifest, PassRecord, PointRecord
 from profharness.rundir import RunDir, write_atomic
+from profharness.secrets import clean_argv, clean_variables
 
 TRIAL_COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
+
+
+_WITH_COMMANDS = {"argv", "command", "scan", "passes", "processes"}
 
 
 class Recorder:
@@ -20,12 +24,13 @@ class Recorder:
 
     def __init__(self, run: RunDir, manifest: Manifest) -> None:
         self.run = run
-        self.manifest = manifest
-        run.write_manifest(manifest)
+        self.manifest = without_secrets(manifest)
+        run.write_manifest(self.manifest)
 
     def update(self, **changes: Any) -> None:
         """Replace fields of the manifest and write it."""
-        self.manifest = msgspec.structs.replace(self.manifest, **changes)
+        changed = msgspec.structs.replace(self.manifest, **changes)
+        self.manifest = without_secrets(changed) if changes.keys() & _WITH_COMMANDS else changed
         self.run.write_manifest(self.manifest)
 
     def set_pass(self, record: PassRecord) -> None:
@@ -53,3 +58,16 @@ class Recorder:
         writer.writerow(TRIAL_COLUMNS)
         writer.writerows(rows)
         write_atomic(self.run.point_dir(pass_name, point_key) / "trials.csv", text.getvalue().encode())
+
+
+def without_secrets(manifest: Manifest) -> Manifest:
+    """The manifest with the values of secret-looking variables and options replaced in all command lines and environments."""
+    replaced = msgspec.structs.replace
+    scan = manifest.scan
+    if scan is not None and isinstance(command := scan.settings.get("command"), list | tuple):
+        scan = replaced(scan, settings={**scan.settings, "command": clean_argv(command)})
+    return replaced(
+        manifest, argv=clean_argv(manifest.argv), command=clean_argv(manifest.command), scan=scan,
+        passes=tuple(replaced(record, argv=tuple(clean_argv(argv) for argv in record.argv), env=clean_variables(record.env))
+                     for record in manifest.passes),
+        processes=tuple(replaced(hello, argv=clean_argv(hello.argv)) for hello in manifest.processes))

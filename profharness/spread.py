@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 TRIES = 4  # how often an item may be on a process that dies
+_PATIENCE = "10s"
 _DASK = "pip install 'profharness[dask]'"
 
 
@@ -94,7 +95,7 @@ class DaskCluster:
         futures = self._client.map(function, list(items), pure=False, retries=0)
         place = {future.key: position for position, future in enumerate(futures)}
         try:
-            for future, result in distributed.as_completed(futures, with_results=True):
+            for future, result in distributed.as_completed(futures, loop=self._client.loop, with_results=True):
                 yield place[future.key], result
                 future.release()
         except distributed.scheduler.KilledWorker as error:
@@ -125,7 +126,7 @@ def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
     with _slurm(workers) if address == "slurm" else nullcontext(address) as where:
         try:
             options = {"scheduler_file": where} if isinstance(where, str) and os.path.isfile(where) else {"address": where}  # noqa: PTH113  it may be an address
-            client = distributed.Client(**options, timeout="30s", set_as_default=False)
+            client = distributed.Client(**options, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             raise Unavailable(f"no Dask scheduler answers at {address}: {error}", "start one with `dask scheduler`, and workers with `dask worker ADDRESS`") from error
         with client:

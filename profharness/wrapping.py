@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profharness import engine, ranks, schedule
+from profharness import engine, ranks, schedule, scrubbing
 from profharness.command import Command
 from profharness.errors import UsageError
 from profharness.findings import Finding
@@ -83,7 +83,8 @@ def execute(wrapping: Wrapping) -> Wrapped:
     said = read_logs([log] if log else [])
     followed = tool.follow_up(prepared.launcher, outcome)
     artifacts = tuple(artifact for layer in wrapping.plan.layers for artifact in layer.collect(where, frozenset()))
-    return Wrapped(tool.status(outcome, said), artifacts, (*tool.findings(outcome, said, artifacts), *followed))
+    found = (*tool.findings(outcome, said, artifacts), *followed, *scrubbing.findings(where.run_root, artifacts))
+    return Wrapped(tool.status(outcome, said), artifacts, found)
 
 
 def told(wrapped: Wrapped, root: Path, say: Callable[[str], None]) -> None:

@@ -26,6 +26,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
     ("view", "Open a trace in the Perfetto UI."),
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
+    ("scrub", "Remove the values of secret-looking variables from trace files."),
     ("wrap", "Run a command under one layer, without a run around it."),
     ("telemetry", "Sample power, clocks, utilisation and CPU by themselves, and judge from that."),
     ("calibrate", "Measure what this device reaches: matrix products, copies, launches."),

@@ -36,7 +36,7 @@ def write(trace: Trace, path: Path) -> str:
         "value": pa.array(samples.value)})
     table = table.replace_schema_metadata({METADATA_KEY: _facts(trace)})
     temporary = path.with_name(f".{path.name}.partial")
-    pq.write_table(table, temporary, compression="zstd", use_dictionary=["metric", "device"],  # type: ignore[arg-type] # the stub knows the bool only
+    pq.write_table(table, temporary, compression="zstd", use_dictionary=["metric", "device"],
                    column_encoding={"at_ns": "DELTA_BINARY_PACKED", "until_ns": "DELTA_BINARY_PACKED"})
     temporary.replace(path)
     return format_bytes(path.stat().st_size)
