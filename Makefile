@@ -42,7 +42,7 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),dev]'
+	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),dask,dev]'
 	@touch $@
 
 setup: $(VENV)/.installed
@@ -68,6 +68,10 @@ quick: setup-dev
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
 	@$(BIN)/python tests/tools/get_trace_processor.py
+
+# the figures of the trace engine, against its peers; --million for the long one
+bench: setup-dev
+	$(BIN)/python benchmarks/scale.py
 
 wheel: setup-dev
 	$(BIN)/python -m build --wheel

@@ -1,7 +1,9 @@
-"""Speed, size and memory of the Perfetto writer: `python benchmarks/write_perfetto.py [--kernels N] [--samples N]`.
+"""Speed, size and memory of the Perfetto writer: `python benchmarks/write_perfetto.py [--kernels N] [--samples N] [--part N]`.
 
 A made-up trace: kernels with launch arguments on 32 streams of 8 GPUs, 200 kernel names of about 175
 characters, and telemetry samples. CPU time is that of `write` alone; the peak is of the whole process.
+With `--part` the trace is made and written in parts of so many kernels, as a merge of many files does, so that
+the peak is that of a part; the CPU time then includes making them.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ import json
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from profharness.trace.model import Device, Kernels, Samples, Source, Stream, Strings, Trace
-from profharness.writers.perfetto import WriteOptions, write
+from profharness.trace.sketch import sketch
+from profharness.writers.metadata import outline
+from profharness.writers.perfetto import Parts, WriteOptions, WriteReport, write, write_parts
 
 
 def kernel_trace(kernels: int, samples: int) -> Trace:
@@ -43,21 +48,46 @@ def kernel_trace(kernels: int, samples: int) -> Trace:
     return Trace(sources, strings, devices, tuple(Stream(i % 8, str(i)) for i in range(32)), kernels=table, samples=table_s)
 
 
+def in_parts(kernels: int, samples: int, part: int) -> Parts:
+    """The same kernels again and again, each part behind the one before; their pools are equal, so that they need no places."""
+    first = kernel_trace(part, samples // max(kernels // part, 1))
+    pools = sketch(first)
+    pools = replace(pools, strings=first.strings)
+
+    def traces() -> Iterator[Trace]:
+        for number in range(kernels // part):
+            trace = kernel_trace(part, samples // max(kernels // part, 1))
+            later = number * 10_000 * part
+            yield replace(trace, strings=pools.strings, kernels=trace.kernels.with_columns(start_ns=trace.kernels.start_ns + later),
+                          samples=trace.samples.with_columns(at_ns=trace.samples.at_ns + later, until_ns=trace.samples.until_ns + later))
+
+    return Parts(pools, (outline(first),), traces())
+
+
+def written(args: argparse.Namespace, path: Path) -> WriteReport:
+    options = WriteOptions(gpu_repr=args.gpu_repr)
+    if args.part:
+        return write_parts(in_parts(args.kernels, args.samples, args.part), path, options=options)
+    return write(args.trace, path, options=options)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernels", type=int, default=1_000_000)
     parser.add_argument("--samples", type=int, default=200_000)
+    parser.add_argument("--part", type=int, default=0)
     parser.add_argument("--gpu-repr", default="render-stage", choices=("render-stage", "track-event"))
     parser.add_argument("-o", "--output", type=Path)
     args = parser.parse_args()
-    trace = kernel_trace(args.kernels, args.samples)
+    args.trace = None if args.part else kernel_trace(args.kernels, args.samples)
     with tempfile.TemporaryDirectory() as folder:
         path = args.output or Path(folder) / "kernels.pftrace"
         wall, cpu = time.perf_counter(), time.process_time()
-        report = write(trace, path, options=WriteOptions(gpu_repr=args.gpu_repr))
+        report = written(args, path)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        alone = write(replace(trace, samples=Samples.empty()), Path(folder) / "alone.pftrace", options=WriteOptions(gpu_repr=args.gpu_repr))
+        few = kernel_trace(min(args.kernels, 1_000_000), 0)
+        alone = write(few, Path(folder) / "alone.pftrace", options=WriteOptions(gpu_repr=args.gpu_repr))
     records = report.kernels + report.samples
     print(json.dumps({
         "records": records, "cpu_s": round(cpu, 3), "wall_s": round(wall, 3), "records_per_cpu_s": round(records / cpu),

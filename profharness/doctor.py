@@ -91,6 +91,8 @@ def _try(name: str, python: str) -> str:
             if result.exit_status != 0:
                 return f"failed: the trial program exited {result.exit_status}; run it by hand: {' '.join(request.command)}"
             errors = [found for found in result.run.read_manifest().findings if found.severity == "error"]
+            if silent := next((found for found in errors if found.id == "nothing-recorded"), None):
+                return f"failed: {silent.message}"
             if name not in _TINY and errors:
                 return f"failed: {errors[0].message}; {errors[0].advice}"
             trace = understand.load([result.run.root], allow_unaligned=True).trace

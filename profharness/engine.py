@@ -19,19 +19,19 @@ from typing import Any
 
 import msgspec
 
-from profharness import __version__, environment, layers, ranks, scans, schedule, scrubbing, workers
+from profharness import __version__, environment, harness_process, layers, ranks, scans, schedule, scrubbing, workers
 from profharness.command import Command
 from profharness.control import write_points
 from profharness.environment import Environment
 from profharness.errors import Unavailable, UsageError
-from profharness.findings import finding
 from profharness.gather import read_clock_files
 from profharness.launchers import Job, Launcher, Outcome
 from profharness.launchers.local import LocalLauncher
 from profharness.layers import Extras, Layer, Where, around, counters
 from profharness.layers.hooks import through_exec_hook, with_hooks
 from profharness.manifest import Artifact, LayerOutcome, Manifest, PassRecord, PassState, ScanRecord
-from profharness.observe import Observer, read_hellos
+from profharness.observe import Observer, clean_hellos, read_hellos
+from profharness.point_results import PointResults
 from profharness.provenance import git_state
 from profharness.ranks import RankInfo
 from profharness.recorder import Recorder
@@ -39,7 +39,7 @@ from profharness.report.progress import Progress
 from profharness.request import Request
 from profharness.rundir import RunDir
 from profharness.sampling import Sampler
-from profharness.scans import Point, PointOutput, Scan
+from profharness.scans import Point, Scan
 from profharness.schedule import Counting, PassPlan, Plan
 from profharness.tool_pass import ToolPass, read_logs
 from profharness.tracer_options import COUNTING
@@ -116,11 +116,15 @@ def execute(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, ec
         return joining.follow(prepared, echo_stdout=echo_stdout)
     run = RunDir.create(prepared.root)
     recorder = Recorder(run, _manifest(prepared, argv))
-    with Sampler(run, prepared.request, prepared.host, recorder) as sampler:
-        if prepared.scan is not None:
-            status = _run_scan(prepared, prepared.scan, Watch(recorder, sampler, progress))
-        else:
-            status = _run_command(prepared, recorder, sampler, echo_stdout=echo_stdout)
+    try:
+        with Sampler(run, prepared.request, prepared.host, recorder) as sampler:
+            if prepared.scan is not None:
+                status = _run_scan(prepared, prepared.scan, Watch(recorder, sampler, progress))
+            else:
+                status = _run_command(prepared, recorder, sampler, echo_stdout=echo_stdout)
+    except BaseException as error:
+        recorder.set_ended(error)
+        raise
     _finish(recorder, status)
     return Result(run, status)
 
@@ -162,17 +166,7 @@ def _scan_pass(prepared: Prepared, scan: Scan, plan: PassPlan, watch: Watch) -> 
     recorder.set_pass(_pass_record(plan, "running", start_boot_ns=_boot_ns()))
     tool = ToolPass(plan, where, prepared.request.exit_limit)
 
-    done: list[str] = []
-
-    def output(point: Point, measured: PointOutput) -> None:
-        record = scan.result(point, plan.name, measured)
-        recorder.write_trials(plan.name, point.key, _trial_rows(measured))
-        recorder.add_point(record)
-        if not measured.ok:
-            recorder.add_finding(finding("point-failed", f"{point.key} failed in the {plan.name} pass: {measured.error}", point=point.id))
-        done.append(point.key)
-        progress.point_done(plan.name, _label(point), len(done))
-
+    results = PointResults(scan, plan.name, recorder, progress)
     outcomes: list[Outcome] = []
     def started(pid: int) -> None:
         sampler.follow(pid)
@@ -182,7 +176,7 @@ def _scan_pass(prepared: Prepared, scan: Scan, plan: PassPlan, watch: Watch) -> 
     for backend, own in points.items():
         work = replace(_work(prepared, scan, plan, where, backend), before=tool.ready, overdue=tool.overdue)
         argv.append(work.command().argv)
-        outcomes += workers.serve(work, own, prepared.launcher, workers.Events(started, sampler.check, output))
+        outcomes += workers.serve(work, own, prepared.launcher, workers.Events(started, sampler.check, results.take))
         if outcomes[-1].interrupted:
             break
     logs = [*folder.glob("worker-*.log"), *(recorder.run.root / "points" / plan.name).glob("*/stderr.log")]
@@ -213,23 +207,13 @@ def _pass_record(plan: PassPlan, state: PassState, **facts: Any) -> PassRecord:
     return PassRecord(name=plan.name, layers=plan.layer_names, counters=plan.counters, perturbing=plan.perturbing, state=state, **facts)
 
 
-def _label(point: Point) -> str:
-    """As people call it: `batch 256` or its id."""
-    return f"{point.backend} batch {point.batch_size}" + (" again" if point.repeat else "") if point.batch_size else point.key
-
-
-def _trial_rows(output: PointOutput) -> list[tuple[int, str, int, int, int]]:
-    warm = [(i, "warmup", start, dur, output.items) for i, (start, dur) in enumerate(zip(output.warmup_starts_ns, output.warmup_ns, strict=False))]
-    kept = [(i, "trial", start, dur, output.items) for i, (start, dur) in enumerate(zip(output.starts_ns, output.trials_ns, strict=True))]
-    return warm + kept
-
-
 # ---------------------------------------------------------------- commands
 
 def _run_command(prepared: Prepared, recorder: Recorder, sampler: Sampler, *, echo_stdout: bool) -> int:
     """One execution per pass; the first status that is not 0 is the run's."""
     statuses: list[int] = []
     for plan in prepared.plan.passes:
+        recorder.set_pass(_pass_record(plan, "running", start_boot_ns=_boot_ns()))
         tool, outcome, said = command_pass(prepared, plan, recorder.run, sampler, echo_stdout=echo_stdout)
         command = wrapped_command(prepared, plan)
         status = tool.status(outcome, said)
@@ -370,7 +354,10 @@ def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
     return Manifest(
         id=prepared.root.name, created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", profharness=__version__,
         kind="command" if request.command else "scan", argv=argv, cwd=str(Path.cwd()), command=request.command,
-        scan=None if prepared.scan is None else ScanRecord(name=prepared.scan.name, item=prepared.scan.item, settings=settings),
+        scan=None if prepared.scan is None else ScanRecord(
+            name=prepared.scan.name, item=prepared.scan.item, settings=settings,
+            planned={plan.name: tuple(point.key for backend in plan.targets for point in _points(prepared.scan, plan, backend)) for plan in prepared.plan.passes}),
+        harness=harness_process.identify(),
         nodes=(prepared.environment.node(dict(os.environ)),), git=git_state(), capture=request.capture,
         layers=tuple(LayerOutcome(name=layer.name, available=state.available, version=state.version, why=state.why)
                      for layer in chosen for state in [layer.probe(prepared.environment)]),
@@ -392,6 +379,7 @@ def _finish(recorder: Recorder, status: int) -> None:
     stopped = any(record.state == "interrupted" for record in recorder.manifest.passes)
     state = "interrupted" if stopped else "done"
     recorder.update(state=state, exit_status=status, processes=read_hellos(recorder.run.hooks), clocks=read_clock_files(recorder.run))
+    clean_hellos(recorder.run.hooks)
 
 
 def _boot_ns() -> int:

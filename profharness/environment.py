@@ -76,4 +76,4 @@ def parse(output: bytes) -> Environment:
         return msgspec.json.decode(output, type=Environment)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise Unavailable(f"the probe of the node gave no readable answer ({error})",
-                          "check that the workload's python starts there: `profharness doctor`") from error
+                          "it was asked through the workload's interpreter: name a Python 3.8 or newer with --python") from error

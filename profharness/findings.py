@@ -42,6 +42,10 @@ _KINDS = (
     FindingKind("truncated-file", "error", "the writer was interrupted; record again or use the part that was read with care"),
     FindingKind("events-dropped", "error", "shorten the capture window or raise the tool's buffer"),
     FindingKind("idle-contradicted", "error", "the trace missed work: trust the driver's figures, not the idle share"),
+    FindingKind("run-incomplete", "error", "run it again for the missing part; what was recorded until then is shown"),
+    FindingKind("nothing-recorded", "error", "the layer saw nothing of this program; `profharness doctor --try` tells whether it works here"),
+    FindingKind("hook-message", "info", "the hooks noted this inside the process; its times and exit status are its own"),
+    FindingKind("fork-not-recorded", "error", "start worker processes by spawn (multiprocessing.set_start_method('spawn')), or use torch only in the parent"),
     FindingKind("hook-not-loaded", "error", "use --hook exec: PYTHONPATH or sitecustomize does not reach that process"),
     FindingKind("kernels-differ", "warning", "the passes ran different kernels: compare them with `hotspots --pass`"),
     # profiler
@@ -74,7 +78,7 @@ _KINDS = (
     FindingKind("cold-cache", "info", "compile caches were cold for this point: repeat for steady figures"),
     FindingKind("failed-to-compile", "warning", "torch.compile fell back to eager for this point"),
     FindingKind("drift", "warning", "the repeated points differ: intervals are widened by the drift"),
-    FindingKind("point-failed", "error", "the point has no figures; see its stderr.log"),
+    FindingKind("point-failed", "error", "the point has no figures; what it said is in points/PASS/POINT/stderr.log, and what its worker said in control/PASS"),
     # load
     FindingKind("littles-law", "error", "requests in flight do not match rate times latency: the load figures are wrong"),
     FindingKind("generator-bound", "error", "the load generator was the limit: add client processes"),

@@ -75,11 +75,28 @@ class GitState(_Record, frozen=True, kw_only=True):
 
 
 class ScanRecord(_Record, frozen=True, kw_only=True):
-    """The scan as asked: `settings` holds every option, as a scan file would; `item` is what a batch is made of."""
+    """The scan as asked: `settings` holds every option, as a scan file would; `item` is what a batch is made of.
+
+    `planned`: by pass, the keys of the points that it is to measure (repeats end in ~1), so that missing ones can be named.
+    """
 
     name: str
     item: str = "item"
     settings: dict[str, object] = {}
+    planned: dict[str, tuple[str, ...]] = {}
+
+
+class HarnessRecord(_Record, frozen=True, kw_only=True):
+    """The process that makes the run: enough to tell later, on the same machine, whether it still exists.
+
+    `start_ticks` is field 22 of /proc/<pid>/stat (clock ticks since boot), `namespace` that of its process ids.
+    """
+
+    pid: int
+    host: str
+    boot_id: str
+    start_ticks: int
+    namespace: str = ""
 
 
 class Artifact(_Record, frozen=True, kw_only=True):
@@ -160,6 +177,9 @@ class Hello(_Record, frozen=True, kw_only=True):
     forked: bool = False
     used: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    pass_name: str = ""
+    window: str = ""
 
 
 class RankOutcome(_Record, frozen=True, kw_only=True):
@@ -207,6 +227,8 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     rank_outcomes: tuple[RankOutcome, ...] = ()
     findings: tuple[Finding, ...] = ()
     exit_status: int | None = None
+    error: str = ""
+    harness: HarnessRecord | None = None
     capture: str = "default"
     ranks: int = 1
     job: str = ""

@@ -8,7 +8,7 @@ that of the largest file, not of all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
@@ -19,15 +19,18 @@ from profharness import __version__
 from profharness.errors import OutputExists, UsageError
 from profharness.file_merging import ByFile, merge_files
 from profharness.jobs import IN_ONE, Workers
-from profharness.loading import Loaded, check_clocks, check_paths, load, marked
+from profharness.loading import NO_CLOCK, Loaded, check_clocks, check_paths, load, marked
+from profharness.outputs import require_writable
 from profharness.rundir import RunDir
 from profharness.trace import cutting
 from profharness.trace.cutting import Cut
 from profharness.trace.model import I64, NULL, Problem, Source, Trace
+from profharness.units import format_ns
 from profharness.writers import perfetto
 from profharness.writers.options import ClockReading, GpuRepresentation, HostFacts, LeftOut, WriteOptions
 
 _ALL = Cut()
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,11 @@ class MergeOptions:
 
 @dataclass(frozen=True)
 class MergeReport:
-    """Where the trace went, and what there is to say about it."""
+    """Where the trace went, and what there is to say about it: `lines` in full, `brief` in short."""
 
     path: Path
     lines: tuple[str, ...]
+    brief: tuple[str, ...] = ()
 
 
 def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOptions) -> MergeReport:
@@ -57,6 +61,7 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
     if target.exists() and not options.force:
         raise OutputExists(f"{target} exists", "name another with -o, or overwrite it with --force")
     check_paths(paths)
+    require_writable(target, "name another place with -o")
     if len(paths) > 1 and not any(path.is_dir() for path in paths) and not options.overlay:
         return _merge_files(paths, target, options)
     loaded = load(paths, allow_unaligned=options.allow_unaligned, overlay=options.overlay)
@@ -65,7 +70,7 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
     chosen = replace(write_options(loaded, _gpu_repr(options.gpu_repr)), max_kernels=options.max_kernels)
     written = perfetto.write(trace, target, attributes=attributes(loaded), options=chosen)
     report = replace(written, left_out=(*_left_out(dropped, options.cut), *written.left_out))
-    return MergeReport(target, (*_told(loaded.trace.sources, loaded.trace.problems), *report.lines()))
+    return _report(target, loaded.trace.sources, loaded.trace.problems, report.lines())
 
 
 def _merge_files(paths: Sequence[Path], target: Path, options: MergeOptions) -> MergeReport:
@@ -78,7 +83,34 @@ def _merge_files(paths: Sequence[Path], target: Path, options: MergeOptions) -> 
     chosen = WriteOptions(gpu_repr=_gpu_repr(options.gpu_repr), max_kernels=options.max_kernels)
     merged = merge_files(paths, ByFile(target, options.cut, chosen, said, options.workers), clocks)
     report = replace(merged.written, left_out=(*_left_out(merged.dropped, options.cut), *merged.written.left_out))
-    return MergeReport(target, (*_told(merged.sources, merged.problems), *report.lines(), *merged.lines))
+    return _report(target, merged.sources, merged.problems, (*report.lines(), *merged.lines))
+
+
+def _report(target: Path, sources: Sequence[Source], problems: Sequence[Problem], written: Sequence[str]) -> MergeReport:
+    return MergeReport(target, (*_told(sources, problems), *written), (*_short(sources), *_serious(problems), *written))
+
+
+def _short(sources: Sequence[Source]) -> Iterator[str]:
+    """How many sources, the worst bound of their alignment, and those that have none or are not on the common clock."""
+    count = f"{len(sources)} {'source' if len(sources) == 1 else 'sources'}"
+    bounds = [(bound, source.path) for source in sources if (bound := source.residual_ns if source.bound_ns is None else source.bound_ns) is not None]
+    worst = max(bounds, default=None)
+    yield count if worst is None else f"{count}, aligned to {format_ns(worst[0], 2)} or better (worst: {worst[1]})"
+    lost = [source.path for source in sources if source.alignment == NO_CLOCK]
+    if lost:
+        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        yield f"{len(lost)} not aligned, their times stand as the tools wrote them: {', '.join(lost[:_NAMED])}{more}"
+
+
+def _serious(problems: Sequence[Problem]) -> Iterator[str]:
+    """Errors, then warnings; the same message of several sources once."""
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        if problem.severity != "info":
+            groups.setdefault((problem.severity, problem.message), []).append(problem)
+    for (severity, message), group in sorted(groups.items(), key=lambda pair: pair[0][0]):
+        others = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        yield f"{severity}: {group[0].source}{others}: {sum(one.count for one in group)} x {message}"
 
 
 def _left_out(dropped: Counter[str], wanted: Cut) -> tuple[LeftOut, ...]:

@@ -18,6 +18,7 @@ from profharness.launchers import Job
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.sidecar import Sidecar
 from profharness.layers.telemetry import BY_NAME, Ready, sampler_command, spec_json
+from profharness.outputs import make_folder
 from profharness.readers import telemetry
 from profharness.trace.model import Trace
 from profharness.writers import resource_log, telemetry_parquet
@@ -82,12 +83,12 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
 def _prepared(settings: Settings, host: str) -> Path:
     """The folder, without files of an earlier sampling of this host. Raises OutputExists, unless forced."""
     folder = settings.folder
+    make_folder(folder, "name another place with -o")
     earlier = [path for path in folder.glob("*") if path.name.startswith(f"{host}.") or path.name.startswith("ResourceLog.")]
     if earlier and not settings.force:
         raise OutputExists(f"{folder} holds the telemetry of an earlier call ({earlier[0].name})", "name another folder with -o, or overwrite with --force")
     for path in earlier:
         path.unlink()
-    folder.mkdir(parents=True, exist_ok=True)
     return folder.absolute()
 
 

@@ -14,6 +14,8 @@ import msgspec
 
 from profharness.findings import Finding, finding
 from profharness.manifest import Hello
+from profharness.rundir import write_atomic
+from profharness.secrets import clean_argv
 
 EVERY_S = 1.0
 # libraries that show a framework in a process's memory map
@@ -48,8 +50,8 @@ class Observer:
         helloed = {hello.pid for hello in hellos}
         for hello in hellos:
             if hello.forked and hello.used:
-                add(finding("hook-not-loaded", f"process {hello.pid} was forked and used {', '.join(hello.used)}: nothing of it is recorded; "
-                                               "start workers by spawn to record them", pid=hello.pid))
+                add(finding("fork-not-recorded", f"process {hello.pid} was forked and used {', '.join(hello.used)}: nothing of it is recorded",
+                            pid=hello.pid))
         for pid, (framework, line) in sorted(self._seen.items()):
             if pid not in helloed:
                 add(finding("hook-not-loaded", f"process {pid} ({line}) used {framework}, but our hooks did not load in it", pid=pid))
@@ -64,6 +66,23 @@ def read_hellos(folder: Path) -> tuple[Hello, ...]:
         except (OSError, msgspec.DecodeError, msgspec.ValidationError):
             continue
     return tuple(sorted(found, key=lambda hello: hello.pid))
+
+
+def clean_hellos(folder: Path) -> None:
+    """Replace the secrets of the command lines that the hooks wrote down; for the end of a run, when nobody compares them any more."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            said = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+            argv = msgspec.convert(said.get("argv", ()), tuple[str, ...])
+            if clean_argv(argv) != argv:
+                write_atomic(path, msgspec.json.encode({**said, "argv": clean_argv(argv)}))
+        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+            continue  # cut, foreign, or on a folder that is full: the run itself is done
+
+
+def read_byes(folder: Path) -> frozenset[int]:
+    """The processes whose Python ended by itself (the hooks' exit function ran), by pid."""
+    return frozenset(int(number) for path in folder.glob("bye-*.json") if (number := path.stem.rpartition("-")[2]).isdigit())
 
 
 def tree(root: int) -> list[int]:
@@ -93,4 +112,4 @@ def _command_line(pid: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return "ended"
-    return " ".join(word.decode(errors="replace") for word in words if word)[:120]
+    return " ".join(clean_argv([word.decode(errors="replace") for word in words if word]))[:120]

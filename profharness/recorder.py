@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from profharness.errors import ProfharnessError
 from profharness.findings import Finding
 from profharness.manifest import Artifact, Manifest, PassRecord, PointRecord
 from profharness.rundir import RunDir, write_atomic
@@ -40,6 +41,13 @@ class Recorder:
             self.update(passes=(*others, record))
         else:
             self.update(passes=tuple(record if old.name == record.name else old for old in others))
+
+    def set_ended(self, error: BaseException) -> None:
+        """The run ended by an error of its own, or by Ctrl-C between two processes: so did the pass that was under way."""
+        state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        told = error.message if isinstance(error, ProfharnessError) else f"{type(error).__name__}: {error}"
+        passes = tuple(msgspec.structs.replace(record, state=state) if record.state == "running" else record for record in self.manifest.passes)
+        self.update(state=state, error="" if state == "interrupted" else told, passes=passes)
 
     def add_point(self, record: PointRecord) -> None:
         self.update(points=(*self.manifest.points, record))

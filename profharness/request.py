@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from profharness import tracer_options
+from profharness import capture, tracer_options
 from profharness.errors import InputError, UsageError
 from profharness.tracer_options import TracerOptions
 from profharness.units import parse_counts
@@ -94,10 +94,61 @@ def from_mapping(values: Mapping[str, object], origin: str) -> Request:
             near = difflib.get_close_matches(key, known, 1)
             raise UsageError(f"{origin}: there is no setting {key!r}",
                              f"did you mean {near[0]!r}?" if near else f"known settings: {', '.join(sorted(known))}")
+    plain = {key: _normalise(key, value, origin) for key, value in values.items()}
+    for key, value in plain.items():
+        _check_type(key, value, origin)
+    return msgspec.convert(plain, Request)
+
+
+def _check_type(key: str, value: object, origin: str) -> None:
+    """Raises UsageError that names the option, and what it takes."""
+    kind = _TYPES[key]
     try:
-        return msgspec.convert({key: _normalise(key, value, origin) for key, value in values.items()}, Request)
+        msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{origin}: {error}", "see `profharness run --help` for each setting's values") from error
+        option = "--" + key.replace("_", "-") if origin == COMMAND_LINE else f"{origin}: {key}"
+        shown = repr(value) if len(repr(value)) <= 60 else "this value"
+        raise UsageError(f"{option}: {shown} is not {_in_words(kind)}", "see `profharness run --help` for each setting's values") from error
+
+
+_WORDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): ""}
+
+
+def _in_words(kind: object) -> str:
+    """A field's type as a person would say it: `auto or a whole number`, `one of asc, desc, random`."""
+    arguments = get_args(kind)
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(arguments)}" if len(arguments) > 1 else str(arguments[0])
+    if get_origin(kind) is tuple:
+        return {int: "a list of whole numbers", str: "a list of texts"}.get(arguments[0], "a list")
+    if get_origin(kind) is dict:
+        return "a table of names, each with a list of whole numbers"
+    return _WORDS[kind] if kind in _WORDS else " or ".join(words for each in reversed(arguments) if (words := _in_words(each)))
+
+
+_TYPES = get_type_hints(Request)
+
+# what only one of the two kinds of run understands; the rest is for both
+_FOR_SCANS = frozenset({"backend", "model", "device", "compile", "torchscript", "batch_sizes", "trials", "min_seconds", "profile_trials", "warmup",
+                        "order", "inputs", "shape", "flops_per_item", "threads", "seed", "isolate", "strict"})
+_FOR_COMMANDS = frozenset({"bare", "passes", "yes", "hook", "ranks"})
+
+
+def check_kind(given: Iterable[str], origin: str, *, is_command: bool) -> None:
+    """Raises UsageError for a setting that this kind of run would pass over."""
+    for key in given:
+        option = "--" + key.replace("_", "-") if origin == COMMAND_LINE else f"{origin}: {key}"
+        if is_command and key == "strict":
+            raise UsageError(f"{option} is for scans: a command's own exit status is passed on",
+                             "gate on `profharness compare --fail-on`, or on the findings of `profharness report RUN --json`")
+        if is_command and key in _FOR_SCANS:
+            raise UsageError(f"{option} is for scans, and a command was given", "leave it out, or give it to the command itself, after --")
+        if not is_command and key in _FOR_COMMANDS:
+            raise UsageError(f"{option} is for commands, and a scan was asked for", _INSTEAD.get(key, "leave it out; a command stands after --"))
+
+
+_INSTEAD = {"bare": "leave it out: a scan always has a bare pass", "passes": "leave it out: a scan makes as many passes as its layers need",
+            "yes": "leave it out: a scan makes as many passes as its layers need", "ranks": "a scan is one process; profile a command: --ranks 4 -- python train.py"}
 
 
 def read_scan_file(path: Path) -> dict[str, object]:
@@ -134,6 +185,10 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def _check(request: Request) -> None:
     """Limits that a type cannot say. Raises UsageError with the way out."""
+    bounded = request.capture not in ("default", "all")
+    if bounded and not request.command:
+        raise UsageError(f"--capture {request.capture}: a scan records all of its few trials under a layer", "leave it out; --profile-trials says how many trials")
+    capture.period(request.capture)
     for wrong, message, hint in (*_wrong_backends(request), *_wrong_numbers(request), *_wrong_places(request)):
         if wrong:
             raise UsageError(message, hint)

@@ -14,6 +14,7 @@ from profharness.manifest import ClockSnapshot, Manifest
 from profharness.rundir import RunDir
 from profharness.trace import clock_checks, clocks, derive, merge
 from profharness.trace.causality import causality_findings
+from profharness.trace.enrich import enrich_geometry
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.points import assign_points
 
@@ -39,7 +40,8 @@ def load_run(root: Path) -> RunRecords:
                for trace in gathered.traces]
     parts = share_marker_checks([trace for trace, _ in checked])
     whole = merge.merge(parts) if parts else Trace(sources=(), strings=Strings())
-    whole = derive.with_throughput(assign_points(whole))
+    whole, _ = enrich_geometry(assign_points(whole))
+    whole = derive.with_throughput(whole)
     whole = replace(whole, problems=(*whole.problems, *gathered.problems))
     findings = (*(found for _, own in checked for found in own), *clock_checks.clock_findings(whole, gathered.snapshots),
                 *causality_findings(whole))

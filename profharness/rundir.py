@@ -14,8 +14,10 @@ from pathlib import Path
 from profharness import manifest as manifest_module
 from profharness.errors import InputError, OutputExists
 from profharness.manifest import Manifest
+from profharness.outputs import make_folder, unwritable
 
 MANIFEST = "manifest.json"
+_ELSEWHERE = "name another place with --output"
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -48,10 +50,14 @@ class RunDir:
 
     @classmethod
     def create(cls, root: Path) -> RunDir:
-        """Make the directory; it may exist if empty. Raises OutputExists otherwise."""
-        if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        """Make the directory; it may exist if empty. Raises OutputExists otherwise, and UsageError where nothing can be written."""
+        try:
+            taken = root.exists() and (not root.is_dir() or any(root.iterdir()))
+        except OSError as error:
+            raise unwritable(root, error, _ELSEWHERE) from error
+        if taken:
             raise OutputExists(f"{root} exists and is not an empty folder", "name another with --output, or remove it")
-        root.mkdir(parents=True, exist_ok=True)
+        make_folder(root, _ELSEWHERE)
         return cls(root)
 
     @classmethod

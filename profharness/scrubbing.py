@@ -117,7 +117,8 @@ def _changes(connection: sqlite3.Connection, found: Counter[str]) -> Iterator[tu
 def _cell(old: object, found: Counter[str]) -> str | bytes | None:
     if isinstance(old, str):
         return clean_text(old, found)
-    return b"".join(clean_blocks((old,), found)) if isinstance(old, bytes) else None
+    is_text = isinstance(old, bytes) and old.startswith((b"{", b"["))  # SQLite's own binary JSON holds lengths, which a replacement would break
+    return b"".join(clean_blocks((old,), found)) if isinstance(old, bytes) and is_text else None
 
 
 def _quoted(name: str) -> str:
@@ -131,14 +132,14 @@ def _scrub_database(path: Path) -> Counter[str]:
     found: Counter[str] = Counter()
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_BUSY_S)) as connection:
+            # a write-ahead log beside the file would keep the old pages; this fails while another program has the file open
+            connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
             for table, column, row, new in list(_changes(connection, found)):
                 connection.execute(f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?", (new, row))  # noqa: S608  as above
             connection.execute("COMMIT")
             connection.execute("VACUUM")
-            # a write-ahead log beside the file would keep the old pages
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite_file.DAMAGED as error:
         raise InputError(f"{path} cannot be cleaned: {error}", "close the programs that use it, and check that it is whole and may be written") from error
     return found

@@ -7,6 +7,7 @@ none. Findings name variables and kinds, never values.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -85,7 +86,7 @@ def _strength(name: str) -> int:
         words.pop()
     if not words or words[-1] in _NOT_VALUES:
         return 0
-    if any(word in _STRONG or word.endswith(_ENDINGS) for word in words) or any(pair in _PAIRS for pair in zip(words, words[1:], strict=False)):
+    if any(word in _STRONG or word.endswith(_ENDINGS) for word in words) or any(pair in _PAIRS for pair in itertools.pairwise(words)):
         return 2
     is_weak = words[-1] in _WEAK or words[-1].endswith("TOKEN")
     return int(is_weak and not (len(words) > 1 and words[-2] in _OF_LANGUAGE_MODELS))
@@ -151,7 +152,8 @@ def _cleaned(text: bytes, end: int, found: Counter[str]) -> tuple[bytes, bytes]:
     parts: list[bytes] = []
     small = text.lower()
     at = 0
-    for start, stop, label in sorted({*_named(text, small, end), *_shaped(text, small, end)}):
+    # of two that begin together the one that knows the variable's name
+    for start, stop, label in sorted((*_named(text, small, end), *_shaped(text, small, end)), key=lambda span: (span[0], span[2].startswith("("))):
         if start < at or text.startswith(_MARK, start):
             continue
         parts += (text[at:start], _MARK)

@@ -12,6 +12,7 @@ from profharness.analysis.tally import Grouping, Tally, alike, join
 from profharness.errors import InputError
 from profharness.jobs import IN_ONE, Files, Unread, Workers, check_files, grouped, read_each
 from profharness.loading import load_files
+from profharness.trace.model import Problem
 
 
 @dataclass(frozen=True)
@@ -28,24 +29,36 @@ class TallyJob:
         return self.files.path
 
 
-def hotspots_of_files(paths: Sequence[Path], by: Grouping | None, *, ops: bool = False, workers: Workers = IN_ONE) -> tuple[Hotspots, tuple[Unread, ...]]:
-    """One table, and the files that could not be read. Operators are read only where they are needed.
+@dataclass(frozen=True)
+class Tallied:
+    """The groups of one job, and what its reader dropped or repaired."""
+
+    tally: Tally
+    problems: tuple[Problem, ...]
+
+
+def hotspots_of_files(paths: Sequence[Path], by: Grouping | None, *, ops: bool = False,
+                      workers: Workers = IN_ONE) -> tuple[Hotspots, tuple[Unread, ...], tuple[Problem, ...]]:
+    """One table, the files that could not be read, and the readers' problems. Operators are read only where they are needed.
 
     Raises InputError where no file can be read, UsageError for a run among them, and Unavailable for processes that keep dying.
     """
     check_files(paths)
     with workers.open(paths) as processes:
         read, unread = read_each(processes, tally_of, [TallyJob(files, by, ops) for files in grouped(paths)])
-    same = alike(read)
-    return (same[0] if len(same) == 1 else join(same)).table(), tuple(unread)
+    same = alike([one.tally for one in read])
+    table = (same[0] if len(same) == 1 else join(same)).table()
+    return table, tuple(unread), tuple(problem for one in read for problem in one.problems)
 
 
-def tally_of(job: TallyJob) -> Tally | Unread:
+def tally_of(job: TallyJob) -> Tallied | Unread:
     """The groups of one job, read with its operators only if they are asked for or all there is."""
     try:
-        found = tally(load_files(job.files.paths, ops=job.ops or job.by == "op", check=False).trace, job.by)
+        trace = load_files(job.files.paths, ops=job.ops or job.by == "op", check=False).trace
+        found = tally(trace, job.by)
         if job.by is None and not job.ops and not found.names and not found.printed:
-            found = tally(load_files(job.files.paths, check=False).trace, None)
+            trace = load_files(job.files.paths, check=False).trace
+            found = tally(trace, None)
     except InputError as error:
         return Unread(job.files.paths[0], error.message, error.hint)
-    return found
+    return Tallied(found, trace.problems)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from profharness import failures
+from profharness import failures, unrecorded
 from profharness.command import Command
 from profharness.endings import Ending
 from profharness.errors import Unavailable
@@ -18,8 +18,9 @@ from profharness.launchers import Launcher, Outcome
 from profharness.layers import Layer, Where, around
 from profharness.layers.recorded import holds_kernels
 from profharness.manifest import Artifact
-from profharness.observe import read_hellos
+from profharness.observe import read_byes, read_hellos
 from profharness.schedule import PassPlan
+from profharness.unrecorded import Seen
 
 FOLLOW_UP_S = 600.0
 _WITHOUT_KERNELS = frozenset({"amd-log"})  # its files hold launches; the readers judge them
@@ -65,8 +66,9 @@ class ToolPass:
 
     def findings(self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
         """What went wrong, from the last outcome of the pass, all that was said, and what was collected."""
+        inside = self._inside(artifacts)
         if self.tool is None:
-            return ()
+            return inside
         own = [artifact for artifact in artifacts if artifact.layer == self.tool.name and artifact.pass_name == self.plan.name]
         users = tuple(hello.pid for hello in read_hellos(self.where.hooks) if hello.frameworks)
         looked = not outcome.interrupted and self.tool.name not in _WITHOUT_KERNELS
@@ -76,7 +78,20 @@ class ToolPass:
                                      expects_kernels=self.tool.name not in _WITHOUT_KERNELS, counting=bool(self.plan.counters)))
         if self.plan.perturbing:
             found = (*found, finding("serialising-counters", f"the {self.plan.name} pass changes the workload's speed: none of its times is used"))
-        return found
+        return (*inside, *found)
+
+    def _inside(self, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
+        """What the hooks said, and, for a command, why a layer inside its processes left nothing."""
+        hellos = [hello for hello in read_hellos(self.where.hooks) if hello.pass_name in ("", self.plan.name)]
+        found: list[Finding] = []
+        for layer in self.plan.layers:
+            if layer.scope != "hook" or self.where.is_worker:
+                continue
+            own = {artifact.pid for artifact in artifacts if artifact.layer == layer.name and artifact.pass_name == self.plan.name}
+            seen = Seen(hellos, read_byes(self.where.hooks), _steps(self.where), own, self.where.capture)
+            found += unrecorded.nothing_recorded(layer.name, seen)
+        told = " ".join(one.message for one in found)
+        return (*found, *(one for one in unrecorded.message_findings(hellos) if one.message.rpartition(" (")[0] not in told))
 
     def follow_up(self, launcher: Launcher, outcome: Outcome) -> tuple[Finding, ...]:
         """Run the tool's own analysis of what it left; a failure of it costs only that analysis."""
@@ -97,6 +112,16 @@ class ToolPass:
         ends = self._ending.own_ends()
         return Ended(exit_status=outcome.exit_status, own_status=self._ending.own_status(outcome), overdue=outcome.overdue,
                      never_ran=self._recorded and not ends.recorded, ran=bool(ends.statuses) or ends.running > 0, limit_s=self._limit_s, interrupted=outcome.interrupted)
+
+
+def _steps(where: Where) -> dict[int, int]:
+    """How many steps each process logged, by pid."""
+    counts: dict[int, int] = {}
+    for path in sorted((where.artifacts / "steps").rglob("steps-*.jsonl")):
+        pid = path.stem.rpartition("-")[2]
+        if pid.isdigit():
+            counts[int(pid)] = path.read_bytes().count(b"\n")
+    return counts
 
 
 def _kernels(path: Path, artifact: Artifact) -> bool | None:

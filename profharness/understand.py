@@ -14,6 +14,7 @@ import msgspec
 from profharness import calibration
 from profharness.errors import InputError, OutputExists
 from profharness.loading import Loaded, load
+from profharness.outputs import require_writable
 
 if TYPE_CHECKING:
     from profharness.analysis.records import Summary
@@ -25,7 +26,8 @@ __all__ = ["Loaded", "finish", "load", "summarise"]
 def finish(root: Path, *, report: Path | None = None, force: bool = False) -> Summary:
     """Understand one run and write merged.pftrace, summary.json, hotspots.csv and report.html into it.
 
-    Raises InputError for a folder that is no run, and OutputExists for a `report` elsewhere that exists.
+    Raises InputError for a folder that is no run, OutputExists for a `report` elsewhere that exists, and UsageError where
+    one of them cannot be written.
     """
     from profharness.merging import attributes, write_options
     from profharness.report import html
@@ -38,6 +40,9 @@ def finish(root: Path, *, report: Path | None = None, force: bool = False) -> Su
     if not root.is_dir():
         raise InputError(f"{root}: there is no such run directory", "`profharness ls` lists runs")
     run = RunDir.open(root)
+    require_writable(run.report, "its trace, figures and report are kept there: copy the run to a place that can be written")
+    if report is not None:
+        require_writable(report, "name another place with -o")
     loaded = load([root])
     summary = summarise(loaded)
     perfetto.write(loaded.trace, run.merged, attributes=attributes(loaded), options=write_options(loaded))
@@ -75,7 +80,17 @@ def summarise(loaded: Loaded) -> Summary:
         from profharness.analysis.summary import summarise_run
 
         summary = summarise_run(loaded.manifest, loaded.trace, loaded.source, calibration.for_run(Path(loaded.source)))
-    return msgspec.structs.replace(summary, findings=_once((*summary.findings, *loaded.findings)))
+    return msgspec.structs.replace(summary, findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)))
+
+
+def _incomplete(loaded: Loaded) -> tuple[Finding, ...]:
+    """First of all what a run lacks."""
+    if loaded.manifest is None:
+        return ()
+    from profharness.analysis.run_checks import incomplete_findings
+    from profharness.harness_process import state_of
+
+    return incomplete_findings(loaded.manifest, state_of(loaded.manifest))
 
 
 def _once(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

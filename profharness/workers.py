@@ -13,13 +13,14 @@ from pathlib import Path
 
 from profharness import control
 from profharness.command import Command
-from profharness.errors import Unavailable
+from profharness.errors import InputError, ProfharnessError, Unavailable, UsageError
 from profharness.launchers import Job, Launcher, Outcome, describe_exit
 from profharness.rundir import RunDir
 from profharness.scans import Point, PointOutput, WorkloadSpec
 
 GRACE_S = 10.0
-DEVICE_MISSING = 3  # the exit status by which a worker says that it cannot start for want of a device or library
+# exit statuses by which a worker says that it cannot serve any point: a wrong setting, a missing device or library, a bad file
+REFUSALS: dict[int, type[ProfharnessError]] = {2: UsageError, 3: Unavailable, 4: InputError}
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ class Events:
 def serve(work: PassWork, points: Sequence[Point], launcher: Launcher, events: Events) -> list[Outcome]:
     """Have every point measured or marked failed; `events.output` is called once per point, in order.
 
-    Raises Unavailable when the worker says that its device or library is missing. A signal to the harness
-    ends the pass after the running process; the points left are not reported.
+    Raises UsageError, Unavailable or InputError when the worker refuses before its first point, as it would for every
+    point. A signal to the harness ends the pass after the running process; the points left are not reported.
     """
     control.write_spec(work.spec_path, {**work.workload.settings, "cache_dir": str(work.cache_dir)})
     tail = control.ResultsTail(work.folder)
@@ -113,7 +114,7 @@ class _Book:
         self._host = ""
         self._begun: dict[str, int | None] = {}
         self.finished: list[str] = []
-        self.refusal = ""
+        self.refusal: control.Line | None = None
 
     def poll(self) -> None:
         self._events.poll()
@@ -128,7 +129,7 @@ class _Book:
         if line.kind == "hello":
             self._pid, self._host = line.pid, line.host
         elif line.kind == "error":
-            self.refusal = line.error
+            self.refusal = line
         elif line.kind == "begin":
             self._begun[line.id] = line.monotonic_ns
         elif line.kind == "result" and line.id in self._points and line.id not in self.finished:
@@ -148,21 +149,28 @@ class _Book:
 
 def _after_death(left: list[Point], book: _Book, outcome: Outcome, log: Path, work: PassWork, events: Events) -> list[Point]:
     """What remains to be done after a worker ended early: the point that it was on is failed, with the reason."""
-    reason = book.refusal or _last_line(log)
     ended = describe_exit(outcome.exit_status)
-    if outcome.exit_status == DEVICE_MISSING and not book.finished and book.current() is None:
-        raise Unavailable(reason or f"the {work.backend} worker {ended}", f"see {log}, or run `profharness doctor`")
     culprit = book.current()
+    if culprit is None and not book.finished and book.refusal is not None:
+        _refuse(book.refusal, outcome, log)
+    reason = book.refusal.error if book.refusal is not None else _last_line(log)
     if culprit is None:
         # it never began a point: a new process would end the same way
         for point in left:
-            events.output(point, PointOutput(ok=False, error=f"the worker {ended} before its first point: {reason or log}"))
+            events.output(point, PointOutput(ok=False, begun=False, error=f"the worker {ended} before its first point: {reason or log}"))
         return []
     at = next(number for number, point in enumerate(left) if point.key == culprit)
     words = _last_line(work.run.point_path(work.pass_name, culprit) / "stderr.log")
     error = f"the worker {ended}" + (f": {words}" if words else "")
     events.output(left[at], PointOutput(ok=False, error=error))
     return left[at + 1:]
+
+
+def _refuse(said: control.Line, outcome: Outcome, log: Path) -> None:
+    """Raise what the worker said, with the code that it gave (a tool around it may have changed the process's own)."""
+    kind = REFUSALS.get(outcome.exit_status if said.exit_status is None else said.exit_status)
+    if kind is not None:
+        raise kind(said.error, said.hint or f"the worker's own words are in {log}")
 
 
 def _last_line(path: Path) -> str:

@@ -65,7 +65,7 @@ def test_a_worker_killed_in_the_middle_changes_no_answer(cluster, ranks):
         found.update(results)
     assert sorted(found) == list(range(len(ranks)))
     for position, made in enumerate(ranks):
-        assert {row.name: (row.calls, row.total_ns) for row in found[position].table().rows} == made.totals
+        assert {row.name: (row.calls, row.total_ns) for row in found[position].tally.table().rows} == made.totals
 
 
 def test_a_worker_that_dies_of_its_own_work(cluster, tmp_path):

@@ -104,8 +104,9 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_counts(capsys, ranks, 
     first = shown["problems"][0]
     assert (first["source"], first["severity"]) == (str(broken), "error")
     assert "left out" in first["message"]
-    table, unread = hotspots_of_files(paths, None)
+    table, unread, problems = hotspots_of_files(paths, None)
     assert (sum(row.calls for row in table.rows), [one.path for one in unread]) == (3_000, [broken])
+    assert not [problem for problem in problems if problem.severity != "info"]  # the file that was read is whole
     with pytest.raises(InputError, match="broken"):
         hotspots_of_files([broken], None)
 

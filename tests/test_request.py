@@ -7,7 +7,7 @@ import pytest
 from profharness.cli import Rest
 from profharness.cli.run import build_request
 from profharness.errors import InputError, ProfharnessError, UsageError
-from profharness.request import from_mapping, parse_shape
+from profharness.request import COMMAND_LINE, from_mapping, parse_shape
 
 NO_REST = Rest((), given=False)
 
@@ -25,6 +25,47 @@ def test_a_wrong_setting_is_one_sentence_with_the_way_out(settings: dict[str, ob
     assert words in text
     assert "\n" not in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"order": "up"}, "order: 'up' is not one of asc, desc, random"), ({"warmup": 1.5}, "warmup: 1.5 is not auto or a whole number"),
+    ({"trials": "many"}, "trials: 'many' is not a whole number"), ({"compile": 3}, "compile: 3 is not true or false"),
+    ({"batch_sizes": [1.5]}, "batch_sizes: [1.5] is not a list of whole numbers"), ({"threads": "all"}, "threads: 'all' is not a whole number"),
+    ({"shape": {"x": "2"}}, "a table of names"), ({"launcher": "mpi"}, "launcher: 'mpi' is not local"),
+])
+def test_a_value_of_a_wrong_type_is_told_in_plain_words(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        from_mapping(settings, "scan.toml")
+    assert caught.value.message.startswith("scan.toml: ")
+    assert words in caught.value.message
+    assert not any(jargon in caught.value.message for jargon in ("`$.", "Expected", "enum"))
+    with pytest.raises(UsageError, match=r"^--" + next(iter(settings)).replace("_", "-")):
+        from_mapping(settings, COMMAND_LINE)
+
+
+def test_a_flag_is_blamed_rather_than_the_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("trials = 5\n")
+    with pytest.raises(UsageError, match=r"^--order"):
+        build_request(str(tmp_path / "s.toml"), {"order": "up"}, NO_REST)
+
+
+@pytest.mark.parametrize("key", ["batch_sizes", "trials", "model", "isolate", "strict", "seed"])
+def test_options_of_scans_are_refused_with_a_command(key: str) -> None:
+    values = {"batch_sizes": "1", "trials": 5, "model": "particlenet", "isolate": True, "strict": True, "seed": 1}
+    with pytest.raises(UsageError, match="--" + key.replace("_", "-")):
+        build_request(None, {key: values[key]}, Rest(("true",), given=True))
+    assert build_request(None, {key: values[key]}, NO_REST)
+
+
+@pytest.mark.parametrize(("key", "value"), [("bare", True), ("passes", 2), ("yes", True), ("hook", "exec")])
+def test_options_of_commands_are_refused_with_a_scan(tmp_path: Path, key: str, value: object) -> None:
+    for scan in (None, "particlenet"):
+        with pytest.raises(UsageError, match="--" + key):
+            build_request(scan, {key: value}, NO_REST)
+    (tmp_path / "s.toml").write_text(f"{key} = {str(value).lower() if not isinstance(value, str) else repr(value)}\n")
+    with pytest.raises(UsageError, match=r"s\.toml: " + key):
+        build_request(str(tmp_path / "s.toml"), {}, NO_REST)
+    assert build_request(None, {key: value}, Rest(("true",), given=True))
 
 
 def test_shapes_keep_names_with_colons() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profharness.control import ResultsTail, write_points
-from profharness.errors import InputError, Unavailable
+from profharness.errors import InputError, ProfharnessError, Unavailable, UsageError
 from profharness.launchers.local import LocalLauncher
 from profharness.rundir import RunDir
 from profharness.scans import Point, PointOutput, WorkloadSpec
@@ -70,15 +70,21 @@ def test_isolate_starts_one_process_per_point(tmp_path: Path) -> None:
     assert [o.ok for o in outputs.values()] == [True, False, True]
 
 
-def test_a_worker_without_its_device_is_told_apart_from_a_failure(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="no ROCm device"):
-        serve_all(tmp_path, points("ok"), {"refuse": True})
+@pytest.mark.parametrize(("code", "kind"), [(2, UsageError), (3, Unavailable), (4, InputError)])
+@pytest.mark.parametrize("tool_status", [None, 1])
+def test_a_worker_that_refuses_ends_the_pass_with_its_own_words(tmp_path: Path, code: int, kind: type[ProfharnessError], tool_status: int | None) -> None:
+    """The words and the code are the worker's, also where a tool around it changed its exit status."""
+    settings = {"refuse": code} | ({"tool_status": tool_status} if tool_status else {})
+    with pytest.raises(kind) as caught:
+        serve_all(tmp_path, points("ok", "ok"), settings)
+    assert (caught.value.message, caught.value.hint) == ("no ROCm device is visible to torch", "use --device cpu")
+    assert caught.value.exit_code == code
 
 
 def test_a_worker_that_cannot_start_fails_every_point_once(tmp_path: Path) -> None:
     outputs, executions = serve_all(tmp_path, points("ok", "ok"), {"broken": True})
     assert executions == 1
-    assert all("libfoo.so" in output.error and "before its first point" in output.error for output in outputs.values())
+    assert all("libfoo.so" in output.error and "before its first point" in output.error and not output.begun for output in outputs.values())
 
 
 def test_results_are_followed_line_by_line_and_foreign_lines_refused(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ _HIGHER = ("throughput", "busy", "fill", "steps_per_second", "achieved_flops", "
 class Delta(msgspec.Struct, frozen=True, kw_only=True):
     """One figure in both runs: `change` is b / a - 1, `noise` the largest |change| that chance explains (None: not known).
 
-    `significant` is None where no noise is known. `better` says which way is up for this figure.
+    `significant` is None where no noise is known, False where it is not bounded (an interval that reaches 0): then
+    `unbounded` says that nothing can be told. `better` says which way is up for this figure.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None
     noise: float | None = None
     significant: bool | None = None
+    unbounded: bool = False
     better: Better = "neither"
 
 
@@ -78,8 +80,16 @@ class HotspotComparison(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[HotspotDelta, ...]
 
 
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in which the runs differ besides their results, None where one does not have it."""
+
+    name: str
+    a: str | None
+    b: str | None
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that both runs have, and what only one has."""
+    """Everything that both runs have, and what only one has. `asked` and `ran_on` are what else may explain a change."""
 
     schema: int = SCHEMA
     run_a: str
@@ -90,6 +100,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    asked: tuple[Difference, ...] = ()
+    ran_on: tuple[Difference, ...] = ()
 
 
 def compare(a: Summary, b: Summary) -> Comparison:
@@ -101,7 +113,24 @@ def compare(a: Summary, b: Summary) -> Comparison:
     return Comparison(
         run_a=a.source, run_b=b.source, points=points, run=tuple(_figures(a.metrics, b.metrics, 1.0)), hotspots=tuple(_hotspots(a, b)),
         only_a=tuple(name for name in in_a if name not in in_b), only_b=tuple(name for name in in_b if name not in in_a),
-        failed=tuple(name for name in both if in_b[name].state != "ok" and in_a[name].state == "ok"))
+        failed=tuple(name for name in both if in_b[name].state != "ok" and in_a[name].state == "ok"),
+        asked=_differences(_asked(a), _asked(b)), ran_on=_differences(_ran_on(a), _ran_on(b)))
+
+
+def _asked(summary: Summary) -> dict[str, str]:
+    return {} if summary.run is None else summary.run.asked
+
+
+def _ran_on(summary: Summary) -> dict[str, str]:
+    run = summary.run
+    return {} if run is None else {"host": run.host, "device": run.device, "CPU": run.cpu_model, "git": run.git} | run.versions
+
+
+def _differences(a: dict[str, str], b: dict[str, str]) -> tuple[Difference, ...]:
+    """By name; none where one of the runs says nothing at all (a loose trace file)."""
+    if not a or not b:
+        return ()
+    return tuple(Difference(name=name, a=a.get(name), b=b.get(name)) for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name))
 
 
 def simultaneous(comparisons: int) -> float:
@@ -151,6 +180,8 @@ def _delta(name: str, a: Figure, b: Figure, widening: float) -> Delta | None:
     log_ratio = math.log(b.value / a.value)
     widths = [_log_half_width(figure) for figure in (a, b)]
     base = Delta(name=name, unit=a.unit, a=float(a.value), b=float(b.value), change=math.expm1(log_ratio), better=_better(name))
+    if math.inf in widths:
+        return msgspec.structs.replace(base, significant=False, unbounded=True)
     if None in widths:
         return base
     noise = widening * math.hypot(*(width or 0.0 for width in widths))
@@ -159,8 +190,11 @@ def _delta(name: str, a: Figure, b: Figure, widening: float) -> Delta | None:
 
 
 def _log_half_width(figure: Figure) -> float | None:
-    if figure.value is None or figure.low is None or figure.high is None or figure.low <= 0:
+    """Infinite for an interval that reaches 0; None without an interval."""
+    if figure.value is None or figure.low is None or figure.high is None:
         return None
+    if figure.low <= 0:
+        return math.inf
     return math.log(figure.high / figure.low) / 2
 
 

@@ -34,9 +34,9 @@ class Condition:
     relative: bool
 
     def holds(self, delta: Delta) -> bool:
-        """Whether the change meets the condition and is not noise; where no noise is known the change alone decides."""
+        """Whether the change meets the condition and is significant."""
         value = delta.change if self.relative else delta.b - delta.a
-        return delta.name == self.name and _OPERATORS[self.sign](value, self.bound) and delta.significant is not False
+        return delta.name == self.name and _OPERATORS[self.sign](value, self.bound) and delta.significant is True
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def parse(text: str) -> tuple[Condition, ...]:
 def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple[Breach, ...]:
     """Where the conditions hold. Raises UsageError for a name that no figure of the comparison has.
 
-    A gate that can never fail is a mistake, not a pass: so it is refused also when the runs share no points.
+    A gate that can never fail is a mistake, not a pass: so it is refused also when the runs share no points, and for a
+    figure that has no noise bound anywhere, where a change cannot be told from chance.
     """
     deltas = [(point.point, delta) for point in comparison.points for delta in point.deltas]
     deltas += [("", delta) for delta in comparison.run]
@@ -72,6 +73,10 @@ def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple
         if condition.name not in known:
             raise UsageError(f"--fail-on: the runs have no {condition.name!r} in common",
                              f"figures of both: {', '.join(sorted(known))}" if known else "the runs share no measured point")
+        if all(delta.significant is None for _, delta in deltas if delta.name == condition.name):
+            bounded = sorted({delta.name for _, delta in deltas if delta.significant is not None})
+            raise UsageError(f"--fail-on: {condition.name!r} has no noise bound in these runs, so that no change of it can be told from chance",
+                             f"figures with one: {', '.join(bounded)}" if bounded else "raise --trials, so that figures have intervals")
     return tuple(Breach(_text(condition), point, delta) for condition in conditions for point, delta in deltas if condition.holds(delta))
 
 

@@ -95,7 +95,7 @@ def _finding(kind: str, group: list[Diagnosis]) -> Finding:
         "warmup-leak": "a trial of many times the others' length is in the mean latency",
         "outlier-trial": "a slow trial is in the mean latency",
     }[kind]
-    found = finding(kind, f"at {levels}: throughput times latency over the level is {spread}, 1 expected; {text}",
+    found = finding(kind, f"at {levels}: throughput x latency / batch is {spread}, 1 expected; {text}",
                     levels=levels, consistency_max=worst.consistency, consistency_min=low)
     if worst.slowdown is None:
         return found

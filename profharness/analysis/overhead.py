@@ -25,7 +25,8 @@ def layer_overhead(bare: Sequence[F64], layer: Sequence[F64], drift: Drift = NO_
     """1 - T_layer / T_bare over points given in the same order as rates per trial (items/s).
 
     Points count equally (geometric mean of their ratios). The 95 % interval comes from block bootstraps of
-    both passes and is widened by the drift of the repeated bare points. An end is None when a pass has a
+    both passes and is widened by the drift of the repeated bare points; no
+    layer takes more than all of the throughput, so it ends at 1. An end is None when a pass has a
     single trial somewhere. Raises ValueError without points or for unequal lengths.
     """
     if not bare or len(bare) != len(layer):
@@ -37,7 +38,7 @@ def layer_overhead(bare: Sequence[F64], layer: Sequence[F64], drift: Drift = NO_
             for i, (a, b) in enumerate(zip(bare, layer, strict=True))]
     low, high = percentile_interval(1 - np.exp(np.mean(logs, axis=0)))
     margin = abs(drift.relative) * (1 - value)
-    return Estimate(value=value, low=min(low - margin, value), high=max(high + margin, value))
+    return Estimate(value=value, low=min(low - margin, value), high=min(max(high + margin, value), 1.0))
 
 
 def _log_means(values: F64, seed: str) -> F64:

@@ -145,7 +145,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The largest disjoint share of a window, its evidence, and the bound 1 / (1 - share) on what removing it gains.
 
-    `limiter` is idle, communication, copy, underfilled, compute, bandwidth, inside-kernel, undetermined or none.
+    `limiter` is idle, communication, copy, underfilled, compute, bandwidth, inside-kernel, undetermined or none; of none
+    the evidence is the whole answer: why there is no verdict (untrusted), or that a process on the CPU waits.
     """
 
     limiter: str
@@ -212,14 +213,19 @@ class Knee(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):
-    """The smallest level within 5 % of the best throughput."""
+    """The smallest level within 5 % of the best throughput, among the levels that are not flagged, if there are any."""
 
     at: float
     throughput: float
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """One curve of a scan: its key (device, backend, via ...), levels, fits and findings."""
+    """One curve of a scan: its key (device, backend, via ...), levels, fits and findings.
+
+    `flagged` are the levels whose measurement is known to be wrong, `recommended_note` says that they were left out of the
+    recommendation, or that there are no others. `overlaps_best` are the levels whose 95 % interval
+    overlaps that of the highest throughput: where there are any, no level is proven best.
+    """
 
     key: dict[str, str]
     batch: BatchCurve | None = None
@@ -234,6 +240,9 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     throughput: tuple[float, ...] = ()
     throughput_sem: tuple[float | None, ...] = ()
     latency_ms: tuple[float | None, ...] = ()
+    flagged: tuple[float, ...] = ()
+    recommended_note: str = ""
+    overlaps_best: tuple[float, ...] = ()
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,17 +263,22 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass: its layers, how long it took, and the layers' overhead against the bare pass."""
+    """One pass: its layers, how long it took, and the layers' overhead against the bare pass.
+
+    `captured_steps` steps from `first_step` on are in its trace, where the capture went by steps.
+    """
 
     name: str
     layers: tuple[str, ...]
     seconds: float | None
     state: str
     overhead: dict[str, Estimate] = {}
+    first_step: int | None = None
+    captured_steps: int | None = None
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a summary comes from: the run's identity and provenance."""
+    """Where a summary comes from: the run's identity and provenance; `asked` is what was to be measured, by setting."""
 
     id: str
     path: str
@@ -282,6 +296,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     scan: str = ""
     capture: str = ""
     command: tuple[str, ...] = ()
+    asked: dict[str, str] = {}
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What telemetry says against a run's own measurement: other work on the CPU, a CPU quota, holes in the sampling."""
+"""What speaks against a run's own measurement: parts that are missing, other work on the CPU, a CPU quota, holes in the sampling."""
 
 from __future__ import annotations
 
@@ -6,14 +6,52 @@ from collections.abc import Iterator, Mapping
 
 from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
+from profharness.manifest import Manifest, PassRecord
 from profharness.trace.model import Source, Trace
 
 # Waiting for a core this share of the time that the process tree wanted one makes throughput differ visibly.
 WAITING = 0.05
+# A process that wants less than this of a core sleeps: what it waits for is not the CPU.
+HARDLY = 0.05
 THROTTLED = 0.01
 MISSED = 0.05
+TOO_SLOW = "sampled too slowly"
+"""Begins the note of a figure whose samples are longer than the time that it speaks for."""
+
 # Share of time from which a device's own throttling makes throughput differ visibly.
 _DEVICE_THROTTLED = (("throttle_power", 0.05, "its power limit"), ("throttle_thermal", 0.01, "its temperature"), ("throttle_external", 0.01, "a signal from outside"))
+
+
+_NAMED = 6  # missing points that are listed by name
+
+
+def incomplete_findings(manifest: Manifest, state: str) -> tuple[Finding, ...]:
+    """One finding that names all that is missing from a run that did not reach its end.
+
+    `state` is the manifest's, or `killed` where the process that made the run is known to be gone.
+    """
+    missing = [words for record in manifest.passes if (words := _missing(manifest, record))]
+    if state == "done" and not missing:
+        return ()
+    how = {"killed": "the harness was killed", "running": "the run had not ended when it was read", "interrupted": "the run was interrupted",
+           "failed": "the run failed" + (f": {manifest.error}" if manifest.error else "")}.get(state, "a pass did not end")
+    return (finding("run-incomplete", "; ".join((how, *missing)), state=state),)
+
+
+def _missing(manifest: Manifest, record: PassRecord) -> str:
+    """What a pass lacks, in words; empty for one that is complete."""
+    planned = manifest.scan.planned.get(record.name, ()) if manifest.scan is not None else ()
+    there = {f"{point.id}~{point.repeat}" if point.repeat else point.id for point in manifest.points if point.pass_name == record.name}
+    absent = [key for key in planned if key not in there]
+    if record.state == "planned":
+        return f"the {record.name} pass never began" + (f" ({len(absent)} points)" if absent else "")
+    if record.state == "done" and not absent:
+        return ""
+    how = {"running": "did not end", "interrupted": "was interrupted", "failed": "failed"}.get(record.state, "is incomplete")
+    if not absent:
+        return f"the {record.name} pass {how}"
+    listed = ", ".join(absent[:_NAMED]) + (f" and {len(absent) - _NAMED} more" if len(absent) > _NAMED else "")
+    return f"the {record.name} pass {how}: {len(absent)} of {len(planned)} points are missing ({listed})"
 
 
 def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Finding, ...]:
@@ -22,12 +60,25 @@ def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Fin
 
 
 def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
-    ran, waited, stopped = (_value(figures, name) for name in ("cores_used", "cpu_tree_wait", "cpu_throttled"))
-    if ran is not None and waited is not None and ran + waited > 0 and waited / (ran + waited) > WAITING:
-        yield finding("cpu-pressure", f"the workload waited for a core {100 * waited / (ran + waited):.0f} % of the time that it wanted one",
-                      waiting_share=waited / (ran + waited))
+    waited, stopped = waiting_share(figures), _value(figures, "cpu_throttled")
+    if waited:
+        yield finding("cpu-pressure", f"the workload waited for a core {100 * waited:.0f} % of the time that it wanted one",
+                      waiting_share=waited)
     if stopped is not None and stopped > THROTTLED:
         yield finding("cpu-pressure", f"the CPU quota of its cgroup stopped the workload {100 * stopped:.0f} % of the time", throttled_share=stopped)
+
+
+def waiting_share(figures: Mapping[str, Figure]) -> float | None:
+    """The share of the time that the process tree wanted a core and waited for one; 0 where that does not matter.
+
+    None where it was not measured, or sampled too slowly for the time asked for.
+    """
+    ran, figure = _value(figures, "cores_used"), figures.get("cpu_tree_wait")
+    waited = _value(figures, "cpu_tree_wait")
+    if ran is None or waited is None or figure is None or figure.note.startswith(TOO_SLOW):
+        return None
+    wanted = ran + waited
+    return waited / wanted if wanted > HARDLY and waited > WAITING * wanted else 0.0
 
 
 def _device(figures: Mapping[str, Figure]) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from profharness.analysis.intervals import window
 from profharness.analysis.packages import power_figures
 from profharness.analysis.records import Figure
 from profharness.analysis.run_points import RunView
@@ -15,7 +14,7 @@ from profharness.trace.model import Trace
 
 
 def step_energy(view: RunView, trace: Trace) -> dict[str, Figure]:
-    """From the first steady step's start to the last one's end, in the bare pass or the first that shows steps.
+    """Over the time of the steady steps, in the bare pass or the first that shows steps.
 
     A step is one of the whole job: the steps of all processes over their number.
     """
@@ -25,7 +24,7 @@ def step_energy(view: RunView, trace: Trace) -> dict[str, Figure]:
         found = steady_steps(trace, name)
         if not len(found):
             continue
-        when = window(int(found.starts_ns.min()), int((found.starts_ns + found.durations_ns).max()))
+        when = found.when
         items = None if found.items is None else int(found.items.sum())
         figures = power_figures(view.telemetry, view.packages, when, items, f"{name} pass, {len(found)} steady steps")
         energy = figures.get("energy")

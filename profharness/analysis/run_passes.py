@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profharness.analysis.overhead import layer_overhead
 from profharness.analysis.records import Estimate, PassRow, RunInfo
 from profharness.analysis.run_points import UNTIMED_LAYERS, RunView, overheads
@@ -9,29 +11,50 @@ from profharness.analysis.run_steps import steady_steps
 from profharness.analysis.run_trials import BARE, Trials, base_of
 from profharness.analysis.throughput import Drift, drift_between, largest_drift, summarise_trials
 from profharness.manifest import Manifest, NodeRecord, PassRecord
-from profharness.trace.model import Trace
+from profharness.trace.model import FIRST_STEP, STEPS, Trace
+
+# The settings of a scan that bear on throughput and latency; the others say what is recorded, and where.
+_MEASURED = ("backend", "model", "device", "compile", "torchscript", "batch_sizes", "trials", "min_seconds", "warmup", "order", "inputs", "shape",
+             "seed", "threads", "isolate", "ranks", "python", "command")
+_THREADS = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES"})
 
 
-def drifts(trials: Trials, reference: str, backends: dict[str, str]) -> dict[str, Drift]:
-    """The largest drift of the repeated points of each backend, and of all under the empty name."""
-    found: dict[str, list[Drift]] = {"": []}
+def repeats(trials: Trials, reference: str) -> tuple[Drift, ...]:
+    """The drift of every repeated point of the reference pass, each repeat against the first measurement."""
+    found = []
     for (pass_name, key), repeat in trials.items():
         point = base_of(key)
         first = trials.get((reference, point))
         if pass_name != reference or key == point or first is None:
             continue
-        drift = drift_between(summarise_trials(first.durations_ns, first.items, point),
-                              summarise_trials(repeat.durations_ns, repeat.items, key), point)
-        for backend in {"", backends.get(point, "")}:
-            found.setdefault(backend, []).append(drift)
-    return {backend: largest_drift(group) for backend, group in found.items()}
+        found.append(drift_between(summarise_trials(first.durations_ns, first.items, point),
+                                   summarise_trials(repeat.durations_ns, repeat.items, key), point))
+    return tuple(found)
+
+
+def drifts(found: Sequence[Drift], backends: dict[str, str]) -> dict[str, Drift]:
+    """The drift that widens the intervals of each backend, and of all under the empty name: the largest, beyond chance or not."""
+    groups: dict[str, list[Drift]] = {"": []}
+    for drift in found:
+        for backend in {"", backends.get(drift.point, "")}:
+            groups.setdefault(backend, []).append(drift)
+    return {backend: largest_drift(group) for backend, group in groups.items()}
 
 
 def pass_rows(view: RunView, trace: Trace) -> tuple[PassRow, ...]:
     """Every pass with the overhead of its layers over all points (or steady steps) that it shares with the bare pass."""
     keys = sorted({point for _, point in view.trials if base_of(point) == point})
+    windows = {record.name: captured(trace, record.name) for record in view.manifest.passes}
     return tuple(PassRow(name=record.name, layers=record.layers, seconds=_seconds(record), state=record.state,
-                         overhead=_overhead(view, trace, record, keys)) for record in view.manifest.passes)
+                         overhead=_overhead(view, trace, record, keys), first_step=windows[record.name][0],
+                         captured_steps=windows[record.name][1]) for record in view.manifest.passes)
+
+
+def captured(trace: Trace, pass_name: str) -> tuple[int | None, int | None]:
+    """First step and number of steps that all captures of the pass agree on; (None, None) where they differ or say nothing."""
+    stated = [dict(source.details) for source in trace.sources if source.pass_name == pass_name]
+    found = {(int(facts[FIRST_STEP]), int(facts[STEPS])) for facts in stated if FIRST_STEP in facts and STEPS in facts}
+    return found.pop() if len(found) == 1 else (None, None)
 
 
 def _overhead(view: RunView, trace: Trace, record: PassRecord, keys: list[str]) -> dict[str, Estimate]:
@@ -57,8 +80,8 @@ def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Es
 
 
 def _of_steps(trace: Trace, pass_name: str) -> Estimate | None:
-    """From the steady steps of both passes; None where one of them shows fewer than two."""
-    bare, layer = (steady_steps(trace, name) for name in (BARE, pass_name))
+    """From the steady steps of both passes, the profiled ones of the second; None where one of them shows fewer than two."""
+    bare, layer = steady_steps(trace, BARE), steady_steps(trace, pass_name, profiled=True)
     if min(len(bare), len(layer)) < 2:
         return None
     return layer_overhead([bare.rates], [layer.rates], seed=pass_name)
@@ -85,7 +108,24 @@ def run_info(manifest: Manifest, path: str) -> RunInfo:
         id=manifest.id, path=path, kind=manifest.kind, created=manifest.created, profharness=manifest.profharness, argv=manifest.argv,
         state=manifest.state, exit_status=manifest.exit_status, host=node.host, device=_device(manifest, node), cpu_model=node.cpu_model,
         versions=node.versions, git=git, scan="" if manifest.scan is None else manifest.scan.name, capture=manifest.capture,
-        command=manifest.command)
+        command=manifest.command, asked=_asked(manifest, node))
+
+
+def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
+    """What was asked for and bears on the figures, by name: a scan's settings, or a command's words and capture; thread variables."""
+    found = {f"variable {name}": value for name, value in node.variables.items() if name in _THREADS}
+    if manifest.scan is None:
+        return found | {"command": " ".join(manifest.command), "capture": manifest.capture, "ranks": str(manifest.ranks)}
+    settings = {name: manifest.scan.settings.get(name) for name in _MEASURED}
+    return found | {"scan": manifest.scan.name} | {name: _text(value) for name, value in settings.items() if value not in (None, "", [], {}, ())}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}:{_text(part)}" for name, part in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _device(manifest: Manifest, node: NodeRecord) -> str:

@@ -38,7 +38,10 @@ _MS = 1e6
 
 @dataclass(frozen=True, eq=False)
 class RunView:
-    """What all points of one run share. `reference` is the pass that throughput comes from."""
+    """What all points of one run share. `reference` is the pass that throughput comes from.
+
+    `repeats` are the drifts of all repeated points, `drifts` the largest one of each backend.
+    """
 
     manifest: Manifest
     trials: Trials
@@ -48,6 +51,7 @@ class RunView:
     drifts: dict[str, Drift]
     packages: tuple[Package, ...] = ()
     yardstick: Yardstick = NO_YARDSTICK
+    repeats: tuple[Drift, ...] = ()
 
     def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
         """Statistics of the point in a pass (default: the reference); None where it has no trials."""

@@ -9,10 +9,14 @@ import numpy as np
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.packages import used
 from profharness.analysis.records import Figure, TelemetryRow
+from profharness.analysis.run_checks import TOO_SLOW
 from profharness.analysis.streams import Stream, mean, streams, weights
-from profharness.trace.model import Samples, Trace
+from profharness.trace.model import I64, Samples, Trace
+from profharness.units import format_ns
 
 PLOTTED = 400
+# Samples that cover twice the time asked for say as much about what came before and after.
+SLOW_FACTOR = 2
 # Peaks say what had to fit; a mean of memory would hide it.
 _PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_memory_used"})
 _NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
@@ -61,6 +65,8 @@ def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[st
         if figure is None:
             continue
         name = _NAMES.get(one.metric, one.metric)
+        if one.metric == "cpu_tree":
+            found["cpu_sampled"] = Figure(value=int(weights(one.samples, when).sum()), unit="ns", source=source, note="time that CPU samples cover")
         if several and one.device:
             found[f"{name}_{one.device}"] = figure
             if one.device in active:
@@ -76,7 +82,16 @@ def _figure(one: Stream, when: Intervals, source: str) -> Figure | None:
         return None
     peak = one.metric in _PEAKS
     value = float(one.samples.value[weight > 0].max()) if peak else mean(one.samples.value, weight)
-    return Figure(value=value, unit=one.unit, source=source, note="highest sample" if peak else "")
+    return Figure(value=value, unit=one.unit, source=source, note="highest sample" if peak else _slow(one.samples, weight))
+
+
+def _slow(samples: Samples, weight: I64) -> str:
+    """Says that intervals reach far beyond the time asked for: points next to each other then show the same figure."""
+    length = samples.until_ns - samples.at_ns
+    covered = int(length[weight > 0].sum())
+    if covered <= SLOW_FACTOR * int(weight.sum()) or not (length > 0).all():
+        return ""
+    return f"{TOO_SLOW}: every {format_ns(int(np.median(length)))}, so it holds time before or after"
 
 
 def _together(shared: dict[str, list[Figure]], active: Sequence[str]) -> Iterator[tuple[str, Figure]]:

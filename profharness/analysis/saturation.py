@@ -6,11 +6,14 @@ Order: are the columns credible; is there a jump; then the curve, on the levels 
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from profharness.analysis.bootstrap import Z95
 from profharness.analysis.curve_fit import CurveFit, Measured, fit_curve, local_noise, refit_copies
 from profharness.analysis.curves import BATCH, batch_curve
 from profharness.analysis.jumps import find_step, impossible_rise
@@ -36,6 +39,10 @@ _FALL = 0.03
 _EVIDENCE = 6.0
 _MISFIT_RMS = 0.01
 
+_WRONG = frozenset({"warmup-leak", "missing-sync"})
+Flagged = Mapping[tuple[str, ...], Mapping[float, str]]
+"""By the key of a series and by level: the id of the finding that says its measurement is wrong."""
+
 _NO_KNEE = Knee(n=None)
 
 
@@ -49,28 +56,32 @@ class _Fitted:
     findings: tuple[Finding, ...] = ()
 
 
-def series(table: ScanTable, margin: float = MARGIN) -> tuple[Series, ...]:
+def series(table: ScanTable, margin: float = MARGIN, flagged: Flagged | None = None) -> tuple[Series, ...]:
     """One Series per distinct key, in the order of the table; deterministic for the same table.
 
     Rows of one series with the same level are averaged. `margin` is the distance kept below the knee.
+    `flagged` names the levels whose trials are known to be wrong; None judges them by the columns.
     """
-    return tuple(_series(table, key, rows, margin) for key, rows in table.groups().items())
+    return tuple(_series(table, key, rows, margin, flagged) for key, rows in table.groups().items())
 
 
-def _series(table: ScanTable, key: tuple[str, ...], rows: list[int], margin: float) -> Series:
+def _series(table: ScanTable, key: tuple[str, ...], rows: list[int], margin: float, flagged: Flagged | None) -> Series:
     columns = _average(table, rows)
     level, throughput, sem, latency, _ = columns
     measured = Measured(level, throughput, np.nan_to_num(sem / throughput, nan=0.0))
     seed = "|".join((table.axis, *key))
-    checks = _checks(table.axis, columns)
-    step, fitted = _analyse(measured, table.axis, seed, _leaky(checks))
+    checks = _checks(table.axis, columns) if flagged is None else ()
+    wrong = _by_level(checks) if flagged is None else flagged.get(key, {})
+    step, fitted = _analyse(measured, table.axis, seed, frozenset(at for at, kind in wrong.items() if kind == "warmup-leak"))
     findings = (*checks, *_step_finding(step), *_fall(measured, fitted.usl), *fitted.findings)
     return Series(
         key=dict(zip(table.key_columns, key, strict=True)), batch=fitted.batch, usl=fitted.usl, knee=fitted.knee,
         jobs_per_device=None if table.axis == "batch_size" else jobs_per_device(fitted.knee, margin),
-        recommended=recommend(level, throughput), step=step, findings=findings, axis=table.axis,
+        recommended=recommend(level, throughput, flagged=wrong), step=step, findings=findings, axis=table.axis,
         levels=tuple(level.tolist()), throughput=tuple(throughput.tolist()),
-        throughput_sem=_optional(sem), latency_ms=_optional(latency),
+        throughput_sem=_optional(sem), latency_ms=_optional(latency), flagged=tuple(at for at in level.tolist() if at in wrong),
+        recommended_note=_left_out(level, wrong),
+        overlaps_best=indistinct(level, throughput, throughput - Z95 * sem, throughput + Z95 * sem, wrong),
     )
 
 
@@ -103,25 +114,48 @@ def _checks(axis: Axis, columns: tuple[F64, F64, F64, F64, F64]) -> tuple[Findin
         for at, t, t_sem, lat, lat_sem in zip(level, throughput, sem, latency, latency_sem, strict=True) if not math.isnan(lat))
 
 
-def _leaky(checks: tuple[Finding, ...]) -> frozenset[float]:
-    """Levels whose warm-up is in the mean: a jump between them and the first clean one is the measurement's."""
-    levels = [str(one.figures["levels"]).split(", ") for one in checks if one.id == "warmup-leak"]
-    return frozenset(float(level) for group in levels for level in group)
+def _by_level(checks: tuple[Finding, ...]) -> dict[float, str]:
+    """Levels that the columns show to be wrong, and by what. An odd trial does not make a level wrong."""
+    return {float(level): one.id for one in checks if one.id in _WRONG for level in str(one.figures["levels"]).split(", ")}
+
+
+def indistinct(level: F64, throughput: F64, low: F64, high: F64, flagged: Container[float] = ()) -> tuple[float, ...]:
+    """The levels whose interval overlaps that of the highest throughput; those that are flagged or have no interval are left out."""
+    sound = np.array([at not in flagged for at in level.tolist()])
+    best = int(np.where(sound, throughput, -np.inf).argmax())
+    overlapping = sound & (high >= low[best])
+    overlapping[best] = False
+    return tuple(level[overlapping].tolist())
 
 
 def _relative(error: float, value: float) -> float | None:
     return None if math.isnan(error) else float(error / value)
 
 
-def recommend(level: F64, throughput: F64, within: float = WITHIN) -> Recommended:
-    """The smallest level whose throughput is within 5 % of the best one measured."""
-    at = int((throughput >= (1 - within) * throughput.max()).argmax())
+def recommend(level: F64, throughput: F64, within: float = WITHIN, flagged: Mapping[float, str] = MappingProxyType({})) -> Recommended:
+    """The smallest level whose throughput is within 5 % of the best one measured.
+
+    Levels that are flagged (with the finding's id) do not count, unless all are.
+    """
+    sound = np.array([at not in flagged for at in level.tolist()])
+    allowed = sound if sound.any() else np.ones_like(sound)
+    best = throughput[allowed].max()
+    at = int((allowed & (throughput >= (1 - within) * best)).argmax())
     return Recommended(at=float(level[at]), throughput=float(throughput[at]))
 
 
-def recommend_within_latency(level: F64, throughput: F64, latency_ms: F64, limit_ms: float) -> Recommended | None:
-    """The best throughput among the levels whose latency keeps the limit; None where none does."""
-    allowed = latency_ms <= limit_ms
+def _left_out(level: F64, flagged: Mapping[float, str]) -> str:
+    """`left out: 4, 8 (warmup-leak), 1024 (missing-sync)`; empty where no level is flagged."""
+    kinds = dict.fromkeys(kind for kind in (flagged.get(at) for at in level.tolist()) if kind is not None)
+    parts = [f"{', '.join(f'{at:g}' for at in level.tolist() if flagged.get(at) == kind)} ({kind})" for kind in kinds]
+    if not parts:
+        return ""
+    return f"left out: {', '.join(parts)}" if any(at not in flagged for at in level.tolist()) else f"not trustworthy: {', '.join(kinds)} at every level"
+
+
+def recommend_within_latency(level: F64, throughput: F64, latency_ms: F64, limit_ms: float, flagged: Container[float] = ()) -> Recommended | None:
+    """The best throughput among the sound levels whose latency keeps the limit; None where none does."""
+    allowed = (latency_ms <= limit_ms) & np.array([at not in flagged for at in level.tolist()])
     if not allowed.any():
         return None
     at = int(np.where(allowed, throughput, -np.inf).argmax())

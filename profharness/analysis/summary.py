@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
-import numpy as np
 
 from profharness.analysis import passes, run_points, run_telemetry
 from profharness.analysis.intervals import window
@@ -17,15 +16,15 @@ from profharness.analysis.kernel_facts import Yardstick
 from profharness.analysis.kernel_match import kernels_differ
 from profharness.analysis.metrics import problem_row, source_row, summarise_trace
 from profharness.analysis.packages import package_findings, packages, power_figures
-from profharness.analysis.records import Figure, PassRow, PointSummary, Series, SourceRow, Summary
+from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
 from profharness.analysis.run_checks import telemetry_findings
 from profharness.analysis.run_energy import step_energy
-from profharness.analysis.run_passes import allowed_cores, drifts, pass_rows, run_info
+from profharness.analysis.run_passes import allowed_cores, drifts, pass_rows, repeats, run_info
 from profharness.analysis.run_points import RunView
+from profharness.analysis.run_series import eased_by_pressure, run_series
 from profharness.analysis.run_steps import step_figures
 from profharness.analysis.run_trials import BARE, Trials, base_of, collect, reference_pass
 from profharness.analysis.run_work import ceilings_of_points
-from profharness.analysis.saturation import series
 from profharness.analysis.streams import idle_window, streams
 from profharness.analysis.trial_findings import drift_finding
 from profharness.analysis.verdict import verdict
@@ -34,7 +33,6 @@ from profharness.findings import Finding, finding
 from profharness.manifest import Manifest
 from profharness.trace.causality import causal_intervals
 from profharness.trace.model import Trace
-from profharness.trace.scan_table import AXES, Axis, ScanTable
 
 HIGH_OVERHEAD = 0.05
 
@@ -53,15 +51,16 @@ def summarise_run(manifest: Manifest, trace: Trace, source: str, calibrations: t
     by_id = {point.point: point for point in device.points}
     results = [run_points.summarise(view, point, by_id.get(point)) for point in _points(manifest, view.trials)]
     found = _unique((*manifest.findings, *device.findings, *(one for result in results for one in result.findings),
-                     *drift_finding(view.drifts[""]), *kernels_differ(trace, view.trials), *_beyond_bare([result.summary for result in results])))
+                     *(one for drift in view.repeats for one in drift_finding(drift)), *kernels_differ(trace, view.trials), *_beyond_bare([result.summary for result in results])))
     rows = pass_rows(view, trace)
     figures = _run_figures(view, trace)
-    found = _unique((*found, *_overhead_findings(rows), *telemetry_findings(trace, figures), *package_findings(view.packages)))
+    told = telemetry_findings(trace, figures)
+    found = _unique((*eased_by_pressure(found, [result.summary for result in results], told), *_overhead_findings(rows), *told, *package_findings(view.packages)))
     points = tuple(_judged(result.summary, found, cores) for result in results)
     metrics = {**device.metrics, **ceilings_of_points(points[0].metrics if points else None, device.metrics), **figures, **step_figures(manifest, trace), **step_energy(view, trace)}
     return msgspec.structs.replace(
         device, points=points, metrics=metrics, findings=found, problems=tuple(problem_row(one) for one in trace.problems),
-        run=run_info(manifest, source), passes=rows, series=_series(points, source), sources=_sources(trace),
+        run=run_info(manifest, source), passes=rows, series=run_series(points, found, source), sources=_sources(trace),
         verdict=verdict(device.partition, metrics, found), telemetry=run_telemetry.rows(trace))
 
 
@@ -77,7 +76,8 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
     reference = reference_pass(trials, tuple(record.name for record in manifest.passes))
     backends = {record.id: record.backend for record in manifest.points}
     every = streams(trace)
-    return RunView(manifest, trials, reference, chosen, every, drifts(trials, reference, backends), packages(every, idle_window(trace)))
+    repeated = repeats(trials, reference)
+    return RunView(manifest, trials, reference, chosen, every, drifts(repeated, backends), packages(every, idle_window(trace)), repeats=repeated)
 
 
 def _points(manifest: Manifest, trials: Trials) -> list[str]:
@@ -148,31 +148,6 @@ def _active(view: RunView, trace: Trace) -> tuple[int, int]:
     if known:
         return min(start for start, _ in known), max(end for _, end in known)
     return int(trace.samples.at_ns.min()), int(trace.samples.until_ns.max()) + 1
-
-
-def _series(points: tuple[PointSummary, ...], source: str) -> tuple[Series, ...]:
-    """One curve per backend over the level that the scan varies; none for fewer than two levels."""
-    measured = [point for point in points if point.throughput and point.state == "ok"]
-    distinct = {axis: {getattr(point, axis) for point in measured} - {None} for axis in AXES}
-    axis: Axis = max(AXES, key=lambda name: len(distinct[name]))
-    measured = [point for point in measured if getattr(point, axis) is not None]
-    if len(distinct[axis]) < 2:
-        return ()
-
-    def column(values: list[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.array([np.nan if value is None else value for value in values], np.float64)
-
-    return series(ScanTable(
-        source=source, axis=axis, key_columns=("backend",), keys=tuple((point.backend,) for point in measured),
-        level=column([getattr(point, axis) for point in measured]), throughput=column([point.throughput for point in measured]),
-        throughput_sem=column([point.throughput_sem for point in measured]), latency_ms=column([point.latency_ms for point in measured]),
-        latency_sem_ms=column([_latency_sem(point) for point in measured])))
-
-
-def _latency_sem(point: PointSummary) -> float | None:
-    if len(point.trials_ms) < 2:
-        return None
-    return float(np.std(point.trials_ms, ddof=1) / np.sqrt(len(point.trials_ms)))
 
 
 def _sources(trace: Trace) -> tuple[SourceRow, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from profharness.analysis.records import Figure, Verdict
 from profharness.analysis.verdict import verdict
 from profharness.units import format_share
@@ -25,7 +27,7 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
     busy = _busy(figures)
     if busy is None:
         found = verdict(None, figures, ())
-        return None if found is None else _said(found.limiter, found.share, found.evidence, found.headroom)
+        return None if found is None else msgspec.structs.replace(found, evidence=f"{found.evidence} ({CONFIDENCE})")
     idle = max(1 - busy, 0.0)
     if idle >= 0.5:
         return _said("idle", idle, f"the device is idle {format_share(idle)} of the time{_host(figures)}", 1 / busy if busy else None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -51,6 +52,7 @@ class _Spread:
 def trial_findings(durations_ns: npt.ArrayLike, stats: TrialStats, point: str | None = None) -> tuple[Finding, ...]:
     """Findings of one point, in the order missing-sync, warmup-leak or outlier-trial, too-few-trials.
 
+    Of fewer than ten trials one that was disturbed looks like a fault: there an error is a warning.
     Trials further than 10 MAD from the median count when they move the mean by more than 1 %; and the
     consistency counts when it exceeds 1 + CV^2 by more than its error and by 1 %.
     """
@@ -64,9 +66,17 @@ def trial_findings(durations_ns: npt.ArrayLike, stats: TrialStats, point: str | 
         slow = _slow_trials(spread, point) or (None if unsynced else _excess(spread, stats, point))
         found = [one for one in (unsynced, slow) if one]
     if times.size < FEWEST_TRIALS:
+        found = [eased(one) for one in found]
         found.append(finding("too-few-trials", f"{times.size} trials: an interval from fewer than {FEWEST_TRIALS} says little",
                              point=point, trials=int(times.size)))
     return tuple(found)
+
+
+def eased(found: Finding, why: str = "") -> Finding:
+    """The finding as a warning at most, where so few trials, or other work (`why`), may explain it as well."""
+    if found.severity != "error":
+        return found
+    return msgspec.structs.replace(found, severity="warning", message=f"{found.message}; {why}" if why else found.message)
 
 
 def _missing_sync(spread: _Spread, point: str | None) -> Finding | None:

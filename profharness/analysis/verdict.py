@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profharness.analysis.ceilings import REACHED
+from profharness.analysis.cpu_verdict import cpu_verdict
+from profharness.analysis.cpu_verdict import value_of as _value
 from profharness.analysis.records import Figure, IdleCauses, Partition, Verdict
 from profharness.findings import Finding
 from profharness.units import format_share
@@ -18,7 +20,6 @@ UNTRUSTWORTHY = frozenset({
     "empty-trace", "kernels-missing", "graph-kernels-missing", "steps-without-device-events", "truncated-file",
     "events-dropped", "idle-contradicted", "hook-not-loaded", "clock-stepped",
 })
-BUSY_CPU = 0.9
 _GROUPS = {"compute": "compute_bound", "bandwidth": "bandwidth_bound", "inside-kernel": "inside_kernel"}
 """Parts of the filled time by the figure that measures them; the figure's note is the evidence."""
 
@@ -38,7 +39,7 @@ def verdict(partition: Partition | None, figures: Mapping[str, Figure], findings
     if broken:
         return Verdict(limiter="none", share=0.0, evidence=f"no verdict: {broken[0].message}", trusted=False)
     if partition is None or not partition.window_ns:
-        return _of_cpu(figures)
+        return _of_cpu(figures, findings)
     return _of_device(partition, figures)
 
 
@@ -128,24 +129,13 @@ def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:
     return ", ".join(f"{words} {format_share(ns / window_ns)}" for ns, words in kept)
 
 
-def _of_cpu(figures: Mapping[str, Figure]) -> Verdict | None:
+def _of_cpu(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
+    """A ceiling that the CPU reaches, else what its cores say."""
     used, allowed = _value(figures, "cores_used"), _value(figures, "cores_allowed")
-    if used is None or not allowed:
-        return None
-    busy = min(used / allowed, 1.0)
-    evidence = f"the process ran on {used:.1f} of {allowed:g} allowed cores"
     at = _at_ceiling(figures, 1.0)
-    if at is not None:
-        share = _value(figures, "flops_of_ceiling" if at == "compute" else "bandwidth_share") or 0.0
-        roof = "the measured GEMM" if at == "compute" else "the measured copy"
-        return Verdict(limiter=at, share=busy, evidence=f"{format_share(share)} of {roof}; {evidence}")
-    if busy >= BUSY_CPU:
-        return Verdict(limiter="undetermined", share=busy, evidence=f"{evidence}; whether by compute or by bandwidth is not measured")
-    if busy < 0.5:
-        return Verdict(limiter="idle", share=1 - busy, evidence=evidence, headroom=_headroom(1 - busy))
-    return Verdict(limiter="undetermined", share=busy, evidence=f"{evidence}; using the others gains at most {1 / busy:.2f}x")
-
-
-def _value(figures: Mapping[str, Figure], name: str) -> float | None:
-    figure = figures.get(name)
-    return None if figure is None or figure.value is None else float(figure.value)
+    if at is None or used is None or not allowed:
+        return cpu_verdict(figures, findings)
+    share = _value(figures, "flops_of_ceiling" if at == "compute" else "bandwidth_share") or 0.0
+    roof = "the measured GEMM" if at == "compute" else "the measured copy"
+    return Verdict(limiter=at, share=min(used / allowed, 1.0),
+                   evidence=f"{format_share(share)} of {roof}; the process ran on {used:.1f} of {allowed:g} allowed cores")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -109,8 +110,16 @@ def _call(arguments: Sequence[str]) -> int:
     except typer.Abort as stop:
         raise KeyboardInterrupt from stop
     except click_error as error:
-        raise UsageError(str(getattr(error, "format_message", error.__str__)()), f"see `profharness {name} --help`") from error
+        raise UsageError(_plain(str(getattr(error, "format_message", error.__str__)())), f"see `profharness {name} --help`") from error
     return status if isinstance(status, int) else 0
+
+
+def _plain(message: str) -> str:
+    """`--by: 'foo' is not one of ...`, without the parser's own vocabulary."""
+    message = re.sub(r"^Invalid value for '?([^':]+)'?: ", r"\1: ", message).replace("Value error, ", "")
+    message = re.sub(r"Input should be a valid (integer|number).*", r"not a valid \1", message)
+    message = message.replace("a valid integer", "a whole number").replace("a valid number", "a number").replace("a valid float", "a number")
+    return message.rstrip(".")
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Rest]:

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from profharness.analysis.compare import Comparison, Delta, HotspotComparison, PointComparison
+    from profharness.analysis.compare import Comparison, Delta, Difference, HotspotComparison, PointComparison
     from profharness.analysis.gate import Breach
     from profharness.analysis.records import Summary
 
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
+SHOWN_OF_RUN = ("steps_per_second", "throughput")
 HOTSPOT_ROWS = 8
 
 
 def compare(
     run_a: Annotated[Path, typer.Argument(help="The run to compare with (or its trace file).", metavar="RUN_A")],
     run_b: Annotated[Path, typer.Argument(help="The run that changed.", metavar="RUN_B")],
-    fail_on: Annotated[str | None, typer.Option("--fail-on", help="Exit with 1 when a change meets this, such as 'throughput<-5%'.", metavar="EXPR")] = None,
+    fail_on: Annotated[str | None, typer.Option("--fail-on", help="Exit with 1 when a significant change meets this, such as 'throughput<-5%'.", metavar="EXPR")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
 ) -> None:
     """Compare two runs, with noise bounds; usable as a CI gate."""
@@ -53,9 +54,12 @@ def _json(comparison: Comparison, found: tuple[Breach, ...]) -> str:
 def _lines(comparison: Comparison, found: tuple[Breach, ...]) -> Iterator[str]:
     yield f"A  {comparison.run_a}"
     yield f"B  {comparison.run_b}"
+    for title, differences in (("asked differently", comparison.asked), ("ran on", comparison.ran_on)):
+        if differences:
+            yield f"{title}: {'; '.join(_difference(one) for one in differences)}"
     for point in comparison.points:
         yield from _point_lines(point)
-    shown = [delta for delta in comparison.run if delta.significant is not False and abs(delta.change) >= 0.05]
+    shown = [delta for delta in comparison.run if delta.name in SHOWN_OF_RUN or (delta.significant is not False and abs(delta.change) >= 0.05)]
     if shown and not comparison.points:
         yield "run"
         yield from (f"  {_delta_line(delta)}" for delta in shown)
@@ -68,6 +72,11 @@ def _lines(comparison: Comparison, found: tuple[Breach, ...]) -> Iterator[str]:
         yield "nothing in common to compare"
     for one in found:
         yield f"fails {one.condition}{' at ' + one.point if one.point else ''}: {_change(one.delta)}"
+
+
+def _difference(one: Difference) -> str:
+    before, after = ("not set" if value is None or not value else value for value in (one.a, one.b))
+    return f"{one.name} {before} -> {after}"
 
 
 def _point_lines(point: PointComparison) -> Iterator[str]:
@@ -85,8 +94,10 @@ def _delta_line(delta: Delta) -> str:
 
 
 def _change(delta: Delta) -> str:
-    """`+3.1 % (noise ± 0.8 %): better`, `within noise`, or the change alone where no noise is known."""
+    """`+3.1 % (noise ± 0.8 %): better`, `within noise`, `cannot tell`, or the change alone where no noise is known."""
     text = f"{100 * delta.change:+.1f} %"
+    if delta.unbounded:
+        return f"{text}, cannot tell (the noise is not bounded)"
     if delta.noise is None:
         return text
     if not delta.significant:

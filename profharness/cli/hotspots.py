@@ -14,8 +14,10 @@ from profharness.cli.several import Dask, DaskWorkers, Processes
 from profharness.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from profharness.analysis.records import HotspotRow, Hotspots
-    from profharness.trace.model import Trace
+    from profharness.trace.model import Problem, Trace
 
 TABLE_ROWS = 20
 _NARROWEST_NAME = 24
@@ -54,19 +56,31 @@ def hotspots(
 
     check_paths(paths)
     if len(paths) == 1 and paths[0].is_dir():
-        table = chosen(load(paths).trace, by, pass_name)
+        trace = load(paths).trace
+        table, problems = chosen(trace, by, pass_name), trace.problems
+        has_ops = not table.rows and by is not By.OP and bool(chosen(trace, By.OP, pass_name).rows)
     else:
         from profharness.jobs import Workers
         from profharness.tables import hotspots_of_files
 
         if pass_name is not None:
             raise UsageError(f"--pass {pass_name}: no such pass", "loose files have no passes")
-        table, unread = hotspots_of_files(paths, None if by is None else by.value, ops=ops, workers=Workers(processes, dask, dask_workers))
+        workers = Workers(processes, dask, dask_workers)
+        table, unread, problems = hotspots_of_files(paths, None if by is None else by.value, ops=ops, workers=workers)
         for one in unread:
             typer.echo(f"error: {one.message}; the file is left out", err=True)
+        has_ops = not table.rows and by is not By.OP and bool(hotspots_of_files(paths, By.OP.value, workers=workers)[0].rows)
+    say(problems)
     if not table.rows:
-        typer.echo(f"{paths[0]}: nothing to list by {table.by}", err=True)
+        typer.echo(f"{paths[0]}: nothing to list by {table.by}{'; its operators are listed by --by op' if has_ops else ''}", err=True)
     sys.stdout.write(text_of(table, Form.JSON if json else form, top))
+
+
+def say(problems: Sequence[Problem]) -> None:
+    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`."""
+    serious = [problem for problem in problems if problem.severity != "info"]
+    for problem in sorted(serious, key=lambda one: one.severity):
+        typer.echo(f"{problem.severity}: {problem.source}: {problem.count} x {problem.message}", err=True)
 
 
 def chosen(trace: Trace, by: By | None, pass_name: str | None) -> Hotspots:

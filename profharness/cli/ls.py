@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from profharness.errors import InputError
+from profharness.harness_process import state_of
 from profharness.rundir import MANIFEST, RunDir
 
 
 def ls(folder: Annotated[Path | None, typer.Argument(help="Where to look (default: traces, or $PROFHARNESS_OUTPUT).")] = None) -> None:
-    """List runs, oldest first: state, points, layers, path."""
+    """List runs, oldest first: state, points, layers, path. `killed` is a run whose harness ended without a word."""
     base = folder or Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
     found = sorted(path.parent for path in base.glob(f"*/{MANIFEST}")) if base.is_dir() else []
     if not found:
@@ -26,4 +27,5 @@ def ls(folder: Annotated[Path | None, typer.Argument(help="Where to look (defaul
             typer.echo(f"{'damaged':<12} {root}   {error.message}")
             continue
         layers = ",".join(layer.name for layer in manifest.layers) or "bare"
-        typer.echo(f"{manifest.state:<12} {manifest.created}  {len(manifest.points):>3} points  {layers:<20} {root}")
+        points = len({point.id for point in manifest.points})  # one that several passes or repeats measured counts once
+        typer.echo(f"{state_of(manifest):<12} {manifest.created}  {points:>3} point{'s' if points != 1 else ' '}  {layers:<20} {root}")

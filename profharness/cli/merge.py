@@ -23,6 +23,7 @@ def merge(
     max_kernels: Annotated[int | None, typer.Option("--max-kernels", min=1, help="Only the first kernels; a viewer needs about 1.4 kB for each.")] = None,
     gpu_repr: Annotated[str, typer.Option(help="render-stage, or track-event for viewers older than Perfetto v55.")] = "render-stage",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say the alignment of every source and every note of the readers.")] = False,
     processes: Processes = None,
     dask: Dask = None,
     dask_workers: DaskWorkers = 0,
@@ -39,7 +40,7 @@ def merge(
     report = merge_to_file(paths, output, MergeOptions(
         overlay=overlay, allow_unaligned=allow_unaligned, gpu_repr=gpu_repr, force=force, cut=wanted, max_kernels=max_kernels,
         workers=Workers(processes, dask, dask_workers)))
-    for line in report.lines:
+    for line in report.lines if verbose else report.brief:
         typer.echo(line, err=True)
     typer.echo(str(report.path))
 

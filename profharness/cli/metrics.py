@@ -44,18 +44,23 @@ def text_of(summary: Summary) -> str:
 
 
 def _lines(summary: Summary) -> Iterator[str]:
-    from profharness.report.findings_text import all_findings, finding_line
+    from profharness.report.findings_text import RANK, all_findings, finding_line
+    from profharness.report.labels import KERNELS, no_kernels
 
     yield from _trace_lines(summary)
     if summary.verdict is not None:
         yield f"verdict   {summary.verdict.evidence}"
     yield from _partition_lines(summary.partition)
-    yield from _figure_block("metrics", summary.metrics)
+    why = no_kernels(summary)
+    yield from _figure_block("metrics", summary.metrics, why)
     for point in summary.points:
-        yield from _figure_block(f"point {point.point}", point.metrics)
+        yield from _figure_block(f"point {point.point}", point.metrics, why)
+    lacking = [figure for group in (summary.metrics, *(point.metrics for point in summary.points)) for figure in group.values() if figure.value is None]
+    if why and any(figure.needs.startswith(KERNELS) for figure in lacking):
+        yield f"not measured: what only device kernels give ({why})"
     for item in all_findings(summary):
         yield f"{item.severity:<8}  {finding_line(summary, item)}"
-    for problem in summary.problems:
+    for problem in sorted(summary.problems, key=lambda row: RANK[row.severity]):
         yield f"{problem.severity:<8}  {problem.source}: {problem.count} x {problem.message}"
 
 
@@ -86,9 +91,13 @@ def _partition_lines(partition: Partition | None) -> Iterator[str]:
         yield f"why idle  {'   '.join(causes)}"
 
 
-def _figure_block(title: str, figures: dict[str, Figure]) -> Iterator[str]:
-    """Measured figures, then one line for each thing that is missing, with the metrics that need it."""
+def _figure_block(title: str, figures: dict[str, Figure], no_kernels: str) -> Iterator[str]:
+    """Measured figures, then one line for each thing that is missing, with the metrics that need it.
+
+    What needs device kernels is left out where the reason `no_kernels` is known: it holds for all blocks at once.
+    """
     from profharness.report.figures import figure_text
+    from profharness.report.labels import KERNELS
 
     measured = {name: figure for name, figure in figures.items() if figure.value is not None}
     if not figures:
@@ -100,7 +109,7 @@ def _figure_block(title: str, figures: dict[str, Figure]) -> Iterator[str]:
         yield f"  {name:<{width}}  {figure_text(figure):<14}  {'; '.join(note for note in notes if note)}".rstrip()
     missing: dict[str, list[str]] = {}
     for name, figure in figures.items():
-        if figure.value is None:
+        if figure.value is None and not (no_kernels and figure.needs.startswith(KERNELS)):
             missing.setdefault(figure.needs, []).append(name)
     for needs, names in missing.items():
         yield f"  not measured: {', '.join(names)}: needs {needs}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +16,11 @@ def report(
 ) -> None:
     """Write the HTML report of a run, and print its summary."""
     from profharness import understand
-    from profharness.cli.run_steps import show
+    from profharness.cli.run_steps import printed, show
     from profharness.report.json import run_json
 
     summary = understand.finish(run, report=output, force=force)
     if json:
-        sys.stdout.write(run_json(summary).decode())
+        printed(run_json(summary).decode(), run / "summary.json")
     else:
         show(summary, run, output or run / "report.html")

@@ -10,7 +10,7 @@ import typer
 
 from profharness.cli import Rest, tracer_flags
 from profharness.errors import UsageError
-from profharness.request import Request, from_mapping, parse_shape, read_scan_file
+from profharness.request import COMMAND_LINE, Request, check_kind, from_mapping, parse_shape, read_scan_file
 from profharness.scans import SCANS
 
 List = list[str]
@@ -64,7 +64,7 @@ def run(
     launcher: Annotated[str | None, typer.Option(help="local.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="The run directory itself (default traces/<time>-<scan>).")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
-    strict: Annotated[bool | None, typer.Option("--strict", help="Exit 1 on an error-level finding.")] = None,
+    strict: Annotated[bool | None, typer.Option("--strict", help="Scans: exit 1 on an error-level finding.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and every command; write nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; the workload's output goes to stderr and logs.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary.")] = False,
@@ -109,14 +109,22 @@ def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Reques
     if scan is None:
         if rest.given and not rest.words:
             raise UsageError("nothing stands after --", "write the command there: profharness run --profile torch -- python train.py")
-        return from_mapping({**flags, "command": rest.words}, "the command line")
-    if rest.words:
-        raise UsageError(f"a scan ({scan}) and a command ({rest.words[0]}) were given", "leave one out: a command stands alone after --")
+        request = from_mapping({**flags, "command": rest.words}, COMMAND_LINE)
+        check_kind(flags, COMMAND_LINE, is_command=bool(rest.words))
+        return request
+    if rest.given:
+        raise UsageError(f"a scan ({scan}) takes no words after --" + (f", and {rest.words[0]} stands there" if rest.words else ""),
+                         "leave one out: a command stands alone after --, and a scan's workload is set by options")
     if scan.endswith(".toml"):
         settings = {"name": Path(scan).stem, **read_scan_file(Path(scan))}
         from_mapping(settings, scan)  # so that a wrong key is blamed on the file
-        return from_mapping({**settings, **flags}, scan)
+        check_kind(settings, scan, is_command=bool(settings.get("command")))
+        request = from_mapping({**settings, **flags}, COMMAND_LINE)
+        check_kind(flags, COMMAND_LINE, is_command=bool(request.command))
+        return request
     if scan not in SCANS:
         raise UsageError(f"there is no scan {scan!r}",
                          f"known scans: {', '.join(SCANS)}, or a .toml file; a command goes after --: profharness run -- {scan}")
-    return from_mapping({**flags, "scan": scan}, "the command line")
+    request = from_mapping({**flags, "scan": scan}, COMMAND_LINE)
+    check_kind(flags, COMMAND_LINE, is_command=False)
+    return request

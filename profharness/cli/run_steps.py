@@ -67,7 +67,7 @@ def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
     if as_json:
         from profharness.report.json import run_json
 
-        sys.stdout.write(run_json(summary).decode())
+        printed(run_json(summary).decode(), root / "summary.json")
     elif not quiet:
         show(summary, root, root / "report.html")
     return strict and any(found.severity == "error" for found in summary.findings)
@@ -79,7 +79,18 @@ def show(summary: Summary, root: Path, report: Path) -> None:
 
     made = ((_near(report), ""), (_near(root / "merged.pftrace"), f"profharness view {_near(root)}"))
     width = shutil.get_terminal_size((110, 40)).columns
-    sys.stdout.write(render(summary, width, sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made))
+    printed(render(summary, width, sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made), report)
+
+
+def printed(text: str, kept: Path) -> None:
+    """Write to stdout. Where its reader has gone (`| head`), or it takes nothing more, the run is as good as ever: say where its answer is kept."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that nothing is tried again at exit
+        why = "" if isinstance(error, BrokenPipeError) else f"stdout takes nothing ({error.strerror}); "
+        print(f"profharness: {why}the answer is in {_near(kept)}", file=sys.stderr)
 
 
 def _near(path: Path) -> str:

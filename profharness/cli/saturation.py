@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from profharness.analysis.records import Estimate, Series
 
 
+NO_JOBS = "--jobs needs a series over concurrency or processes; this one varies the batch size"
+
+
 def saturation(
     path: Annotated[Path, typer.Argument(help="Run directory, or a CSV of results.", metavar="RUN|CSV")],
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Say how many devices carry so many jobs.")] = None,
@@ -21,6 +24,8 @@ def saturation(
 ) -> None:
     """Fit throughput curves: knee, recommended point, what bends them."""
     found = load_series(path)
+    if json and jobs is not None and any(one.axis == "batch_size" for one in found):
+        typer.echo(f"profharness: {NO_JOBS}", err=True)
     sys.stdout.write(json_of(found, jobs) if json else text_of(found, jobs, latency_limit))
 
 
@@ -73,9 +78,9 @@ def _lines(one: Series, jobs: int | None, latency_limit: float | None) -> Iterat
 
     yield " / ".join(one.key.values()) or "all rows"
     if one.recommended is not None:
-        best = max(one.throughput)
+        best = max((rate for at, rate in zip(one.levels, one.throughput, strict=True) if at not in one.flagged), default=max(one.throughput))
         yield (f"  recommended  {one.axis.replace('_', ' ')} {one.recommended.at:g}: {format_number(one.recommended.throughput)} items/s, "
-               f"within 5 % of the best {format_number(best)}")
+               f"within 5 % of the best {format_number(best)}{f' ({one.recommended_note})' if one.recommended_note else ''}")
     yield from _limited(one, latency_limit)
     if one.batch is not None:
         yield (f"  curve        T_max {_estimate(one.batch.t_max)} items/s, half width h {_estimate(one.batch.b_half)}, "
@@ -85,6 +90,8 @@ def _lines(one: Series, jobs: int | None, latency_limit: float | None) -> Iterat
                f"kappa {_estimate(one.usl.kappa, 6)}, peak at {_estimate(one.usl.n_peak)}")
     if one.axis != "batch_size" and one.knee is not None:
         yield from _knee(one, jobs)
+    elif jobs is not None:
+        yield f"  devices      {NO_JOBS}"
     for item in one.findings:
         yield f"  {item.severity:<8}     {item.id}: {item.message}; {item.advice}"
 
@@ -98,7 +105,7 @@ def _limited(one: Series, limit: float | None) -> Iterator[str]:
     if limit is None:
         return
     latency = np.array([np.nan if value is None else value for value in one.latency_ms])
-    within = recommend_within_latency(np.array(one.levels), np.array(one.throughput), latency, limit)
+    within = recommend_within_latency(np.array(one.levels), np.array(one.throughput), latency, limit, one.flagged)
     yield (f"  within {limit:g} ms  " + ("no level" if within is None else
            f"{one.axis.replace('_', ' ')} {within.at:g}: {format_number(within.throughput)} items/s"))
 

@@ -40,7 +40,7 @@ def telemetry(
     view = LiveView(sys.stderr, hz) if live else nullcontext()
     with view:
         monitored = monitor(settings, view.look if isinstance(view, LiveView) else lambda _: None)
-    concluded = conclude(monitored.trace, monitored.start_ns, monitored.end_ns, cores=len(os.sched_getaffinity(0)), followed=bool(command))
+    concluded = conclude(monitored.trace, monitored.start_ns, monitored.end_ns, cores=_cores(followed=bool(command)), followed=bool(command))
     if monitored.trouble:
         typer.echo(f"profharness: {monitored.trouble}", err=True)
     if json:
@@ -48,6 +48,11 @@ def telemetry(
     else:
         typer.echo(text(concluded, monitored.files), nl=False)
     return monitored.exit_status
+
+
+def _cores(*, followed: bool) -> int:
+    """CPUs that the command may use; those of the node where there is none."""
+    return len(os.sched_getaffinity(0)) if followed else os.cpu_count() or 1
 
 
 def _check(hz: float, source: str, seconds: float | None, given: bool, command: tuple[str, ...]) -> None:

@@ -12,16 +12,28 @@ if TYPE_CHECKING:
 
 
 def validate(
-    path: Annotated[Path, typer.Argument(help="Perfetto protobuf trace of any writer, plain or gzipped.", metavar="FILE.pftrace")],
+    path: Annotated[Path, typer.Argument(help="Perfetto protobuf trace of any writer, plain or gzipped; of a run, its merged trace.", metavar="FILE.pftrace|RUN")],
     json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Check a Perfetto trace. Exit code 1 when it has a fault, 4 when it is no readable Perfetto trace."""
     from profharness.readers.pftrace_check import check_file
 
+    path = _merged(path) if path.is_dir() else path
     check = check_file(path)
     typer.echo(_as_json(path, check) if json else _as_text(path, check))
     if check.faults:
         raise typer.Exit(1)
+
+
+def _merged(run: Path) -> Path:
+    """The merged trace of a run directory. Raises InputError where there is none."""
+    from profharness.errors import InputError
+    from profharness.rundir import RunDir
+
+    merged = RunDir.open(run).merged
+    if not merged.is_file():
+        raise InputError(f"{run} holds no merged trace yet", f"make it with `profharness merge {run}`")
+    return merged
 
 
 def _as_json(path: Path, check: Check) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from profharness.capture import period
 from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
 from profharness.layers.around import own_folder
-from profharness.layers.capture import period
 from profharness.layers.recorded import tail_closes
 from profharness.layers.rocm_versions import ROCM_7_0
 from profharness.manifest import Artifact

@@ -10,12 +10,12 @@ import re
 from pathlib import Path
 from typing import Literal
 
+from profharness.capture import Period, period
 from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
 from profharness.layers.around import own_folder
-from profharness.layers.capture import Period, period
 from profharness.layers.rocm_versions import ROCM_6_4, Installed
 from profharness.manifest import Artifact
 

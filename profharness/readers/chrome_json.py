@@ -89,7 +89,7 @@ def _source(header: Header, beside: Sidecar, origin: Origin, clock: ClockDomain,
     return Source(
         path=str(path), format=name, clock=clock, host=origin.host, rank=origin.rank, world_size=header.distributed.world_size,
         pid=int(pids[0]) if len(pids) == 1 else beside.pid, point=beside.point, has_host_calls=len(tables.api) > 0,
-        tool_version=header.tool_version, details=header.details)
+        tool_version=header.tool_version, details=(*header.details, *beside.captured))
 
 
 def _header_problems(path: Path, stream: EventStream[Event], header: Header) -> Iterator[Problem]:

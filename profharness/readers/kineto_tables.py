@@ -99,9 +99,17 @@ class Places:
     def stream(self, device: I64, codes: I64) -> I64:
         """Positions among the streams, adding new ones, for pairs of device position and stream code."""
         width = max(len(self._stream_names), 1)
-        pairs, row = np.unique(device * width + self._stream[codes], return_inverse=True)
-        known = [self._streams.setdefault(divmod(pair, width), len(self._streams)) for pair in pairs.tolist()]
-        return np.array(known, np.int64)[row] if known else np.zeros(0, np.int64)
+        pairs = device * width + self._stream[codes]
+        if not len(pairs):
+            return pairs
+        low = int(pairs.min())
+        present = np.zeros(int(pairs.max()) - low + 1, np.bool_)  # as many as there are devices times streams
+        present[pairs - low] = True
+        known = np.zeros(len(present), np.int64)
+        for place in np.flatnonzero(present).tolist():
+            known[place] = self._streams.setdefault(divmod(place + low, width), len(self._streams))
+        places: I64 = known[pairs - low]
+        return places
 
     def streams(self) -> tuple[Stream, ...]:
         return tuple(Stream(device, self._stream_names[code]) for device, code in self._streams)

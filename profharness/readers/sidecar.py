@@ -12,10 +12,11 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.readers.json_scan import NOT_JSON
-from profharness.trace.model import Problem
+from profharness.trace.model import FIRST_STEP, STEPS, Problem
 
 SUFFIX = ".profharness.json"
 VERSION = 1
+PROCESS_ENDED = "the process ended"  # the reason that the hooks give when the program was over first
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -48,6 +49,13 @@ class Sidecar(msgspec.Struct, frozen=True):
     window: Window = Window()
     markers: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def captured(self) -> tuple[tuple[str, str], ...]:
+        """Entries for `Source.details` where the window went by steps; empty else."""
+        if self.window.first_step is None or not self.window.steps:
+            return ()
+        return (FIRST_STEP, str(self.window.first_step)), (STEPS, str(self.window.steps))
+
 
 def load(trace_file: Path) -> Sidecar | None:
     """The sidecar of a trace file, None where there is none. Raises InputError for one that is damaged or of a newer version."""
@@ -73,5 +81,6 @@ def load_or_report(trace_file: Path) -> tuple[Sidecar, list[Problem]]:
         return Sidecar(VERSION), []
     if sidecar.window.truncated:
         reason = f": {sidecar.window.reason}" if sidecar.window.reason else ""
-        return sidecar, [Problem("warning", str(trace_file), 1, f"the capture window ended early{reason}")]
+        # a program that is over before its window is has lost nothing
+        return sidecar, [Problem("info" if sidecar.window.reason == PROCESS_ENDED else "warning", str(trace_file), 1, f"the capture window ended early{reason}")]
     return sidecar, []

@@ -8,10 +8,11 @@ from typing import Literal
 
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report import names
-from profharness.report.figures import figure_tip, finite, fraction_text, quantity_text
+from profharness.report.figures import cores_text, figure_tip, finite, fraction_text, quantity_text
 from profharness.report.labels import AXIS_TITLES, Axis, item_unit, scan_axis
 from profharness.report.limits import short_verdict
-from profharness.units import format_number, format_with_uncertainty
+from profharness.report.rates import MEANING, throughput_ends, throughput_text
+from profharness.units import format_number
 
 VERDICT = "verdict"
 
@@ -43,11 +44,16 @@ def scan_columns(summary: Summary) -> tuple[Column, ...]:
     if len({point.backend for point in points}) > 1:
         columns.append(Column("backend", "left", lambda point: Cell(point.backend)))
     if any(point.throughput is not None for point in points):
-        columns.append(Column(item_unit(summary), "right", _throughput, "mean over the trials ± standard error, bare pass"))
+        columns.append(Column(item_unit(summary), "right", _throughput, f"mean over the trials, bare pass; {MEANING}"))
     columns.extend(column for column in _figure_columns(summary) if any(column.cell(point).text for point in points))
     if any(point.verdict is not None or point.state != "ok" for point in points):
         columns.append(Column(VERDICT, "left", _verdict, "the largest disjoint share of the window and its evidence"))
     return tuple(columns)
+
+
+def caption(summary: Summary) -> str:
+    """What ± in the table means; empty where no point has an interval."""
+    return MEANING if any(throughput_ends(point) for point in summary.points) else ""
 
 
 def scan_rows(summary: Summary, columns: tuple[Column, ...]) -> tuple[tuple[Cell, ...], ...]:
@@ -70,7 +76,7 @@ def _unrepeated(cell: Cell, above: str) -> Cell:
 def _figure_columns(summary: Summary) -> tuple[Column, ...]:
     item = item_unit(summary).removesuffix("/s").rstrip("s") or "item"
     return (
-        _metric_column("latency p50", _latency, names.LATENCY_P50, "latency_mean"),
+        _latency_column(summary),
         _metric_column("GPU %", _whole, names.GPU_PERCENT),
         _metric_column("fill", _fraction, names.FILL_BARE, names.FILL, names.WAVE_FILL),
         _metric_column("power", _fraction, names.POWER_SATURATION),
@@ -97,7 +103,7 @@ def _throughput(point: PointSummary) -> Cell:
     figure = point.metrics.get(names.THROUGHPUT)
     counted = f"{point.trials} trials after {point.warmup_trials} of warm-up" if point.trials else ""
     tip = "; ".join(part for part in (figure_tip(figure) if figure else "", counted) if part)
-    return Cell(format_with_uncertainty(value, finite(point.throughput_sem)), tip=tip)
+    return Cell(throughput_text(point), tip=tip)
 
 
 def _metric_column(title: str, show: Callable[[float, str], str], *choices: str) -> Column:
@@ -108,14 +114,30 @@ def _metric_column(title: str, show: Callable[[float, str], str], *choices: str)
             value = finite(figure.value) if figure is not None else None
             if figure is not None and value is not None:
                 return Cell(show(value, figure.unit), tip=figure_tip(figure, names.meaning_of(name)))
-        return _mean_latency(point) if names.LATENCY_P50 in choices else Cell("")
+        return Cell("")
 
     return Column(title, "right", cell, names.meaning_of(choices[0]))
 
 
-def _mean_latency(point: PointSummary) -> Cell:
-    value = finite(point.latency_ms)
-    return Cell("") if value is None else Cell(quantity_text(value, "ms"), tip="mean of the trials; p50 needs more trials")
+def _latency_column(summary: Summary) -> Column:
+    """The median where points have one; a point without says `mean` before its figure, and the title says it where none has."""
+    median = _metric_column("latency p50", _latency, names.LATENCY_P50)
+    mean = _metric_column("latency mean", _latency, names.LATENCY_MEAN)
+
+    def mean_cell(point: PointSummary) -> Cell:
+        cell, value = mean.cell(point), finite(point.latency_ms)
+        if cell.text or value is None:
+            return cell
+        return Cell(quantity_text(value, "ms"), tip="mean of the trials; p50 needs more trials")
+
+    if not any(median.cell(point).text for point in summary.points):
+        return Column(mean.title, "right", mean_cell, mean.meaning)
+
+    def cell(point: PointSummary) -> Cell:
+        found, instead = median.cell(point), mean_cell(point)
+        return found if found.text or not instead.text else Cell(f"mean {instead.text}", tip=instead.tip)
+
+    return Column(median.title, "right", cell, median.meaning)
 
 
 def _latency(value: float, unit: str) -> str:
@@ -140,7 +162,7 @@ def _cores(summary: Summary) -> Callable[[float, str], str]:
                     if (figure := group.get(names.CORES_ALLOWED)) is not None), None)
 
     def show(value: float, _unit: str) -> str:
-        return f"{value:.1f}" if allowed is None else f"{value:.1f} of {format_number(allowed)}"
+        return cores_text(value) if allowed is None else f"{cores_text(value)} of {format_number(allowed)}"
 
     return show
 

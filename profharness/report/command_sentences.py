@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-from profharness.analysis.records import Hotspots, Partition, Summary
+import signal
+
+from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
 from profharness.report import names
-from profharness.report.figures import figure_text, finite, number_text
+from profharness.report.figures import brief_text, figure_text, finite
 from profharness.report.folding import fold_kernel_name
-from profharness.report.labels import device_word, on_cpu
+from profharness.report.labels import device_word, is_command, on_cpu
 from profharness.report.limits import clause_of, headroom_text, largest_cause, limit_of
 from profharness.units import format_ns, format_share
+
+OTHER_WORK = "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+_SIGNALLED = 128
 
 
 def answer(summary: Summary) -> str:
     """How much of the window the device computes, and what the rest is."""
     top = "" if summary.partition is not None and not on_cpu(summary) else top_row(summary)
     parts = [_partition(summary), _gpu_percent(summary), top, _cores(summary)]
-    text = " ".join(part for part in parts if part)
-    return text or "Nothing was measured: no trace and no point gave figures."
+    text = " ".join(part for part in parts if part) or "Nothing was measured: no trace and no point gave figures."
+    run = summary.run
+    return f"{_upper(ending(run))}. {text}" if run is not None and is_command(summary) and run.exit_status else text
+
+
+def ending(run: RunInfo) -> str:
+    """How the command ended: `python exited 1`, `python was killed by signal 9 (137)`; a shell adds 128 to a signal."""
+    program, status = run.command[0].rsplit("/", 1)[-1] if run.command else "the command", run.exit_status or 0
+    number = -status if status < 0 else status - _SIGNALLED
+    if number in set(signal.Signals):
+        return f"{program} was killed by signal {number}" + (f" ({status})" if status > 0 else "")
+    return f"{program} exited {status}"
+
+
+def captured(summary: Summary) -> str:
+    """`20 steps captured (10 to 29)` where the trace says it, else the window that was asked for; empty for the default one."""
+    for row in summary.passes:
+        if row.captured_steps:
+            steps = f"{row.captured_steps} {'step' if row.captured_steps == 1 else 'steps'} captured"
+            if row.first_step is None:
+                return steps
+            last = row.first_step + row.captured_steps - 1
+            return f"{steps} ({row.first_step})" if row.captured_steps == 1 else f"{steps} ({row.first_step} to {last})"
+    asked = "" if summary.run is None else summary.run.capture
+    return f"capture {asked}" if asked not in ("", "default") else ""
+
+
+def _upper(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}" if text.startswith("the ") else text
 
 
 def next_step(summary: Summary) -> str:
@@ -28,13 +60,35 @@ def next_step(summary: Summary) -> str:
             return f"{verdict.evidence[0].upper()}{verdict.evidence[1:].rstrip('.')}. Try {limit_of(verdict, summary.partition).advice}."
         clause = clause_of(verdict, summary.partition, device_word(summary))
         return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {limit_of(verdict, summary.partition).advice}."
+    if under_pressure(summary):
+        return OTHER_WORK
     if verdict is not None and verdict.trusted:
         return "Nothing stands out: the next gain lies in the model or in a faster device."
+    return _without_verdict(summary)
+
+
+def _without_verdict(summary: Summary) -> str:
     if not _anything(summary):
         return "Run something: `profharness run` scans the built-in model, `profharness run -- COMMAND` profiles a command."
+    if first_hotspots(summary) is None and on_cpu(summary):
+        return _nothing_recorded(summary)
     if on_cpu(summary):
         return "Take the operations at the top of the table first; scan batch sizes to see where throughput levels off."
     return "Why the device waits was not measured: add --profile torch, or --profile rocprofv3 --hip-trace on AMD."
+
+
+def under_pressure(summary: Summary) -> bool:
+    """Whether other work competed for the CPU, so that what limits this one cannot be told."""
+    return any(found.id == "cpu-pressure" for found in summary.findings)
+
+
+def _nothing_recorded(summary: Summary) -> str:
+    """What to do where no operation and no kernel was recorded."""
+    layers = sorted({layer for row in summary.passes for layer in row.layers} & {"torch", "onnxruntime"})
+    if layers:
+        return (f"{' and '.join(layers)} recorded no operation: check that the command runs Python with "
+                f"{'them' if len(layers) > 1 else 'it'}; `profharness doctor --try` shows what works here.")
+    return "Which operations take the time was not recorded: add --profile torch to a command in Python."
 
 
 def _anything(summary: Summary) -> bool:
@@ -88,7 +142,7 @@ def _cores(summary: Summary) -> str:
     used, allowed = summary.metrics.get(names.CORES_USED), summary.metrics.get(names.CORES_ALLOWED)
     if used is None or used.value is None or not on_cpu(summary):
         return ""
-    of = f" of {number_text(allowed.value)}" if allowed is not None and allowed.value is not None else ""
+    of = f" of {brief_text(allowed.value, 3)}" if allowed is not None and allowed.value is not None else ""
     return f"It kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
 
 

@@ -46,10 +46,18 @@ def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
     return quantity_text(value, figure.unit, half or None)
 
 
+def interval_text(value: float, low: float | None, high: float | None) -> str:
+    """A bare number with its interval: `24 281 ± 97`, `146 (0 to 318)` where ± would mislead, or the number alone."""
+    half = half_width(value, low, high)
+    if half and low is not None and high is not None and _lopsided(value, low, high):
+        return f"{brief_text(value, 3)} ({brief_text(low, 3)} to {brief_text(high, 3)})"
+    return format_with_uncertainty(value, half)
+
+
 def _lopsided(value: float, low: float, high: float) -> bool:
-    """Whether one arm of the interval is more than three times the other, so that ± would mislead."""
+    """Whether ± would mislead: one arm of the interval is more than three times the other, or the half-width exceeds the value."""
     short, long = sorted((value - low, high - value))
-    return long > 3 * short
+    return long > 3 * short or (value > 0 and high - low >= 2 * value)
 
 
 def quantity_text(value: float, unit: str, half: float | None = None) -> str:
@@ -62,6 +70,8 @@ def quantity_text(value: float, unit: str, half: float | None = None) -> str:
         return si_text(value, unit)
     if unit in _FRACTIONS:
         return fraction_text(value) if half is None else number_text(value, half)
+    if unit == "cores" and half is None:
+        return f"{brief_text(value, 3)} {unit}"
     return f"{number_text(value, half)} {unit}"
 
 
@@ -72,11 +82,16 @@ def number_text(value: float, half: float | None = None) -> str:
     return format_with_uncertainty(value, half)
 
 
-def brief_text(value: float) -> str:
+def brief_text(value: float, significant: int = 4) -> str:
     """Four significant digits without trailing zeros, whole above a thousand: `6.9`, `478.8`, `1 950`."""
     if abs(value) >= 1000:
         return format_number(value)
-    return f"{float(f'{value:.4g}'):.10f}".rstrip("0").rstrip(".")
+    return f"{float(f'{value:.{significant}g}'):.10f}".rstrip("0").rstrip(".")
+
+
+def cores_text(value: float) -> str:
+    """Cores in use with one decimal, as in `0.5 of 2`; two significant digits below a tenth of a core."""
+    return f"{value:.1f}" if value == 0 or value >= 0.1 else brief_text(value, 2)
 
 
 def fraction_text(value: float | None) -> str:

@@ -10,12 +10,12 @@ from profharness.report.figures import suffixed_text
 from profharness.report.labels import point_name_by_id
 
 SHOWN = 3
-_ORDER = {"error": 0, "warning": 1, "info": 2}
+RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Errors, warnings, then notes; the given order within each."""
-    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
+    return tuple(sorted(findings, key=lambda finding: RANK[finding.severity]))
 
 
 def all_findings(summary: Summary) -> tuple[Finding, ...]:
@@ -69,8 +69,11 @@ def grouped(found: Sequence[Finding]) -> tuple[tuple[Finding, ...], ...]:
 
 
 def finding_lines(summary: Summary, limit: int = SHOWN) -> tuple[tuple[str, str], ...]:
-    """(severity, line) of the findings that a terminal shows, and a last ("", "and 4 more") where there are more."""
+    """(severity, line) of the errors and warnings that a terminal shows, and a last ("", "and 4 more") where there are more.
+
+    Notes are only counted there; without an error or a warning there is no line.
+    """
     found = all_findings(summary)
-    lines = [(finding.severity, finding_line(summary, finding)) for finding in found[:limit]]
-    rest = len(found) - limit
-    return (*lines, ("", f"and {rest} more")) if rest > 0 else tuple(lines)
+    lines = [(finding.severity, finding_line(summary, finding)) for finding in found if finding.severity != "info"][:limit]
+    rest = len(found) - len(lines)
+    return (*lines, ("", f"and {rest} more")) if rest > 0 and lines else tuple(lines)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from profharness.analysis.records import Summary
-from profharness.report import page, page_tables, plots_curves, plots_time
+from profharness.report import columns, page, page_tables, plots_curves, plots_time
 from profharness.report.plots import Plot
 from profharness.report.sentences import sentences
 
@@ -26,7 +26,7 @@ def render(summary: Summary) -> str:
     """The whole page; under SIZE_LIMIT bytes, of which plotly is 4 to 5 million where there is anything to draw."""
     drawn = _plots(summary)
     return _environment().get_template("report.html.j2").render(
-        summary=summary, page=page, tables=page_tables, said=sentences(summary), plots=drawn,
+        summary=summary, page=page, tables=page_tables, said=sentences(summary), plots=drawn, caption=columns.caption(summary),
         plotly=_plotly() if any(drawn.values()) else "", data=_embedded(plot for group in drawn.values() for plot in group),
     )
 

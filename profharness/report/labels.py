@@ -76,6 +76,16 @@ def on_cpu(summary: Summary) -> bool:
     return device.split()[0].rstrip(":") == "cpu" or device == summary.run.cpu_model.lower()
 
 
+KERNELS = "kernels"  # how the needs of figures begin that only device kernels give
+
+
+def no_kernels(summary: Summary) -> str:
+    """Why figures of device kernels are missing for good; empty where the run had or could have kernels."""
+    if not on_cpu(summary) or summary.trace.kernels:
+        return ""
+    return "no device kernels: a CPU run" if summary.run is not None else "no device kernels in the trace"
+
+
 def device_word(summary: Summary) -> str:
     """`CPU` or `GPU`, for sentences."""
     return "CPU" if on_cpu(summary) else "GPU"

@@ -13,14 +13,16 @@ from profharness.analysis.records import SCHEMA, Figure, TelemetryRow, Verdict
 from profharness.analysis.run_checks import telemetry_findings
 from profharness.analysis.run_telemetry import figures_in, rows
 from profharness.analysis.streams import streams
-from profharness.analysis.telemetry_verdict import telemetry_verdict
+from profharness.analysis.telemetry_verdict import CONFIDENCE, telemetry_verdict
 from profharness.findings import Finding
+from profharness.report.figures import brief_text
 from profharness.report.live import value_text
 from profharness.report.names import title_of
 from profharness.trace.model import Trace
 from profharness.units import format_number
 
 SOURCE = "telemetry"
+IDLE_NODE = 0.5  # below this share of busy cores a node is called idle
 
 
 class Concluded(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,12 +48,27 @@ def conclude(trace: Trace, start_ns: int, end_ns: int, *, cores: int, followed: 
     figures = {**figures_in(every, when, SOURCE), **power_figures(every, found, when, None, SOURCE)}
     if not followed and "cpu_node" in figures:
         figures["cores_used"] = figures["cpu_node"]
-    figures["cores_allowed"] = Figure(value=float(cores), unit="cores", source="the affinity of this process")
+    figures["cores_allowed"] = Figure(value=float(cores), unit="cores", source="the affinity of the command" if followed else "the node")
     details = dict(trace.sources[0].details)
     shown = tuple(row for row in rows(trace) if followed or not row.metric.partition("_wait")[0].endswith("_tree"))
     missing = {name.removeprefix("missing."): why for name, why in details.items() if name.startswith("missing.")}
     return Concluded(seconds=(end_ns - start_ns) / 1e9, figures=figures, rows=shown,
-                     findings=(*telemetry_findings(trace, figures), *package_findings(found)), verdict=telemetry_verdict(figures), missing=missing)
+                     findings=(*telemetry_findings(trace, figures), *package_findings(found)), verdict=telemetry_verdict(figures) if followed or on_device(figures) else node_verdict(figures), missing=missing)
+
+
+def on_device(figures: dict[str, Figure]) -> bool:
+    """Whether a device was sampled, so that the verdict is about it."""
+    return any((figure := figures.get(name)) is not None and figure.value is not None for name in ("gpu_activity_mean", "gpu_percent"))
+
+
+def node_verdict(figures: dict[str, Figure]) -> Verdict | None:
+    """How busy the node's cores were, by whatever ran on it. No process is followed, so there is no bound on a gain."""
+    used, cores = figures.get("cores_used"), figures["cores_allowed"].value
+    if used is None or used.value is None or not cores:
+        return None
+    share = min(used.value / cores, 1.0)
+    evidence = f"the node kept {brief_text(used.value, 3)} of its {cores:g} cores busy, whatever ran on it ({CONFIDENCE})"
+    return Verdict(limiter="idle" if share < IDLE_NODE else "undetermined", share=1 - share if share < IDLE_NODE else share, evidence=evidence)
 
 
 def document(concluded: Concluded, files: Sequence[Path]) -> bytes:

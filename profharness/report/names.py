@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from profharness.trace.sample_metrics import SAMPLE_METRICS, XCC_LIMIT
 
 THROUGHPUT = "throughput"
+LATENCY_MEAN = "latency_mean"
 LATENCY_P50 = "latency_p50"
 LATENCY_P99 = "latency_p99"
 GPU_PERCENT = "gpu_percent"
@@ -27,6 +28,7 @@ MEMORY_ACTIVITY = "memory_activity"
 BANDWIDTH_SHARE = "bandwidth_share"
 MFU = "mfu"
 STEP_TIME = "step_time"
+STEP_RATE = "steps_per_second"
 INTENSITY = "operational_intensity"
 ACHIEVED_FLOPS = "achieved_flops"
 CEILING_FLOPS = "ceiling_flops"
@@ -43,7 +45,7 @@ class MetricTitle:
 
 _TITLES = {
     THROUGHPUT: MetricTitle("throughput", "items processed per second in the timed region of the bare pass"),
-    "latency_mean": MetricTitle("latency mean", "mean time of one trial or request"),
+    LATENCY_MEAN: MetricTitle("latency mean", "mean time of one trial or request"),
     LATENCY_P50: MetricTitle("latency p50", "half of the trials or requests are faster"),
     "latency_p90": MetricTitle("latency p90", "nine of ten are faster"),
     "latency_p95": MetricTitle("latency p95", "19 of 20 are faster"),
@@ -77,7 +79,7 @@ _TITLES = {
     "short_kernels_by_count": MetricTitle("kernels under 10 µs, by number"),
     "short_kernels_by_time": MetricTitle("kernels under 10 µs, by time"),
     "underfilled": MetricTitle("underfilled", "share in which kernels run that fill less than half of the compute units"),
-    "steps_per_second": MetricTitle("steps per second"),
+    STEP_RATE: MetricTitle("steps per second", "mean over the steady steps of one over their time"),
     STEP_TIME: MetricTitle("step time", "median of the steady steps"),
     "kernels_per_step": MetricTitle("kernels per step"),
     "operators": MetricTitle("operators", "share of the window in which a framework operator ran"),

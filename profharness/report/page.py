@@ -14,6 +14,7 @@ from profharness.report import names
 from profharness.report.columns import Cell, scan_columns, scan_rows
 from profharness.report.figures import (
     brief_text,
+    cores_text,
     estimate_text,
     figure_text,
     figure_tip,
@@ -24,11 +25,22 @@ from profharness.report.figures import (
     percent_text,
 )
 from profharness.report.findings_text import all_findings, figures_of, finding_place
-from profharness.report.labels import device_word, is_command, item_unit, level_name, on_cpu, point_name, series_name
+from profharness.report.labels import (
+    KERNELS,
+    device_word,
+    is_command,
+    item_unit,
+    level_name,
+    no_kernels,
+    on_cpu,
+    point_name,
+    series_name,
+)
 from profharness.report.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.plots_time import PARTS, allowed_cores, part_ns, telemetry_scale, telemetry_title
+from profharness.report.rates import MEANING, throughput_ends, throughput_text
 from profharness.report.scan_sentences import best_series, recommended_point
-from profharness.units import format_clock, format_ns, format_number, format_share, format_with_uncertainty
+from profharness.units import format_clock, format_ns, format_number, format_share
 
 
 @dataclass(frozen=True)
@@ -107,8 +119,8 @@ def _scan_tiles(summary: Summary) -> Iterable[Tile]:
     best = max(measured, key=lambda point: point.throughput or 0.0, default=None)
     if best is None or best.throughput is None:
         return
-    yield Tile("best throughput", format_with_uncertainty(best.throughput, finite(best.throughput_sem)),
-               f"{item_unit(summary)} at {point_name(summary, best)}", figure_tip(best.metrics.get(names.THROUGHPUT)))
+    yield Tile("best throughput", throughput_text(best),
+               f"{item_unit(summary)} at {point_name(summary, best)}", "; ".join(part for part in (figure_tip(best.metrics.get(names.THROUGHPUT)), MEANING if throughput_ends(best) else "") if part))
     point = None if series is None else recommended_point(summary, series)
     if series is not None and series.recommended is not None:
         yield Tile("recommended", level_name(series.axis, series.recommended.at),
@@ -133,7 +145,7 @@ def _device_tiles(summary: Summary, metrics: dict[str, Figure], where: str) -> I
     if cores is not None and finite(cores.value) is not None and on_cpu(summary):
         allowed = allowed_cores(summary)
         of = "" if allowed is None else f" of {format_number(allowed)}"
-        yield Tile("cores used", f"{cores.value:.1f}{of}", at, figure_tip(cores, names.meaning_of(names.CORES_USED)))
+        yield Tile("cores used", f"{cores_text(float(cores.value or 0))}{of}", at, figure_tip(cores, names.meaning_of(names.CORES_USED)))
 
 
 def _first(metrics: dict[str, Figure], *choices: str) -> Figure | None:
@@ -149,6 +161,10 @@ def _command_tiles(summary: Summary) -> Iterable[Tile]:
     step = summary.metrics.get(names.STEP_TIME)
     if step is not None and finite(step.value) is not None:
         yield Tile("step", figure_text(step, interval=False), names.meaning_of(names.STEP_TIME), figure_tip(step))
+    for name, label in ((names.STEP_RATE, "steps per second"), (names.THROUGHPUT, "throughput")):
+        figure = summary.metrics.get(name)
+        if figure is not None and finite(figure.value) is not None:
+            yield Tile(label, figure_text(figure, interval=False), figure.note or "steady steps", figure_tip(figure, names.meaning_of(name)))
     yield from _device_tiles(summary, summary.metrics, "")
     if partition is None and summary.trace.span_ns:
         yield Tile("device busy", format_share(summary.trace.busy_ns / summary.trace.span_ns),
@@ -297,8 +313,10 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
             found[name] = figures[0].needs
     lacking: dict[str, list[str]] = {}
     for name, needs in found.items():
-        lacking.setdefault(needs_text(needs), []).append(names.title_of(name))
-    return tuple((needs, ", ".join(titles)) for needs, titles in lacking.items())
+        lacking.setdefault(needs, []).append(names.title_of(name))
+    why = no_kernels(summary)
+    return tuple((why, f"{len(titles)} figures of device work") if why and needs.startswith(KERNELS) else (needs_text(needs), ", ".join(titles))
+                 for needs, titles in lacking.items())
 
 
 def figures_table(caption: str, metrics: dict[str, Figure]) -> Table | None:

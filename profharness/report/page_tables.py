@@ -8,6 +8,7 @@ import msgspec
 
 from profharness.analysis.records import HotspotRow, Hotspots, SourceRow, Summary
 from profharness.report.columns import Cell
+from profharness.report.command_sentences import captured
 from profharness.report.figures import finite
 from profharness.report.folding import distinct_names
 from profharness.report.page import Head, Table
@@ -133,7 +134,7 @@ def provenance(summary: Summary) -> tuple[tuple[str, str], ...]:
     if run is None:
         return (("source", summary.source),)
     rows = (("command line", " ".join(run.argv)), ("run", run.path), ("created", run.created), ("state", _state(run.state, run.exit_status)),
-            ("host", run.host), ("device", run.device), ("CPU", run.cpu_model), ("capture", run.capture), ("version control", run.git),
+            ("host", run.host), ("device", run.device), ("CPU", run.cpu_model), ("capture", captured(summary) or run.capture), ("version control", run.git),
             ("profharness", run.profharness), ("versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())))
     return tuple((name, text) for name, text in rows if text)
 

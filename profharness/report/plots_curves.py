@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from profharness.analysis.records import BatchCurve, Estimate, PointSummary, Series, Summary, Usl
+from profharness.analysis.records import BatchCurve, Estimate, Figure, PointSummary, Series, Summary, Usl
 from profharness.report import names
 from profharness.report.figures import finite, quantity_text
 from profharness.report.labels import item_unit, level_name, point_name, scan_axis
@@ -26,6 +26,7 @@ from profharness.report.plots import (
     sources,
     values,
 )
+from profharness.report.rates import throughput_ends
 
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 
@@ -48,10 +49,8 @@ def _throughput_traces(group: Group, axis: Any, unit: str, *, legend: bool) -> l
     """Measured points, fit and recommended point; the latter two enter the legend once for all curves."""
     points = [point for point in group.points if finite(point.throughput) is not None]
     x, y = [level(point, axis) for point in points], [point.throughput or 0.0 for point in points]
-    figures = [point.metrics.get(names.THROUGHPUT) for point in points]
-    bars = error_bars(figures)
-    if not bars["visible"]:
-        bars = {"type": "data", "array": [finite(point.throughput_sem) or 0.0 for point in points], "thickness": 1.2, "width": 3}
+    bars = error_bars([Figure(value=point.throughput, unit=unit, low=ends[0], high=ends[1]) if (ends := throughput_ends(point)) else None
+                       for point in points])
     fitted = _fit(group.series)
     traces = [scatter(x, y, group.color, name=group.name or "measured", error_y=bars, mode="markers" if fitted else "lines+markers",
                       customdata=sources(points, names.THROUGHPUT),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from profharness.analysis.records import PointSummary, Series, Summary
 from profharness.report import names
-from profharness.report.command_sentences import top_row
-from profharness.report.figures import figure_text, finite
+from profharness.report.command_sentences import OTHER_WORK, top_row, under_pressure
+from profharness.report.figures import cores_text, figure_text, finite
 from profharness.report.labels import (
     device_word,
     item_unit,
@@ -16,7 +16,8 @@ from profharness.report.labels import (
     series_name,
 )
 from profharness.report.limits import clause_of, full_verdict, limit_of
-from profharness.units import format_number, format_share, format_with_uncertainty
+from profharness.report.rates import throughput_text, unproven
+from profharness.units import format_number, format_share
 
 FULL = 0.5  # below half of the compute units METRICS 3 calls kernel time underfilled
 
@@ -26,14 +27,20 @@ def answer(summary: Summary) -> str:
     series = best_series(summary)
     if series is None or series.recommended is None:
         return _without_curve(summary)
-    parts = [_saturation(summary, series), _other_series(summary, series), _misleading(summary, series), _cores(summary, series)]
+    parts = [_saturation(summary, series), _unproven(summary, series), _other_series(summary, series), _misleading(summary, series), _cores(summary, series)]
     return " ".join(part for part in parts if part)
 
 
 def best_series(summary: Summary) -> Series | None:
     """The series with the highest measured throughput."""
     shown = [series for series in summary.series if series.throughput]
-    return max(shown, key=lambda series: max(series.throughput), default=None)
+    return max(shown, key=best_rate, default=None)
+
+
+def best_rate(series: Series) -> float:
+    """Its highest throughput, among the levels whose measurement is not known to be wrong where there are any."""
+    good = [rate for rate, level in zip(series.throughput, series.levels, strict=True) if level not in series.flagged]
+    return max(good or series.throughput)
 
 
 def points_of(summary: Summary, series: Series) -> tuple[PointSummary, ...]:
@@ -53,7 +60,7 @@ def recommended_point(summary: Summary, series: Series) -> PointSummary | None:
 
 def _saturation(summary: Summary, series: Series) -> str:
     assert series.recommended is not None
-    best, at = max(series.throughput), series.recommended.at
+    best, at = best_rate(series), series.recommended.at
     where = level_name(series.axis, at)
     name = f" with {series_name(series)}" if len(summary.series) > 1 and series.key else ""
     device = device_word(summary)
@@ -70,6 +77,13 @@ def _saturation(summary: Summary, series: Series) -> str:
     return f"This {device}{name} is full from {where} {within}."
 
 
+def _unproven(summary: Summary, series: Series) -> str:
+    point = recommended_point(summary, series)
+    if point is None or not unproven(point, points_of(summary, series)):
+        return ""
+    return "The intervals overlap: no level is proven best."
+
+
 def still_rising(series: Series) -> bool:
     """Whether the curve has no end in this scan, its largest level being the best."""
     best = max(zip(series.throughput, series.levels, strict=True))[1]
@@ -79,7 +93,7 @@ def still_rising(series: Series) -> bool:
 def _other_series(summary: Summary, best: Series) -> str:
     if len(summary.series) < 2:
         return ""
-    others = [f"{series_name(series)} reaches {rate_text(summary, max(series.throughput))}"
+    others = [f"{series_name(series)} reaches {rate_text(summary, best_rate(series))}"
               + (f" from {level_name(series.axis, series.recommended.at)}" if series.recommended else "")
               for series in summary.series if series is not best and series.throughput]
     return f"{', '.join(others)}." if others else ""
@@ -101,18 +115,19 @@ def _cores(summary: Summary, series: Series) -> str:
     if point is None or used is None or not on_cpu(summary):
         return ""
     of = "" if allowed is None else f" of {format_number(allowed)}"
-    return f"It keeps {used:.1f}{of} cores busy there."
+    return f"It keeps {cores_text(used)}{of} cores busy there."
 
 
 def _without_curve(summary: Summary) -> str:
     best = max((point for point in summary.points if finite(point.throughput) is not None), key=lambda point: point.throughput or 0.0)
     assert best.throughput is not None
-    rate = f"{format_with_uncertainty(best.throughput, best.throughput_sem)} {item_unit(summary)}"
+    rate = f"{throughput_text(best)} {item_unit(summary)}"
     p50 = best.metrics.get(names.LATENCY_P50)
     latency = f", latency p50 {figure_text(p50, interval=False)}" if p50 is not None and p50.value is not None else ""
     if len(summary.points) == 1:
         return f"{rate} at {point_name(summary, best)}{latency}. One point says nothing about saturation."
-    return f"The best of {len(summary.points)} points is {point_name(summary, best)}: {rate}{latency}."
+    doubt = " The intervals overlap: none is proven best." if unproven(best, summary.points) else ""
+    return f"The best of {len(summary.points)} points is {point_name(summary, best)}: {rate}{latency}.{doubt}"
 
 
 def next_step(summary: Summary) -> str:
@@ -141,8 +156,9 @@ def _small_level(summary: Summary, series: Series) -> str:
     points = points_of(summary, series)
     if not points or points[0].throughput is None or series.recommended is None:
         return ""
-    first, wasted = points[0], 1 - points[0].throughput / max(series.throughput)
-    if wasted < 0.1 or getattr(first, series.axis) == series.recommended.at:
+    first, wasted = points[0], 1 - points[0].throughput / best_rate(series)
+    point = recommended_point(summary, series)
+    if wasted < 0.1 or point is first or (point is not None and unproven(point, (first,))):
         return ""
     text = f"At {_level(series, first)} you leave {_percent(wasted)} on the table"
     target = _target(summary, series)
@@ -182,10 +198,20 @@ def _at_recommended(summary: Summary, series: Series) -> str:
 
 
 def _unknown(summary: Summary) -> str:
-    if any(point.verdict is not None for point in summary.points):
+    if under_pressure(summary):
+        return OTHER_WORK
+    waiting = next((point.verdict.evidence for point in summary.points
+                    if point.verdict is not None and point.verdict.limiter == "none" and point.verdict.evidence), "")
+    if waiting:
+        return f"{waiting[0].upper()}{waiting[1:].rstrip('.')}."
+    if any(point.verdict is not None and point.verdict.trusted for point in summary.points):
         return "Nothing stands out: the next gain lies in the model or in a faster device."
-    layer = "torch" if on_cpu(summary) else "torch (or rocprofv3 on AMD)"
-    return f"Why it is not faster was not measured: add --profile {layer}."
+    profiled = {layer for row in summary.passes for layer in row.layers}
+    backends = dict.fromkeys(point.backend for point in summary.points if point.backend in ("torch", "onnxruntime"))
+    layers = ",".join(backend for backend in backends or ("torch",) if backend not in profiled)
+    if not layers or "rocprofv3" in profiled:
+        return "Why it is not faster cannot be told from these passes: `profharness hotspots` lists where the time goes."
+    return f"Why it is not faster was not measured: add --profile {layers}{'' if on_cpu(summary) else ' (or rocprofv3 on AMD)'}."
 
 
 def _level(series: Series, point: PointSummary) -> str:

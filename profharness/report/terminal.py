@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from profharness.analysis.records import HotspotRow, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report import names
-from profharness.report.columns import VERDICT, Cell, Column, scan_columns, scan_rows
-from profharness.report.command_sentences import first_hotspots
-from profharness.report.figures import figure_text, percent_text
+from profharness.report.columns import VERDICT, Cell, Column, caption, scan_columns, scan_rows
+from profharness.report.command_sentences import captured, ending, first_hotspots
+from profharness.report.figures import figure_text, finite, percent_text
 from profharness.report.findings_text import finding_lines
 from profharness.report.folding import distinct_names
 from profharness.report.labels import is_command
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "": "dim", "muted": "dim"}
 TOP = 5
 _NARROWEST = 40
+_RATES = frozenset({names.STEP_RATE, names.THROUGHPUT})
 _SEEN = 0.0005  # smaller shares would print as 0.0 %
 _GAP = 3
 _VERDICT = 24
@@ -97,9 +98,8 @@ def _scan(summary: Summary, width: int) -> RenderableType:
     for row in rows:
         table.add_row(*(Text(row[index].text, style=STYLES["error"] if row[index].tone == "error" else "") for index in shown))
     left_out = [column.title for index, column in enumerate(columns) if index not in shown]
-    if not left_out:
-        return table
-    return Group(table, Text(f"not shown at this width: {', '.join(left_out)}", style="dim"))
+    notes = [caption(summary), f"not shown at this width: {', '.join(left_out)}" if left_out else ""]
+    return Group(table, *(Text(note, style="dim") for note in notes if note))
 
 
 def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
@@ -126,7 +126,7 @@ def _command(summary: Summary, width: int) -> RenderableType | None:
 
 
 def _command_head(summary: Summary) -> Text | None:
-    """`profharness: 41.2 s, capture steps=10:30, 412.0 ms per step; python exited 0`."""
+    """`profharness: 20 steps captured (10 to 29), 41.2 s, 412.0 ms per step; python exited 0`."""
     from rich.text import Text
 
     run = summary.run
@@ -134,10 +134,9 @@ def _command_head(summary: Summary) -> Text | None:
         return None
     seconds = [row.seconds for row in summary.passes if row.seconds is not None]
     step = summary.metrics.get(names.STEP_TIME)
-    said = [f"{sum(seconds):.1f} s" if seconds else "", f"capture {run.capture}" if run.capture else "",
+    said = [captured(summary), f"{sum(seconds):.1f} s" if seconds else "",
             f"{figure_text(step, interval=False)} per step" if step is not None and step.value is not None else ""]
-    program = run.command[0].rsplit("/", 1)[-1] if run.command else "the command"
-    status = "" if run.exit_status is None else f"; {program} exited {run.exit_status}"
+    status = "" if run.exit_status is None else f"; {ending(run)}"
     return Text(f"profharness: {', '.join(part for part in said if part) or 'recorded'}{status}",
                 style="" if not run.exit_status else STYLES["error"])
 
@@ -160,10 +159,11 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
 
 def _other_metrics(summary: Summary) -> Iterable[tuple[str, str]]:
     """Figures of the whole window that no line above has said: a few, measured ones only."""
-    for name in (names.GPU_PERCENT, names.FILL, names.POWER_SATURATION, names.CORES_USED):
+    for name in (names.STEP_RATE, names.THROUGHPUT, names.GPU_PERCENT, names.FILL, names.POWER_SATURATION, names.CORES_USED):
         figure = summary.metrics.get(name)
-        if figure is not None and figure.value is not None:
-            yield names.title_of(name), figure_text(figure).removesuffix(" %" if name == names.GPU_PERCENT else " cores")
+        if figure is not None and finite(figure.value) is not None:
+            text = figure_text(figure).removesuffix(" %" if name == names.GPU_PERCENT else " cores")
+            yield names.title_of(name), f"{text}, {figure.note}" if figure.note and name in _RATES else text
 
 
 def labelled(label: str, lines: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -225,7 +225,7 @@ def _opening(summary: Summary) -> Table:
 
 def _notes(summary: Summary) -> Table | None:
     """Errors and warnings by word and colour, three at most; then what the readers dropped or repaired."""
-    rows = [(severity, line) for severity, line in finding_lines(summary) if severity != "info"]
+    rows: list[tuple[str, str]] = list(finding_lines(summary))
     serious = [row for row in summary.problems if row.severity != "info"]
     rows.extend((row.severity, f"{row.source}: {row.message} ({format_number(row.count)} times)") for row in serious[:3])
     rest = len(serious) - 3

@@ -31,7 +31,10 @@ class Point:
 
 @dataclass(frozen=True)
 class PointOutput:
-    """What the worker answered for one point, or why it gave no answer. Times in ns of CLOCK_MONOTONIC."""
+    """What the worker answered for one point, or why it gave no answer. Times in ns of CLOCK_MONOTONIC.
+
+    `begun`: False where no worker came as far as this point, for a reason that holds for others as well.
+    """
 
     ok: bool
     error: str = ""
@@ -48,6 +51,7 @@ class PointOutput:
     host: str = ""
     device: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
+    begun: bool = True
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,10 @@ CAPTURE_END: Pattern[str] = re.compile(r"StreamEndCapture")
 
 def matching(strings: Strings, names: npt.NDArray[np.int32], pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
     """Which rows' names the pattern is found in; looks at each distinct name once."""
-    used = np.unique(names)
-    wanted = np.array([code for code in used if pattern.search(strings[int(code)])], np.int32)
-    return np.isin(names, wanted)
+    present = np.zeros(len(strings) + 1, np.bool_)
+    present[names] = True  # NULL is the last one
+    wanted = np.zeros(len(present), np.bool_)
+    for code in np.flatnonzero(present).tolist():
+        wanted[code] = pattern.search(strings[code] if code < len(strings) else "") is not None
+    found: npt.NDArray[np.bool_] = wanted[names]
+    return found

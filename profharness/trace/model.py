@@ -324,6 +324,10 @@ class Source:
     details: tuple[tuple[str, str], ...] = ()
 
 
+FIRST_STEP, STEPS = "capture.first_step", "capture.steps"
+"""Entries of `Source.details` where a capture went by steps: the first one and their number, in digits."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """Something that a reader dropped, repaired or could not link: counted, with a sentence."""

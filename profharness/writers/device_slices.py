@@ -5,20 +5,20 @@ Arrows are flows, of which a viewer drops those whose work begins before its lau
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from profharness.trace.model import I64, NULL, Copies, Kernels, Trace
 from profharness.writers import wire
 from profharness.writers.gpus import Gpus
-from profharness.writers.groups import group_rows
+from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import entry, intern_codes
 from profharness.writers.lanes import flat_lanes, order_events
 from profharness.writers.launches import Launches
 from profharness.writers.output import Output
-from profharness.writers.proto_columns import Field, Mask, Message, Ragged, Same, Varint, integers, packets
+from profharness.writers.proto_columns import Encoded, Field, Message, Ragged, Same, integers, interleave, packets
 from profharness.writers.schema import NEEDS_STATE, Annotation, Interned, Packet, TrackEvent
 from profharness.writers.slices import flow_ids
 from profharness.writers.tracks import Process, Registry, child_track, state_packets, track_packet
@@ -45,54 +45,63 @@ class DeviceSliceWriter:
 
     def write_kernels(self, process: I64, queue: I64) -> None:
         """All kernels; flow numbers follow those of the file's earlier parts."""
-        names = self.trace.kernels.name.astype(np.int64)
-        self._write(_Work(self.trace.kernels, names, np.arange(len(names)) + self.launches.base + 1, queue, _KERNEL_NOTES), process)
+        kernels = self.trace.kernels
+        self._write(_Work(kernels, np.arange(len(kernels)), kernels.name, queue, self.launches.base + 1, _KERNEL_NOTES), process)
 
     def write_copies(self, process: I64, queue: I64) -> None:
         """All copies and fills; their flow numbers follow those of the kernels."""
         copies = self.trace.copies
-        names = np.where(copies.name == NULL, copies.kind, copies.name).astype(np.int64)
-        self._write(_Work(copies, names, np.arange(len(copies)) + self.launches.base + len(self.trace.kernels) + 1, queue, _COPY_NOTES), process)
+        names = np.where(copies.name == NULL, copies.kind, copies.name)
+        first = self.launches.base + len(self.trace.kernels) + 1
+        self._write(_Work(copies, np.arange(len(copies)), names, queue, first, _COPY_NOTES), process)
 
     def _write(self, work: _Work, process: I64) -> None:
-        groups = group_rows(process)
-        order = np.argsort(groups.of, kind="stable")
-        for rows in np.split(order, np.cumsum(groups.sizes())[:-1]) if len(groups) else ():
+        for rows in _each(process):
             self._write_process(work.take(rows), self.registry.processes[int(process[rows[0]])])
 
     def _write_process(self, work: _Work, process: Process) -> None:
         sequence = self.registry.sequence()
-        names = intern_codes(Interned.EVENT_NAMES, work.name, self.trace.strings)
+        names = intern_codes(Interned.EVENT_NAMES, work.name[work.rows], self.trace.strings)
         labels = [entry(Interned.DEBUG_ANNOTATION_NAMES, iid, label or column) for iid, (column, label) in enumerate(work.notes, 1)]
         for packet in state_packets(sequence, process.machine, [*names.entries, *labels]):
             self.out.write(packet)
-        table = work.table
-        events = order_events(group_rows(work.queue).of, table.start_ns, table.dur_ns)
-        tracks = group_rows(work.queue, flat_lanes(events))
-        uuids = np.asarray([self._declare(int(work.queue[row]), process, sequence) for row in tracks.first], np.int64)
         fixed = (wire.integer(Packet.SEQUENCE, sequence) + wire.integer(Packet.SEQUENCE_FLAGS, NEEDS_STATE)
                  + process.machine.stamp())
+        for rows in _each(work.queue[work.rows]):
+            self._write_queue(work.take(rows), names.iid[rows], process, (sequence, fixed))
+
+    def _write_queue(self, work: _Work, names: I64, process: Process, where: tuple[int, bytes]) -> None:
+        """One queue at a time: what orders its events is no larger than it is."""
+        sequence, fixed = where
+        start, dur = work.table.start_ns[work.rows], work.table.dur_ns[work.rows]
+        events = order_events(np.zeros(len(start), np.int64), start, dur)
+        tracks = group_rows(flat_lanes(events))
+        uuids = np.asarray([self._declare(int(work.queue[work.rows[0]]), process, sequence) for _ in tracks.first], np.int64)
         for at in range(0, len(events.span), CHUNK):
             row, begin = events.span[at : at + CHUNK], events.begin[at : at + CHUNK]
-            when = table.start_ns[row] + np.where(begin, 0, table.dur_ns[row])
-            event = (Varint(TrackEvent.TYPE, np.where(begin, TrackEvent.BEGIN, TrackEvent.END)),
-                     integers(TrackEvent.TRACK_UUID, uuids[tracks.of[row]]),
-                     integers(TrackEvent.NAME_IID, names.iid[row], begin), *self._details(work, row, begin))
-            fields = (integers(Packet.TIMESTAMP, when), Same(fixed), Message(Packet.TRACK_EVENT, event))
-            self.out.write(packets(fields, len(row)).data)
+            first, last = row[begin], row[~begin]
+            begins = (Same(wire.integer(TrackEvent.TYPE, TrackEvent.BEGIN)), integers(TrackEvent.TRACK_UUID, uuids[tracks.of[first]]),
+                      integers(TrackEvent.NAME_IID, names[first]), *self._details(work, first))
+            ends = (Same(wire.integer(TrackEvent.TYPE, TrackEvent.END)), integers(TrackEvent.TRACK_UUID, uuids[tracks.of[last]]))
+            # an end has none of a begin's annotations: encoded apart, it does not pay for their room
+            self.out.write(interleave(begin, _packets(start[last] + dur[last], fixed, ends), _packets(start[first], fixed, begins)))
 
-    def _details(self, work: _Work, row: I64, begin: Mask) -> Iterator[Field]:
-        queues = self.gpus.queues
-        place = {"device": np.asarray([q.gpu for q in queues]), "stream": np.asarray([q.stream for q in queues])}
+    def _details(self, work: _Work, row: I64) -> Iterator[Field]:
+        """Annotations and the end of the arrow of these rows."""
+        queue = self.gpus.queues[int(work.queue[work.rows[0]])]
+        place = {"device": queue.gpu, "stream": queue.stream}
+        rows = work.rows[row]
         for iid, (column, _) in enumerate(work.notes, 1):
-            values = place[column][work.queue[row]] if column in place else getattr(work.table, column)[row]
-            present = begin & (values >= 0)
+            values = np.full(len(row), place[column]) if column in place else getattr(work.table, column)[rows]
+            present = values >= 0
             if present.any():
                 value = integers(Annotation.INT, np.where(present, values, 0))
-                yield Message(TrackEvent.DEBUG_ANNOTATIONS, (Same(wire.integer(Annotation.NAME_IID, iid)), value), present)
-        linked = begin & (self.launches.linked[work.event[row] - self.launches.base] > 0)
+                fields = (Same(wire.integer(Annotation.NAME_IID, iid)), value)
+                yield Message(TrackEvent.DEBUG_ANNOTATIONS, fields, None if present.all() else present)
+        event = rows + work.first_event
+        linked = self.launches.linked[event - self.launches.base] > 0
         if linked.any():
-            flows = flow_ids(TrackEvent.TERMINATING_FLOW_IDS, work.event[row[linked]])
+            flows = flow_ids(TrackEvent.TERMINATING_FLOW_IDS, event[linked])
             yield Ragged(flows.data, np.where(linked, flows.sizes[0], 0))
 
     def _declare(self, queue: int, process: Process, sequence: int) -> int:
@@ -105,13 +114,28 @@ class DeviceSliceWriter:
 
 @dataclass(frozen=True)
 class _Work:
-    """Rows of one table with name code, flow number and queue; `notes` are (column, label) annotations."""
+    """Some rows of a table. `name` and `queue` are of all its rows, `first_event` the flow number of its first one.
+
+    `notes` are (column, label) annotations.
+    """
 
     table: Kernels | Copies
-    name: I64
-    event: I64
+    rows: I64
+    name: Ints
     queue: I64
+    first_event: int
     notes: tuple[tuple[str, str], ...]
 
     def take(self, rows: I64) -> _Work:
-        return _Work(self.table.take(rows), self.name[rows], self.event[rows], self.queue[rows], self.notes)
+        return replace(self, rows=self.rows[rows])
+
+
+def _each(key: I64) -> Iterator[I64]:
+    """Positions of each distinct value."""
+    groups = group_rows(key)
+    order = np.argsort(groups.of, kind="stable")
+    yield from np.split(order, np.cumsum(groups.sizes())[:-1]) if len(groups) else ()
+
+
+def _packets(when: I64, fixed: bytes, event: Sequence[Field]) -> Encoded:
+    return packets((integers(Packet.TIMESTAMP, when), Same(fixed), Message(Packet.TRACK_EVENT, event)), len(when))

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from profharness.analysis.compare import Comparison, Delta, PointComparison, compare, simultaneous
 from profharness.analysis.gate import breaches, parse
-from profharness.analysis.records import Figure, HotspotRow, Hotspots, PointSummary, Summary, TraceCounts
+from profharness.analysis.records import Figure, HotspotRow, Hotspots, PointSummary, RunInfo, Summary, TraceCounts
+from profharness.analysis.run_passes import run_info
 from profharness.analysis.summary import summarise_run
 from profharness.errors import UsageError
+from profharness.manifest import NodeRecord, ScanRecord
 from tests.analysis.run_scene import manifest, scan_trace
 
 
@@ -62,6 +64,32 @@ def test_change_ratio_and_bounds():
     assert latency.change == pytest.approx(1 / 0.9 - 1)
     assert latency.better == "lower"
     assert not [one for one in comparison.points[0].deltas if one.name == "latency_p99"]
+
+
+def test_noise_without_a_bound_is_never_significant():
+    comparison = compare(made("a", {4: 100.0}, half=0.02), made("b", {4: 60.0}, half=1.0))
+    found = delta(comparison, "p4", "throughput")
+    assert (found.significant, found.unbounded, found.noise) == (False, True, None)
+    assert breaches(comparison, parse("throughput<-5%")) == ()
+
+
+def test_what_was_asked_differently_is_said():
+    info = {"id": "x", "path": "x", "kind": "scan", "created": "", "profharness": "0", "argv": (), "state": "done"}
+    a = made("a", {4: 1.0}, run=RunInfo(**info, device="one", asked={"model": "particlenet", "threads": "2"}, versions={"torch": "2.1"}))
+    b = made("b", {4: 1.0}, run=RunInfo(**info, device="one", asked={"model": "other", "trials": "5"}, versions={"torch": "2.1"}))
+    comparison = compare(a, b)
+    assert {one.name: (one.a, one.b) for one in comparison.asked} == {"model": ("particlenet", "other"), "threads": ("2", None), "trials": (None, "5")}
+    assert comparison.ran_on == ()
+    assert compare(a, made("loose", {4: 1.0})).asked == ()
+
+
+def test_a_scans_settings_are_what_was_asked():
+    scan = ScanRecord(name="particlenet", settings={"model": "m.onnx", "batch_sizes": [1, 4], "output": "traces", "threads": None, "shape": {"x": [3, 5]}})
+    node = NodeRecord(host="n", variables={"OMP_NUM_THREADS": "2", "LANG": "C"})
+    assert run_info(manifest(scan=scan, nodes=(node,)), "x").asked == {
+        "variable OMP_NUM_THREADS": "2", "scan": "particlenet", "model": "m.onnx", "batch_sizes": "1, 4", "shape": "x:3, 5"}
+    command = manifest(kind="command", scan=None, command=("python", "train.py"), nodes=())
+    assert run_info(command, "x").asked == {"command": "python train.py", "capture": "default", "ranks": "1"}
 
 
 def test_points_of_one_run_only_and_failures():
@@ -131,7 +159,8 @@ def test_the_gate_asks_for_more_than_noise():
     assert gate("throughput<-5%", -0.08, False) == ()
     assert gate("throughput<-5%", -0.03, True) == ()
     assert gate("throughput<-5%", 0.08, True) == ()
-    assert len(gate("throughput<-5%", -0.08, None)) == 1
+    with pytest.raises(UsageError, match="no noise bound"):
+        gate("throughput<-5%", -0.08, None)
     assert len(gate("throughput<-5", -0.08, True)) == 1
     assert gate("throughput<-9", -0.08, True) == ()
     assert gate("throughput<-5%", -0.08, True)[0].condition == "throughput<-5%"

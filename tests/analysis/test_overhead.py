@@ -43,6 +43,13 @@ def test_interval_covers_with_drift():
     assert hits >= 0.9 * 60
 
 
+def test_no_layer_takes_more_than_everything():
+    rng = np.random.default_rng(3)
+    bare, slow = [rng.uniform(50, 150, 6)], [rng.uniform(1, 30, 6)]
+    found = layer_overhead(bare, slow, Drift(2.0, significant=True))
+    assert found.low < found.value < found.high == 1.0
+
+
 def test_single_trials_have_no_interval():
     estimate = layer_overhead([np.array([100.0])], [np.array([80.0])])
     assert estimate.value == pytest.approx(0.2)

@@ -171,5 +171,11 @@ def test_the_verdict_from_telemetry_alone(values, limiter, said):
     assert "lower confidence" in found.evidence
 
 
+def test_telemetry_alone_keeps_its_distrust():
+    found = telemetry_verdict(shown(cores_used=0.5, cores_allowed=8.0, cpu_node=8.0))
+    assert (found.limiter, found.trusted) == ("none", False)
+    assert "other work held the cores" in found.evidence
+
+
 def test_no_verdict_without_figures():
     assert telemetry_verdict({}) is None

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from profharness.analysis.saturation import recommend, recommend_within_latency, series
+from profharness.analysis.saturation import indistinct, recommend, recommend_within_latency, series
 from profharness.readers.scan_csv import read_scan_csv
 from profharness.trace.scan_table import ScanTable
 from tests.analysis.curves_simulation import BATCHES, CLIENTS, batch_truth, usl_truth
@@ -77,7 +77,8 @@ def test_published_curves_agree_with_the_points(published):
     for one in published.values():
         assert one.batch.t_max.low <= max(one.throughput) * 1.1
         assert one.batch.t_max.value == pytest.approx(max(one.throughput), rel=0.15)
-        assert one.recommended.throughput >= 0.95 * max(one.throughput)
+        sound = [rate for at, rate in zip(one.levels, one.throughput, strict=True) if at not in one.flagged]
+        assert one.recommended.throughput >= 0.95 * max(sound)
 
 
 def test_same_table_same_answer(published, shared):
@@ -187,6 +188,31 @@ def test_a_step_next_to_a_leak_is_the_measurement():
     (one,) = series(table(BATCHES, stepped, **leak))
     assert levels_of(one, "warmup-leak") == {4, 8, 16}
     assert one.step is None
+
+
+def test_published_recommendations_are_never_flagged(published):
+    for one in published.values():
+        wrong = levels_of(one, "warmup-leak") | levels_of(one, "missing-sync")
+        assert set(one.flagged) == wrong
+        assert one.recommended.at not in wrong
+        assert one.recommended_note.startswith("left out: 4")
+
+
+def test_flagged_levels_are_not_recommended():
+    level, rate = np.array([1.0, 2, 4, 8]), np.array([10.0, 95, 94, 200])
+    assert recommend(level, rate, flagged={8.0: "missing-sync"}).at == 2
+    assert recommend(level, rate, flagged=dict.fromkeys(level.tolist(), "missing-sync")).at == 8
+    assert recommend_within_latency(level, rate, np.ones(4), 5, {8.0}).at == 2
+    (one,) = series(table(level, rate), flagged={(): {8.0: "missing-sync", 1.0: "warmup-leak"}})
+    assert (one.flagged, one.recommended.at) == ((1.0, 8.0), 2)
+    assert one.recommended_note == "left out: 1 (warmup-leak), 8 (missing-sync)"
+
+
+def test_levels_that_overlap_the_best_one():
+    level, rate, half = np.array([1.0, 2, 4, 8]), np.array([10.0, 95, 94, 99]), np.array([1.0, 3, np.nan, 3])
+    assert indistinct(level, rate, rate - half, rate + half) == (2.0,)
+    assert indistinct(level, rate, rate - half, rate + half, {8.0}) == ()
+    assert indistinct(level, rate, np.full(4, np.nan), np.full(4, np.nan)) == ()
 
 
 def test_recommended_points():

@@ -93,10 +93,70 @@ def test_drift_widens_the_interval_and_is_found(summary):
     builder, _ = scan_trace(drift=1.1)
     drifted = summarise_run(manifest(), builder.trace(), "x")
     assert [one.id for one in summary.findings if one.id == "drift"] == []
-    assert [one.id for one in drifted.findings if one.id == "drift"] == ["drift"]
+    assert [one.id for one in drifted.findings if one.id == "drift"] == ["drift", "drift"]
     wide, narrow = (point(one, 4).metrics["throughput"] for one in (drifted, summary))
     assert wide.high - wide.low > 0.15 * wide.value > narrow.high - narrow.low
     assert point(drifted, 4).overhead["torch"].low < point(summary, 4).overhead["torch"].low
+
+
+def test_an_uncertain_larger_drift_hides_no_certain_one():
+    builder = Builder()
+    wild = np.array([2, 60, 3, 2, 90, 2, 3, 2, 2, 40]) * MS
+    for key, durations in (("torch-b1", trial_ns(1, 0, 40)), ("torch-b4", trial_ns(4, 0, 40)), ("torch-b16", wild),
+                           ("torch-b1~1", trial_ns(1, 1, 40, slow=1.2)), ("torch-b4~1", trial_ns(4, 1, 40, slow=0.8)), ("torch-b16~1", wild * 7 // 10)):
+        builder.trials("bare", key, 4, durations)
+    summary = summarise_run(manifest(), builder.trace(), "x")
+    assert [one.point for one in summary.findings if one.id == "drift"] == ["torch-b1", "torch-b4"]
+
+
+def disturbed_scan(slow, *, wait=0.0, n=30):
+    builder = Builder()
+    for batch in SIZES:
+        durations = trial_ns(batch, 0, n)
+        durations[1] *= slow
+        builder.trials("bare", f"torch-b{batch}", batch, durations)
+    end = builder.now + 10**9
+    for metric, value in (("cpu_tree", 1.0), ("cpu_tree_wait", wait)):
+        at = np.arange(10**12 - 10**9, end, 10 * MS)
+        builder.telemetry(metric, at, at + 10 * MS, np.full(len(at), value))
+    return summarise_run(manifest(), builder.trace(), "x")
+
+
+def severities(summary, kind="warmup-leak"):
+    return [one.severity for one in summary.findings if one.id == kind]
+
+
+def test_an_odd_trial_is_an_error_only_where_nothing_else_explains_it():
+    assert severities(disturbed_scan(20)) == ["error"] * 3
+    assert severities(disturbed_scan(20, n=5)) == ["warning"] * 3
+    pressed = disturbed_scan(20, wait=1.0)
+    assert severities(pressed) == ["warning"] * 3
+    assert "other work competed for the CPU" in next(one.message for one in pressed.findings if one.id == "warmup-leak")
+
+
+def test_a_runs_curve_does_not_judge_its_columns_again():
+    (one,) = disturbed_scan(200, wait=1.0).series
+    assert not {"warmup-leak", "missing-sync", "outlier-trial"} & {found.id for found in one.findings}
+    assert one.flagged == ()
+    (wrong,) = disturbed_scan(20).series
+    assert wrong.flagged == (1.0, 4.0, 16.0)
+    assert wrong.recommended_note == "not trustworthy: warmup-leak at every level"
+
+
+def test_overlap_with_the_best_level_holds_the_drift(summary):
+    (calm,) = summary.series
+    (wide,) = summarise_run(manifest(), scan_trace(drift=3.0)[0].trace(), "x").series
+    assert calm.overlaps_best == ()
+    assert wide.overlaps_best == (1.0, 4.0)
+
+
+def test_slow_samples_are_marked():
+    builder, spans = scan_trace(kernels=False)
+    start, end = spans[1]
+    builder.telemetry("cpu_tree_wait", [start - 10**9], [end + 10**9], [0.5])
+    found = figures_in(streams(builder.trace()), window(start, end), "x")["cpu_tree_wait"]
+    assert found.note.startswith("sampled too slowly: every 2.0")
+    assert figures_in(streams(builder.trace()), window(start - 10**9, end), "x")["cpu_tree_wait"].note == ""
 
 
 def test_trials_are_counted_once_where_a_tool_repeats_them():
@@ -194,6 +254,8 @@ def test_cpu_pressure_and_gaps():
     busy = {"cores_used": Figure(value=1.0, unit="cores"), "cpu_tree_wait": Figure(value=0.5, unit="cores"),
             "cpu_throttled": Figure(value=0.2, unit="share")}
     assert [one.id for one in telemetry_findings(builder.trace(), busy)] == ["cpu-pressure", "cpu-pressure", "sampler-gaps"]
+    asleep = {"cores_used": Figure(value=0.001, unit="cores"), "cpu_tree_wait": Figure(value=0.001, unit="cores")}
+    assert telemetry_findings(Builder().trace(), asleep) == ()
     calm = {"cores_used": Figure(value=1.0, unit="cores"), "cpu_tree_wait": Figure(value=0.01, unit="cores")}
     assert [one.id for one in telemetry_findings(Builder().trace(), calm)] == []
 

@@ -72,6 +72,15 @@ def test_too_few(n):
     assert ids(clean(6, n, 0.001)) == ["too-few-trials"]
 
 
+def test_of_few_trials_an_odd_one_is_a_warning():
+    """One disturbed trial among five looks like a fault; among many it is one."""
+    for n, severity in ((5, "warning"), (9, "warning"), (30, "error")):
+        times = clean(7, n, 0.01)
+        times[0] *= 20
+        found = trial_findings(times, summarise_trials(times, 1))
+        assert [one.severity for one in found if one.id == "warmup-leak"] == [severity]
+
+
 def test_drift_finding_only_beyond_chance():
     assert drift_finding(Drift(0.2, significant=False)) == ()
     (found,) = drift_finding(Drift(-0.12, significant=True, point="torch-b4"))

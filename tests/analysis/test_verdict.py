@@ -64,11 +64,58 @@ def test_a_fully_idle_window_has_no_bound():
     assert verdict(split(idle=10), {}, ()).headroom is None
 
 
+def cpu(**values):
+    return {name: Figure(value=value, unit="") for name, value in values.items()}
+
+
 @pytest.mark.parametrize(("used", "limiter", "headroom"), [(1.0, "idle", 8.0), (6.0, "undetermined", None), (7.9, "undetermined", None)])
 def test_the_cpu_is_judged_by_its_cores(used, limiter, headroom):
-    found = verdict(None, {"cores_used": Figure(value=used, unit="cores"), "cores_allowed": Figure(value=8, unit="cores")}, ())
+    found = verdict(None, cpu(cores_used=used, cores_allowed=8, throughput=10.0), ())
     assert (found.limiter, found.headroom) == (limiter, pytest.approx(headroom) if headroom else None)
     assert f"{used:.1f} of 8 allowed cores" in found.evidence
+
+
+def test_idle_cores_bound_a_gain_only_where_steps_or_points_show_one():
+    assert verdict(None, cpu(cores_used=2.0, cores_allowed=8), ()).headroom is None
+    assert verdict(None, cpu(cores_used=2.0, cores_allowed=8, steps_per_second=3.0), ()).headroom == pytest.approx(4)
+    assert "gains at most" not in verdict(None, cpu(cores_used=5.0, cores_allowed=8), ()).evidence
+    assert "gains at most 1.60x" in verdict(None, cpu(cores_used=5.0, cores_allowed=8, throughput=3.0), ()).evidence
+
+
+@pytest.mark.parametrize(("more", "findings", "why"), [
+    ({"cpu_node": 2.0}, (), "other work held the cores (1.4 on average)"),
+    ({"cpu_node": 2.0, "cpu_tree_wait": 0.7}, (), "other work held the cores"),
+    ({"cpu_node": 0.65, "cpu_tree_wait": 0.7}, (), "other work held the cores"),
+    ({}, (finding("cpu-pressure", "waited"),), "other work held the cores"),
+    ({"cpu_throttled": 0.3}, (), "the CPU quota of its cgroup stopped the process 30.0 % of the time"),
+    ({"cpu_sampled": 90_000_000}, (), "sampled for 90.0"),
+])
+def test_cores_that_the_process_could_not_have_are_not_idle(more, findings, why):
+    found = verdict(None, cpu(cores_used=0.6, cores_allowed=2, throughput=100.0, **more), findings)
+    assert (found.limiter, found.trusted, found.headroom) == ("none", False, None)
+    assert found.evidence.startswith(f"no verdict: {why}")
+
+
+def test_other_work_is_taken_off_the_allowed_cores():
+    found = verdict(None, cpu(cores_used=2.0, cores_allowed=16, cpu_node=8.0, throughput=1.0), ())
+    assert (found.limiter, found.share, found.headroom) == ("idle", pytest.approx(0.8), pytest.approx(5.0))
+    busy = verdict(None, cpu(cores_used=7.8, cores_allowed=8, cpu_node=12.0, cpu_tree_wait=9.0), (finding("cpu-pressure", "waited"),))
+    assert (busy.limiter, busy.trusted) == ("undetermined", True)
+
+
+def test_a_point_that_did_not_wait_is_judged_whatever_the_rest_of_the_run_did():
+    figures = cpu(cores_used=2.0, cores_allowed=16, cpu_tree_wait=0.01, throughput=1.0)
+    assert verdict(None, figures, (finding("cpu-pressure", "waited"),)).limiter == "idle"
+    slow = figures | {"cpu_tree_wait": Figure(value=0.01, unit="cores", note="sampled too slowly: every 2 s")}
+    assert not verdict(None, slow, (finding("cpu-pressure", "waited"),)).trusted
+
+
+def test_a_process_that_sleeps_is_said_to_wait():
+    found = verdict(None, cpu(cores_used=0.01, cores_allowed=2, steps_per_second=1.0, cpu_node=0.1, cpu_tree_wait=0.0), ())
+    assert (found.limiter, found.headroom, found.trusted) == ("none", None, True)
+    assert found.evidence.startswith("the process waits")
+    beside_others = verdict(None, cpu(cores_used=0.01, cores_allowed=2, cpu_node=2.0, cpu_tree_wait=0.002), (finding("cpu-pressure", "waited"),))
+    assert beside_others.evidence.startswith("the process waits")
 
 
 def test_without_any_measure_there_is_no_verdict():

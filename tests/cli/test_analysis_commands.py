@@ -134,3 +134,53 @@ def test_metrics_name_what_a_broken_file_lost(capsys, kineto):
     document = json.loads(output(capsys, "metrics", kineto, "--json"))
     assert "truncated-file" in [item["id"] for item in document["findings"]]
     assert document["problems"]
+
+
+def test_metrics_say_once_that_there_are_no_device_kernels(capsys, kineto, operators_only):
+    text = output(capsys, "metrics", operators_only)
+    assert text.count("no device kernels in the trace") == 1
+    assert "needs kernels" not in text
+    assert max(len(line) for line in text.splitlines()) < 300
+    assert "no device kernels" not in output(capsys, "metrics", kineto)
+
+
+@pytest.mark.parametrize("by", ["kernel", "category"])
+def test_hotspots_without_rows_name_the_table_that_has_some(capsys, kineto, operators_only, by):
+    assert run_cli(["hotspots", str(operators_only), "--by", by]) == 0
+    assert f"nothing to list by {by}; its operators are listed by --by op" in capsys.readouterr().err
+    assert run_cli(["hotspots", str(kineto), "--by", by]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_hotspots_of_an_empty_file_promise_no_other_table(capsys, tmp_path):
+    path = tmp_path / "none.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": []}))
+    assert run_cli(["hotspots", str(path), "--by", "kernel"]) == 0
+    assert "nothing to list by kernel\n" in capsys.readouterr().err
+
+
+def test_hotspots_name_what_a_broken_file_lost(capsys, kineto):
+    kineto.write_text(kineto.read_text()[:-40])
+    assert run_cli(["hotspots", str(kineto)]) == 0
+    captured = capsys.readouterr()
+    assert "gemm" in captured.out
+    assert captured.err.startswith("error: ")
+    assert str(kineto) in captured.err
+    assert "info" not in captured.err
+
+
+def test_merge_is_brief_unless_it_is_asked_for_more(capsys, kineto, operators_only, tmp_path):
+    kineto.write_text(kineto.read_text()[:-40])
+    words = ["merge", str(kineto), str(operators_only), "--allow-unaligned", "--force", "-o", str(tmp_path / "m.pftrace"), "--processes", "1"]
+    assert run_cli(words) == 0
+    brief = capsys.readouterr()
+    assert run_cli([*words, "--verbose"]) == 0
+    full = capsys.readouterr()
+    assert brief.out == full.out == f"{tmp_path / 'm.pftrace'}\n"
+    lines = brief.err.splitlines()
+    assert lines[0] == "2 sources"
+    assert lines[1].startswith("2 not aligned, their times stand as the tools wrote them: ")
+    assert lines[2].startswith("error: ")
+    assert lines[-1].startswith("wrote ")
+    assert f"{kineto}: not aligned" in full.err
+    assert "not aligned: its" not in brief.err

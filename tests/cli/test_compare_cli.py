@@ -3,7 +3,10 @@ import json
 import numpy as np
 import pytest
 
+from profharness.analysis.compare import compare
+from profharness.analysis.records import Figure, Summary, TraceCounts
 from profharness.cli import run_cli
+from profharness.cli.compare import _lines
 from profharness.manifest import ClockSnapshot, Manifest, NodeRecord, PassRecord, PointRecord
 from profharness.recorder import Recorder
 from profharness.rundir import RunDir
@@ -12,8 +15,11 @@ SIZES = (1, 4, 16)
 MS = 1_000_000
 
 
-def run_of(folder, *, slow=1.0, seed=0):
-    """A run directory as a scan leaves it: manifest and trials.csv of a bare pass."""
+def run_of(folder, *, slow=1.0, seed=0, repeat=None):
+    """A run directory as a scan leaves it: manifest and trials.csv of a bare pass.
+
+    `repeat` is how many times as long the first point takes when it is measured again.
+    """
     points = tuple(PointRecord(id=f"torch-b{b}", pass_name="bare", backend="torch", batch_size=b, trials=50, items_per_trial=b, host="n")
                    for b in SIZES)
     clocks = tuple(ClockSnapshot(host="n", phase=phase, boot_ns=at, monotonic_ns=at, monotonic_raw_ns=at, realtime_ns=10**18 + at, width_ns=100)
@@ -23,12 +29,12 @@ def run_of(folder, *, slow=1.0, seed=0):
         id=folder.name, created="2026-01-01T00:00:00Z", profharness="0", kind="scan", argv=("profharness",), state="done", points=points,
         nodes=(NodeRecord(host="n"),), passes=(PassRecord(name="bare", state="done"),), clocks=clocks))
     now = 2 * 10**9
-    for batch in SIZES:
+    for batch, key, factor in [(b, f"torch-b{b}", slow) for b in SIZES] + ([(1, "torch-b1~1", slow * repeat)] if repeat else []):
         rng = np.random.default_rng([seed, batch])
-        durations = np.rint(slow * batch * MS * np.exp(0.01 * rng.standard_normal(50))).astype(int)
+        durations = np.rint(factor * batch * MS * np.exp(0.01 * rng.standard_normal(50))).astype(int)
         starts = now + np.concatenate([[0], np.cumsum(durations)[:-1]])
         now = int(starts[-1] + durations[-1]) + MS
-        recorder.write_trials("bare", f"torch-b{batch}", [(i, "trial", int(s), int(d), batch) for i, (s, d) in enumerate(zip(starts, durations, strict=True))])
+        recorder.write_trials("bare", key, [(i, "trial", int(s), int(d), batch) for i, (s, d) in enumerate(zip(starts, durations, strict=True))])
     return str(folder)
 
 
@@ -52,6 +58,25 @@ def test_slower_run_fails_the_gate(runs, capsys):
     assert run_cli(["compare", *runs, "--fail-on", "throughput<-50%"]) == 0
     assert run_cli(["compare", *runs]) == 0
     assert run_cli(["compare", *runs[::-1], "--fail-on", "throughput<-5%"]) == 0
+
+
+def test_what_cannot_be_told_is_said(tmp_path, runs, capsys):
+    noisy = run_of(tmp_path / "c", slow=1.2, repeat=0.4)
+    assert run_cli(["compare", runs[0], noisy, "--fail-on", "throughput<-5%"]) == 0
+    text = capsys.readouterr().out
+    assert "cannot tell (the noise is not bounded)" in text
+
+
+def test_steps_of_commands_are_always_compared():
+    def summary(rate, half):
+        figure = Figure(value=rate, unit="steps/s", low=rate * (1 - half), high=rate * (1 + half))
+        return Summary(source="x", trace=TraceCounts(), metrics={"steps_per_second": figure, "step_time": Figure(value=1e9 / rate, unit="ns")})
+
+    same, lost = ("\n".join(_lines(compare(summary(10.0, half), summary(10.2, half)), ())) for half in (0.1, 1.0))
+    assert "steps_per_second" in same
+    assert "within noise" in same
+    assert "step_time" not in same
+    assert "cannot tell" in lost
 
 
 def test_json(runs, capsys):

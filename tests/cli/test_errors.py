@@ -21,12 +21,26 @@ def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     (("run", "--backend", "tensorrt"), 2, "known backends"),
     (("run", "--batch-sizes", "0"), 2, "--batch-sizes"),
     (("run", "--batch-sizes", "64..4"), 2, "4..64"),
-    (("run", "--trials", "many"), 2, "run --help"),
+    (("run", "--trials", "many"), 2, "whole number"),
     (("run", "--model", "missing.onnx"), 2, "missing.onnx"),
     (("run", "--shape", "pf_points"), 2, "NAME:d1,d2"),
     (("run", "missing.toml"), 4, "missing.toml"),
     (("run", "--backend", "torch", "--profile", "onnxruntime"), 2, "--backend onnxruntime"),
     (("run", "particlenet", "--", "python", "x.py"), 2, "leave one out"),
+    (("run", "particlenet", "--", "--foo"), 2, "takes no words after --"),
+    (("run", "--capture", "bogus", "--", "true"), 2, "steps=10:30"),
+    (("run", "--capture", "steps=30:10", "--", "true"), 2, "holds no step"),
+    (("run", "--capture", "steps=1:3"), 2, "--profile-trials"),
+    (("run", "--batch-sizes", "1", "--", "true"), 2, "--batch-sizes is for scans"),
+    (("run", "--strict", "--", "true"), 2, "compare --fail-on"),
+    (("run", "--bare"), 2, "a scan always has a bare pass"),
+    (("run", "--order", "up"), 2, "--order: 'up' is not one of asc, desc, random"),
+    (("run", "--warmup", "some"), 2, "--warmup: 'some' is not auto or a whole number"),
+    (("hotspots", "x.json", "--by", "foo"), 2, "--by: 'foo' is not one of"),
+    (("run", "--output", "/proc/profharness", "--", "echo", "ran"), 2, "--output"),
+    (("telemetry", "--seconds", "1", "-o", "/proc/profharness"), 2, "name another place with -o"),
+    (("doctor", "--python", "/bin/ls"), 3, "name a Python"),
+    (("validate", "."), 4, "not a run directory"),
     (("run", "--hook", "exec", "--", "bash", "x.sh"), 2, "starts with python"),
     (("run", "--", "no-such-program-here"), 3, "no such program"),
     (("run", "--device", "gpu"), 2, "cuda"),
@@ -47,6 +61,46 @@ def test_a_wrong_line_ends_with_a_sentence_and_a_code(tmp_path: Path, words: tup
     assert says in done.stderr
     assert done.stdout == ""
     assert list(tmp_path.rglob("*")) == []
+
+
+def a_run(tmp_path: Path) -> Path:
+    done = profharness("run", "--telemetry", "off", "--quiet", "-o", "run", "--", "true", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "run"
+
+
+def test_products_are_not_written_to_places_that_are_not_there(tmp_path: Path) -> None:
+    root = a_run(tmp_path)
+    for words in (("merge", str(root), "-o", "absent/x.pftrace"), ("report", str(root), "-o", "absent/x.html"), ("merge", str(root), "-o", str(tmp_path), "--force")):
+        done = profharness(*words, cwd=tmp_path)
+        assert (done.returncode, "name another place with -o" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "absent").exists()
+
+
+def test_validate_takes_a_run(tmp_path: Path) -> None:
+    root = a_run(tmp_path)
+    done = profharness("validate", str(root), cwd=tmp_path)
+    assert (done.returncode, "no faults" in done.stdout) == (0, True), done.stderr
+    (root / "merged.pftrace").unlink()
+    done = profharness("validate", str(root), cwd=tmp_path)
+    assert (done.returncode, "profharness merge" in done.stderr) == (4, True)
+
+
+def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
+    """The command's status stands, and what could not be printed is said to be in the report."""
+    command = f"set -o pipefail; {sys.executable} -m profharness run --telemetry off -o run -- {sys.executable} -c 'print(1, flush=True)' | (read line; exec 0<&-; sleep 0)"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"profharness: the answer is in {Path('run') / 'report.html'}\n"
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_a_program_that_cannot_be_started_leaves_a_failed_run(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_bytes(b"\x7fELF nothing that could run")
+    (tmp_path / "broken").chmod(0o755)
+    done = profharness("run", "--telemetry", "off", "-o", "runs/r", "--", "./broken", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert profharness("ls", "runs", cwd=tmp_path).stdout.startswith("failed ")
 
 
 def test_an_output_folder_that_exists_is_not_touched(tmp_path: Path) -> None:

@@ -57,12 +57,24 @@ def test_table(tmp_path, capsys):
         assert word in text
 
 
+def test_jobs_of_batches_says_what_it_needs(tmp_path, capsys):
+    path = csv_of(tmp_path, "batch_size", BATCHES, noisy(batch_truth(BATCHES, 25_000, 60, 1.5), 1))
+    assert run_cli(["saturation", path, "--jobs", "3"]) == 0
+    assert "devices      --jobs needs a series over concurrency" in capsys.readouterr().out
+    assert run_cli(["saturation", path, "--jobs", "3", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "--jobs needs" in printed.err
+    assert json.loads(printed.out)["series"][0]["devices"] is None
+
+
 def test_published_table(shared, capsys):
     assert run_cli(["saturation", str(shared / "fixtures/studies/particlenet_torch_published.csv"), "--latency-limit", "20"]) == 0
     text = capsys.readouterr().out
     assert text.count("recommended  batch size") == 12
     assert text.count("within 20 ms") == 12
     assert "missing-sync: at" in text
+    assert "throughput x latency / batch is" in text
+    assert text.count("(left out: 4") == 12
 
 
 @pytest.mark.parametrize(("content", "code", "said"), [

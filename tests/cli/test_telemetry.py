@@ -82,6 +82,9 @@ def test_json_and_what_is_missing(tmp_path: Path) -> None:
     assert found["figures"]["cores_used"]["unit"] == "cores"
     assert [Path(path).name.partition(".")[2] for path in found["files"]] == ["parquet", "clocks.jsonl", "csv", "txt"]
     assert "lower confidence" in found["verdict"]["evidence"]
+    assert found["verdict"]["evidence"].startswith("the node kept ")  # there is no process to speak of
+    assert found["verdict"]["headroom"] is None
+    assert found["figures"]["cores_allowed"]["value"] == os.cpu_count()
     assert not [row for row in found["rows"] if row["metric"] == "cpu_tree"]  # no command, no tree
 
 

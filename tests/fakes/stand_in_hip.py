@@ -83,7 +83,9 @@ def _write_v3(asked: dict[str, Any]) -> None:
     if "json" in asked["formats"]:
         write_json(base.with_name(base.name + "_results.json"), program)
     if "rocpd" in asked["formats"]:
-        write_rocpd(base.with_name(base.name + "_results.db"), program)
+        # the tool stores the whole environment; here what tests plant, so that a developer's own tokens change no result
+        planted = {name: value for name, value in os.environ.items() if name.startswith("PLANTED_")}
+        write_rocpd(base.with_name(base.name + "_results.db"), program, environment=planted)
     for path in sorted(base.parent.glob(base.name + "_*")):
         sys.stderr.write(f"E20260102 09:53:32.744880 {os.getpid()} output_stream.cpp:111] Opened result file: {path}\n")
 

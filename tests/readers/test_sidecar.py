@@ -44,7 +44,20 @@ def test_damaged_or_newer(tmp_path: Path, content: Any, message: str) -> None:
     assert [(p.severity, p.source) for p in problems] == [("warning", str(path))]
 
 
+def test_a_program_that_was_over_before_its_window_lost_nothing(tmp_path: Path) -> None:
+    _, problems = sidecar.load_or_report(beside(tmp_path, FULL | {"window": {"truncated": True, "reason": "the process ended"}}))
+    assert [(p.severity, p.message) for p in problems] == [("info", "the capture window ended early: the process ended")]
+
+
 @pytest.mark.parametrize(("reason", "message"), [("", "the capture window ended early"), ("cap of events", "the capture window ended early: cap of events")])
 def test_a_window_that_was_cut_is_a_problem(tmp_path: Path, reason: str, message: str) -> None:
     _, problems = sidecar.load_or_report(beside(tmp_path, FULL | {"window": {"truncated": True, "reason": reason}}))
     assert [p.message for p in problems] == [message]
+
+
+def test_a_window_of_steps_is_a_fact_of_the_source(tmp_path: Path) -> None:
+    found = sidecar.load(beside(tmp_path, FULL))
+    assert found is not None
+    assert found.captured == (("capture.first_step", "10"), ("capture.steps", "20"))
+    for window in (sidecar.Window(), sidecar.Window("time"), sidecar.Window("steps", 10, 0), sidecar.Window("steps", None, 3)):
+        assert sidecar.Sidecar(1, window=window).captured == ()

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
+from profharness.analysis.records import Figure
 from profharness.report.findings_text import all_findings
 from profharness.report.html import SIZE_LIMIT, render
 from profharness.report.sentences import sentences
@@ -175,3 +176,30 @@ def test_many_points_and_trials_stay_below_the_limit() -> None:
     text = render(big)
     assert len(text.encode()) < SIZE_LIMIT
     assert "further rows are in hotspots.csv" in text
+
+
+def test_the_page_has_one_meaning_of_plus_minus() -> None:
+    page = Page(render(gpu_scan()))
+    assert "standard error" not in page.text + " ".join(page.tips)
+    assert "95 % interval of the mean, with the drift of repeated points" in page.text
+
+
+def test_figures_of_device_kernels_are_missing_once_on_a_cpu() -> None:
+    scan = cpu_scan()
+    needs = "kernels: --profile torch, or rocprofv3 on AMD"
+    metrics = {**scan.metrics, **{name: Figure(value=None, unit="share", needs=needs) for name in ("busy", "idle", "fill")}}
+    page = Page(render(msgspec.structs.replace(scan, metrics=metrics)))
+    assert "3 figures of device work (no device kernels: a CPU run)" in page.text
+    assert needs not in page.text
+    gpu = gpu_scan()
+    assert needs in Page(render(msgspec.structs.replace(gpu, metrics={**gpu.metrics, "busy": metrics["busy"]}))).text
+
+
+def test_rates_of_a_command_are_among_the_tiles() -> None:
+    text = Page(render(SAMPLES["command"]())).text
+    assert "steps per second 2.430 steps/s slowed by the profiler" in text
+    assert "throughput 622 items/s" in text
+
+
+def test_the_captured_steps_stand_in_the_provenance() -> None:
+    assert "capture 20 steps captured (10 to 29)" in Page(render(SAMPLES["command"]())).text

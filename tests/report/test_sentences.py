@@ -72,7 +72,7 @@ def test_full_is_not_claimed_where_fill_was_not_measured() -> None:
 def test_one_point_claims_nothing_about_saturation() -> None:
     point = PointSummary(point="a", batch_size=8, trials=10, throughput=100.0, throughput_sem=0.5)
     said = sentences(Summary(source="x", trace=TraceCounts(), points=(point,)))
-    assert said.answer == "100.00 ± 0.50 items/s at batch 8. One point says nothing about saturation."
+    assert said.answer == "100.00 ± 0.98 items/s at batch 8. One point says nothing about saturation."
 
 
 def test_unaligned_sources_are_named() -> None:
@@ -167,3 +167,83 @@ def test_clauses_and_advice_are_complete() -> None:
 def test_a_throughput_that_is_no_number_is_no_measurement() -> None:
     point = PointSummary(point="a", batch_size=8, throughput=math.nan)
     assert sentences(Summary(source="x", trace=TraceCounts(), points=(point,))).answer.startswith("Nothing was measured")
+
+
+def widened(scan: Summary, half: float) -> Summary:
+    """The scan with throughput intervals of plus and minus `half` of the value."""
+    def wide(point: PointSummary) -> PointSummary:
+        value = point.throughput or 0.0
+        figure = Figure(value=value, unit="jets/s", low=value * (1 - half), high=value * (1 + half))
+        return msgspec.structs.replace(point, metrics={**point.metrics, "throughput": figure})
+    return msgspec.structs.replace(scan, points=tuple(map(wide, scan.points)))
+
+
+def test_overlapping_intervals_prove_no_level() -> None:
+    assert "no level is proven best" not in sentences(widened(cpu_scan(), 0.01)).answer
+    doubtful = sentences(widened(cpu_scan(), 0.9))
+    assert "The intervals overlap: no level is proven best." in doubtful.answer
+    assert "on the table" not in doubtful.next
+    apart = msgspec.structs.replace(widened(cpu_scan(), 0.9), series=())
+    assert sentences(apart).answer.endswith("The intervals overlap: none is proven best.")
+
+
+@pytest.mark.parametrize(("status", "said"), [
+    (5, "python exited 5. The GPU"), (137, "python was killed by signal 9 (137). The GPU"), (-15, "python was killed by signal 15. The GPU"),
+    (255, "python exited 255. The GPU"), (0, "The GPU computes"), (None, "The GPU computes")])
+def test_the_answer_of_a_command_leads_with_how_it_failed(status: int | None, said: str) -> None:
+    one = command()
+    assert one.run is not None
+    assert sentences(msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, exit_status=status))).answer.startswith(said)
+
+
+def idle_command(**more: object) -> Summary:
+    """A command on a CPU of which telemetry alone is known."""
+    one = cpu_scan()
+    assert one.run is not None
+    run = msgspec.structs.replace(one.run, kind="command", command=("bash", "-c", "sleep 1"))
+    settings: dict[str, object] = {"run": run, "points": (), "series": (), "hotspots": (), "findings": (), "passes": (), "metrics": {}}
+    return msgspec.structs.replace(one, **(settings | more))
+
+
+def test_a_command_without_operations_is_not_sent_to_a_table_that_is_not_there() -> None:
+    assert sentences(idle_command()).next == "Which operations take the time was not recorded: add --profile torch to a command in Python."
+    profiled = idle_command(passes=(msgspec.structs.replace(cpu_scan().passes[1]),))
+    assert sentences(profiled).next.startswith("torch recorded no operation: check that the command runs Python with it")
+    assert sentences(idle_command(hotspots=cpu_scan().hotspots)).next.startswith("Take the operations at the top of the table first")
+
+
+def test_cores_have_three_digits_at_most() -> None:
+    figures = {"cores_used": Figure(value=0.001683, unit="cores"), "cores_allowed": Figure(value=2.0, unit="cores")}
+    assert sentences(idle_command(metrics=figures)).answer == "It kept 0.00168 of 2 cores busy."
+
+
+def single(backend: str, limiter: str = "", *layers: str, pressure: bool = False) -> Summary:
+    """Two like points of one backend on a CPU, the first being recommended, so that no level wastes anything."""
+    scan = cpu_scan()
+    verdict = Verdict(limiter=limiter, share=0.0, evidence="") if limiter else None
+    points = tuple(msgspec.structs.replace(point, backend=backend, verdict=verdict, throughput=800.0, metrics={}) for point in scan.points[:2])
+    series = msgspec.structs.replace(scan.series[0], levels=(1.0, 2.0), throughput=(800.0, 800.0), recommended=msgspec.structs.replace(
+        scan.series[0].recommended, at=1.0))
+    found = (finding("cpu-pressure", "other work took CPU time"),) if pressure else ()
+    return msgspec.structs.replace(scan, points=points, series=(series,), hotspots=(), findings=found, passes=tuple(
+        msgspec.structs.replace(scan.passes[0], layers=layers) for _ in range(1)))
+
+
+def test_the_layer_to_add_is_that_of_the_backend() -> None:
+    assert sentences(single("onnxruntime")).next == "Why it is not faster was not measured: add --profile onnxruntime."
+    assert sentences(single("torch")).next == "Why it is not faster was not measured: add --profile torch."
+    assert "add --profile" not in sentences(single("torch", "", "torch")).next
+
+
+def test_nothing_stands_out_is_not_said_of_a_run_under_pressure() -> None:
+    assert sentences(single("torch", "none")).next.startswith("Nothing stands out")
+    for summary in (single("torch", "none", pressure=True), idle_command(findings=(finding("cpu-pressure", "other work took CPU time"),))):
+        assert sentences(summary).next == "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+
+
+def test_notes_among_the_findings_are_counted_behind_the_others() -> None:
+    notes = tuple(finding("too-few-trials", "10 trials", point=f"p{number}") for number in range(4))
+    warned = msgspec.structs.replace(empty(), findings=(*notes, finding("drift", "the repeated points differ")))
+    assert [(severity, line.partition(":")[0]) for severity, line in finding_lines(warned)] == [("warning", "drift"), ("", "and 4 more")]
+    assert finding_lines(msgspec.structs.replace(empty(), findings=notes)) == ()
+    assert finding_count(warned).startswith("5 findings: drift, too-few-trials (4 times)")

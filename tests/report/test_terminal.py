@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from profharness.analysis.records import Summary
 from profharness.errors import Unavailable
 from profharness.report.terminal import render, render_error, wrapped_items
 from tests.report.samples import SAMPLES, command, cpu_scan, failing, gpu_scan
@@ -32,7 +34,7 @@ def test_the_scan_table_holds_the_columns_that_apply() -> None:
 def test_a_row_reads_as_measured() -> None:
     rows = render(gpu_scan(), 140, color=False).splitlines()
     assert rows[7].split()[0] == "256"
-    assert f"24{T}281 ± 46" in rows[7]
+    assert f"24{T}281 ± 97" in rows[7]
     assert "10.62 ms" in rows[7]
     assert rows[1].endswith("host: launches (67 % of the time)")
 
@@ -57,7 +59,7 @@ def test_a_narrow_terminal_drops_columns_and_names_them() -> None:
 
 def test_the_command_view_has_the_sketched_order() -> None:
     text = render(command(), 120, color=False)
-    assert text.startswith("profharness: 41.2 s, capture steps=10:30, 412.0 ms per step; python exited 0")
+    assert text.startswith("profharness: 20 steps captured (10 to 29), 41.2 s, 412.0 ms per step; python exited 0")
     order = ["where the time went", "why idle", "top kernels", "verdict", "Answer", "Next", "Trust"]
     places = [text.index(label) for label in order]
     assert places == sorted(places)
@@ -82,3 +84,50 @@ def test_markup_in_names_is_printed_as_it_is() -> None:
 
 def test_items_are_never_broken() -> None:
     assert wrapped_items(["compute 61.3 %", "idle 30.1 %", "copies 0.4 %"], 30) == ["compute 61.3 %   idle 30.1 %", "copies 0.4 %"]
+
+
+def test_what_plus_minus_means_stands_under_the_table_once() -> None:
+    text = render(gpu_scan(), 140, color=False)
+    assert text.count("95 % interval of the mean, with the drift of repeated points") == 1
+    bare = msgspec.structs.replace(gpu_scan(), points=tuple(
+        msgspec.structs.replace(point, throughput_sem=None, metrics={}) for point in gpu_scan().points))
+    assert "95 % interval" not in render(bare, 140, color=False)
+
+
+def without_median(summary: Summary, count: int) -> Summary:
+    """The first `count` points with their mean only."""
+    points = tuple(msgspec.structs.replace(point, metrics={name: figure for name, figure in point.metrics.items() if name != "latency_p50"})
+                   if number < count else point for number, point in enumerate(summary.points))
+    return msgspec.structs.replace(summary, points=points)
+
+
+def test_a_mean_latency_is_never_shown_as_a_median() -> None:
+    all_means = render(without_median(cpu_scan(), 99), 140, color=False).splitlines()
+    assert "latency mean" in all_means[0]
+    assert "p50" not in all_means[0]
+    assert "mean " not in all_means[1]
+    mixed = render(without_median(cpu_scan(), 1), 140, color=False).splitlines()
+    assert "latency p50" in mixed[0]
+    assert ("mean " in mixed[1], "mean " in mixed[2]) == (True, False)
+
+
+def test_steps_and_items_per_second_of_a_command_are_printed() -> None:
+    text = render(command(), 120, color=False)
+    assert "2.430 ± 0.030 steps/s, slowed by the profiler" in text
+    assert "622 items/s" in text
+
+
+def test_a_capture_that_no_trace_states_is_named_as_asked_for() -> None:
+    silent = msgspec.structs.replace(command(), passes=tuple(msgspec.structs.replace(row, captured_steps=None) for row in command().passes))
+    assert render(silent, 120, color=False).startswith("profharness: capture steps=10:30, 41.2 s")
+    assert silent.run is not None
+    default = msgspec.structs.replace(silent, run=msgspec.structs.replace(silent.run, capture="default"))
+    assert render(default, 120, color=False).startswith("profharness: 41.2 s")
+
+
+def test_notes_of_readers_and_findings_stay_off_the_terminal() -> None:
+    scan = gpu_scan()
+    problems = tuple(msgspec.structs.replace(row, severity="info") for row in scan.problems)
+    text = render(msgspec.structs.replace(scan, problems=problems), 160, color=False)
+    assert "rows without an end time" not in text
+    assert "\ninfo" not in text

@@ -217,7 +217,7 @@ def test_a_script_without_shapes_asks_for_them(scaled: Path, tmp_path: Path) -> 
     assert "does not tell the shapes of its inputs: x, y" in err
     assert "--shape y:d1,d2" in err
     assert kinds(control.records()) == ["error"]
-    assert "--shape y:d1,d2" in str(control.records()[0]["error"])
+    assert "--shape y:d1,d2" in str(control.records()[0]["hint"])
 
 
 def test_a_wrong_shape_fails_the_point_with_torchs_words(scaled: Path, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_file_that_is_no_torchscript_is_bad_input(tmp_path: Path) -> None:
     control.ask(END)
     status, err = control.serve("batch_torch.py")
     assert status == 4
-    assert "is not a TorchScript file" in err
+    assert "is not a readable TorchScript file" in err
 
 
 def test_torchscript_is_not_compiled_again(scaled: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from tests.writers.decode import Decoded, decode, multiset
 from tests.writers.strategies import traces
 
 # a new encoding changes it: compare both files in a trace processor before renewing it
-GOLDEN = "4339422b73108377f749a7f8b5d3952f34a8308625d59c8adfaa2555798674e8"
+GOLDEN = "0480a9547c6038cfeecb94ea382db9e723b898d3f69e12a3e985d68e2fa0c64a"
 UNNAMED = "(no name recorded)"
 PROPERTY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 

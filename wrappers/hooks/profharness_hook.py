@@ -33,6 +33,7 @@ class Settings:
         self.hooks_dir = environ.get("PROFHARNESS_HOOKS_DIR", "")
         self.artifacts = environ.get("PROFHARNESS_ARTIFACTS", "")
         self.layers = tuple(name for name in environ.get("PROFHARNESS_LAYERS", "").split(",") if name)
+        self.pass_name = environ.get("PROFHARNESS_PASS", "")
         self.capture = environ.get("PROFHARNESS_CAPTURE", "") or "default"
         self.max_events = _number(environ.get("PROFHARNESS_MAX_EVENTS")) or 500000
         self.is_worker = environ.get("PROFHARNESS_WORKER", "") == "1"
@@ -67,7 +68,8 @@ class Hello:
         self.facts = {
             "v": 1, "pid": os.getpid(), "parent_pid": os.getppid(), "argv": _command_line(), "executable": sys.executable or "",
             "prefix": sys.prefix, "hooks": [loader], "frameworks": {}, "rank": settings.rank, "host": settings.host,
-            "forked": forked, "used": [], "devices": [], "messages": [], "windows": [],
+            "forked": forked, "used": [], "devices": [], "messages": [], "windows": [], "layers": list(settings.layers),
+            "pass_name": settings.pass_name,
         }
 
     def update(self, **changes):

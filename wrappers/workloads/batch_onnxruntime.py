@@ -20,7 +20,7 @@ import models
 import ranges
 import timing
 import worker
-from protocol import BAD_INPUT, MISSING, Point, Refusal, Settings, Spec
+from protocol import BAD_INPUT, MISSING, Point, Refusal, Settings, Spec, plain_reason
 
 LAYER = "onnxruntime"
 CPU = "CPUExecutionProvider"
@@ -93,7 +93,9 @@ class OnnxWorkload(worker.Workload):
             session = self._runtime.InferenceSession(self._path, options, providers=given)
         except Exception as error:  # its exception classes have no common base
             raise Refusal(
-                "%s: onnxruntime cannot load it: %s" % (self._path, first_line(error)), code=BAD_INPUT
+                "%s: onnxruntime cannot load it: %s" % (self._path, _without(self._path, plain_reason(error))),
+                "check that the file is whole, and that this onnxruntime knows its opset",
+                BAD_INPUT,
             ) from error
         asked, got = self._providers[0], session.get_providers()
         if asked not in got and (self._settings.spec.device != "auto" or self._settings.spec.providers):
@@ -244,8 +246,9 @@ def visible_devices(available: Sequence[str], index: int) -> List[Dict[str, Any]
     return found
 
 
-def first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _without(path: str, reason: str) -> str:
+    """The reason, without naming the file once more."""
+    return reason.replace("Load model from %s failed:" % path, "").strip()
 
 
 def load(settings: Settings) -> OnnxWorkload:

@@ -19,7 +19,7 @@ import models
 import ranges
 import timing
 import worker
-from protocol import BAD_INPUT, MISSING, Point, Refusal, Settings, Spec
+from protocol import BAD_INPUT, MISSING, Point, Refusal, Settings, Spec, plain_reason
 
 NOT_COMPILED = "failed-to-compile"
 
@@ -253,7 +253,7 @@ def _script(torch: Any, path: str, place: Any) -> Any:
         return torch.jit.load(path, map_location=place).eval()
     except RuntimeError as error:
         raise Refusal(
-            "%s is not a TorchScript file: %s" % (path, str(error).strip().split("\n")[0]),
+            "%s is not a readable TorchScript file: %s" % (path, plain_reason(error)),
             "save the model with torch.jit.script(model).save(path) or torch.jit.trace",
             BAD_INPUT,
         ) from error

@@ -8,12 +8,13 @@ With masks drawn from a normal the softmax of a jet tagger saturates to exact 0 
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import zipfile
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
-from protocol import BAD_INPUT, Refusal
+from protocol import BAD_INPUT, Refusal, plain_reason
 
 POOL_BYTES = 256 * 1024 * 1024
 POOL_SETS = (2, 8)
@@ -170,11 +171,14 @@ _GENERATORS: Dict[str, Callable[[Sequence[TensorSpec], int, np.random.Generator]
 
 
 def _archive(path: str) -> Dict[str, Any]:
+    hint = "write it with numpy.savez(FILE, NAME=array, ...), one array per input of the model"
+    if os.path.isfile(path) and not zipfile.is_zipfile(path):  # numpy would speak of pickles
+        raise Refusal("%s: not an .npz file, or one that was cut short" % path, hint, BAD_INPUT)
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise Refusal("%s: not a readable .npz (%s)" % (path, error), code=BAD_INPUT) from error
+        raise Refusal("%s: not a readable .npz (%s)" % (path, plain_reason(error)), hint, BAD_INPUT) from error
 
 
 def _stored(path: str, specs: Sequence[TensorSpec]) -> List[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import time
@@ -17,6 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 VERSION = 1
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.05
 ERROR_CHARACTERS = 400
+REASON_CHARACTERS = 160
 RANK_VARIABLES = ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 LOCAL_RANK_VARIABLES = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 
@@ -280,8 +282,18 @@ class Results:
         self.write("begin", id=point_id, monotonic_ns=time.perf_counter_ns())
 
 
+def plain_reason(error: BaseException) -> str:
+    """The first sentence of a framework's message, without onnxruntime's codes and torch's advice; the type where it says nothing."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    text = re.split(r"\.\s+(?=[A-Z])", _ONNX_CODES.sub("", text), maxsplit=1)[0].rstrip(".")
+    return text if len(text) <= REASON_CHARACTERS else text[: REASON_CHARACTERS - 1] + "…"
+
+
+_ONNX_CODES = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
+
+
 def one_sentence(error: BaseException) -> str:
     """Type and first line of the message, without line breaks, cut at ERROR_CHARACTERS."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [_ONNX_CODES.sub("", line.strip()) for line in str(error).splitlines() if line.strip()]
     text = "%s: %s" % (type(error).__name__, lines[0]) if lines else type(error).__name__
     return text if len(text) <= ERROR_CHARACTERS else text[: ERROR_CHARACTERS - 1] + "…"

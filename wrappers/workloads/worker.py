@@ -79,8 +79,7 @@ def _refused(results: Optional[protocol.Results], refusal: protocol.Refusal) -> 
     if refusal.hint:
         print("  %s" % refusal.hint, file=sys.stderr)
     if results is not None:
-        words = "; ".join(part for part in (refusal.message, refusal.hint) if part)
-        results.write("error", error=words, exit_status=refusal.code)
+        results.write("error", error=refusal.message, hint=refusal.hint, exit_status=refusal.code)
     return refusal.code
 
 

@@ -32,8 +32,9 @@ def write(**line):
 
 
 if spec.get("refuse"):
-    write(kind="error", error="no ROCm device is visible to torch")
-    sys.exit(3)
+    code = spec["refuse"]
+    write(kind="error", error="no ROCm device is visible to torch", hint="use --device cpu", exit_status=code)
+    sys.exit(spec.get("tool_status", code))
 if spec.get("broken"):
     print("ImportError: libfoo.so: cannot open shared object file", file=sys.stderr)
     sys.exit(1)
