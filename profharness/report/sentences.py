@@ -41,7 +41,12 @@ def sentences(summary: Summary) -> Sentences:
 
 
 def answer(summary: Summary) -> str:
-    """Whether the device is saturated, from the curve of a scan or the partition of a window."""
+    """Whether the device is saturated, from the curve of a scan or the partition of a window; first, whether all is there."""
+    missing = next((found.message for found in summary.findings if found.id == "run-incomplete"), "")
+    return f"{_sentence(missing)} {_measured_answer(summary)}" if missing else _measured_answer(summary)
+
+
+def _measured_answer(summary: Summary) -> str:
     if failed_all(summary.points):
         first = next((point.error for point in summary.points if point.error), "")
         why = f" The first says: {first.rstrip('.')}." if first else ""

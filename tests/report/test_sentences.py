@@ -247,3 +247,11 @@ def test_notes_among_the_findings_are_counted_behind_the_others() -> None:
     assert [(severity, line.partition(":")[0]) for severity, line in finding_lines(warned)] == [("warning", "drift"), ("", "and 4 more")]
     assert finding_lines(msgspec.structs.replace(empty(), findings=notes)) == ()
     assert finding_count(warned).startswith("5 findings: drift, too-few-trials (4 times)")
+
+
+def test_an_incomplete_run_says_so_before_anything_else() -> None:
+    whole = cpu_scan()
+    found = finding("run-incomplete", "the run was interrupted: the torch pass is missing")
+    cut = msgspec.structs.replace(whole, findings=(found, *whole.findings))
+    assert sentences(cut).answer.startswith("The run was interrupted: the torch pass is missing. ")
+    assert sentences(cut).answer.endswith(sentences(whole).answer)
