@@ -16,6 +16,7 @@ from typing import TextIO
 
 BASE_NS = 1_751_410_836_000_000_000
 PID, TID, STREAMS, STEP = 4711, 4711, (0, 3), 2_000
+FIRST_ID = 100_000  # as in a capture that began in the middle of a run
 KERNELS = tuple(f"void at::native::kernel_{number:02d}<{'float, ' * (3 * number % 17)}c10::BFloat16>({'long, ' * 3}int)" for number in range(24))
 OP = ('{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, "Record function id": 0, '
       '"Concrete Inputs": ["", "", ""], "Input type": ["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"], '
@@ -59,7 +60,8 @@ def events(kernels: int, seed: int, truth: Truth) -> Iterator[str]:
     draw = random.Random(seed)
     now, free = 2_241_346_127_000_000, dict.fromkeys(STREAMS, 0)
     begun, step = now, 5
-    for number in range(1, kernels + 1):
+    for count in range(1, kernels + 1):
+        number = FIRST_ID + count
         name = KERNELS[int(draw.random() ** 2 * len(KERNELS))]
         stream, rows, length = STREAMS[draw.random() < 0.02], 1 << draw.randrange(11), 900 + int(draw.expovariate(1 / 9_000))
         outer, call = 6_000 + draw.randrange(3_000), now + 2_500 + draw.randrange(900)
@@ -74,7 +76,7 @@ def events(kernels: int, seed: int, truth: Truth) -> Iterator[str]:
         yield KERNEL % (name, stream, us(start), us(length), 2 * number + 1, stream, number, rows)
         yield FLOW % ("f", number, 0, stream, us(start), ', "bp": "e"')
         now += outer + 400
-        if number % STEP == 0 or number == kernels:
+        if count % STEP == 0 or count == kernels:
             now = max(now, *free.values())
             yield MARK % (step, PID, TID, us(begun), us(now - begun))
             begun, step = now, step + 1

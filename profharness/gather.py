@@ -16,9 +16,12 @@ from profharness.layers import Where
 from profharness.manifest import Artifact, ClockSnapshot, Manifest
 from profharness.readers import steps, telemetry, trials
 from profharness.rundir import RunDir
+from profharness.spread import Here, here
 from profharness.trace.clocks import Snapshot
 from profharness.trace.model import Problem, Trace
 from profharness.wrappers_path import wrappers_dir
+
+_LONG = 4 << 20  # bytes; shorter files are read sooner than a process starts
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,34 @@ def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
 
 
 def _artifacts(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
-    for artifact in all_artifacts(run, manifest):
-        if artifact.aside:
-            continue
-        path = run.root / artifact.path
-        try:
-            trace = readers.read(path)
-        except InputError as error:
-            problems.append(Problem("error", artifact.path, 1, f"{error.message}; the file is left out"))
+    listed = [artifact for artifact in all_artifacts(run, manifest) if not artifact.aside]
+    for artifact, trace in zip(listed, _read([run.root / artifact.path for artifact in listed]), strict=True):
+        if isinstance(trace, str):
+            problems.append(Problem("error", artifact.path, 1, f"{trace}; the file is left out"))
             continue
         labels = {"pass_name": artifact.pass_name, "layer": artifact.layer, "point": artifact.point,
                   "host": artifact.host or _host(manifest), "pid": artifact.pid, "rank": artifact.rank}
         yield _labelled(trace, artifact.path, {name: value for name, value in labels.items() if value not in ("", None)},
                         marker=artifact.format.endswith("-marker"))
+
+
+def _read(paths: list[Path]) -> list[Trace | str]:
+    """Each file's trace, or why there is none; long ones by several processes."""
+    sizes = {path: path.stat().st_size if path.is_file() else 0 for path in paths}
+    long = [path for path in paths if sizes[path] >= _LONG]
+    short = [path for path in paths if sizes[path] < _LONG]
+    found: dict[Path, Trace | str] = {}
+    for some, spread_out in ((long, here(sum(sizes[path] for path in long), len(long), None)), (short, Here())):
+        found |= {some[position]: trace for position, trace in spread_out.each(read_or_say, some)}
+    return [found[path] for path in paths]
+
+
+def read_or_say(path: Path) -> Trace | str:
+    """The trace of one file, or the message of the error."""
+    try:
+        return readers.read(path)
+    except InputError as error:
+        return error.message
 
 
 def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 
-from profharness.trace.model import Trace
-from profharness.writers.columns import write
+from profharness.trace.model import Strings, Trace
+from profharness.writers.columns import read, write
 from tests.writers.strategies import traces
 from tests.writers.test_perfetto import small_trace
 
@@ -33,6 +34,24 @@ def test_every_cell_comes_back(trace: Trace) -> None:
                 elif column.metadata["unit"] != "ns":
                     values = [None if (value == -1 and isinstance(value, int)) or value != value else value for value in values]
                 assert found[column.name].to_pylist() == values, column.name
+
+
+@settings(max_examples=20, deadline=None)
+@given(traces())
+def test_a_trace_comes_back_with_texts_among_others(trace: Trace) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        write(trace, Path(folder))
+        pools = replace(trace, strings=Strings(("something else", *reversed(trace.strings.texts))))
+        found = read(Path(folder), pools)
+    for (name, table), (_, again) in zip(trace.tables(), found.tables(), strict=True):
+        for column in fields(table):
+            ours, theirs = getattr(again, column.name), getattr(table, column.name)
+            assert ours.dtype == theirs.dtype
+            if column.metadata["unit"] == "string":
+                assert [code >= 0 for code in ours] == [code >= 0 for code in theirs]
+                assert pools.strings.decode(ours) == trace.strings.decode(theirs)
+            else:
+                assert np.array_equal(ours, theirs, equal_nan=column.metadata["dtype"] is np.float64), (name, column.name)
 
 
 def test_columns_say_what_they_mean_and_pools_stand_beside_them(tmp_path: Path) -> None:
