@@ -78,8 +78,7 @@ def run_cli(arguments: Sequence[str]) -> int:
         # the reader of our output went away (`| head`); nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:
-        # a fault of ours; the traceback is for its report, not for a user's eyes
+    except Exception as error:  # a fault of ours: the traceback is for its report, not for a user's eyes
         if os.environ.get("PROFHARNESS_TRACEBACK"):
             raise
         _say(f"profharness itself failed: {type(error).__name__}: {error}",

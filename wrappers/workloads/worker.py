@@ -5,6 +5,7 @@ A backend gives `load(settings) -> Workload`; everything about files, logs, sign
 
 from __future__ import annotations
 
+import abc
 import gc
 import sys
 import time
@@ -34,20 +35,21 @@ class Measurement(NamedTuple):
     notes: Mapping[str, str] = {}
 
 
-class Workload:
+class Workload(abc.ABC):
     """A loaded model on its device. Backends derive from it; `measure` may raise anything for a point that fails."""
 
     versions: Mapping[str, str]
     devices: List[Dict[str, Any]]
     device: str
 
+    @abc.abstractmethod
     def measure(self, point: protocol.Point, still_wanted: Callable[[], None]) -> Measurement:
-        raise NotImplementedError
+        """Warm up and time one point; `still_wanted` raises when nobody waits for it any more."""
 
-    def recover(self) -> None:
+    def recover(self) -> None:  # noqa: B027  most backends have nothing to do here
         """Give back what a failed point held. Raises when the device cannot be used any more."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  nor here
         """After the last point."""
 
 

@@ -5,6 +5,7 @@ hwmon gives µW, thousandths of a degree and Hz (Documentation/hwmon/sysfs-inter
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Iterator, Sequence
 
@@ -26,7 +27,7 @@ MEMORY_HZ = 2.0
 _SENSORS = 8  # numbers that hwmon may give to one kind
 
 
-class AmdFilesSource:
+class AmdFilesSource(abc.ABC):
     """Files with one whole number each. A file that once read as nothing is left out, with its reason."""
 
     def __init__(self, name: str, dies: Sequence[Die], max_hz: float) -> None:
@@ -46,9 +47,9 @@ class AmdFilesSource:
         for place, handle in enumerate(self._handles, at):
             row[place] = int(os.pread(handle, 64, 0))
 
+    @abc.abstractmethod
     def _opened(self) -> Iterator[Column]:
         """Columns of the files that work; to be filled by the kinds below."""
-        raise NotImplementedError
 
     def _try(self, column: Column, paths: Sequence[str], *, zero_is_missing: bool = False) -> Iterator[Column]:
         """The first of the files that holds a number."""
