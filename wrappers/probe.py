@@ -17,6 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under python -I
+import probe_access
 import probe_devices
 from probe_devices import read
 
@@ -61,7 +62,7 @@ def host_facts(proc):
     return {
         "host": socket.gethostname(), "boot_id": read(os.path.join(proc, "sys/kernel/random/boot_id")),
         "kernel": platform.release(), "cpu_model": model.group(1).strip() if model else platform.machine(),
-        "cpus_allowed": sorted(os.sched_getaffinity(0)), "memory_bytes": int(memory.group(1)) * 1024 if memory else None,
+        "cpus": os.cpu_count(), "cpus_allowed": sorted(os.sched_getaffinity(0)), "memory_bytes": int(memory.group(1)) * 1024 if memory else None,
     }
 
 
@@ -153,30 +154,6 @@ def rocm_version(found=None):
     return match.group(0) if match else next((tool["rocm"] for tool in (found or {}).values() if tool["rocm"]), "")
 
 
-def permissions(dev, proc):
-    """What this user may open; unreadable device files are the most common reason for "no GPU found"."""
-    dri = os.path.join(dev, "dri")
-    renders = sorted(name for name in (os.listdir(dri) if os.path.isdir(dri) else ()) if name.startswith("renderD"))
-    usable = [name for name in renders if os.access(os.path.join(dri, name), os.R_OK | os.W_OK)]
-    kfd = os.path.join(dev, "kfd")
-    paranoid = read(os.path.join(proc, "sys/kernel/perf_event_paranoid"))
-    return {
-        "kfd_present": os.path.exists(kfd), "kfd_readable": os.access(kfd, os.R_OK | os.W_OK),
-        "render_nodes": renders, "render_readable": bool(renders) and usable == renders,
-        "perf_event_paranoid": int(paranoid) if re.match(r"-?\d+$", paranoid) else None,
-        "groups": sorted(filter(None, map(_group_name, os.getgroups()))), "user": os.getuid(),
-    }
-
-
-def _group_name(number):
-    import grp
-
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:  # usual in containers
-        return str(number)
-
-
 def clocks():
     """Resolutions in ns, and how long the node was suspended since its boot."""
     found = {}
@@ -227,7 +204,7 @@ def facts(sysfs="/sys", proc="/proc", dev="/dev"):
     host, found = host_facts(proc), tools()
     return dict(
         host, v=1, python={"executable": sys.executable, "version": platform.python_version()}, packages=packages(),
-        devices=devices(sysfs, host), tools=found, rocm_version=rocm_version(found), permissions=permissions(dev, proc),
+        devices=devices(sysfs, host), tools=found, rocm_version=rocm_version(found), permissions=probe_access.permissions(sysfs, proc, dev),
         clocks=clocks(), **surroundings(sysfs, proc))
 
 

@@ -51,7 +51,14 @@ def rocm(sysfs="/sys"):
         facts = properties(os.path.join(folder, "properties"))
         if facts.get("simd_count", 0) > 0:
             found.append(_rocm_device(sysfs, folder, facts, len(found)))
-    return found
+    return _partitions_named(found)
+
+
+def _partitions_named(devices):
+    """Partitions of a package share a PCI address: `0000:c1:00.0/3` is the fourth of them, as the telemetry names it."""
+    addresses = [device["identity"] for device in devices]
+    return [dict(device, identity="%s/%d" % (address, addresses[:place].count(address)) if addresses.count(address) > 1 else address)
+            for place, (device, address) in enumerate(zip(devices, addresses))]
 
 
 def _rocm_device(sysfs, folder, facts, index):

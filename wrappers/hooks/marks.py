@@ -9,11 +9,12 @@ import ctypes
 import os
 import sys
 
-# (library, start, stop): rocprofiler-sdk's roctx serves rocprofv3, the older one rocprof and roctracer
+# (names of the library, start, stop): rocprofiler-sdk's roctx serves rocprofv3 (1: ROCm 7, 0: before), the older one rocprof
+# and roctracer; names without a number come with development packages only
 LIBRARIES = (
-    ("librocprofiler-sdk-roctx.so", "roctxRangeStartA", "roctxRangeStop"),
-    ("libroctx64.so", "roctxRangeStartA", "roctxRangeStop"),
-    ("libnvToolsExt.so.1", "nvtxRangeStartA", "nvtxRangeEnd"),
+    (("librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0", "librocprofiler-sdk-roctx.so"), "roctxRangeStartA", "roctxRangeStop"),
+    (("libroctx64.so.4", "libroctx64.so"), "roctxRangeStartA", "roctxRangeStop"),
+    (("libnvToolsExt.so.1",), "nvtxRangeStartA", "nvtxRangeEnd"),
 )
 _libraries = None
 
@@ -38,8 +39,9 @@ def libraries():
     global _libraries
     if _libraries is None:
         _libraries = []
-        for name, start, stop in LIBRARIES:
-            for path in (name, os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "lib", name)):
+        folder = os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "lib")
+        for names, start, stop in LIBRARIES:
+            for path in (*names, *(os.path.join(folder, name) for name in names)):
                 try:
                     _libraries.append(_Library(path, start, stop))
                     break
@@ -64,21 +66,24 @@ def stop(tokens):
 
 
 def pause_recording():
-    """Ask AMD's tracer to stop recording (it must have been started with its selected-regions option)."""
-    _control("roctxProfilerPause")
+    """Ask AMD's tracer to stop recording (it must have been started with its selected-regions option). Whether anybody heard it."""
+    return _control("roctxProfilerPause")
 
 
 def resume_recording():
-    """Ask AMD's tracer to record again."""
-    _control("roctxProfilerResume")
+    """Ask AMD's tracer to record (again). Whether anybody heard it."""
+    return _control("roctxProfilerResume")
 
 
 def _control(name):
+    heard = False
     for library in libraries():
         function = getattr(library.handle, name, None)
         if function is not None:
             function.argtypes, function.restype = [ctypes.c_uint64], ctypes.c_int
             function(0)  # 0: all threads
+            heard = True
+    return heard
 
 
 @contextlib.contextmanager

@@ -67,6 +67,7 @@ class Policy:
         self.first_step = None
         self.last_step = plan.last
         self.deadline_ns = self.until_ns = None
+        self.late = False
         self.truncated = False
         self.reason = ""
         self.events = 0
@@ -100,7 +101,7 @@ class Policy:
             return None
         if self.mode == "main":
             return CLOSE if done >= self.last_step else None
-        if plan.first <= done < plan.last:
+        if plan.first <= done < plan.last or (self.late and plan.kind == "default" and done >= plan.last):
             return self._open("main")
         return self._open("probe") if done == plan.first - 1 else None
 
@@ -117,14 +118,14 @@ class Policy:
     def due(self, age_ns, grown):
         """Whether tick() would have something to do; for the thread that only watches."""
         if self.mode == "wait":
-            return self.seen_device and self.plan.kind == "time" and age_ns >= self.plan.after_ns
-        late = self.deadline_ns is not None and age_ns >= self.deadline_ns
-        return self.mode in ("early", "main") and (late or grown >= self.max_events)
+            return self.seen_device and (self.late or self.plan.kind == "time") and age_ns >= self.plan.after_ns
+        over = self.deadline_ns is not None and age_ns >= self.deadline_ns
+        return self.mode in ("early", "main") and (over or grown >= self.max_events)
 
     @property
     def needs_clock(self):
         """Something is open, or is to be opened at a time."""
-        return self.mode in ("early", "main") or (self.mode == "wait" and self.plan.kind == "time")
+        return self.mode in ("early", "main") or (self.mode == "wait" and (self.late or self.plan.kind == "time"))
 
     @property
     def finished(self):
@@ -134,12 +135,21 @@ class Policy:
     def _open(self, mode):
         self.mode, self.deadline_ns = mode, None
         if mode != "early" and self.plan.kind in ("default", "steps"):
+            if self.first_step is None:  # what an early stretch met is not these steps' matter
+                self.events, self.truncated, self.reason = 0, False, ""
             self.first_step = self.steps
         return OPEN
+
+    def postponed(self):
+        """What was to be opened could not be, now: it is asked for again, at the next step or, where none is waited for, by the clock."""
+        by_steps = self.plan.kind == "steps" or (self.plan.kind == "default" and self.steps > 0)
+        self.mode, self.late = "idle" if by_steps else "wait", True
 
     def opened(self, age_ns, probed_events=None):
         """The window is open now (the first one of a process takes a second); the probe before it held so many events."""
         by_steps = self.plan.kind in ("default", "steps") and self.mode != "early"
+        if by_steps and self.mode == "main" and self.first_step > self.plan.first and self.late:
+            self._begun_late()
         if not by_steps:
             if self.until_ns is None and self.plan.for_ns is not None:
                 self.until_ns = age_ns + self.plan.for_ns
@@ -165,6 +175,13 @@ class Policy:
     def ended(self):
         """The open window is closed for good; a default capture still waits for steps after its early stretch."""
         self.mode = "idle" if self.mode == "early" and self.plan.kind == "default" else "done"
+
+    def _begun_late(self):
+        """A default capture has its steps all the same, a little later; of steps that were asked for by number some are missing."""
+        if self.plan.kind == "default":
+            self.last_step = self.first_step + self.plan.last - self.plan.first
+        else:
+            self.truncated, self.reason = True, "begun at step %d: a range of the script was open before" % self.first_step
 
     def _cap(self, what):
         self.truncated, self.reason = True, "%s: capped at %d events (PROFHARNESS_MAX_EVENTS)" % (what, self.max_events)

@@ -5,22 +5,23 @@ hook, at safe points that a watching thread asks for, and at exit.
 """
 
 import atexit
-import functools
 import os
 import threading
 import time
 
+import profharness_open_ranges
+import profharness_optimizers
 import profharness_steps
 import profharness_window
 from profharness_capture import CLOSE, CUT, OPEN, Plan, Policy, parse
 from profharness_device import has_device_files, is_device_build, note_devices
-from profharness_safe_point import SafePoint, Watch, monotonic_age_ns, resident_bytes
+from profharness_safe_point import SafePoint, Watch, importing, monotonic_age_ns, resident_bytes
 
 # Resident memory that one recorded event takes before the window ends: 230 bytes without shapes, 990 with (torch 2.13).
 EVENT_BYTES = 600
 WATCH_S = 0.05
 HAND_OVER_S = 2.0
-LEFT_OPEN = "a range of the script stayed open, so recording could not be started again"
+LEFT_OPEN = "a range of the script stayed open, so recording could not be started again at once"
 # While steps come this often, windows are closed and cut at their ends only: no range of theirs is open there.
 PATIENCE_NS = 2 * 10**9
 
@@ -28,44 +29,18 @@ PATIENCE_NS = 2 * 10**9
 def attach(process, torch):
     """Log steps always; record windows where the torch layer is asked for."""
     steps = profharness_steps.recorder(process)
-    _hook_optimizers(process, steps, torch)
+    profharness_optimizers.watch(torch, profharness_steps.guarded(process, steps.optimizer))
     atexit.register(profharness_steps.guarded(process, lambda: note_devices(process, torch)))
     if "torch" not in process.settings.layers:
         return
+    if process.settings.levels:
+        import profharness_levels
+
+        if profharness_levels.attach(process, torch):
+            return
     controller = Controller(process, torch, steps)
     steps.listener = controller.on_step
     controller.begin()
-
-
-def _hook_optimizers(process, steps, torch):
-    """Have every optimizer report its steps.
-
-    torch's own post-step hooks run inside the optimizer's range, where a recording must not be restarted (see
-    profharness_window), so the step method of each optimizer class is wrapped once instead, from outside.
-    """
-    Optimizer = torch.optim.Optimizer  # noqa: N806 - a class
-    seen = profharness_steps.guarded(process, steps.optimizer)
-    original = Optimizer.__init__
-
-    @functools.wraps(original)
-    def made(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        kind = type(self)
-        if not getattr(kind.step, "_profharness", False):
-            kind.step = _reporting(kind.step, seen)
-
-    Optimizer.__init__ = made
-
-
-def _reporting(step, seen):
-    @functools.wraps(step)
-    def reporting_step(self, *args, **kwargs):
-        result = step(self, *args, **kwargs)
-        seen(self)
-        return result
-
-    reporting_step._profharness = True  # our own mark
-    return reporting_step
 
 
 class Controller:
@@ -79,6 +54,8 @@ class Controller:
         self._window = None
         self._window_mode = ""
         self._first_step = 0
+        self._probed = None
+        self._held = profharness_open_ranges.Held()
         self._span = None
         self._files = 0
         self._early_files = []
@@ -100,7 +77,7 @@ class Controller:
     def begin(self):
         """Wait for the first device work; on a machine without a device, the framework's import counts as that."""
         torch = self._torch
-        self._guard_user_profilers()
+        profharness_window.before_other_profilers(self._give_way)
         atexit.register(self.at_exit)
         self._process.on_fork(self._before_fork, self._after_fork, self._in_child)
         if is_device_build(torch) and has_device_files() and hasattr(torch.cuda, "_lazy_call"):
@@ -140,7 +117,8 @@ class Controller:
             self._watch.start()
 
     def _at_safe_point(self):
-        self._guarded(self._tick)
+        if not importing("torch"):  # else what is due stays so, and is asked for again
+            self._guarded(self._tick)
 
     def _tick(self):
         if self._capturing():
@@ -203,27 +181,44 @@ class Controller:
             self._close("", cut=action == CUT)
 
     def _reopen(self):
-        """Throw away what is open and start the next window, if that is safe; otherwise keep what there is."""
-        window, self._window, probed = self._window, None, None
+        """Throw away what is open and start the next window. Where that is not safe, keep what there is, and wait or give up."""
+        window, self._window = self._window, None
         if window is not None:
             window.end()
-            if window.left_open():
-                self._keep(window, LEFT_OPEN)
+            self._probed = window.count() if self._window_mode == "probe" else None
+            can_go_on = self._hold(window)
+            if not can_go_on or self._held.still_open():
+                self._keep_instead(window)
+            if not can_go_on:
                 self._policy.mode = "done"
                 return
-            probed = window.count() if self._window_mode == "probe" else None
         self._open()
         if self._window is not None:
-            self._policy.opened(self._age_ns(), probed)
+            self._policy.opened(self._age_ns(), self._probed)
+
+    def _hold(self, window):
+        """Remember the ranges that were open at the window's end. False: nothing will tell when they have ended."""
+        held = profharness_open_ranges.held(self._torch, window.open_ranges())
+        if held is not None:
+            self._held = held
+        return held is not None
+
+    def _keep_instead(self, window):
+        """Export what would have been thrown away; it goes once the asked window is on disk."""
+        if self._keep(window, LEFT_OPEN) and window.path not in self._early_files:
+            self._early_files.append(window.path)
 
     def _open(self):
         if self._torch.autograd._profiler_enabled():  # torch has no public name for it
             self._hand_over()
             return
+        if self._held.still_open():
+            self._policy.postponed()
+            return
         folder = self._process.settings.folder("torch")
         name = "trace-%d%s.json" % (os.getpid(), "-%d" % self._files if self._files else "")
         device = bool(is_device_build(self._torch) and self._torch.cuda.is_initialized())
-        window = profharness_window.Window(os.path.join(folder, name), device=device)
+        window = profharness_window.Window(os.path.join(folder, name), device=device, all_threads=self._process.settings.all_threads)
         self._starting = True
         try:
             window.start()
@@ -244,20 +239,21 @@ class Controller:
         self._leave_span()
         self._window = None
         window.end()
-        left_open = (not ended and mode != "main") or cut
-        left_open = left_open and window.left_open()
-        if cut and left_open:
+        stuck = False
+        if cut or (not ended and mode != "main"):  # recording may go on, or start again later
+            stuck = not self._hold(window)
+        if cut and mode == "main" and (stuck or self._held.still_open()):
             self._policy.truncated, self._policy.reason = True, LEFT_OPEN
         events = self._keep(window, ended)
         go_on = self._policy.exported(events, cut=cut)
-        if left_open or ended:
+        if stuck or ended:
             self._policy.mode = "done"
         elif go_on:
             self._act(OPEN if cut else self._policy.device_work(self._age_ns()))
             return
-        if mode == "main":
+        if mode == "main" and events:
             self._supersede()
-        if not left_open:
+        if not stuck:
             self._policy.ended()
 
     def _keep(self, window, ended):
@@ -321,23 +317,11 @@ class Controller:
 
     # -- the user's own profiler, and fork ----------------------------------------------------------------------------
 
-    def _guard_user_profilers(self):
+    def _give_way(self):
         """Two profilers at once crash the process: when the script starts one, ours ends first, for good."""
-        from torch.autograd import profiler as module
-
-        for name in ("_prepare_profiler", "_enable_profiler"):
-            original = getattr(module, name, None)
-            if original is not None:
-                setattr(module, name, self._giving_way(original))
-
-    def _giving_way(self, original):
-        def start(*args, **kwargs):
-            if not self._starting:
-                self._stand_back()
-                profharness_window.end_in_child()
-            return original(*args, **kwargs)
-
-        return start
+        if not self._starting:
+            self._stand_back()
+            profharness_window.end_in_child()
 
     def _stand_back(self):
         if self._policy.mode == "done" and self._window is None:

@@ -15,12 +15,18 @@ RANKS = ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PM
 OWN = {
     "profharness_mark": os.path.join(os.path.dirname(HERE), "profharness_mark.py"),
     "profharness_steps": os.path.join(HERE, "profharness_steps.py"),
+    "profharness_groups": os.path.join(HERE, "profharness_groups.py"),
     "profharness_window": os.path.join(HERE, "profharness_window.py"),
     "profharness_capture": os.path.join(HERE, "profharness_capture.py"),
     "profharness_controller": os.path.join(HERE, "profharness_controller.py"),
+    "profharness_open_ranges": os.path.join(HERE, "profharness_open_ranges.py"),
+    "profharness_optimizers": os.path.join(HERE, "profharness_optimizers.py"),
     "profharness_device": os.path.join(HERE, "profharness_device.py"),
     "profharness_safe_point": os.path.join(HERE, "profharness_safe_point.py"),
     "profharness_ranges": os.path.join(HERE, "marks.py"),
+    "profharness_regions": os.path.join(HERE, "profharness_regions.py"),
+    "profharness_levels": os.path.join(HERE, "profharness_levels.py"),
+    "profharness_exit": os.path.join(HERE, "profharness_exit.py"),
 }
 # frameworks of which the hello tells the version; those with a file have a hook
 WATCHED = {"torch": "torch_hook.py", "onnxruntime": "onnxruntime_hook.py", "tensorflow": ""}
@@ -35,6 +41,12 @@ class Settings:
         self.layers = tuple(name for name in environ.get("PROFHARNESS_LAYERS", "").split(",") if name)
         self.pass_name = environ.get("PROFHARNESS_PASS", "")
         self.capture = environ.get("PROFHARNESS_CAPTURE", "") or "default"
+        # a server computes in other threads than the one that imports torch
+        self.all_threads = environ.get("PROFHARNESS_ALL_THREADS", "") == "1"
+        self.regions = environ.get("PROFHARNESS_REGIONS", "")
+        # where the levels of a server's load are told; empty: windows go by steps or by the clock
+        self.levels = environ.get("PROFHARNESS_LEVELS", "")
+        self.notes_status = environ.get("PROFHARNESS_EXIT_STATUS", "") == "1"
         self.max_events = _number(environ.get("PROFHARNESS_MAX_EVENTS")) or 500000
         self.is_worker = environ.get("PROFHARNESS_WORKER", "") == "1"
         self.rank = next((rank for rank in (_number(environ.get(name)) for name in RANKS) if rank is not None), None)
@@ -261,11 +273,12 @@ def _load(name):
 class Goodbye:
     """`bye-<pid>.json`: that this process's Python ended by itself, whatever a profiler's own end does to it afterwards.
 
-    Registered first and so called last, after the exit functions of the user and of the frameworks.
+    Registered first and so called last, after the exit functions of the user and of the frameworks. Under such a profiler
+    `bye-<pid>.status` gets the exit status as well (see profharness_exit).
     """
 
-    def __init__(self, folder):
-        self._folder = folder
+    def __init__(self, folder, notes_status):
+        self._folder, self._notes_status = folder, notes_status
 
     def __call__(self):
         uncaught = hasattr(sys, "last_exc") or hasattr(sys, "last_type")
@@ -273,7 +286,11 @@ class Goodbye:
         try:
             with open(os.path.join(self._folder, "bye-%d.json" % os.getpid()), "wb") as file:
                 file.write(_json(facts))
-        except OSError:  # the folder may be gone by now
+            if self._notes_status:
+                import profharness_exit
+
+                profharness_exit.note(os.path.join(self._folder, "bye-%d.status" % os.getpid()))
+        except Exception:  # the folder may be gone by now, or the C library another one
             pass
 
 
@@ -294,7 +311,7 @@ def install(loader):
     _process.hello.update()
     import atexit
 
-    atexit.register(Goodbye(_process.settings.hooks_dir))
+    atexit.register(Goodbye(_process.settings.hooks_dir, _process.settings.notes_status))
     sys.meta_path.insert(0, Finder(_process.arm))
     os.register_at_fork(
         before=lambda: _process.around_fork(0),
@@ -304,3 +321,7 @@ def install(loader):
     for name in WATCHED:  # a .pth file may have been faster
         if name in sys.modules:
             _process.arm(name, sys.modules[name])
+    if _process.settings.regions:
+        import profharness_steps
+
+        profharness_steps.guarded(_process, profharness_steps.recorder)(_process)

@@ -97,6 +97,20 @@ class Watch:
                 return
 
 
+def importing(package):
+    """Whether a module of this package is being imported, in whichever thread: code that imports now may find half of it.
+
+    torch's profiler imports when it starts, and a program's first optimizer step imports torch._dynamo for seconds.
+    """
+    within = package + "."
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(within):
+            spec = getattr(module, "__dict__", {}).get("__spec__")
+            if getattr(spec, "_initializing", False):
+                return True
+    return False
+
+
 def resident_bytes():
     """Memory of this process that is in RAM."""
     with open("/proc/self/statm", "rb") as file:

@@ -34,6 +34,7 @@ class Recorder:
         self._range = ()
         self.done = 0
         self.listener = None
+        self.region = None
         process.on_fork(self.flush, None, self._in_child)
 
     def optimizer(self, optimizer):
@@ -67,6 +68,8 @@ class Recorder:
             if now - self._written_ns >= FLUSH_NS:
                 self._write(now)
             profharness_ranges.stop(self._range)
+            if self.region is not None:
+                self.region.step(self.done)
             self._range = profharness_ranges.start("profharness.step:%d" % self.done)
         if self.listener is not None:
             self.listener(self.done)
@@ -95,7 +98,7 @@ class Recorder:
         if self._file is not None:
             os.close(self._file)
         self._file, self._lines, self._range, self._lock = None, [], (), threading.Lock()
-        self._asleep, self.listener, self.done = True, None, 0
+        self._asleep, self.listener, self.region, self.done = True, None, None, 0
 
     def _note_use(self):
         if "torch" not in self._process.hello.facts["used"]:
@@ -112,6 +115,12 @@ def recorder(process):
         import atexit
 
         _recorder = Recorder(process)
+        if process.settings.regions:
+            import profharness_regions
+
+            _recorder.region = profharness_regions.region(process)
+            if _recorder.region is not None:
+                _recorder.region.step(0)
         atexit.register(guarded(process, _recorder.flush))
     return _recorder
 

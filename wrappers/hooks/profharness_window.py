@@ -11,6 +11,8 @@ import json
 import os
 import time
 
+import profharness_groups
+
 MARKERS = 50
 _open = None
 _inherited = False
@@ -53,6 +55,23 @@ def span(name):
     Costs well under a microsecond when closed and about one when open.
     """
     return _nothing if _open is None else _open.range(name)
+
+
+def before_other_profilers(give_way):
+    """Call `give_way` whenever torch is about to prepare or start a profiler, ours included."""
+    from torch.autograd import profiler as module
+
+    def calling(original):
+        def start(*args, **kwargs):
+            give_way()
+            return original(*args, **kwargs)
+
+        return start
+
+    for name in ("_prepare_profiler", "_enable_profiler"):
+        original = getattr(module, name, None)
+        if original is not None:
+            setattr(module, name, calling(original))
 
 
 def rank_of(environ):
@@ -113,16 +132,18 @@ class Window:
     """Records from start() to stop(), which exports to `path` with its sidecar beside it.
 
     `point` names the scan's point; `extra` holds further fields of the sidecar, such as its window. `device` says
-    whether to record device activity (by default, where torch sees a device). Ranges should be closed by stop(): see
-    `left_open`.
+    whether to record device activity (by default, where torch sees a device). `all_threads`: operators of every thread,
+    not only of the one that starts the window, where this torch can (device activity always is of the whole process).
+    Ranges should be closed by stop(): see `open_ranges`.
     """
 
-    def __init__(self, path, *, point="", record_shapes=True, extra=None, device=None):
+    def __init__(self, path, *, point="", record_shapes=True, extra=None, device=None, all_threads=False):
         self.path = os.fspath(path)
         self.extra = dict(extra or {})
         self._point = point
         self._shapes = record_shapes
         self._device = device
+        self._all_threads = all_threads
         self._profiler = None
         self._brackets = []
         self._end_ns = 0
@@ -148,12 +169,23 @@ class Window:
         activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device else [])
         if device:
             torch.cuda.synchronize()  # what was launched before the window does not belong to it
-        self._profiler = profile(activities=activities, record_shapes=self._shapes)
+        profharness_groups.watch()
+        self._profiler = profile(activities=activities, record_shapes=self._shapes, **self._threads())
         with _quiet_kineto():
             self._profiler.start()
         self.range, _open = _range_type(), self
         _prepare_for_fork()
         self._mark()
+
+    def _threads(self):
+        if not self._all_threads:
+            return {}
+        try:
+            from torch._C._profiler import _ExperimentalConfig  # torch has no public name for it
+
+            return {"experimental_config": _ExperimentalConfig(profile_all_threads=True)}
+        except (ImportError, TypeError):
+            return {}  # an older torch: operators of other threads are not recorded
 
     def stop(self):
         """End the recording, export it with its sidecar, and return the number of events in the file."""
@@ -175,25 +207,30 @@ class Window:
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         self._profiler.export_chrome_trace(self.path + ".part")
         os.replace(self.path + ".part", self.path)
-        sidecar(self.path, "torch", **dict({"point": self._point, "markers": self._brackets}, **self.extra))
+        sidecar(self.path, "torch", **dict({"point": self._point, "markers": self._brackets, "groups": profharness_groups.known()}, **self.extra))
         return max(0, count_events(self.path) - self.own_events - 1)  # Kineto writes one span of its own
 
     def count(self):
         """How many events the ended recording holds, markers and step ranges left out; about 4 us each."""
         return max(0, len(self._results().events()) - self.own_events)
 
-    def left_open(self):
-        """Whether a range was still open in this thread when the recording ended.
+    def open_ranges(self):
+        """Names of the ranges that were still open in this thread when the recording ended; None for a torch that does not tell.
 
         Such a range keeps a pointer into the ended recording and writes its end there; torch follows it only while a
         recording is on, so starting the next one before the range has ended corrupts memory (seen in torch 2.13).
         The profiler ends open ranges at the time of its own end, and the outermost ones are roots of its event tree.
         """
         try:
-            roots = self._results().experimental_event_tree()
-            return any(root.end_time_ns >= self._end_ns for root in roots if root.tag.name == "TorchOp")
+            events, names = list(self._results().experimental_event_tree()), []
+            while events:
+                event = events.pop()
+                if event.tag.name == "TorchOp" and event.end_time_ns >= self._end_ns:
+                    names.append(event.name)
+                    events.extend(event.children)
+            return names
         except AttributeError:
-            return True  # an older torch does not tell
+            return None
 
     def _results(self):
         return self._profiler.profiler.kineto_results

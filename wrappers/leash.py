@@ -1,0 +1,67 @@
+"""Run a command that is to end with the process that started this one: `python leash.py -- COMMAND ...`.
+
+Put around a server of another's, which would outlive a harness that is killed and keep its ports. The kernel's death signal
+comes when the thread that started us ends, so it only makes us look whether that process is still there.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under python -I
+import child
+
+PR_SET_PDEATHSIG = 1
+LOOK = signal.SIGURG  # nobody sends it to a command, and it is ignored by default
+GRACE_S = 10.0
+
+
+class StarterGoneError(Exception):
+    """Whoever started us is gone."""
+
+
+def main(arguments):
+    """Run it. Does not return."""
+    if len(arguments) < 2 or arguments[0] != "--":
+        sys.exit("usage: leash.py -- COMMAND [ARGUMENTS ...]")
+    starter = os.getppid()
+
+    def look(*_):
+        if os.getppid() != starter:
+            raise StarterGoneError
+
+    process = child.start(arguments[1:])
+    try:
+        signal.signal(LOOK, look)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(LOOK), 0, 0, 0)
+        look()  # it may have gone before the kernel knew that we care
+        returncode = process.wait()
+    except StarterGoneError:
+        signal.signal(LOOK, signal.SIG_IGN)
+        returncode = _end(process)
+    child.end_as(returncode)
+
+
+def _end(process):
+    """SIGTERM, then SIGKILL, to the whole group where it is ours; the child's return code."""
+    _tell(process, signal.SIGTERM)  # this process outlives it, see child.py
+    try:
+        return process.wait(GRACE_S)
+    except Exception:  # subprocess.TimeoutExpired, or a last signal: it is over either way
+        _tell(process, signal.SIGKILL)
+        return process.wait()
+
+
+def _tell(process, number):
+    try:
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, number)
+        else:
+            process.send_signal(number)
+    except ProcessLookupError:
+        pass  # it ended by itself meanwhile
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
