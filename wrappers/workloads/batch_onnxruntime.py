@@ -63,7 +63,7 @@ class OnnxWorkload(worker.Workload):
         if self._providers[0] not in self._session.get_providers():
             self._notes["device"] = "onnxruntime left out %s" % self._providers[0]
         self._prepare_inputs()
-        self._marks = ranges.open_marks(settings, LAYER)
+        self.marks = ranges.open_marks(settings, LAYER)
         self._profiled = LAYER in settings.layers
         self._flops = self._counted()
         if self._profiled:
@@ -122,15 +122,12 @@ class OnnxWorkload(worker.Workload):
         hook.marker_session(self._settings.artifact(LAYER, "marker-%d.json" % os.getpid()))
 
     def measure(self, point: Point, still_wanted: Callable[[], None]) -> worker.Measurement:
-        spec = self._settings.spec
         notes = dict(self._notes)
         cache_before = caches.snapshot(self._caches)
-        seed = spec.seed if point.seed is None else point.seed
-        sets = [self._feeds(one) for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)]
+        sets = self._input_sets(point)
         with self._session_for(point) as session:
-            run, outputs = session.run, self._outputs
-            action = timing.Action(inputs.in_turn(sets), lambda feeds: run(outputs, feeds), _nothing)
-            warm = timing.warm_up(action, point.warmup, self._marks.warm_up_span(point.id), compiles=self._compiles)
+            action = self._action(session, sets)
+            warm = timing.warm_up(action, point.warmup, self.marks.warm_up_span(point.id), compiles=self._compiles)
             cache_after = caches.snapshot(self._caches)
             trials = self._trials(action, point, still_wanted)
         if not warm.agreed:
@@ -153,6 +150,20 @@ class OnnxWorkload(worker.Workload):
         )
 
     @contextlib.contextmanager
+    def ready(self, point: Point) -> Iterator[timing.Action]:
+        with self._session_for(point) as session:
+            yield self._action(session, self._input_sets(point))
+
+    def _action(self, session: Any, sets: Sequence[Mapping[str, Any]]) -> timing.Action:
+        run, outputs = session.run, self._outputs
+        return timing.Action(inputs.in_turn(sets), lambda feeds: run(outputs, feeds), _nothing)
+
+    def _input_sets(self, point: Point) -> List[Dict[str, Any]]:
+        spec = self._settings.spec
+        seed = spec.seed if point.seed is None else point.seed
+        return [self._feeds(one) for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)]
+
+    @contextlib.contextmanager
     def _session_for(self, point: Point) -> Iterator[Any]:
         if not self._profiled:
             if self._session is None:
@@ -170,10 +181,10 @@ class OnnxWorkload(worker.Workload):
             profile.finish(session)
 
     def _trials(self, action: timing.Action, point: Point, still_wanted: Callable[[], None]) -> timing.Trials:
-        if not self._marks:
+        if not self.marks:
             return timing.trials(action, point.trials, point.min_seconds, still_wanted)
-        with self._marks.point(point.id, self._settings):
-            span = self._marks.trial_span(point.id)
+        with self.marks.point(point.id, self._settings):
+            span = self.marks.trial_span(point.id)
             return timing.marked_trials(action, point.trials, point.min_seconds, still_wanted, span)
 
     def recover(self) -> None:

@@ -7,10 +7,11 @@ Driven by PROFHARNESS_* variables and the spec file alone (see protocol).
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import caches
 import flops
@@ -52,9 +53,11 @@ class TorchWorkload(worker.Workload):
         inputs.checked(spec.inputs, self._specs)
         self._notes = {"form": self._model.form + (", compiled" if spec.compile else "")}
         self._notes.update(weight_notes(self._model.module))
+        if self._place.type == "cpu":  # which calibration of this CPU speaks for it; left to torch, these are fewer than the cores that it may use
+            self._notes["threads"] = str(torch.get_num_threads())
         if usual and not models.is_built_in(spec):
             self._notes["shapes"] = "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
-        self._marks = ranges.open_marks(settings, "torch")
+        self.marks = ranges.open_marks(settings, "torch")
         self._flops = self._counted()
 
     def _counted(self) -> flops.Count:
@@ -99,6 +102,14 @@ class TorchWorkload(worker.Workload):
             notes=notes,
         )
 
+    @contextlib.contextmanager
+    def ready(self, point: Point) -> Iterator[timing.Action]:
+        torch, spec = self._torch, self._settings.spec
+        module = fresh_compilation(torch, self._model.module) if spec.compile else self._model.module
+        sets = self._input_sets(point)
+        with torch.no_grad():
+            yield timing.Action(inputs.in_turn(sets), self._runner(module), synchroniser(torch, self._place))
+
     def _input_sets(self, point: Point) -> List[Tuple[Any, ...]]:
         spec = self._settings.spec
         seed = spec.seed if point.seed is None else point.seed
@@ -115,7 +126,7 @@ class TorchWorkload(worker.Workload):
         self, action: timing.Action, point: Point, notes: Dict[str, str]
     ) -> Tuple[timing.WarmUp, timing.Action]:
         """The warm-up, and the action to go on with: the eager one when compiling failed, which the notes say."""
-        span = self._marks.warm_up_span(point.id)
+        span = self.marks.warm_up_span(point.id)
         if self._settings.spec.compile:
             clear_counters()
         try:
@@ -136,10 +147,10 @@ class TorchWorkload(worker.Workload):
         return warm, action
 
     def _trials(self, action: timing.Action, point: Point, still_wanted: Callable[[], None]) -> timing.Trials:
-        if not self._marks:
+        if not self.marks:
             return timing.trials(action, point.trials, point.min_seconds, still_wanted)
-        with self._marks.point(point.id, self._settings):
-            span = self._marks.trial_span(point.id)
+        with self.marks.point(point.id, self._settings):
+            span = self.marks.trial_span(point.id)
             return timing.marked_trials(action, point.trials, point.min_seconds, still_wanted, span)
 
     def recover(self) -> None:

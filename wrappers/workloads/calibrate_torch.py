@@ -1,6 +1,6 @@
 """What this device reaches under this torch: matrix products by type, copy bandwidth, launches. One JSON object on stdout.
 
-    python calibrate_torch.py [--device auto|cpu|cuda|cuda:N] [--seconds S]
+    python calibrate_torch.py [--device auto|cpu|cuda|cuda:N] [--seconds S] [--threads N]
 
 Each figure is the best of batches that last some 20 ms or more: a ceiling is what was reached, not what was usual.
 Python 3.8 on, torch and the standard library alone.
@@ -149,6 +149,34 @@ def launches(torch: Any, place: Any, synchronise: Callable[[], None]) -> Tuple[f
     return best, float(sorted(trips)[len(trips) // 2])
 
 
+def hold(torch: Any, rates: Dict[str, float], place: Any, synchronise: Callable[[], None], seconds: float) -> Dict[str, Any]:
+    """The fastest product again and again, for whoever measures power meanwhile: its type, and when it ran (CLOCK_BOOTTIME ns)."""
+    name = max((one for one in rates if one != "int8"), key=lambda one: rates[one])
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+    run = operands(torch, name, LARGEST[place.type] // 2, place)
+    run()
+    synchronise()
+    start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        run()
+        run()
+        synchronise()
+    torch.backends.cuda.matmul.allow_tf32 = before
+    return {"type": name, "start_ns": start, "end_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME)}
+
+
+def identities(properties: Any) -> List[str]:
+    """How the drivers name the device: its PCI address (AMD), its UUID (NVIDIA); as far as this torch tells them."""
+    found = []
+    if getattr(properties, "pci_bus_id", None) is not None:
+        found.append("%04x:%02x:%02x.0" % (properties.pci_domain_id, properties.pci_bus_id, properties.pci_device_id))
+    if getattr(properties, "uuid", None) is not None:
+        found.append("GPU-%s" % properties.uuid)
+    return found
+
+
 def describe(torch: Any, place: Any) -> Dict[str, Any]:
     software = {"torch": torch.__version__}
     for name in ("cuda", "hip"):
@@ -160,13 +188,15 @@ def describe(torch: Any, place: Any) -> Dict[str, Any]:
     hip = getattr(torch.version, "hip", None)
     architecture = properties.gcnArchName.partition(":")[0] if hip else "sm_%d%d" % (properties.major, properties.minor)
     return {"kind": "rocm" if hip else "cuda", "name": properties.name, "compute_units": properties.multi_processor_count,
-            "architecture": architecture, "software": software}
+            "architecture": architecture, "software": software, "identities": identities(properties)}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")
+    parser.add_argument("--threads", type=int, default=0, help="threads on a CPU (0: as many as torch takes)")
+    parser.add_argument("--power-seconds", type=float, default=0.0, help="hold the fastest product for so long, for a measurement of power")
     asked = parser.parse_args()
     try:
         import torch
@@ -180,6 +210,8 @@ def main() -> int:
         print("--device %s: torch %s sees no GPU" % (asked.device, torch.__version__), file=sys.stderr)
         return MISSING
     place = torch.device(name)
+    if asked.threads and place.type == "cpu":
+        torch.set_num_threads(asked.threads)
 
     def synchronise() -> None:
         if place.type != "cpu":
@@ -191,6 +223,8 @@ def main() -> int:
         facts.update(gemm_flops=rates, notes=notes, host=socket.gethostname())
         facts["copy_bytes_per_s"] = copy_rate(torch, place, synchronise, asked.seconds)
         facts["launch_ns"], facts["round_trip_ns"] = launches(torch, place, synchronise)
+        if asked.power_seconds > 0 and rates:
+            facts["held"] = hold(torch, rates, place, synchronise, asked.power_seconds)
     facts["pid"] = os.getpid()
     print(json.dumps(facts))
     return 0

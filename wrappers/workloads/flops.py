@@ -25,13 +25,26 @@ class Count(NamedTuple):
 def torch_count(run: Callable[[], Any]) -> Count:
     """FLOPs of one eager call by torch.utils.flop_counter (torch 2.1 on)."""
     try:
-        from torch.utils.flop_counter import FlopCounterMode
+        from torch.utils import flop_counter
 
-        with FlopCounterMode(display=False) as counter:
+        _without_compiler(flop_counter)
+        with flop_counter.FlopCounterMode(display=False) as counter:
             run()
         return Count(int(counter.get_total_flops()))
     except Exception as error:  # a count is an extra: no failure of it may stop the scan
         return Count(None, "not counted: %s: %s" % (type(error).__name__, str(error).split("\n")[0][:200]))
+
+
+def _without_compiler(flop_counter: Any) -> None:
+    """Keep torch from loading its whole compiler (over a second) at the first counted operator, only to say that it stays out.
+
+    torch._disable_dynamo keeps, on the function, what it calls instead; that is the function itself here, since nothing is
+    compiled while an eager call is counted. Other versions of torch have other insides, and are left as they are.
+    """
+    mode = getattr(flop_counter, "_FlopCounterMode", flop_counter.FlopCounterMode)
+    counted = getattr(getattr(mode, "__torch_dispatch__", None), "__wrapped__", None)
+    if counted is not None and not hasattr(counted, "__dynamo_disable"):
+        setattr(counted, "__dynamo_disable", counted)
 
 
 def onnx_count(path: str, feeds: Mapping[str, Any]) -> Count:

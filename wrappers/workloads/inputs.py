@@ -93,15 +93,16 @@ def checked(kind: str, specs: Sequence[TensorSpec]) -> None:
         raise Refusal("no inputs named %r" % kind, "use %s or a FILE.npz" % ", ".join(sorted(_GENERATORS)))
 
 
-def pool(specs: Sequence[TensorSpec], batch: int, kind: str, seed: int, budget_bytes: int = POOL_BYTES) -> List[Arrays]:
-    """Distinct input sets for one point, in the model's order: between 2 and 8, within `budget_bytes`.
+def pool(
+    specs: Sequence[TensorSpec], batch: int, kind: str, seed: int, budget_bytes: int = POOL_BYTES, most: int = POOL_SETS[1]
+) -> List[Arrays]:
+    """Distinct input sets for one point, in the model's order: between 2 and `most`, within `budget_bytes`.
 
     Trials take them in turn, so that successive trials see different data while memory stays bounded and the device
     does not wait long for the next trial's inputs. The same seed and batch give the same sets.
     """
     per_set = sum(batch * int(np.prod(s.dims, dtype=np.int64)) * np.dtype(s.dtype).itemsize for s in specs)
-    least, most = POOL_SETS
-    count = max(least, min(most, budget_bytes // max(1, per_set)))
+    count = max(POOL_SETS[0], min(most, budget_bytes // max(1, per_set)))
     rng = np.random.default_rng([seed, batch])
     if is_file(kind):
         stored = _stored(kind, specs)

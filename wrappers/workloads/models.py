@@ -131,16 +131,30 @@ def triton_inputs(model_path: str) -> Optional[Tuple[TensorSpec, ...]]:
     Names that end in a position (`x__0`) are put in that order, as Triton's PyTorch backend does. With max_batch_size 0
     the first declared dimension is the batch. Raises Refusal for a type that we cannot make.
     """
+    found = _triton_configuration(model_path)
+    if found is None:
+        return None
+    path, config = found
+    try:
+        return _declared(config, path)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Refusal("%s: an input lacks its name, type or dimensions" % path, code=BAD_INPUT) from error
+
+
+def triton_outputs(model_path: str) -> Tuple[str, ...]:
+    """Names of the outputs that the model's config.pbtxt declares; none without one."""
+    found = _triton_configuration(model_path)
+    return tuple(str(entry["name"][-1]) for entry in found[1].get("output", []) if entry.get("name")) if found else ()
+
+
+def _triton_configuration(model_path: str) -> Optional[Tuple[str, Dict[str, List[Any]]]]:
+    """The config.pbtxt beside the model or one folder up, and its path."""
     folder = os.path.dirname(os.path.abspath(model_path))
     for candidate in (folder, os.path.dirname(folder)):
         path = os.path.join(candidate, "config.pbtxt")
         if os.path.isfile(path):
             with open(path, encoding="utf-8") as file:
-                config = parse_pbtxt(file.read(), path)
-            try:
-                return _declared(config, path)
-            except (KeyError, TypeError, ValueError) as error:
-                raise Refusal("%s: an input lacks its name, type or dimensions" % path, code=BAD_INPUT) from error
+                return path, parse_pbtxt(file.read(), path)
     return None
 
 

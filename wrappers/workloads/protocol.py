@@ -74,6 +74,7 @@ class Settings(NamedTuple):
     rank: Optional[int]
     local_rank: int
     traced: bool = False
+    spec_path: str = ""
 
     @property
     def recorded(self) -> bool:
@@ -99,7 +100,10 @@ class Settings(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One point as asked. `warmup` is None for "auto". Times are seconds as asked by the user."""
+    """One point as asked. `warmup` is None for "auto". Times are seconds as asked by the user.
+
+    The last three are for points of several processes: how many, and how long their window and warm-up are.
+    """
 
     id: str
     batch_size: int
@@ -107,6 +111,9 @@ class Point(NamedTuple):
     min_seconds: float = 0.0
     warmup: Optional[int] = None
     seed: Optional[int] = None
+    processes: int = 1
+    seconds: float = 0.0
+    warmup_seconds: float = 0.0
 
 
 class Asked(NamedTuple):
@@ -125,15 +132,23 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         control_dir=control,
         run_dir=run_dir,
         pass_name=environ.get("PROFHARNESS_PASS") or os.path.basename(os.path.abspath(control)),
-        layers=tuple(layer for layer in environ.get("PROFHARNESS_LAYERS", "").split(",") if layer not in BESIDE),
+        layers=_own_layers(environ),
         artifacts=environ.get("PROFHARNESS_ARTIFACTS") or os.path.join(run_dir, "artifacts"),
         first_point=environ.get("PROFHARNESS_FIRST_POINT", ""),
         only_point=environ.get("PROFHARNESS_ONLY_POINT", ""),
         parent_pid=first_number(environ, ("PROFHARNESS_PARENT_PID",)),
         rank=first_number(environ, RANK_VARIABLES),
         local_rank=first_number(environ, LOCAL_RANK_VARIABLES) or 0,
+        spec_path=environ.get("PROFHARNESS_SPEC", ""),
         traced=any(environ.get(name) for name in TRACERS) or "rocprof" in environ.get("LD_PRELOAD", ""),
     )
+
+
+def _own_layers(environ: Mapping[str, str]) -> Tuple[str, ...]:
+    """None where PROFHARNESS_WORKER is 0: then the layers are the hooks' of a command around us."""
+    if environ.get("PROFHARNESS_WORKER") == "0":
+        return ()
+    return tuple(layer for layer in environ.get("PROFHARNESS_LAYERS", "").split(",") if layer not in BESIDE)
 
 
 def _needed(environ: Mapping[str, str], name: str) -> str:
@@ -181,6 +196,9 @@ def judged(asked: Asked) -> Point:
         min_seconds=float(params.get("min_seconds") or 0.0),
         warmup=None if warmup in (None, "auto") else max(0, int(warmup)),
         seed=None if seed is None else int(seed),
+        processes=max(1, int(params.get("processes") or 1)),
+        seconds=float(params.get("seconds") or 0.0),
+        warmup_seconds=float(params.get("warmup_seconds") or 0.0),
     )
 
 

@@ -7,6 +7,7 @@ folder write the ranges: torch_hook (record_function, and the window that record
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import sys
@@ -64,15 +65,18 @@ def _all(spans: Sequence[Span], name: str) -> ContextManager[Any]:
     return stack
 
 
-def open_marks(settings: Settings, framework: str) -> Marks:
-    """What a worker of `framework` marks in this pass: nothing in a bare one."""
+def open_marks(settings: Settings, framework: str, *, all_threads: bool = False) -> Marks:
+    """What a worker of `framework` marks in this pass: nothing in a bare one.
+
+    `all_threads`: its models run in other threads than the one that opens the windows.
+    """
     spans: List[Span] = []
     outer: List[Span] = []
     window = None
     if framework == "torch" and "torch" in settings.layers:
         torch_hook = importlib.import_module(hook("torch_hook"))
         spans.append(torch_hook.span)
-        window = torch_hook.Window
+        window = functools.partial(torch_hook.Window, all_threads=True) if all_threads else torch_hook.Window
     if settings.traced or any(layer not in FRAMEWORKS for layer in settings.layers):
         outer = _tool_ranges()
     return Marks(spans + outer, outer, window)

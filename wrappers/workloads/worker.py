@@ -10,10 +10,11 @@ import gc
 import sys
 import time
 import traceback
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import lifetime
 import protocol
+import ranges
 import redirect
 
 LONGEST_UNWATCHED_WAIT_S = 60.0
@@ -21,7 +22,10 @@ BROKEN = 1
 
 
 class Measurement(NamedTuple):
-    """What one point gave. Times are CLOCK_MONOTONIC nanoseconds; `items` per trial; None is "does not apply"."""
+    """What one point gave. Times are CLOCK_MONOTONIC nanoseconds; `items` per trial; None is "does not apply".
+
+    `streams` and `window` (begin, end): of points that several processes measured at once; `level`: of load on a server.
+    """
 
     trials_ns: List[int]
     starts_ns: List[int]
@@ -33,6 +37,9 @@ class Measurement(NamedTuple):
     cold_cache: Optional[bool] = None
     flops_per_item: Optional[float] = None
     notes: Mapping[str, str] = {}
+    streams: Sequence[Mapping[str, Any]] = ()
+    window: Sequence[int] = ()
+    level: Optional[Mapping[str, Any]] = None
 
 
 class Workload(abc.ABC):
@@ -41,6 +48,11 @@ class Workload(abc.ABC):
     versions: Mapping[str, str]
     devices: List[Dict[str, Any]]
     device: str
+    marks: ranges.Marks = ranges.Marks()
+
+    def judged(self, asked: protocol.Asked) -> Any:
+        """The point's parameters, typed, for `measure`. Raises ValueError that names the parameter."""
+        return protocol.judged(asked)
 
     @abc.abstractmethod
     def measure(self, point: protocol.Point, still_wanted: Callable[[], None]) -> Measurement:
@@ -54,14 +66,24 @@ class Workload(abc.ABC):
 
 
 def main(load: Callable[[protocol.Settings], Workload], environ: Mapping[str, str]) -> int:
-    """Serve; the exit status: 0, 1 broken model or device, 2 usage, 3 missing tool or device, 4 bad input, 128+n by signal."""
+    """Serve points; the exit status as in `supervised`."""
+    return supervised(lambda settings, results, harness: _serve(load, settings, results, harness), environ)
+
+
+def supervised(
+    body: Callable[[protocol.Settings, protocol.Results, lifetime.Harness], int], environ: Mapping[str, str]
+) -> int:
+    """Run `body` as a worker, with its end told in the results whatever it is.
+
+    The exit status: 0, 1 broken model or device, 2 usage, 3 missing tool or device, 4 bad input, 128+n by signal.
+    """
     results = None
     try:
         settings = protocol.settings_from(environ)
         results = protocol.Results(settings)
         harness = lifetime.Harness(settings.parent_pid)
         lifetime.guard(harness)
-        return _serve(load, settings, results, harness)
+        return body(settings, results, harness)
     except protocol.Refusal as refusal:
         return _refused(results, refusal)
     except Exception as error:  # a model that does not fit, a broken driver: any type
@@ -116,11 +138,12 @@ def _serve(
 def _attempt(workload: Workload, asked: protocol.Asked, still_wanted: Callable[[], None]) -> Dict[str, Any]:
     """The fields of a result. Every Exception (out of memory included) becomes a failed point with a reason."""
     try:
-        measured = workload.measure(protocol.judged(asked), still_wanted)
+        measured = workload.measure(workload.judged(asked), still_wanted)
     except Exception as error:  # a point that fails must not end the scan, whatever the framework raises
         traceback.print_exc()
         failed = Measurement([], [], 0, [], [], workload.device)
-        return dict(ok=False, error=protocol.one_sentence(error), **failed._asdict())
+        words = error.message if isinstance(error, protocol.Refusal) else protocol.one_sentence(error)
+        return dict(ok=False, error=words, **failed._asdict())
     return dict(ok=True, error="", **measured._asdict())
 
 
