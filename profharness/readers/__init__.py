@@ -15,9 +15,11 @@ from typing import Protocol, cast
 
 from profharness.errors import InputError
 from profharness.readers.files import read_head
+from profharness.readers.sidecar import SUFFIX
 from profharness.trace.model import Trace
 
 HEAD_BYTES = 1 << 18
+MOST_FILES = 256
 
 
 class Reader(Protocol):
@@ -35,8 +37,8 @@ class Reader(Protocol):
 
 FORMATS = (
     "telemetry", "rocprof_db", "rocprof_compute_db", "rocpd", "rocprofv3_json", "rocprof_json", "rocprof_stats", "rocprof_csv", "rocprof_compute",
-    "rocprof_compute_machine", "rocprofv3_csv", "rocprof_sys_text", "rocminfo", "onnxruntime_json", "chrome_json", "pftrace", "amd_log", "miopen_log")
-_JSON = ("rocprofv3_json", "rocprof_json", "onnxruntime_json", "chrome_json")
+    "rocprof_compute_machine", "rocprofv3_csv", "rocprof_sys_text", "rocminfo", "onnxruntime_json", "chrome_json", "pftrace", "amd_log", "miopen_log", "perf_analyzer")
+_JSON = ("rocprofv3_json", "rocprof_json", "onnxruntime_json", "perf_analyzer", "chrome_json")
 _KINETO, _KINETO_KEYS = ("chrome_json",), (b'"schemaVersion"', b'"deviceProperties"')  # keys that no other format has
 
 
@@ -57,8 +59,23 @@ def find_reader(path: Path) -> Reader:
     raise InputError(f"{path} is of no known trace format", f"known formats, plain or gzipped: {known}")
 
 
+def readable_in(folder: Path) -> tuple[str, ...]:
+    """Names of the folder's own files that are of a known format, in the order of `FORMATS`, then by name. Looks at the first `MOST_FILES` only."""
+    order = {member(module).name: number for number, module in enumerate(FORMATS)}
+    found: list[tuple[int, str]] = []
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and not _is_beside(path))[:MOST_FILES]:
+        try:
+            found.append((order[find_reader(path).name], path.name))
+        except InputError:
+            continue
+    return tuple(name for _, name in sorted(found))
+
+
 def read(path: Path, *, ops: bool = True) -> Trace:
     """The trace in a file of any known format. Raises InputError as `find_reader` and the format's reader do."""
+    from profharness.readers.allocation import keep_freed_memory
+
+    keep_freed_memory()
     return find_reader(path).read(path, ops=ops)
 
 
@@ -69,12 +86,23 @@ def stated_rank(path: Path) -> int | None:
     return of_kineto(read_head(path, HEAD_BYTES))
 
 
+def stated_host(path: Path) -> str:
+    """The host that a file states in its head, or what a hook wrote beside it; empty where only the whole file says. Raises InputError as `find_reader` does."""
+    from profharness.readers import sidecar
+    from profharness.readers.kineto_header import stated_host as of_kineto
+
+    beside, _ = sidecar.load_or_report(path)
+    return beside.host or of_kineto(read_head(path, HEAD_BYTES))
+
+
 def together(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
     """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, and every other file by itself.
 
+    What a hook wrote beside a tool's file is read with that file, so a pattern such as `*.json` may name it.
     Raises InputError as `find_reader` does.
     """
-    listed = list(paths)
+    everything = list(paths)
+    listed = [path for path in everything if not _is_beside(path)] or everything
     named = [path for path in listed if ".csv" in path.name]
     if not named:
         return [(path,) for path in listed]
@@ -83,6 +111,10 @@ def together(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
     tables = [path for path in named if find_reader(path) is rocprofv3_csv]
     sets = [tuple(files) for files in rocprofv3_csv.sets(tables)]
     return [*((path,) for path in listed if path not in tables), *sets]
+
+
+def _is_beside(path: Path) -> bool:
+    return path.name.endswith(SUFFIX) and path.with_name(path.name.removesuffix(SUFFIX)).exists()
 
 
 def read_together(paths: Sequence[Path], *, ops: bool = True) -> Trace:

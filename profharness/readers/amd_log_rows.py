@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from profharness.trace import log_names
 from profharness.trace.model import NULL, Api, ClockDomain, Kernels, Marks, Problem, Source, Strings, Trace
 
 Triple = tuple[int, int, int]
@@ -43,8 +44,8 @@ class LogRows:
 
     def submission(self, begin: int, end: Moment, kernel: str, geometry: Geometry | None, signal: int) -> None:
         """A kernel on its way to a queue; `signal` is the one that its end sets, 0 for none."""
-        shape = "" if geometry is None else f": {_text(geometry[0])} workgroups of {_text(geometry[1])}"
-        self.marks.append((begin, end.ns, self.strings.code(f"submission of {kernel}{shape}"), end.pid, end.tid))
+        shape = "" if geometry is None else f"{_text(geometry[0])} workgroups of {_text(geometry[1])}"
+        self.marks.append((begin, end.ns, self.strings.code(log_names.submission(kernel, shape)), end.pid, end.tid))
         if signal:
             self._waiting[signal] = (kernel, geometry)
 

@@ -15,8 +15,9 @@ from profharness.findings import Severity
 from profharness.readers import sidecar as sidecars
 from profharness.readers.files import BLOCK_BYTES
 from profharness.readers.json_stream import EventStream
-from profharness.readers.kineto_events import Event, KinetoRows
+from profharness.readers.kineto_events import KinetoRows
 from profharness.readers.kineto_header import Header, read_header
+from profharness.readers.kineto_records import Event, Span, Unneeded, Usual
 from profharness.readers.kineto_tables import Origin, Tables, build_tables
 from profharness.readers.sidecar import Sidecar
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
@@ -58,7 +59,7 @@ def read_blocks(path: Path, *, ops: bool = True, block_bytes: int = BLOCK_BYTES)
     """`read` with blocks of a size of your choice. The result does not depend on it; memory and speed do."""
     strings = Strings()
     rows = KinetoRows(strings, ops=ops)
-    stream = EventStream(path, Event, block_bytes)
+    stream: EventStream[Span | Unneeded] = EventStream(path, Event, block_bytes, usual=Usual)
     for batch in stream:
         rows.add(batch)
         del batch  # before the next is decoded
@@ -66,7 +67,7 @@ def read_blocks(path: Path, *, ops: bool = True, block_bytes: int = BLOCK_BYTES)
     beside, problems = sidecars.load_or_report(path)
     rank = beside.rank if header.distributed.rank is None else header.distributed.rank
     base_ns, clock, doubt = _clock(path, header, rows)
-    origin = Origin(base_ns, beside.host or header.host, rank)
+    origin = Origin(base_ns, beside.host or header.host, rank, (*beside.groups, *header.distributed.groups))
     tables = build_tables(rows, header, origin)
     source = _source(header, beside, origin, clock, tables, path)
     problems += [*doubt, *stream.problems(), *_header_problems(path, stream, header), *_row_problems(path, rows, tables)]
@@ -92,7 +93,7 @@ def _source(header: Header, beside: Sidecar, origin: Origin, clock: ClockDomain,
         tool_version=header.tool_version, details=(*header.details, *beside.captured))
 
 
-def _header_problems(path: Path, stream: EventStream[Event], header: Header) -> Iterator[Problem]:
+def _header_problems(path: Path, stream: EventStream[Span | Unneeded], header: Header) -> Iterator[Problem]:
     if stream.damage and header.base_ns is None and not stream.is_list:
         yield Problem("warning", str(path), 1, "the clock base that newer files state behind their events may be lost with the rest")
     if header.unreadable:
@@ -112,5 +113,5 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
     if tables.sizes_dropped:
         yield Problem("info", str(path), tables.sizes_dropped, "copies have a size of one byte that their call did not ask for: size not known")
     if rows.left_out:
-        listed = ", ".join(f"{category} {count}" for category, count in rows.left_out.most_common())
+        listed = ", ".join(f"{category} {count}" for category, count in sorted(rows.left_out.items(), key=lambda item: (-item[1], item[0])))
         yield Problem("info", str(path), rows.left_out.total(), f"events of kinds that are not analysed were left out: {listed}")

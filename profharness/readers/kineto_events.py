@@ -2,7 +2,7 @@
 
 Categories and argument names are those that libkineto and the 2021 profiler wrote (capitalised then). A record
 that the tool stamps as a kernel stays one whatever its name. Events are sorted by category in their block, and
-the arguments of each category are decoded together, as their own type.
+the arguments of each category, where they are still text, are decoded together, as their own type.
 """
 
 from __future__ import annotations
@@ -10,17 +10,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
-from typing import TypeVar
+from typing import TypeVar, cast, get_args
 
 import msgspec
 import numpy as np
 
 from profharness.readers.decimals import microseconds
 from profharness.readers.json_scan import NOT_JSON
+from profharness.readers.kineto_comms import PREFIXES, Spoken
+from profharness.readers.kineto_records import (
+    USUAL_SPANS,
+    CallArgs,
+    CommsArgs,
+    CopyArgs,
+    Event,
+    KernelArgs,
+    Number,
+    OpArgs,
+    RangeArgs,
+    Span,
+    Unneeded,
+)
 from profharness.trace.build import Growing, Pool, text_pool
+from profharness.trace.collectives import Collective, encode, normalised
 from profharness.trace.model import I32, I64, NULL, Strings
 
-Number = int | float | str | None
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 
 _KERNEL, _COPY, _CALL, _OP, _MARK = "kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "user_annotation"
@@ -30,71 +44,21 @@ _SAME_TABLE: dict[str | None, str] = {
     "Kernel": _KERNEL, "Memcpy": _COPY, **dict.fromkeys(_FILLS, _COPY), "Operator": _OP,
     **dict.fromkeys(("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), _CALL)}
 _MARK_NAMES = ("ProfilerStep#", "profharness.")
-_NOTHING = msgspec.Raw(b"")
-_NO_ARGS = msgspec.Raw(b"{}")
 _NUL = b"\0"  # stands in no JSON
 
 
-class Event(msgspec.Struct, gc=False):
-    """What all events have. Times and arguments stay text until the event's category is known to be needed."""
+class _Appending(dict[str | None, Callable[[Event], None]]):
+    """What puts an event into the list of its category: looked up once per event, which is most of what sorting them costs."""
 
-    ph: str = ""
-    cat: str | None = None
-    name: str | None = ""
-    ts: msgspec.Raw = _NOTHING
-    dur: msgspec.Raw = _NOTHING
-    pid: Number = NULL
-    tid: Number = NULL
-    args: msgspec.Raw = _NO_ARGS
+    def __init__(self, lists: dict[str | None, list[Event]]) -> None:
+        super().__init__({category: found.append for category, found in lists.items()})
+        self.update({other: lists[category].append for other, category in _SAME_TABLE.items()})
+        self._lists = lists
 
-
-class KernelArgs(msgspec.Struct, gc=False):
-    """Arguments of a kernel. `block` and `grid` are lists of three numbers."""
-
-    device: Number = None
-    stream: Number = None
-    correlation: Number = NULL
-    external: Number = msgspec.field(default=NULL, name="External id")
-    external_2021: Number = msgspec.field(default=NULL, name="external id")
-    kind: Number = None
-    grid: msgspec.Raw = _NOTHING
-    block: msgspec.Raw = _NOTHING
-    registers: Number = msgspec.field(default=NULL, name="registers per thread")
-    shared: Number = msgspec.field(default=NULL, name="shared memory")
-
-
-class CopyArgs(msgspec.Struct, gc=False):
-    """Arguments of a copy or fill; the devices of a copy between two are stated by newer files only."""
-
-    device: Number = None
-    stream: Number = None
-    correlation: Number = NULL
-    bytes: Number = NULL
-    from_device: Number = msgspec.field(default=None, name="fromDevice")
-    to_device: Number = msgspec.field(default=None, name="toDevice")
-
-
-class CallArgs(msgspec.Struct, gc=False):
-    """Arguments of a host call. ROCm states the geometry of a launch and the size of a copy (as text) here."""
-
-    correlation: Number = NULL
-    grid: msgspec.Raw = _NOTHING
-    block: msgspec.Raw = _NOTHING
-    shared: Number = msgspec.field(default=NULL, name="shared memory")
-    bytes: Number = NULL
-    size: Number = NULL
-
-
-class OpArgs(msgspec.Struct, gc=False):
-    """Arguments of an operator; shapes and types stay the JSON text that was recorded."""
-
-    external: Number = msgspec.field(default=NULL, name="External id")
-    dims: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
-    types: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
-
-
-class NoArgs(msgspec.Struct, gc=False):
-    """Arguments that are not needed."""
+    def __missing__(self, category: str | None) -> Callable[[Event], None]:
+        found = self._lists[category] = []
+        self[category] = found.append
+        return found.append
 
 
 class KinetoRows:
@@ -104,11 +68,12 @@ class KinetoRows:
         times = ("start", "dur", "name")
         self.strings = strings
         self.wants_ops = ops
-        self.kernels = Growing(*times, "device", "stream", "correlation", "external", "grid", "block", "registers", "shared")
+        self.kernels = Growing(*times, "device", "stream", "correlation", "external", "grid", "block", "registers", "shared", "collective")
         self.copies = Growing(*times, "device", "stream", "correlation", "bytes", "from_device", "to_device", "fill")
         self.calls = Growing(*times, "pid", "tid", "correlation", "grid", "block", "shared", "bytes")
-        self.ops = Growing(*times, "pid", "tid", "external", "shapes", "types")
-        self.marks = Growing(*times, "pid", "tid")
+        self.ops = Growing(*times, "pid", "tid", "external", "shapes", "types", "collective")
+        self.marks = Growing(*times, "pid", "tid", "spoken")
+        self.spoken: Pool[Spoken] = Pool()
         self.devices: Pool[str] = Pool()
         self.streams: Pool[str] = Pool()
         self.geometry: Pool[bytes] = Pool()
@@ -121,20 +86,36 @@ class KinetoRows:
         self._texts = text_pool(strings)
         self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[str(number)])
         self._stream_numbers: Pool[Number] = Pool(lambda number: self.streams[str(number).removeprefix("stream ")])
-        self._adders: dict[str, Callable[[list[Event]], None]] = {
+        self._adders: dict[str, Callable[[Sequence[Span]], None]] = {
             _KERNEL: self._add_kernels, _COPY: self._add_copies, _CALL: self._add_calls, _OP: self._add_ops, _MARK: self._add_marks}
 
-    def add(self, batch: Sequence[Event]) -> None:
-        """Sort a block of events into the columns."""
-        by_category: dict[str | None, list[Event]] = {category: [] for category in self._adders}
-        by_category |= {other: by_category[category] for other, category in _SAME_TABLE.items()}
+    def add(self, batch: Sequence[Span | Unneeded]) -> None:
+        """Sort a block of events into the columns; all of them are `Event`, or none is."""
+        if isinstance(batch[0], Event):
+            self._add_any(cast("Sequence[Event]", batch))
+        else:
+            self._add_usual(batch)
+
+    def _add_usual(self, batch: Sequence[Span | Unneeded]) -> None:
+        found: dict[str, list[Span]] = {category: [] for category in self._adders}
+        unneeded: dict[type[Unneeded], list[Span]] = {kind: [] for kind in get_args(Unneeded)}
+        append = {kind: found[_SAME_TABLE.get(kind.cat, kind.cat)].append for kind in USUAL_SPANS} | {kind: events.append for kind, events in unneeded.items()}
         for event in batch:
-            try:
-                by_category[event.cat].append(event)
-            except KeyError:
-                by_category[event.cat] = [event]
+            append[event.__class__](event)  # type: ignore[arg-type, index]  # its type says which list it belongs to
+        for category, events in found.items():
+            if events:
+                self._adders[category](events)
+        for kind, others in unneeded.items():
+            if others:
+                self.left_out[kind.cat] += len(others)
+
+    def _add_any(self, batch: Sequence[Event]) -> None:
+        by_category: dict[str | None, list[Event]] = {category: [] for category in self._adders}
+        append = _Appending(by_category)
+        for event in batch:
+            append[event.cat](event)
         for category, events in by_category.items():
-            if category in _SAME_TABLE or not events:
+            if not events:
                 continue
             if category is None:
                 self.left_out.update(f"ph={e.ph}" for e in events)
@@ -146,7 +127,7 @@ class KinetoRows:
                 if len(complete) < len(events):
                     self.left_out.update(f"{e.cat} that is no span" for e in events if e.ph != "X")
 
-    def _add_kernels(self, events: list[Event]) -> None:
+    def _add_kernels(self, events: Sequence[Span]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, KernelArgs)
         if not self.has_dispatch_kind:
@@ -156,9 +137,9 @@ class KinetoRows:
             stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
             external=np.maximum(integers([a.external for a in args]), integers([a.external_2021 for a in args])),
             grid=self.geometry.codes(_raw_bytes([a.grid for a in args])), block=self.geometry.codes(_raw_bytes([a.block for a in args])),
-            registers=integers([a.registers for a in args]), shared=integers([a.shared for a in args]))
+            registers=integers([a.registers for a in args]), shared=integers([a.shared for a in args]), collective=self._collectives(args))
 
-    def _add_copies(self, events: list[Event]) -> None:
+    def _add_copies(self, events: Sequence[Span]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, CopyArgs)
         self.copies.add(
@@ -167,7 +148,7 @@ class KinetoRows:
             bytes=integers([a.bytes for a in args]), from_device=self._optional_devices(a.from_device for a in args),
             to_device=self._optional_devices(a.to_device for a in args), fill=[e.cat in _FILLS for e in events])
 
-    def _add_calls(self, events: list[Event]) -> None:
+    def _add_calls(self, events: Sequence[Span]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, CallArgs)
         self.calls.add(
@@ -177,7 +158,7 @@ class KinetoRows:
             shared=integers([a.shared for a in args]),
             bytes=np.maximum(integers([a.bytes for a in args]), integers([a.size for a in args])))
 
-    def _add_ops(self, events: list[Event]) -> None:
+    def _add_ops(self, events: Sequence[Span]) -> None:
         marks = self._marks.codes([e.name for e in events]) != 0
         if marks.any():
             self._add_marks(list(compress(events, marks)))
@@ -189,14 +170,23 @@ class KinetoRows:
         self.ops.add(
             len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
             tid=integers([e.tid for e in events]), external=integers([a.external for a in args]),
-            shapes=self._texts.codes(_raw_bytes([a.dims for a in args])), types=self._texts.codes(_raw_bytes([a.types for a in args])))
+            shapes=self._texts.codes(_raw_bytes([a.dims for a in args])), types=self._texts.codes(_raw_bytes([a.types for a in args])),
+            collective=self._collectives(args))
 
-    def _add_marks(self, events: list[Event]) -> None:
+    def _add_marks(self, events: Sequence[Span]) -> None:
         events, start, dur = self._timed(events)
         self.marks.add(len(events), start=start, dur=dur, name=self._name_codes(events),
-                       pid=integers([e.pid for e in events]), tid=integers([e.tid for e in events]))
+                       pid=integers([e.pid for e in events]), tid=integers([e.tid for e in events]), spoken=self._spoken_codes(events))
 
-    def _timed(self, events: list[Event]) -> tuple[list[Event], I64, I64]:
+    def _spoken_codes(self, events: Sequence[Span]) -> I64:
+        """Which of `spoken` each range is; NULL for ranges that are no collective of the host."""
+        found = np.full(len(events), NULL, np.int64)
+        rows = [row for row, event in enumerate(events) if event.name is not None and event.name.startswith(PREFIXES)]
+        args = self._decode_args([events[row] for row in rows], RangeArgs)
+        found[rows] = [self.spoken[events[row].name or "", bytes(a.dims), bytes(a.types)] for row, a in zip(rows, args, strict=True)]
+        return found
+
+    def _timed(self, events: Sequence[Span]) -> tuple[Sequence[Span], I64, I64]:
         """The events that have a start, with starts and durations; what is repaired or dropped is counted."""
         start = microseconds([e.ts for e in events])
         dur = microseconds([e.dur for e in events])
@@ -210,13 +200,16 @@ class KinetoRows:
             return events, start.ns, dur_ns
         return list(compress(events, start.valid)), start.ns[start.valid], dur_ns[start.valid]
 
-    def _decode_args(self, events: list[Event], kind: type[ArgsT]) -> list[ArgsT]:
+    def _decode_args(self, events: Sequence[Span], kind: type[ArgsT]) -> list[ArgsT]:
         """The arguments of the events, decoded at once; one by one where an event's do not fit, which then has none."""
-        text = b"[" + b",".join([e.args for e in events]) + b"]"
+        args = [e.args for e in events]
+        if args and not isinstance(args[0], msgspec.Raw):
+            return cast("list[ArgsT]", args)
+        texts = cast("list[msgspec.Raw]", args)
         try:
-            return msgspec.json.decode(text, type=list[kind])  # type: ignore[valid-type]  # the class is a value here
+            return msgspec.json.decode(b"[" + b",".join(texts) + b"]", type=list[kind])  # type: ignore[valid-type]  # the class is a value here
         except NOT_JSON:
-            return [self._decode_one(bytes(e.args), kind) for e in events]
+            return [self._decode_one(bytes(text), kind) for text in texts]
 
     def _decode_one(self, text: bytes, kind: type[ArgsT]) -> ArgsT:
         try:
@@ -225,17 +218,26 @@ class KinetoRows:
             self.repairs["arguments"] += 1
             return kind()
 
-    def _name_codes(self, events: list[Event]) -> I32:
+    def _collectives(self, args: Sequence[CommsArgs]) -> list[int]:
+        """Codes of what collectives do; NULL for everything else."""
+        return [NULL if a.collective is None else self.strings.code(encode(_comms(a))) for a in args]
+
+    def _name_codes(self, events: Sequence[Span]) -> I32:
         return self._names.codes([e.name for e in events])
 
-    def _device_codes(self, events: list[Event], args: Sequence[KernelArgs | CopyArgs]) -> I32:
+    def _device_codes(self, events: Sequence[Span], args: Sequence[KernelArgs | CopyArgs]) -> I32:
         return self._device_numbers.codes([e.pid if a.device is None else a.device for e, a in zip(events, args, strict=True)])
 
-    def _stream_codes(self, events: list[Event], args: Sequence[KernelArgs | CopyArgs]) -> I32:
+    def _stream_codes(self, events: Sequence[Span], args: Sequence[KernelArgs | CopyArgs]) -> I32:
         return self._stream_numbers.codes([e.tid if a.stream is None else a.stream for e, a in zip(events, args, strict=True)])
 
     def _optional_devices(self, values: Iterable[Number]) -> I64:
         return np.array([NULL if v is None else self.devices[str(v)] for v in values], np.int64)
+
+
+def _comms(args: CommsArgs) -> Collective:
+    moved, arrived, ranks = (None if (number := _integer(value)) < 0 else number for value in (args.in_elements, args.out_elements, args.group_size))
+    return Collective(normalised(str(args.collective)), moved, arrived, str(args.comms_dtype or ""), ranks, str(args.group_ranks or args.group_name or ""))
 
 
 def _raw_bytes(values: Sequence[msgspec.Raw]) -> list[bytes]:

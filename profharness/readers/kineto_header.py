@@ -28,6 +28,7 @@ class DeviceProperties(msgspec.Struct, frozen=True):
     id: int = -1
     name: str = ""
     compute_units: int | None = msgspec.field(default=None, name="numSms")
+    memory_bytes: int | None = msgspec.field(default=None, name="totalGlobalMem")
     major: int | None = msgspec.field(default=None, name="computeMajor")
     minor: int | None = msgspec.field(default=None, name="computeMinor")
 
@@ -40,17 +41,33 @@ class DeviceProperties(msgspec.Struct, frozen=True):
         return _AMD.get((self.major, self.minor), "") if vendor == "amd" else ""
 
 
+class _Group(msgspec.Struct, frozen=True):
+    """An entry of `pg_config`."""
+
+    ranks: tuple[int, ...] = ()
+
+
 class Distributed(msgspec.Struct, frozen=True):
-    """`distributedInfo` of a process group."""
+    """`distributedInfo` of a process. `pg_config` is decoded by itself: its form differs between versions."""
 
     rank: int | None = None
     world_size: int | None = None
     backend: str = ""
     nccl_version: str = ""
+    pg_config: msgspec.Raw = msgspec.Raw(b"[]")
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of each process group; empty where the file does not say."""
+        try:
+            return tuple(one.ranks for one in msgspec.json.decode(self.pg_config, type=tuple[_Group, ...], strict=False) if one.ranks)
+        except NOT_JSON:
+            return ()
 
 
 _ALONE = Distributed()
 _STATED_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d+)')
+_STATED_HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]+)"')
 
 
 @dataclass(frozen=True)
@@ -87,6 +104,12 @@ def stated_rank(head: bytes) -> int | None:
     """The rank that the beginning of a file states; None where it stands further behind, or nowhere."""
     match = _STATED_RANK.search(head)
     return int(match[1]) if match else None
+
+
+def stated_host(head: bytes) -> str:
+    """The host that the beginning of a file states in front of its events; empty where it does not."""
+    match = _STATED_HOST.search(head.partition(b'"traceEvents"')[0])
+    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def read_header(keys: dict[str, bytes]) -> Header:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profharness.readers import kineto_links
+from profharness.readers import kineto_comms, kineto_links
 from profharness.readers.kineto_events import KinetoRows
 from profharness.readers.kineto_header import DeviceProperties, Header
 from profharness.readers.kineto_links import Calls
@@ -35,11 +35,12 @@ _DOMAINS = (("hip", "hip"), ("cuda", "cuda"), ("cu", "cuda_driver"), ("hsa_", "h
 
 @dataclass(frozen=True)
 class Origin:
-    """What all rows of a file share. `base_ns` is added to every start."""
+    """What all rows of a file share. `base_ns` is added to every start, `groups` are the ranks of its process groups."""
 
     base_ns: int
     host: str
     rank: int | None
+    groups: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,7 @@ class Places:
             maker = vendor or _vendor(properties.name)
             found.append(Device(
                 index=name, host=origin.host, name=properties.name, rank=origin.rank, vendor=maker,
-                compute_units=properties.compute_units, architecture=properties.architecture(maker)))
+                compute_units=properties.compute_units, architecture=properties.architecture(maker), memory_bytes=properties.memory_bytes))
         return tuple(found)
 
 
@@ -145,6 +146,8 @@ class _Builder:
         take, strings = self.rows.kernels.take, self.rows.strings
         correlation, external = take("correlation"), take("external")
         launch = kineto_links.launching_calls(self.calls, strings, correlation)
+        op = kineto_links.operators(ops, nested, self.calls, launch, (external, correlation))
+        stated, of_op = take("collective"), self.rows.ops.take("collective")
         triples = kineto_links.parse_triples(list(self.rows.geometry))
         geometry = kineto_links.geometry((take("grid"), take("block")), self.calls, launch, triples, strings if is_rocm else None)
         device = self.places.device(take("device"))
@@ -155,7 +158,7 @@ class _Builder:
             workgroup_count_x=geometry.count[:, 0], workgroup_count_y=geometry.count[:, 1], workgroup_count_z=geometry.count[:, 2],
             workgroup_size_x=geometry.size[:, 0], workgroup_size_y=geometry.size[:, 1], workgroup_size_z=geometry.size[:, 2],
             vgpr=take("registers"), lds_bytes=take("shared"), lds_dynamic_bytes=_of_call(dynamic_lds, launch, NULL),
-            op=kineto_links.operators(ops, nested, self.calls, launch, (external, correlation)), **self.shared)
+            op=op, collective=np.where(stated == NULL, _of_call(of_op, op, NULL), stated), **self.shared)
 
     def copies(self, call_sizes: I64, *, is_rocm: bool) -> tuple[Copies, int]:
         """The copies, and how many sizes were dropped.
@@ -202,11 +205,12 @@ def _ops(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> tuple[Ops,
 
 
 def _marks(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> Marks:
-    return marks_from(rows.marks, rows.strings, origin.base_ns, shared)
+    told = kineto_comms.codes(rows.strings, rows.spoken, origin.groups, rows.marks.take("spoken"))
+    return marks_from(rows.marks, rows.strings, origin.base_ns, shared, told)
 
 
-def marks_from(rows: Growing, strings: Strings, base_ns: int, shared: dict[str, int]) -> Marks:
-    """Marks from columns start, dur, name, pid, tid; in order of their start, the longer first."""
+def marks_from(rows: Growing, strings: Strings, base_ns: int, shared: dict[str, int], collective: I64 | int = NULL) -> Marks:
+    """Marks from columns start, dur, name, pid, tid; in order of their start, the longer first. `collective` are codes in the order of the rows."""
     names, row = np.unique(rows.take("name"), return_inverse=True)
     parsed = [parse_mark(strings[int(code)]) for code in names]
     label, kind, point, items = (
@@ -214,7 +218,7 @@ def marks_from(rows: Growing, strings: Strings, base_ns: int, shared: dict[str, 
         for column in ([strings.code(m.label) for m in parsed], [strings.code(m.kind) for m in parsed],
                        [strings.code(m.point) if m.point else NULL for m in parsed], [m.items for m in parsed]))
     marks = Marks.build(start_ns=rows.take("start") + base_ns, dur_ns=rows.take("dur"), name=label, kind=kind, point=point,
-                        items=items, pid=rows.take("pid"), tid=rows.take("tid"), **shared)
+                        items=items, pid=rows.take("pid"), tid=rows.take("tid"), collective=collective, **shared)
     return marks.take(np.lexsort((-marks.dur_ns, marks.start_ns)))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.csv_columns import read_text
+from profharness.trace import log_names
 from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Source, Strings, Trace
 
 name = "miopen-log"
@@ -56,7 +57,7 @@ def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of t
     strings = Strings()
     marks = Marks.build(
         start_ns=np.array([line.at_ns for line in timed], np.int64), dur_ns=np.zeros(len(timed), np.int64), source=0,
-        name=strings.codes([_label(line) for line in timed]), kind=strings.code("range"), tid=np.array([line.tid for line in timed], np.int64))
+        name=strings.codes([log_names.library_line(line.level, line.function, line.text) for line in timed]), kind=strings.code("range"), tid=np.array([line.tid for line in timed], np.int64))
     levels = Counter(line.level for line in lines)
     details = (*((f"lines of level {level}", str(count)) for level, count in sorted(levels.items())),
                *(("command", line.text) for line in lines if line.level == "Command"))
@@ -80,17 +81,12 @@ def parse_lines(text: str) -> tuple[list[Line], int]:
     return lines, others
 
 
-def _label(line: Line) -> str:
-    where = f" [{line.function}]" if line.function else ""
-    return f"MIOpen {line.level}{where} {line.text}".strip()
-
-
 def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[Problem]:
     where = str(path)
     found = []
     unstamped = sum(line.at_ns == NULL for line in lines)
     if unstamped:
-        found.append(Problem("info", where, unstamped, "lines have no time: MIOpen writes none, and they were not stamped as they arrived"))
+        found.append(Problem("info", where, unstamped, "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does"))
     if unstamped < len(lines):
         found.append(Problem("info", where, len(lines) - unstamped, "lines are stamped with when they arrived, not when they were written"))
     building = sum(any(word in line.function for word in _BUILDING) for line in lines)

@@ -19,7 +19,8 @@ from profharness.readers import sidecar as sidecars
 from profharness.readers.decimals import microseconds
 from profharness.readers.files import BLOCK_BYTES
 from profharness.readers.json_stream import EventStream
-from profharness.readers.kineto_events import Number, integers
+from profharness.readers.kineto_events import integers
+from profharness.readers.kineto_records import Number
 from profharness.readers.sidecar import Sidecar
 from profharness.trace import nesting
 from profharness.trace.build import Growing, Pool, text_pool

@@ -28,6 +28,7 @@ from profharness.readers.pftrace_times import packet_times
 from profharness.readers.pftrace_tracks import Tracks
 from profharness.readers.proto_scan import I64, frame
 from profharness.trace.build import text_pool
+from profharness.trace.column import narrow
 from profharness.trace.model import NULL, Problem, Source, Stream, Strings, Trace, concat
 
 name = "perfetto"
@@ -76,14 +77,20 @@ def read(path: Path, *, ops: bool = True) -> Trace:
     times = packet_times(packets, latest_of_state(state, *ev.default_clocks(packets)))
     interned = read_interned(packets, state, strings)
     events = read_events(packets, interned, text_pool(strings))
+    packets.let_go()
     tracks = Tracks(packets)
     default = latest_of_state(state, *ev.default_tracks(packets))[events.packet]
-    track = np.where(events.has_track, events.track, np.where(default != MISSING, default, 0))
-    slices = read_slices(events, times.ns[events.packet], state[events.packet], track, (strings, tracks))
+    track = narrow(np.where(events.has_track, events.track, np.where(default != MISSING, default, 0)))
+    at = times.ns[events.packet]
+    slices = read_slices(events, at, state[events.packet], track, (strings, tracks))
+    del state, default
     origin = read_origin(packets, times)
-    event_times, slices, moved_ns, moved = _on_boottime(packets, events, slices, strings, times.ns[events.packet])
+    event_times, slices, moved_ns, moved = _on_boottime(packets, events, slices, strings, at)
     tables = pftrace_tables.build(Context(events, slices, tracks, strings, event_times, track), ops=ops)
+    del event_times, track, at
+    events = events.without_notes()
     gpu = read_gpu(packets, interned, times.ns, strings)
+    packets.let_go()
     file = _File(packets, framing, strings, events, slices, origin, moved_ns, moved, int((times.unrelated[events.packet]).sum()))
     return _trace(path, file, tables, gpu)
 

@@ -7,6 +7,7 @@ stand in the interned kernel, the rest in the launch.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,14 @@ from profharness.readers.pftrace_names import Interned
 from profharness.readers.pftrace_packets import GPU_EVENT, GPU_INFO, SYSTEM_INFO, Packets
 from profharness.readers.proto_scan import FIXED64, I64, LENGTH, VARINT, Fields, Mask, scan
 from profharness.trace.build import per_text
-from profharness.trace.model import F64, NULL, Copies, Counters, Device, Kernels, Stream, Strings
+from profharness.trace.keys import pack
+from profharness.trace.model import F64, NULL, Copies, Counters, Device, Kernels, Stream, Strings, concat
 
 _ID, _DURATION, _CONTEXT, _GPU, _QUEUE, _STAGE, _KERNEL, _NAME, _LAUNCH = 1, 2, 5, 11, 13, 14, 19, 20, 21
 _GRID, _GROUP, _ARGS, _INT, _DOUBLE, _STATIC_ARGS, _CONTEXT_PID = 1, 2, 3, 3, 5, 5, 2
 _FIGURES = {"registers_per_thread": "vgpr", "accum_vgpr": "accum_vgpr", "sgpr": "sgpr", "shared_mem_static": "lds_bytes",
             "shared_mem_dynamic": "lds_dynamic_bytes", "scratch_bytes": "scratch_bytes"}
+_CHUNK = 1 << 15
 _LABELS = ("device", "stream", "bytes", *_FIGURES)
 _COPY_STAGES = ("copy", "fill")
 _STREAM_NAME = re.compile(r"(?:^|· )(?:stream|queue) (.+)$")
@@ -58,9 +61,49 @@ class _Args:
         return out
 
 
+@dataclass(frozen=True, eq=False)
+class _File:
+    """What the events of a file refer to; `times` are per packet."""
+
+    packets: Packets
+    interned: Interned
+    times: I64
+    strings: Strings
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some of a file's GPU events, without their places."""
+
+    kernels: Kernels
+    copies: Copies
+    counters: Counters
+    is_copy: Mask
+    event: I64
+    machine: I64
+    gpu: I64
+    pid: I64
+    queue: I64
+
+
 def read_gpu(packets: Packets, interned: Interned, times: I64, strings: Strings) -> GpuTables:
-    """All GPU events; `times` are per packet."""
+    """All GPU events; `times` are per packet. A part at a time, since what is scanned takes far more room than what is kept."""
     rows = packets.of_kind(GPU_EVENT)
+    file = _File(packets, interned, times, strings)
+    parts = [_part(file, rows[at : at + _CHUNK]) for at in range(0, max(len(rows), 1), _CHUNK)]
+    is_copy, event, machine, gpu, pid, queue = (np.concatenate([getattr(part, name) for part in parts])
+                                                for name in ("is_copy", "event", "machine", "gpu", "pid", "queue"))
+    places = _Places(file, (machine, gpu), (queue, pid))
+    columns = {"device": places.device, "stream": places.stream, "host": places.host}
+    kernels = concat([part.kernels for part in parts]).with_columns(**{name: column[~is_copy] for name, column in columns.items()})
+    copies = concat([part.copies for part in parts]).with_columns(**{name: column[is_copy] for name, column in columns.items()})
+    first = np.cumsum([0, *(len(part.kernels) for part in parts)])
+    counters = concat([part.counters.with_columns(kernel=part.counters.kernel + before) for part, before in zip(parts, first[:-1], strict=True)])
+    return GpuTables(kernels, copies, counters, places.devices, places.streams, event[~is_copy], event[is_copy])
+
+
+def _part(file: _File, rows: I64) -> _Part:
+    packets, interned, strings = file.packets, file.interned, file.strings
     found, count = packets.payload(rows), len(rows)
     launch = found.pick(_LAUNCH, LENGTH)
     inner = scan(packets.data, launch.start, launch.end)
@@ -68,23 +111,21 @@ def read_gpu(packets: Packets, interned: Interned, times: I64, strings: Strings)
     given = {label: args.column(strings.find(label), count) if strings.find(label) != NULL else np.full(count, NULL, np.int64)
              for label in _LABELS}
     static = _static(packets, interned, rows, found.last(_KERNEL, count), strings)
-    places = _Places(packets, interned, strings, rows, found)
     stage = interned.names(rows, SPECIFICATIONS, found.last(_STAGE, count))
     is_copy = np.isin(stage, [strings.find(name) for name in _COPY_STAGES if strings.find(name) != NULL])
-    shared: dict[str, Any] = {"start_ns": times[rows], "dur_ns": np.maximum(found.last(_DURATION, count), 0), "device": places.device, "stream": places.stream,
-              "host": places.host, "pid": places.pid, "name": interned.names(rows, NAMES, found.last(_NAME, count))}
+    pid = _pids(packets, interned.find(rows, CONTEXTS, found.last(_CONTEXT, count)), interned)
+    shared: dict[str, Any] = {"start_ns": file.times[rows], "dur_ns": np.maximum(found.last(_DURATION, count), 0), "pid": pid,
+                              "name": interned.names(rows, NAMES, found.last(_NAME, count))}
     grid, group = (_dim3(packets, inner.pick(number, LENGTH), launch.row, count) for number in (_GRID, _GROUP))
     known = (grid > 0).all(axis=1)
     figures: dict[str, Any] = {column: np.where(given[label] != NULL, given[label], static[label]) for label, column in _FIGURES.items()}
-    whole = Kernels.build(
+    kernels = Kernels.build(
         **shared, **figures, workgroups=np.where(known, grid.prod(axis=1), NULL), source=0,
         workgroup_count_x=grid[:, 0], workgroup_count_y=grid[:, 1], workgroup_count_z=grid[:, 2],
         workgroup_size_x=group[:, 0], workgroup_size_y=group[:, 1], workgroup_size_z=group[:, 2])
-    kind = _copy_kinds(strings, shared["name"], stage)
-    copies = Copies.build(**shared, bytes=given["bytes"], kind=kind, source=0)
-    ids = found.last(_ID, count)
-    return GpuTables(whole.take(~is_copy), copies.take(is_copy), _counters(args, ~is_copy), places.devices, places.streams,
-                     ids[~is_copy], ids[is_copy])
+    copies = Copies.build(**shared, bytes=given["bytes"], kind=_copy_kinds(strings, shared["name"], stage), source=0)
+    return _Part(kernels.take(~is_copy), copies.take(is_copy), _counters(args, ~is_copy), is_copy, found.last(_ID, count), packets.machine[rows],
+                 found.last(_GPU, count), pid, interned.names(rows, SPECIFICATIONS, found.last(_QUEUE, count)))
 
 
 def _args(packets: Packets, interned: Interned, given: Fields, launch: I64, rows: I64) -> _Args:
@@ -142,30 +183,36 @@ def _counters(args: _Args, is_kernel: Mask) -> Counters:
     return Counters.build(len(mine), kernel=position[args.row[mine]], name=args.name[mine], value=args.figure[mine], source=0)
 
 
-class _Places:
-    """Devices, streams, hosts and processes of the events."""
+def _pids(packets: Packets, context: I64, interned: Interned) -> I64:
+    """The process of each event's context (an entry, NULL for none)."""
+    pid = np.full(len(context), NULL, np.int64)
+    named = context != NULL
+    used, place = np.unique(context[named], return_inverse=True)
+    if len(used):
+        pid[named] = scan(packets.data, interned.start[used], interned.end[used]).last(_CONTEXT_PID, len(used), NULL)[place]
+    return pid
 
-    def __init__(self, packets: Packets, interned: Interned, strings: Strings, rows: I64, found: Fields) -> None:
-        count = len(rows)
-        self.hosts = hosts(packets)
-        machine, gpu = packets.machine[rows], found.last(_GPU, count)
-        context = interned.find(rows, CONTEXTS, found.last(_CONTEXT, count))
-        self.pid = np.full(count, NULL, np.int64)
-        named = context != NULL
-        used, place = np.unique(context[named], return_inverse=True)
-        if len(used):
-            stated = scan(packets.data, interned.start[used], interned.end[used]).last(_CONTEXT_PID, len(used), NULL)
-            self.pid[named] = stated[place]
-        pairs, row = np.unique(np.stack((machine, gpu), axis=1), axis=0, return_inverse=True)
-        self.device = row.reshape(-1).astype(np.int64)
-        known = gpu_infos(packets, self.hosts)
-        self.devices = tuple(known.get((m, g), Device(index=str(g), host=self.hosts.get(m, ""))) for m, g in pairs.tolist())
-        host = {m: strings.code(name) for m, name in self.hosts.items()}
-        self.host = np.array([host.get(m, NULL) for m in machine.tolist()], np.int64)
-        queue = interned.names(rows, SPECIFICATIONS, found.last(_QUEUE, count))
-        triples, at = np.unique(np.stack((self.device, queue, self.pid), axis=1), axis=0, return_inverse=True)
-        self.stream = at.reshape(-1).astype(np.int64)
-        self.streams = tuple(Stream(d, _stream_name(strings[q]), p) for d, q, p in triples.tolist())
+
+class _Places:
+    """Devices, streams and hosts of the events: by machine and gpu, and by queue and process."""
+
+    def __init__(self, file: _File, where: tuple[I64, I64], lane: tuple[I64, I64]) -> None:
+        named = hosts(file.packets)
+        known = gpu_infos(file.packets, named)
+        first, self.device = _distinct(where)
+        pairs = [(int(where[0][row]), int(where[1][row])) for row in first]
+        self.devices = tuple(known.get(pair, Device(index=str(pair[1]), host=named.get(pair[0], ""))) for pair in pairs)
+        code = {machine: file.strings.code(text) for machine, text in named.items()}
+        self.host = np.array([code.get(machine, NULL) for machine, _ in pairs], np.int64)[self.device]
+        queue, pid = lane
+        first, self.stream = _distinct((self.device, queue, pid))
+        self.streams = tuple(Stream(int(self.device[row]), _stream_name(file.strings[int(queue[row])]), int(pid[row])) for row in first)
+
+
+def _distinct(columns: Sequence[I64]) -> tuple[I64, I64]:
+    """The first row of each distinct row, in order of the rows, and the place of each row among them."""
+    _, first, place = np.unique(pack(columns), return_index=True, return_inverse=True)
+    return first.astype(np.int64), place.astype(np.int64)
 
 
 def _stream_name(queue: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.readers.pftrace_events import TABLES
 from profharness.readers.pftrace_packets import Packets
@@ -28,7 +29,7 @@ class Interned:
     start: I64
     end: I64
     numbers: I64
-    state: I64
+    state: npt.NDArray[np.int32]
 
     def find(self, packet: I64, table: int, number: I64) -> I64:
         """The entry that each number stands for in its packet: the last one given by then; NULL for none."""
@@ -50,7 +51,7 @@ class Interned:
         return np.where(entry == NULL, NULL, self.name[entry]) if len(self.name) else entry
 
 
-def read_interned(packets: Packets, state: I64, strings: Strings) -> Interned:
+def read_interned(packets: Packets, state: npt.NDArray[np.int32], strings: Strings) -> Interned:
     """All interned entries of a file; `state` is the number of each packet's state."""
     rows = np.flatnonzero(packets.interned_end > packets.interned_start)
     found = scan(packets.data, packets.interned_start[rows], packets.interned_end[rows])
@@ -78,7 +79,7 @@ def text_codes(data: U8, fields: Fields, pool: Pool[bytes]) -> I64:
     return pool.codes(pieces).astype(np.int64)
 
 
-def _key(state: I64, table: I64, dense: I64, reach: int) -> I64:
+def _key(state: npt.NDArray[np.int32], table: I64, dense: I64, reach: int) -> I64:
     order = np.asarray(sorted(TABLES))
-    key: I64 = (state * len(TABLES) + np.searchsorted(order, table)) * reach + dense
+    key: I64 = (state.astype(np.int64) * len(TABLES) + np.searchsorted(order, table)) * reach + dense
     return key

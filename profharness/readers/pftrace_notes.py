@@ -6,18 +6,21 @@ Field numbers are those of track_event.proto and debug_annotation.proto (google/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.readers.pftrace_events import CATEGORIES, NAMES, NOTE_NAMES, TEXTS
 from profharness.readers.pftrace_names import Interned, text_codes, texts
 from profharness.readers.pftrace_packets import TRACK_EVENT, Packets
 from profharness.readers.proto_scan import FIXED64, I64, LENGTH, VARINT, Fields, Mask, scan
 from profharness.trace.build import Pool
+from profharness.trace.column import gathered, narrow
 from profharness.trace.model import F64, NULL
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 15
 _CATEGORY, _NOTES, _TYPE, _NAME_IID, _TRACK, _COUNTER, _DOUBLE_COUNTER = 3, 4, 9, 10, 11, 30, 44
 _CATEGORY_TEXT, _NAME_TEXT, _LINKED = 22, 23, 3000
 _NOTE_IID, _BOOL, _UNSIGNED, _INTEGER, _DOUBLE, _STRING, _POINTER, _NOTE_NAME, _STRING_IID = 1, 2, 3, 4, 5, 6, 7, 10, 17
@@ -70,16 +73,26 @@ class Events:
     def __len__(self) -> int:
         return len(self.packet)
 
+    def without_notes(self) -> Events:
+        """What is needed once the annotations are in tables: they are most of it."""
+        none = np.zeros(0, np.int64)
+        return replace(self, notes=Notes(none, none, none, np.zeros(0), none))
+
 
 def read_events(packets: Packets, interned: Interned, pool: Pool[bytes]) -> Events:
     """All track events of a file."""
     rows = packets.of_kind(TRACK_EVENT)
-    parts = [_chunk(packets, interned, pool, rows[at : at + _CHUNK], at) for at in range(0, max(len(rows), 1), _CHUNK)]
     plain = ("packet", "type", "track", "has_track", "name", "category", "value")
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in plain}
-    notes = Notes(**{f.name: np.concatenate([getattr(part.notes, f.name) for part in parts]) for f in fields(Notes)})
-    first, second = (np.concatenate([part.submits[side] for part in parts]) for side in (0, 1))
-    return Events(notes=notes, submits=(first, second), **columns)
+    noted = [f.name for f in fields(Notes)]
+    blocks: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*plain, *(f"note {name}" for name in noted), "from", "to")}
+    for at in range(0, max(len(rows), 1), _CHUNK):
+        part = _chunk(packets, interned, pool, rows[at : at + _CHUNK], at)
+        columns = {**{name: getattr(part, name) for name in plain}, **{f"note {name}": getattr(part.notes, name) for name in noted},
+                   "from": part.submits[0], "to": part.submits[1]}
+        for name, block in columns.items():
+            blocks[name].append(narrow(block))
+    notes = Notes(**{name: gathered(blocks[f"note {name}"]) for name in noted})
+    return Events(notes=notes, submits=(gathered(blocks["from"]), gathered(blocks["to"])), **{name: gathered(blocks[name]) for name in plain})
 
 
 def _chunk(packets: Packets, interned: Interned, pool: Pool[bytes], rows: I64, at: int) -> Events:

@@ -6,15 +6,19 @@ mean, and whether they are right, is in `pftrace_check`.
 
 from __future__ import annotations
 
+import mmap
 import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.readers.files import GZIP, Blocks, read_head
 from profharness.readers.proto_scan import I64, LENGTH, U8, Fields, Mask, frame, scan
+from profharness.trace.column import gathered, narrow
 
 PACKET_TAG = 0x0A
 CLOCK_SNAPSHOT, TRACK_EVENT, SYSTEM_INFO, COMPRESSED, GPU_EVENT, TRACK_DESCRIPTOR = 6, 11, 45, 50, 53, 60
@@ -22,14 +26,14 @@ GPU_INFO, ZSTD_COMPRESSED = 128, 133
 MISSING = -1
 _TIMESTAMP, _SEQUENCE, _INTERNED, _FLAGS, _CLEARED, _CLOCK, _DEFAULTS, _MACHINE = 8, 10, 12, 13, 41, 58, 59, 98
 _NO_PAYLOAD = (_INTERNED, _DEFAULTS)
-_CHUNK = 1 << 16
+_CHUNK = 1 << 15
 _MOST_INFLATED = 512 * 1024  # bytes of packets in a bundle before compression
 _MOST_UNPACKED = 1 << 26  # what is unpacked at all, so that a damaged or hostile bundle cannot fill the memory
 
 
 @dataclass(frozen=True)
 class Packets:
-    """One row per packet, in file order. `kind` is the number of the payload's field, 0 where there is none.
+    """One row per packet, in file order; each column as narrow as its values are. `kind` is the number of the payload's field, 0 where there is none.
 
     `timestamp` and `clock` are MISSING where the packet has none; spans in the data are [start, end), empty
     where the packet has no such field. `cleared` marks packets that reset the interned state of their sequence.
@@ -54,6 +58,12 @@ class Packets:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def let_go(self) -> None:
+        """Give back the memory of the file's pages: what is needed again is read again."""
+        mapped = getattr(self.data.base, "obj", None)
+        if isinstance(mapped, mmap.mmap):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     def of_kind(self, kind: int) -> I64:
         """Rows of packets with this payload."""
@@ -99,9 +109,8 @@ def read_packets(path: Path) -> tuple[Packets, Framing]:
 def _bytes(path: Path) -> tuple[U8, str]:
     read_head(path, 1)  # says what is wrong with a path that cannot be read
     with path.open("rb") as file:
-        packed = file.read(len(GZIP)) == GZIP
-    if not packed:
-        return np.memmap(path, np.uint8, "r"), ""
+        if file.read(len(GZIP)) != GZIP:
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8), ""
     blocks = Blocks(path)
     whole = b"".join(blocks)
     return np.frombuffer(whole, np.uint8), blocks.damage
@@ -135,11 +144,13 @@ def _inflated(bundle: bytes) -> bytes | None:
 
 
 def _columns(data: U8, starts: I64, ends: I64) -> Packets:
-    parts = [_chunk(data, starts[at : at + _CHUNK], ends[at : at + _CHUNK], at) for at in range(0, len(starts), _CHUNK)]
-    if not parts:
-        parts = [_chunk(data, starts, ends, 0)]
     names = [f.name for f in fields(Packets) if f.name != "data"]
-    return Packets(data, **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    blocks: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in names}
+    for at in range(0, max(len(starts), 1), _CHUNK):
+        part = _chunk(data, starts[at : at + _CHUNK], ends[at : at + _CHUNK], at)
+        for name in names:
+            blocks[name].append(narrow(getattr(part, name)))
+    return Packets(data, **{name: gathered(blocks[name]) for name in names})
 
 
 def _chunk(data: U8, starts: I64, ends: I64, first: int) -> Packets:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.readers.pftrace_events import BEGIN, END, INSTANT
 from profharness.readers.pftrace_notes import Events
@@ -64,12 +65,11 @@ def from_rocprof_sys(strings: Strings, categories: I64) -> bool:
     return any(_ROCPROF_SYS.match(strings[int(code)]) for code in np.unique(categories) if code != NULL)
 
 
-def read_slices(events: Events, times: I64, state: I64, track: I64, named: tuple[Strings, Tracks]) -> Slices:
+def read_slices(events: Events, times: I64, state: npt.NDArray[np.int32], track: I64, named: tuple[Strings, Tracks]) -> Slices:
     """All slices. `times` are per event, `state` too; `track` is that of the event or of its sequence."""
     strings, _ = named
-    stacked = np.flatnonzero((events.type == BEGIN) | (events.type == END))
-    place = np.unique(track[stacked], return_inverse=True)[1].astype(np.int64)
-    pairs = replay(StackEvents(place, times[stacked], events.packet[stacked], events.type[stacked], events.name[stacked] + 1, state[stacked]))
+    stacked = np.flatnonzero((events.type == BEGIN) | (events.type == END)).astype(np.int32)
+    pairs = replay(StackEvents(distinct(track[stacked])[1], times[stacked], events.packet[stacked], events.type[stacked], events.name[stacked] + 1, state[stacked]))
     begin, end = stacked[pairs.begins], stacked[pairs.ends]
     instants = np.flatnonzero(events.type == INSTANT)
     event = np.concatenate((begin, instants))
@@ -122,9 +122,22 @@ def _by_name(name: str) -> int:
 
 def per_track(track: I64, value: Callable[[int], int]) -> I64:
     """`value` of each row's track, asked once per track."""
-    used, row = np.unique(track, return_inverse=True)
+    used, row = distinct(track)
     found = np.array([value(uuid) for uuid in used.tolist()], np.int64)
     return found[row] if len(used) else np.zeros(0, np.int64)
+
+
+def distinct(numbers: I64) -> tuple[I64, npt.NDArray[np.int32]]:
+    """The distinct numbers in rising order, and of each row which it is; without a sort where they lie close together, as most writers' do."""
+    if not len(numbers):
+        return numbers, np.zeros(0, np.int32)
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > len(numbers):
+        found, place = np.unique(numbers, return_inverse=True)
+        return found, place.astype(np.int32)
+    present = np.zeros(high - low + 1, np.bool_)
+    present[numbers - low] = True
+    return np.flatnonzero(present) + low, (np.cumsum(present, dtype=np.int32) - np.int32(1))[numbers - low]
 
 
 def of_kind(slices: Slices, kind: int) -> Mask:

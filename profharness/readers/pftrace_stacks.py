@@ -6,23 +6,28 @@ An end closes the innermost open begin of its track; events of one time count in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.readers.pftrace_events import BEGIN, END
 from profharness.readers.proto_scan import I64, Mask
+
+Rows = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
 class StackEvents:
     """Begin and end events: track number, time, packet, and the interned name in its state (0: not given)."""
 
-    track: I64
+    track: Ints
     ns: I64
     packet: I64
     type: I64
     name: I64
-    state: I64
+    state: Ints
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,8 @@ class Replay:
     """
 
     slices: int
-    begins: I64
-    ends: I64
+    begins: Rows
+    ends: Rows
     unopened: I64
     unclosed: I64
     crossing: I64
@@ -44,14 +49,16 @@ class Replay:
 
 def replay(events: StackEvents) -> Replay:
     """Replay all tracks at once."""
-    order = np.lexsort((events.packet, events.ns, events.track))
+    order = _rows(np.lexsort((events.packet, events.ns, events.track)))
     track, begin = events.track[order], events.type[order] == BEGIN
     depth, unopened = _depths(track, begin)
-    kept = ~unopened
-    order, track, begin, depth = order[kept], track[kept], begin[kept], depth[kept]
+    lost = events.packet[order[unopened]]
+    if len(lost):
+        kept = ~unopened
+        order, track, begin, depth = order[kept], track[kept], begin[kept], depth[kept]
     level = depth + ~begin
     # per track and level begins and ends alternate; only the last begin may lack its end
-    chain = np.lexsort((np.arange(len(order)), level, track))
+    chain = _rows(np.lexsort((level, track)))  # a stable sort: events of a level keep their order
     same = np.zeros(len(chain), np.bool_)
     same[:-1] = (np.diff(track[chain]) == 0) & (np.diff(level[chain]) == 0)
     opens = begin[chain]
@@ -60,10 +67,13 @@ def replay(events: StackEvents) -> Replay:
     begins, ends = order[first], order[last]
     empty = events.ns[begins] == events.ns[ends]
     named = (events.name[begins] > 0) & (events.name[ends] > 0) & (events.state[begins] == events.state[ends])
-    apart = empty & (last == first + 1) & (_file_rank(events)[ends] - _file_rank(events)[begins] > 1)
+    apart = empty & (last == first + 1)
+    if apart.any():
+        rank = _file_rank(events)
+        apart &= rank[ends] - rank[begins] > 1
     return Replay(
         slices=len(begins), begins=begins, ends=ends,
-        unopened=events.packet[np.lexsort((events.packet, events.ns, events.track))[unopened]],
+        unopened=lost,
         unclosed=events.packet[order[chain[opens & ~same]]],
         crossing=events.packet[ends[named & (events.name[begins] != events.name[ends])]],
         ties=events.packet[ends[apart]],
@@ -78,22 +88,28 @@ def only_stacked(events: StackEvents) -> StackEvents:
                        events.state[mine])
 
 
-def _depths(track: I64, begin: Mask) -> tuple[I64, Mask]:
+def _rows(positions: I64) -> Rows:
+    """Positions in half the room: there are several events per kernel, and never 2**31."""
+    return positions.astype(np.int32)
+
+
+def _depths(track: Ints, begin: Mask) -> tuple[Rows, Mask]:
     """Open slices after each event, and the ends that have none to close, which count for nothing."""
     count = len(track)
     if not count:
-        return np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    total = np.cumsum(np.where(begin, 1, -1))
+        return np.zeros(0, np.int32), np.zeros(0, np.bool_)
+    total = np.cumsum(np.where(begin, np.int8(1), np.int8(-1)), dtype=np.int32)
     first = np.concatenate(([True], np.diff(track) != 0))
-    number = np.cumsum(first) - 1  # tracks from 0
-    before = np.concatenate(([0], total[:-1]))[first]
+    number = np.cumsum(first, dtype=np.int32) - np.int32(1)  # tracks from 0
+    before = np.concatenate((np.zeros(1, np.int32), total[:-1]))[first]
     depth = total - before[number]
+    del total, before
     # one running minimum for all tracks: each track is lowered by more than any depth of the track before it
-    lowered = -(2 * count + 1) * number
+    lowered = -(2 * count + 1) * number.astype(np.int64)
     floor = np.minimum(np.minimum.accumulate(depth + lowered), lowered)
-    previous = np.concatenate(([0], floor[:-1]))
-    previous = np.where(first, lowered, previous)
-    return depth - (floor - lowered), depth + lowered < previous
+    sunk: Mask = ~first & (depth + lowered < np.concatenate((floor[:1], floor[:-1])))
+    sunk |= first & (depth < 0)
+    return (depth - (floor - lowered)).astype(np.int32), sunk
 
 
 def _file_rank(events: StackEvents) -> I64:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.readers.pftrace_events import CONTEXTS, TABLES, Uses
 from profharness.readers.pftrace_packets import MISSING, Packets
 from profharness.readers.proto_scan import I64, Mask
+from profharness.trace.column import repeated
 
 _TABLE_ORDER = np.asarray(sorted(TABLES))
 
@@ -17,13 +20,13 @@ _TABLE_ORDER = np.asarray(sorted(TABLES))
 class States:
     """Per packet: the number of its state (unique over the file) and whether it was ever cleared before it."""
 
-    number: I64
+    number: npt.NDArray[np.int32]
     cleared: Mask
 
 
 def sequence_keys(packets: Packets) -> I64:
     """A number per packet for its machine and sequence."""
-    return packets.machine * (1 << 32) + packets.sequence  # both are uint32 in the format
+    return packets.machine.astype(np.int64) * (1 << 32) + packets.sequence  # both are uint32 in the format
 
 
 def states(packets: Packets) -> States:
@@ -34,19 +37,21 @@ def states(packets: Packets) -> States:
     first = np.concatenate(([True], np.diff(key[order]) != 0)) if len(order) else np.zeros(0, np.bool_)
     total = np.cumsum(cleared)
     at_start = (total - cleared)[first][np.cumsum(first) - 1]
-    number, known = np.empty(len(order), np.int64), np.empty(len(order), np.bool_)
+    number, known = np.empty(len(order), np.int32), np.empty(len(order), np.bool_)
     number[order] = np.cumsum(first | cleared)
     known[order] = total - at_start > 0
     return States(number, known)
 
 
-def latest_of_state(state: I64, rows: I64, values: I64) -> I64:
+def latest_of_state(state: npt.NDArray[np.integer[Any]], rows: I64, values: I64) -> I64:
     """Per packet the value that the last of these packets of its state gave; MISSING for none.
 
     Writers give defaults once, with the packet that clears the state, so order within a state is left aside.
     """
     table = np.full(int(state.max()) + 1 if len(state) else 1, MISSING, np.int64)
     table[state[rows]] = values
+    if (table == table[0]).all():  # most writers give no defaults
+        return repeated(table[0], np.int64, len(state))
     return np.asarray(table[state], np.int64)
 
 
@@ -74,7 +79,7 @@ def unresolved(uses: Uses, entries: Uses, state: States) -> I64:
     return packet[~found]
 
 
-def _key(state: I64, table: I64, iid: I64, reach: int) -> I64:
+def _key(state: npt.NDArray[np.integer[Any]], table: I64, iid: I64, reach: int) -> I64:
     position = np.searchsorted(_TABLE_ORDER, table)
-    key: I64 = (state * len(TABLES) + position) * reach + iid
+    key: I64 = (state.astype(np.int64) * len(TABLES) + position) * reach + iid
     return key

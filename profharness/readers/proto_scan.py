@@ -93,8 +93,8 @@ def scan(data: U8, start: I64, end: I64) -> Fields:
     """Fields of the messages at [start, end) of the data."""
     steps: list[tuple[npt.NDArray[Any], ...]] = []
     damaged: list[I64] = []
-    row, at = np.arange(len(start)), start.copy()
-    stop = end
+    row, at = np.arange(len(start)), start.astype(np.int64)  # lengths in damaged data may lead far beyond its end
+    stop = end.astype(np.int64)
     while True:
         live = at < stop
         row, at, stop = row[live], at[live], stop[live]

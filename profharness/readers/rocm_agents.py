@@ -34,6 +34,12 @@ class Agent:
     domain: int = 0
     handle: int = NULL
     type_number: int = NULL
+    pci_id: str = ""
+
+
+def pci_id(vendor: int, device: int) -> str:
+    """`1002:74a1` from the numbers of maker and product; empty where one is missing."""
+    return f"{vendor:04x}:{device:04x}" if vendor > 0 and device > 0 else ""
 
 
 def pci_address(domain: int, location: int) -> str:
@@ -116,4 +122,5 @@ def _device(host: str, number: int, identity: str, agent: Agent | None) -> Devic
     if agent is None:
         return Device(index=str(number), host=host, vendor="AMD")
     return Device(index=str(number), host=host, identity=identity, name=agent.product or agent.architecture, vendor=agent.vendor or "AMD",
-                  compute_units=agent.compute_units, architecture=agent.architecture, dies=agent.dies, max_clock_mhz=agent.max_clock_mhz)
+                  compute_units=agent.compute_units, architecture=agent.architecture, dies=agent.dies, max_clock_mhz=agent.max_clock_mhz,
+                  pci_id=agent.pci_id)

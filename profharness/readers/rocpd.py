@@ -57,6 +57,8 @@ def _read(path: Path, connection: sqlite3.Connection, found: list[Owner], damage
             problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {reader.damage}; {reader.records} records were read"))
         if reader.left_out.total():
             problems.append(Problem("warning", str(path), reader.left_out.total(), left_out_sentence(reader.left_out)))
+        if reader.unread.total():
+            problems.append(Problem("info", str(path), reader.unread.total(), left_out_sentence(reader.unread)))
     if _is_damaged(problems) and not tables.kernels and not tables.has_calls:
         raise InputError(f"{path} holds no readable record: {problems[0].message}", "record or copy it again")
     if tables.negative:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from profharness.readers.json_scan import NOT_JSON
-from profharness.readers.rocm_agents import Agent, Process
+from profharness.readers.rocm_agents import Agent, Process, pci_id
 from profharness.readers.rocm_tables import MARKER, RocmTables, domain_of
 from profharness.readers.rocprofv3_records import AgentRecord
 from profharness.readers.sqlite_file import DAMAGED
@@ -63,13 +63,17 @@ def environment_size(connection: sqlite3.Connection) -> int:
 
 
 class ProcessReader:
-    """Reads one process into the tables of the trace. What a damaged file still gives is kept, and `damage` says what ended it."""
+    """Reads one process into the tables of the trace. What a damaged file still gives is kept, and `damage` says what ended it.
+
+    `left_out` counts what would be analysed and cannot be, `unread` records of kinds that are not analysed.
+    """
 
     def __init__(self, connection: sqlite3.Connection, owner: Owner, tables: RocmTables, source: int, *, alone: bool) -> None:
         self.records = 0
         self.damage = ""
         self.has_calls = False
         self.left_out: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
         self._connection = connection
         self._owner = owner
         self._tables = tables
@@ -79,9 +83,9 @@ class ProcessReader:
         self._messages: Pool[Any] = Pool(self._message_code)
 
     def read(self) -> None:
-        """Kernels with their counters, copies, then host calls and markers."""
+        """Kernels with their counters, copies, then host calls and markers; the rest is counted."""
         process = Process(self._owner.host, self._owner.pid, self._agents())
-        for part in (self._read_kernels, self._read_copies, self._read_calls, self._read_instants):
+        for part in (self._read_kernels, self._read_copies, self._read_calls, self._read_instants, self._count_unread):
             try:
                 part(process)
             except DAMAGED as error:
@@ -90,8 +94,7 @@ class ProcessReader:
     def _read_kernels(self, process: Process) -> None:
         first = self._tables.kernels
         columns = self._columns("kernels", _KERNEL)
-        traced = self._connection.execute(f"SELECT COUNT(*) FROM rocpd_kernel_dispatch{self._where('rocpd_kernel_dispatch')}", self._wanted()).fetchone()[0]  # noqa: S608  # made of constants
-        self.left_out["kernels that the file's own view does not show"] += max(traced - len(columns["start"]), 0) if not self.damage else 0
+        self._count_hidden("kernels", "rocpd_kernel_dispatch", len(columns["start"]))
         dispatch = columns["dispatch"]
         self._tables.add_kernels(process, self._with_symbols(columns), self._source)
         self._read_counters(dispatch, first)
@@ -114,17 +117,50 @@ class ProcessReader:
         if "memory_copies" not in self._views():
             return
         columns = self._columns("memory_copies", _COPY)
+        self._count_hidden("copies", "rocpd_memory_copy", len(columns["start"]))
         self._tables.add_copies(process, columns, self._source)
 
     def _read_calls(self, process: Process) -> None:
-        self._add_calls(process, "regions", _CALL)
+        shown = self._add_calls(process, "regions", _CALL)
+        self._count_hidden("host calls", "rocpd_region", shown)
 
     def _read_instants(self, process: Process) -> None:
         """Calls that began and ended in the same ns; of them the file keeps the names of markers only."""
         if "samples" in self._views():
             self._add_calls(process, "samples", _INSTANT)
 
-    def _add_calls(self, process: Process, view: str, wanted: dict[str, str]) -> None:
+    def _count_unread(self, process: Process) -> None:  # noqa: ARG002  # the same for every part
+        """Allocations, scratch and counter values that belong to no kernel of the trace. The tables are counted, whose views cost a join."""
+        if self.damage:
+            return
+        tables = self._present("rocpd_memory_allocate", "rocpd_pmc_event")
+        if "rocpd_memory_allocate" in tables:
+            scratch = self._count("rocpd_memory_allocate", "level = 'SCRATCH'")
+            self.unread["scratch memory"] += scratch
+            self.unread["memory allocations"] += self._count("rocpd_memory_allocate") - scratch
+        if "rocpd_pmc_event" in tables:
+            self.left_out["counter values of no kernel that the file shows"] += self._values_of_no_kernel()
+
+    def _values_of_no_kernel(self) -> int:
+        """Values of counters whose event is no dispatch (a device is counted over a time, too), or one that the file's view hides."""
+        own, wanted = ("TRUE", ()) if self._alone else ("guid = :guid", {"guid": self._owner.guid})
+        shown = f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} AND event_id IS NOT NULL AND id IN (SELECT id FROM kernels WHERE {own})"  # noqa: S608  # made of constants
+        rows = self._connection.execute(f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} AND (event_id IS NULL OR event_id NOT IN ({shown}))", wanted)  # noqa: S608  # made of constants
+        return int(rows.fetchone()[0])
+
+    def _count_hidden(self, what: str, table: str, shown: int) -> None:
+        """A view joins its table to others, and shows no row that lacks its place there."""
+        if not self.damage and self._present(table):
+            self.left_out[f"{what} that the file's own view does not show"] += max(self._count(table) - shown, 0)
+
+    def _count(self, table: str, condition: str = "TRUE") -> int:
+        """Rows of a table that belong to this process; a table names it by the row that describes it."""
+        own = "" if self._alone else " AND guid = ? AND pid IN (SELECT id FROM rocpd_info_process WHERE guid = ? AND pid = ?)"
+        wanted = () if self._alone else (self._owner.guid, self._owner.guid, self._owner.pid)
+        return int(self._connection.execute(f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}", wanted).fetchone()[0])  # noqa: S608  # made of constants
+
+    def _add_calls(self, process: Process, view: str, wanted: dict[str, str]) -> int:
+        """Add the calls of a view; the answer is how many rows it shows."""
         columns = self._columns(view, wanted)
         strings = self._tables.strings
         domains = {int(code): domain_of(strings[int(code)]) for code in np.unique(columns["domain"])}
@@ -140,6 +176,7 @@ class ProcessReader:
         kept["domain"] = self._tables.domains(kept["domain"])
         self._tables.add_calls(process, kept, self._source)
         self.has_calls |= len(kept["start"]) > 0 and not bool(marker[keep].all())
+        return len(keep)
 
     def _message_code(self, extra: Any) -> int:
         """The code of a marker's text in an event's extra data; NULL where it has none."""
@@ -192,6 +229,10 @@ class ProcessReader:
     def _names(self, view: str) -> set[str]:
         return {row[1] for row in self._connection.execute(f"PRAGMA table_info({view})")}
 
+    def _present(self, *names: str) -> set[str]:
+        """Those of the names that the file has, as a table or as a view."""
+        return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")} & set(names)
+
     def _views(self) -> set[str]:
         return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
 
@@ -224,7 +265,8 @@ class ProcessReader:
                 number=number, node=node if isinstance(node, int) else number, is_gpu=kind == "GPU", architecture=_text(name), product=_text(product),
                 vendor=_text(vendor),
                 compute_units=record.cu_count or None, dies=record.num_xcc or None, max_clock_mhz=record.max_engine_clk_fcompute or None,
-                location=record.location_id or None, domain=record.domain, type_number=type_number)
+                location=record.location_id or None, domain=record.domain, type_number=type_number,
+                pci_id=pci_id(record.vendor_id, record.device_id))
         return agents
 
 

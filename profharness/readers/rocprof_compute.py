@@ -24,7 +24,6 @@ _V1_FILES = ("pmc_perf", "SQ_", "timestamps")
 _WIDE = {"dispatch_id", "kernel_name", "gpu_id"}
 _V1 = {"index", "kernelname", "gpu-id"}
 _LONG = {"counter_name", "counter_value"}
-_TABLE = "pmc_perf.csv"
 
 
 def sniff(head: bytes, name: str) -> bool:
@@ -32,14 +31,6 @@ def sniff(head: bytes, name: str) -> bool:
     first = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
     columns = {column.strip().strip('"').lower() for column in first.split(",")}
     return columns >= _WIDE or (columns >= _V1 and name.startswith(_V1_FILES))
-
-
-def read_folder(folder: Path) -> Trace:
-    """The joined counters of a workload folder. Raises InputError when it holds no pmc_perf.csv."""
-    for ending in ("", ".gz"):
-        if (folder / (_TABLE + ending)).is_file():
-            return read(folder / (_TABLE + ending))
-    raise InputError(f"{folder} holds no {_TABLE}", "name the folder of one GPU model: workloads/<name>/<model>")
 
 
 def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators

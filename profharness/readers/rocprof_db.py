@@ -1,7 +1,7 @@
 """results.db of rocprof v1, the SQLite file from which the tool makes its JSON and its statistics.
 
 KERN holds the rows of results.csv; OPS, COPY, HIP, HSA and rocTX hold traced records, in which `Index` of a device record is
-that of the call that launched it.
+that of the call that launched it. Where both are there, the dispatches of KERN give the traced kernels their geometry.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from profharness.errors import InputError
 from profharness.readers import rocprof_csv
 from profharness.readers.csv_columns import Table
 from profharness.readers.kineto_events import integers
+from profharness.readers.rocprof_geometry import joined, with_dispatches
 from profharness.readers.rocprof_rows import Rows, build_trace
 from profharness.readers.sqlite_file import MAGIC
 from profharness.readers.sqlite_tables import Database, opened
@@ -44,14 +45,15 @@ def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of t
         kernels = database.size("KERN")
         if kernels and not any(database.size(table) for table in known if table != "KERN"):
             return rocprof_csv.trace_of(_kern(database, path), name)
+        table = _kern(database, path) if kernels else None
         rows = _rows(database)
     problems = []
     if database.damage:
         problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {database.damage}"))
-    if kernels:
-        problems.append(Problem("info", str(path), kernels, "dispatches of the table KERN were left out, because traced records are "
-                                "there: their geometry and counters are in results.csv"))
-    return build_trace(rows, path, name, problems)
+    trace = build_trace(rows, path, name, problems)
+    if table is None:
+        return with_dispatches(trace, path)
+    return joined(trace, rocprof_csv.trace_of(table, name), f"{path} (its table KERN)")
 
 
 def _kern(database: Database, path: Path) -> Table:

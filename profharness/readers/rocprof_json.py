@@ -17,7 +17,9 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.files import BLOCK_BYTES
 from profharness.readers.json_stream import EventStream
-from profharness.readers.kineto_events import Number, integers
+from profharness.readers.kineto_events import integers
+from profharness.readers.kineto_records import Number
+from profharness.readers.rocprof_geometry import with_dispatches
 from profharness.readers.rocprof_rows import Rows, build_trace
 from profharness.trace import nesting
 from profharness.trace.build import Growing
@@ -87,7 +89,7 @@ def read_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Trace:
     problems = list(stream.problems())
     if unlinked:
         problems.append(Problem("info", str(path), unlinked, "arrows from calls to device records point nowhere and were left out"))
-    return build_trace(rows, path, name, problems)
+    return with_dispatches(build_trace(rows, path, name, problems), path)
 
 
 def _add(rows: Rows, arrows: _Arrows, batch: list[Event]) -> None:

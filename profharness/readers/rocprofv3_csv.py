@@ -18,7 +18,7 @@ from profharness.readers.rocprofv3_csv_agents import read_agents
 from profharness.readers.rocprofv3_csv_kinds import Kind, kind_of
 from profharness.readers.rocprofv3_csv_rows import SetReader
 from profharness.readers.rocprofv3_stats import read_statistics
-from profharness.trace.model import ClockDomain, Source, Trace
+from profharness.trace.model import TABLES, ClockDomain, Problem, Source, Trace
 
 name = "rocprofv3-csv"
 
@@ -71,7 +71,10 @@ def _read(paths: Sequence[Path], main: Path) -> Trace:
         elif kind != "agent":
             reader.add(path, kind)
     tables, pid = reader.tables(_prefix(main))
-    source = Source(path=str(main), format=name, clock=ClockDomain.BOOTTIME, pid=pid, has_host_calls=tables.has_calls)
+    source = Source(path=str(main), format=name, clock=ClockDomain.BOOTTIME, pid=pid, has_host_calls=tables.has_calls,
+                    details=((TABLES, ", ".join(sorted(set(kinds.values())))),))
+    if set(kinds.values()) == {"call"}:
+        reader.problems.append(Problem("info", str(main), 1, "the file holds host calls only: kernels stand in the kernel_trace file of the same process"))
     if set(kinds.values()) == {"agent"}:
         tables.places.add_all(reader.process(None))
     return tables.trace([source], reader.problems, statistics)

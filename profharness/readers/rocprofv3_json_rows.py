@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from profharness.readers.json_walk import JsonWalk
-from profharness.readers.rocm_agents import Agent, Process
+from profharness.readers.rocm_agents import Agent, Process, pci_id
 from profharness.readers.rocm_counters import join
 from profharness.readers.rocm_tables import RocmTables
 from profharness.readers.rocprofv3_records import (
@@ -126,7 +126,8 @@ class ProcessRows:
                     number=record.logical_node_id if record.logical_node_id != NULL else record.node_id, node=record.node_id,
                     is_gpu=record.type == 2, architecture=record.name, product=record.product_name, vendor=record.vendor_name,
                     compute_units=record.cu_count or None, dies=record.num_xcc or None, max_clock_mhz=record.max_engine_clk_fcompute or None,
-                    location=record.location_id or None, domain=record.domain, handle=record.id.handle, type_number=record.logical_node_type_id)
+                    location=record.location_id or None, domain=record.domain, handle=record.id.handle, type_number=record.logical_node_type_id,
+                    pci_id=pci_id(record.vendor_id, record.device_id))
 
     def _read_counter_names(self, walk: JsonWalk) -> None:
         for batch in walk.batches(CounterName):

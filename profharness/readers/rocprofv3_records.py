@@ -136,6 +136,8 @@ class AgentRecord(msgspec.Struct):
     type: int = 0
     cu_count: int = 0
     num_xcc: int = 0
+    vendor_id: int = 0
+    device_id: int = 0
     location_id: int = 0
     domain: int = 0
     max_engine_clk_fcompute: int = 0

@@ -33,7 +33,7 @@ class Sidecar(msgspec.Struct, frozen=True):
     """Version 1 of the sidecar. `markers[i]` are the CLOCK_MONOTONIC times (ns) just before and after marker i.
 
     `start_ns` is the CLOCK_REALTIME (ns) that the file's times count from, where they do not hold it themselves.
-    In a file of the role `marker`, only the markers are of interest.
+    In a file of the role `marker`, only the markers are of interest. `groups` are the ranks of each process group.
     """
 
     v: int
@@ -48,6 +48,7 @@ class Sidecar(msgspec.Struct, frozen=True):
     role: str = "trace"
     window: Window = Window()
     markers: tuple[tuple[int, int], ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
 
     @property
     def captured(self) -> tuple[tuple[str, str], ...]:

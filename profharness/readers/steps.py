@@ -32,18 +32,7 @@ def read(path: Path) -> Trace:
 
     Raises InputError when the file cannot be read. Cut lines are counted as a problem.
     """
-    try:
-        raw = path.read_bytes().splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete") from error
-    lines: list[Line] = []
-    for text in raw:
-        try:
-            lines.append(_LINE.decode(text))
-        except (msgspec.DecodeError, msgspec.ValidationError):
-            continue
-    damaged = len(raw) - len(lines)
-    chosen = [line for line in lines if line.source == "mark"] or lines
+    chosen, damaged = _read(path)
     strings = Strings()
     ends = np.array([line.monotonic_ns for line in chosen], np.int64)
     items = np.array([NULL if line.items is None else line.items for line in chosen], np.int64)
@@ -54,6 +43,26 @@ def read(path: Path) -> Trace:
     source = Source(path=str(path), format="steps", clock=ClockDomain.MONOTONIC, pid=_pid(path), has_host_calls=False,
                     details=(("steps_by", chosen[0].source),) if chosen else ())
     return Trace(sources=(source,), strings=strings, marks=marks, problems=problems)
+
+
+def lines(path: Path) -> tuple[Line, ...]:
+    """The steps as the log has them, the first one too; those that are cut are left out. Raises InputError as `read`."""
+    return tuple(_read(path)[0])
+
+
+def _read(path: Path) -> tuple[list[Line], int]:
+    """The lines that count, and how many were damaged."""
+    try:
+        raw = path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete") from error
+    found: list[Line] = []
+    for text in raw:
+        try:
+            found.append(_LINE.decode(text))
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            continue
+    return [line for line in found if line.source == "mark"] or found, len(raw) - len(found)
 
 
 def _pid(path: Path) -> int:
