@@ -71,3 +71,13 @@ def percentile_interval(replicates: F64, level: float = LEVEL) -> tuple[float, f
     """The central interval that holds `level` of the replicates."""
     low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def quantile_interval(ordered: F64, p: float, independent: float = 1.0) -> tuple[float, float]:
+    """95 % interval of the quantile `p` of sorted values by their ranks (David and Nagaraja 2003, 7.1).
+
+    `independent` is the share of the values that tell as much as independent ones would.
+    """
+    count = len(ordered)
+    half = Z95 * math.sqrt(p * (1 - p) / max(1.0, count * independent)) * count
+    return float(ordered[max(0, math.floor(p * count - half))]), float(ordered[min(count - 1, math.ceil(p * count + half))])

@@ -14,6 +14,14 @@ from profharness.trace.model import NULL, Trace
 REACHED = 0.6
 """A kernel that reaches this share of a measured ceiling is bound by it (METRICS 3)."""
 
+CALIBRATED = "calibrated"
+"""The word by which a measured ceiling is known in the notes of figures."""
+
+ABOVE_SHEET, ABOVE_MEASURED = 1.05, 1.2
+"""Shares of a ceiling that no program exceeds: clocks may lie a little above the data sheet's, and what one program reached another may beat."""
+
+NO_CEILING = "a known device, or `profharness calibrate` on it"
+
 
 @dataclass(frozen=True)
 class Ceiling:
@@ -23,19 +31,25 @@ class Ceiling:
     source: str
     measured: bool
 
+    @property
+    def limit(self) -> float:
+        """What is beyond any doubt too much, in FLOP/s or B/s."""
+        return self.value * (ABOVE_MEASURED if self.measured else ABOVE_SHEET)
+
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The roofs of one device. `calibration` is None where it was not measured."""
+    """The roofs of one device. `calibration` is None where it was not measured; `needs` says what would give the roofs that it lacks."""
 
     device: Accelerator
     calibration: Calibration | None = None
+    needs: str = NO_CEILING
 
     def flops(self, dtype: Dtype) -> Ceiling | None:
         """Of matrix work in a type: the measured product of such matrices, else the dense peak."""
         measured = self.calibration.gemm_flops.get(dtype) if self.calibration is not None else None
         if measured:
-            return Ceiling(measured, f"calibrated GEMM, {dtype}", measured=True)
+            return Ceiling(measured, f"{CALIBRATED} GEMM, {dtype}", measured=True)
         return self.peak(dtype)
 
     def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> Ceiling | None:
@@ -51,7 +65,7 @@ class Ceilings:
         """Of memory traffic: the measured copy, else the data sheet."""
         measured = self.calibration.copy_bytes_per_s if self.calibration is not None else None
         if measured:
-            return Ceiling(measured, "calibrated copy", measured=True)
+            return Ceiling(measured, f"{CALIBRATED} copy", measured=True)
         sheet = self.device.bandwidth
         return None if sheet is None else Ceiling(sheet, "data sheet", measured=False)
 

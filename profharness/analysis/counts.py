@@ -12,6 +12,7 @@ from profharness.analysis import patterns
 from profharness.analysis.intervals import union_ns
 from profharness.analysis.linking import Links, link_kernels
 from profharness.analysis.records import DeviceCounts, TraceCounts
+from profharness.analysis.timeless import no_places
 from profharness.trace.model import NULL, Source, Trace
 
 I32 = npt.NDArray[np.int32]
@@ -25,8 +26,9 @@ def count(trace: Trace, links: Links | None = None) -> TraceCounts:
     own kind; `unlinked_kernels` is None where no source with kernels holds a host call.
     """
     kernels, copies = trace.kernels, trace.copies
+    placed = not no_places(trace)
     links = link_kernels(trace) if links is None else links
-    per_device = [_device(trace, device) for device in devices_with_work(trace)]
+    per_device = [_device(trace, device, placed=placed) for device in devices_with_work(trace)]
     starts = np.concatenate((kernels.start_ns, copies.start_ns))
     ends = np.concatenate((kernels.start_ns + kernels.dur_ns, copies.start_ns + copies.dur_ns))
     judged = links.has_calls
@@ -38,9 +40,9 @@ def count(trace: Trace, links: Links | None = None) -> TraceCounts:
         streams=len(np.unique(np.concatenate((_stream_keys(kernels.device, kernels.stream),
                                               _stream_keys(copies.device, copies.stream))))),
         ranks=len({source.rank for source in _working_sources(trace)}),
-        span_ns=int(ends.max() - starts.min()) if len(starts) else 0,
-        busy_ns=sum(device.busy_ns for device in per_device),
-        busy_any_ns=sum(device.busy_any_ns for device in per_device),
+        span_ns=(int(ends.max() - starts.min()) if len(starts) else 0) if placed else None,
+        busy_ns=sum(device.busy_ns or 0 for device in per_device) if placed else None,
+        busy_any_ns=sum(device.busy_any_ns or 0 for device in per_device) if placed else None,
         sum_kernel_ns=int(kernels.dur_ns.sum()),
         unlinked_kernels=int(np.sum(judged & ~links.linked)) if judged.any() or not len(kernels) else None,
         graph_launches=int(np.sum(patterns.matching(trace.strings, trace.api.name, patterns.GRAPH_LAUNCH))),
@@ -51,8 +53,8 @@ def count(trace: Trace, links: Links | None = None) -> TraceCounts:
 
 def count_devices(trace: Trace) -> dict[str, DeviceCounts]:
     """The counts of each device that did work, under its key (`device_keys`)."""
-    keys = device_keys(trace)
-    return {keys[device]: _device(trace, device) for device in devices_with_work(trace)}
+    keys, placed = device_keys(trace), not no_places(trace)
+    return {keys[device]: _device(trace, device, placed=placed) for device in devices_with_work(trace)}
 
 
 def devices_with_work(trace: Trace) -> list[int]:
@@ -87,7 +89,9 @@ def pass_of(trace: Trace) -> str | None:
     return ", ".join(names) or None
 
 
-def _device(trace: Trace, device: int) -> DeviceCounts:
+def _device(trace: Trace, device: int, *, placed: bool = True) -> DeviceCounts:
+    if not placed:
+        return DeviceCounts(kernels=int((trace.kernels.device == device).sum()), busy_ns=None, busy_any_ns=None, span_ns=None)
     kernels = trace.kernels.device == device
     copies = trace.copies.device == device
     start = np.concatenate((trace.kernels.start_ns[kernels], trace.copies.start_ns[copies]))

@@ -25,7 +25,7 @@ _PACED = ("steps_per_second", "throughput")
 def cpu_verdict(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
     """By `cores_used` of `cores_allowed`; None where these are not known.
 
-    The limiter is undetermined (the cores are busy), idle, or none: untrusted where the time was too short or other work
+    The limiter is undetermined (the cores are busy), communication, idle, or none: untrusted where the time was too short or other work
     held the cores, trusted where the process itself waits. A bound on the gain needs steps or points.
     """
     used, allowed = value_of(figures, "cores_used"), value_of(figures, "cores_allowed")
@@ -39,9 +39,22 @@ def cpu_verdict(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> V
     if why:
         return Verdict(limiter="none", share=0.0, evidence=f"no verdict: {why}; {evidence}", trusted=False)
     free = allowed - _others(figures, used)
+    talking = _waiting_for_ranks(findings)
+    if talking >= 0.5:
+        return Verdict(limiter="communication", share=talking, evidence=f"its ranks wait {format_share(talking)} of the time in collectives with nothing to compute; {evidence}",
+                       headroom=1 / (1 - talking) if talking < 1 and _paced(figures) else None)
     if used < ONE_CORE:
         return Verdict(limiter="none", share=1 - min(used, 1.0), evidence=f"the process waits (for input, output, a timer or another process): it ran on {used:.2g} of {allowed:g} allowed cores")
-    return _of_free_cores(used, free, evidence, paced=any(value_of(figures, name) is not None for name in _PACED))
+    return _of_free_cores(used, free, evidence, paced=_paced(figures))
+
+
+def _waiting_for_ranks(findings: Sequence[Finding]) -> float:
+    """The share of the time in which collectives ran and nothing else; 0 where it is small."""
+    return max((float(one.figures["exposed_share"]) for one in findings if one.id == "exposed-communication"), default=0.0)
+
+
+def _paced(figures: Mapping[str, Figure]) -> bool:
+    return any(value_of(figures, name) is not None for name in _PACED)
 
 
 def _of_free_cores(used: float, free: float, evidence: str, *, paced: bool) -> Verdict:
@@ -54,14 +67,14 @@ def _of_free_cores(used: float, free: float, evidence: str, *, paced: bool) -> V
 
 def _too_short(figures: Mapping[str, Figure]) -> str:
     sampled = value_of(figures, "cpu_sampled")
-    return f"sampled for {format_ns(round(sampled))} only, too short to judge the cores" if sampled is not None and sampled < SHORTEST_NS else ""
+    return f"sampled for less than {format_ns(SHORTEST_NS, 1)} ({format_ns(round(sampled))}), too short to judge the cores" if sampled is not None and sampled < SHORTEST_NS else ""
 
 
 def _held(figures: Mapping[str, Figure], findings: Sequence[Finding], used: float, allowed: float) -> str:
     """Why the process could not have had the other cores; empty where it could."""
     stopped = value_of(figures, "cpu_throttled")
     if stopped is not None and stopped > THROTTLED:
-        return f"the CPU quota of its cgroup stopped the process {format_share(stopped)} of the time"
+        return f"the CPU quota of its cgroup stopped the process ({format_share(stopped)} of the time)"
     others = _others(figures, used)
     if under_pressure(figures, findings) or used / (allowed - others) >= BUSY:
         return "other work held the cores" + (f" ({others:.1f} on average)" if others >= 0.1 else "")

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from profharness.analysis.bootstrap import generator
-from profharness.analysis.fitting import Fits, Model, extra_scatter, least_squares, noisy_copies
+from profharness.analysis.fitting import Bools, Fits, Model, extra_scatter, least_squares, noisy_copies
 from profharness.analysis.records import Estimate
 from profharness.trace.model import F64
 
@@ -35,9 +35,20 @@ class Measured:
     def errors_known(self) -> bool:
         return bool((self.error > 0).all())
 
+    def at(self, used: Bools) -> Measured:
+        """These levels alone."""
+        return Measured(self.level[used], self.throughput[used], self.error[used])
+
     def from_position(self, position: int) -> Measured:
         """The part from this position on."""
         return Measured(self.level[position:], self.throughput[position:], self.error[position:])
+
+    def times(self, factor: float, position: int) -> Measured:
+        """All levels, those before this position with this factor, which is as uncertain as what lies behind it."""
+        before = np.arange(len(self.level)) < position
+        error = float(np.sqrt(np.mean(self.error[~before] ** 2) / max((~before).sum(), 1)))
+        return Measured(self.level, np.where(before, factor * self.throughput, self.throughput),
+                        np.where(before, np.hypot(self.error, error), self.error))
 
 
 class Family(Protocol):

@@ -12,7 +12,7 @@ import numpy as np
 from profharness.analysis.curve_fit import Copies, CurveFit, Measured, interval_of, refit_copies
 from profharness.analysis.fitting import Model
 from profharness.analysis.records import BatchCurve, Estimate
-from profharness.trace.model import F64
+from profharness.trace.model import F64, I64
 
 P_LIMITS = (0.25, 30.0)
 # Beyond these factors the data say nothing: an end of an interval that gets there is not bounded.
@@ -26,6 +26,7 @@ class BatchModel:
     """log T over log b; parameters log T_max, log h, log p, and with `step` the logarithm of a jump."""
 
     def __init__(self, level: F64, step: F64 | None = None) -> None:
+        self.level = level
         self.log_level = np.log(level)
         self.step = step
 
@@ -42,6 +43,10 @@ class BatchModel:
             values = values + theta[:, 3:4] * self.step
             slopes.append(np.broadcast_to(self.step, values.shape))
         return values, np.stack(slopes, axis=2)
+
+    def take(self, rows: I64) -> BatchModel:
+        """The model of these copies alone."""
+        return self if self.step is None else BatchModel(self.level, self.step[rows])
 
 
 class BatchFamily:
@@ -79,9 +84,16 @@ def batch_curve(fit: CurveFit, seed: str) -> BatchCurve:
     return BatchCurve(
         t_max=interval_of(best[0], thetas[:, 0], (0.0, _NEAR * high[0])),
         b_half=corner(fit, copies),
-        p=interval_of(best[2], thetas[:, 2]),
+        p=_bend(float(best[2]), thetas[:, 2]),
         b90=_b90(fit, copies),
     )
+
+
+def _bend(value: float, copies: F64) -> Estimate:
+    """p, whose ends are open where copies reach the limits of the fit: a bend between two levels can be of any sharpness."""
+    found = interval_of(value, copies)
+    low, high = found.low, found.high
+    return Estimate(value=value, low=None if low is None or low < P_LIMITS[0] / _NEAR else low, high=None if high is None or high > P_LIMITS[1] * _NEAR else high)
 
 
 def corner(fit: CurveFit, copies: Copies) -> Estimate:

@@ -1,4 +1,4 @@
-"""Where device time (or operator time) goes: groups of kernels, of operators, or of categories (METRICS 6).
+"""Where device time (or operator time) goes: groups of kernels, of operators, or of categories (METRICS 6); and host calls.
 
 Totals are exact integers and equal the vendors' statistics on the same records. One trace is one pass:
 nothing here adds up passes (`analysis.passes` chooses one). Where a trace holds no kernels, or no operators,
@@ -19,6 +19,7 @@ from profharness.analysis.grouping import Grouped, combinations, group, pack
 from profharness.analysis.printed_totals import call_rows, category_rows, kernel_rows
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.analysis.tally import NO_LAUNCHERS, NO_SHAPES, Busy, Grouping, Launchers, Shapes, Tally
+from profharness.trace import log_names
 from profharness.trace.model import NULL, Kernels, Ops, Strings, Trace
 from profharness.trace.nesting import nest
 
@@ -53,20 +54,37 @@ def by_category(trace: Trace) -> Hotspots:
     return grouped(trace, "category")
 
 
+def by_call(trace: Trace) -> Hotspots:
+    """Host calls into runtimes by name, with what their logs say besides: submissions of kernels, lines of MIOpen.
+
+    `total_ns` is the time until the return, with the calls inside it, as the vendors' statistics have it.
+    """
+    return grouped(trace, "call")
+
+
 def tally(trace: Trace, by: Grouping | None) -> Tally:
     """The groups behind a table, to be joined with those of other files; None as for `default`."""
-    makers: dict[Grouping, Callable[[Trace], Tally]] = {"kernel": _of_kernels, "op": _of_ops, "category": _of_categories}
+    makers: dict[Grouping, Callable[[Trace], Tally]] = {"kernel": _of_kernels, "op": _of_ops, "category": _of_categories, "call": _of_calls}
     found = makers[default_grouping(trace) if by is None else by](trace)
     return replace(found, busy=_busy(trace))
 
 
+def listed(trace: Trace) -> Tally:
+    """`default`, and by host call where that holds nothing."""
+    found = tally(trace, None)
+    calls = found if found.filled else tally(trace, "call")
+    return calls if calls.filled else found
+
+
 def _busy(trace: Trace) -> Busy | None:
     devices = count_devices(trace).values()
-    if not devices:
+    times = [(one.busy_ns, one.busy_any_ns, one.span_ns) for one in devices if one.busy_ns is not None and one.busy_any_ns is not None and one.span_ns is not None]
+    if not times:
         return None
     identities = frozenset((trace.devices[position].host, trace.devices[position].identity) for position in devices_with_work(trace)
                            if position != NULL and trace.devices[position].identity)
-    return Busy(sum(one.busy_ns for one in devices), sum(one.busy_any_ns for one in devices), sum(one.span_ns for one in devices), identities)
+    busy, busy_any, span = (sum(column) for column in zip(*times, strict=True))
+    return Busy(busy, busy_any, span, identities)
 
 
 def default_grouping(trace: Trace) -> Grouping:
@@ -83,14 +101,19 @@ def own_ns(ops: Ops) -> I64:
     """
     if not len(ops):
         return ops.dur_ns
-    parent = nest(ops.start_ns, ops.dur_ns, pack([ops.source, ops.pid, ops.tid])).parent
-    child = np.flatnonzero(parent != NULL)
-    holder = parent[child]
+    child, holder = children(ops)
     end = ops.start_ns + ops.dur_ns
     covered = np.minimum(end[child], end[holder]) - np.maximum(ops.start_ns[child], ops.start_ns[holder])
     taken = np.zeros(len(ops), np.int64)
     np.add.at(taken, holder, np.maximum(covered, 0))
     return np.maximum(ops.dur_ns - taken, 0)
+
+
+def children(ops: Ops) -> tuple[I64, I64]:
+    """Rows of the operators that run inside of another one of their thread, and the row of that one."""
+    parent = nest(ops.start_ns, ops.dur_ns, pack([ops.source, ops.pid, ops.tid])).parent
+    child = np.flatnonzero(parent != NULL)
+    return child, parent[child]
 
 
 def _of_kernels(trace: Trace) -> Tally:
@@ -116,11 +139,36 @@ def _of_ops(trace: Trace) -> Tally:
 def _of_categories(trace: Trace) -> Tally:
     if not len(trace.kernels) and not len(trace.copies):
         return _printed("category", trace, category_rows(trace))
-    kernel_codes = _category_codes(trace.kernels, trace.strings)
+    kernel_codes = category_codes(trace.kernels, trace.strings)
     copies = np.full(len(trace.copies), CATEGORIES.index("copy"), np.int64)
     groups = group(np.concatenate((kernel_codes, copies)), np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)))
     names = tuple(CATEGORIES[int(code)] for code in groups.key)
     return Tally(by="category", pass_name=pass_of(trace), names=names, categories=names, groups=_numbered(groups))
+
+
+def _of_calls(trace: Trace) -> Tally:
+    """Each distinct name is judged once; a function that several libraries have counts for the first."""
+    api, marks, strings = trace.api, trace.marks, trace.strings
+    codes, first = (part.tolist() for part in np.unique(api.name, return_index=True))
+    calls = {code: (strings[code], _domain(trace, row)) for code, row in zip(codes, first, strict=True) if code != NULL}
+    ranges = {code: found for code in np.unique(marks.name).tolist() if code != NULL and (found := log_names.group_of(strings[code]))}
+    kinds = dict([*ranges.values(), *calls.values()])
+    place = {name: position for position, name in enumerate(kinds)}
+
+    def rows(column: npt.NDArray[np.int32], named: dict[int, tuple[str, str]]) -> I64:
+        number = np.full(len(strings) + 1, NULL, np.int64)
+        number[list(named)] = [place[name] for name, _ in named.values()]
+        return number[column]
+
+    key = np.concatenate((rows(api.name, calls), rows(marks.name, ranges)))
+    duration = np.concatenate((api.dur_ns, marks.dur_ns))
+    groups = group(key[key != NULL], duration[key != NULL])
+    return Tally(by="call", pass_name=pass_of(trace), names=tuple(kinds), categories=tuple(kinds.values()), groups=groups)
+
+
+def _domain(trace: Trace, row: int) -> str:
+    code = int(trace.api.domain[row])
+    return "" if code == NULL else trace.strings[code]
 
 
 def _printed(by: Grouping, trace: Trace, rows: Sequence[HotspotRow]) -> Tally:
@@ -144,7 +192,7 @@ def _places(trace: Trace, groups: Grouped) -> I64:
     return place
 
 
-def _category_codes(kernels: Kernels, strings: Strings) -> I64:
+def category_codes(kernels: Kernels, strings: Strings) -> I64:
     """Position in CATEGORIES of each kernel; each distinct name is judged once."""
     used, inverse = np.unique(kernels.name, return_inverse=True)
     codes = np.array([CATEGORIES.index(kernel_category(strings[int(code)])) for code in used], np.int64)

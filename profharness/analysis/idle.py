@@ -82,6 +82,13 @@ class IdleAnalysis:
         self._before_launch(device, gaps, call, windows, parts)
         return parts.frozen()
 
+    def longest(self, device: int, windows: Intervals) -> int:
+        """The longest single gap of a device inside the windows, in ns; 0 without one."""
+        if not len(windows):
+            return 0
+        gaps = self.gaps(device, int(windows.start[0]), int(windows.end[-1]))
+        return int(intervals.inside_ns(gaps.intervals(), windows).max(initial=0))
+
     def gaps(self, device: int, low_ns: int, high_ns: int) -> Gaps:
         """The device's gaps that reach into [low, high). Those at its ends begin and end there, if no work lies beyond."""
         rows = self.work.on(device)

@@ -16,8 +16,10 @@ from profharness.analysis import intervals, patterns
 from profharness.analysis.counts import device_keys, devices_with_work
 from profharness.analysis.graph_integrity import graph_kernels_missing
 from profharness.analysis.grouping import pack
+from profharness.analysis.host_files import meant_none, of_host_files
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.steps import steps
+from profharness.analysis.timeless import no_places
 from profharness.analysis.work import Work, backlogged_streams, work_of
 from profharness.findings import Finding, finding
 from profharness.trace.model import NULL, Problem, Trace
@@ -28,7 +30,7 @@ NOTABLE_SHARE = 0.01
 AMD_DEFAULT_QUEUES = 4
 """HIP maps all streams of a process onto this many hardware queues per device unless GPU_MAX_HW_QUEUES says otherwise."""
 
-_TRUNCATED = re.compile(r"ends (early|inside|abruptly)|not closed|truncat|interrupted|cut (off|short)")
+_TRUNCATED = re.compile(r"ends (early|inside|abruptly)|not closed|truncat|interrupted|cut (off|short)|is cut or damaged|bundles cannot be read")
 _DROPPED = re.compile(r"dropped by|discarded|overwritten|buffer (was |is )?(full|overrun)|data[ _]loss|lost (by|records|events)")
 
 
@@ -42,12 +44,13 @@ def findings(trace: Trace, work: Work | None = None) -> tuple[Finding, ...]:
     return (*found, *from_problems(trace.problems))
 
 
-_HARNESS_FILES = frozenset({"trials", "steps", "telemetry"})  # without a tool's file nobody meant to record device work
-
-
 def empty_trace(trace: Trace, work: Work) -> list[Finding]:
-    """No device work, and nothing that says that none was meant: no operators, or launches without records."""
-    if len(work.start) or all(source.format in _HARNESS_FILES for source in trace.sources):
+    """No device work, and nothing that says that none was meant: no operators, or launches without records.
+
+    Logs of the host's side, totals that a tool printed itself, and a loose file of host calls whose tool writes
+    kernels into another never hold any.
+    """
+    if len(work.start) or trace.statistics or all(meant_none(source) for source in trace.sources):
         return []
     launches = int(patterns.matching(trace.strings, trace.api.name, patterns.LAUNCH).sum())
     if len(trace.ops) and not launches:
@@ -64,7 +67,7 @@ def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     """
     api = trace.api
     launches = patterns.matching(trace.strings, api.name, patterns.LAUNCH)
-    launches &= ~patterns.matching(trace.strings, api.name, patterns.GRAPH_LAUNCH) & ~_captured(trace)
+    launches &= ~patterns.matching(trace.strings, api.name, patterns.GRAPH_LAUNCH) & ~_captured(trace) & ~of_host_files(trace)[api.source]
     if not launches.any():
         return []
     recorded = _recorded(trace, work)
@@ -96,10 +99,10 @@ def steps_without_device_events(trace: Trace, work: Work) -> list[Finding]:
     """Steps in which nothing ran and nothing recorded was launched, while other steps have device work.
 
     Where the trace holds host calls, a step in which the host launched nothing is left out: it had no
-    device work to lose.
+    device work to lose. Nothing can be said of kernels that stand for no instant of the execution with the steps.
     """
     marked = steps(trace)
-    if len(marked) < 2 or not len(work.start):
+    if len(marked) < 2 or not len(work.start) or no_places(trace):
         return []
     spans = intervals.of([step.start_ns for step in marked], [step.end_ns for step in marked])
     ran = intervals.inside_ns(spans, intervals.merge(Intervals(work.start, work.end))) > 0
@@ -129,7 +132,7 @@ def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
         peak = int(backlog.value.max(initial=0))
         if peak > queues:
             time_ns = backlog.where(lambda streams, queues=queues: streams > queues).total  # type: ignore[misc]  # mypy cannot type a lambda's default
-            found.append(finding("streams-exceed-queues", f"device {keys[device]}: up to {peak} streams shared {queues} hardware queues",
+            found.append(finding("streams-exceed-queues", f"device {keys[device]}: up to {peak} streams shared {queues} hardware queue{'' if queues == 1 else 's'}",
                                  streams=peak, queues=queues, shared_ns=time_ns))
     return found
 

@@ -1,124 +1,245 @@
 """Jumps of throughput between two levels: a kernel switch or a transport limit, not a property of the curve.
 
-The curve with a jump at each inner level is tried against the curve without; the largest gain is judged
-against its own distribution on simulated smooth curves, so that choosing the best place costs what it should.
-A jump must also stand out from both neighbouring intervals: a smooth bend that the model misses does not.
+The smooth curve is tried against the same curve times a factor from one level on, for every level, by likelihood
+ratio with the levels' own standard errors. Smooth is what either family of curves describes (`curves`, `usl`), and the
+sharp corner that both only approach: in proportion up to a limit, as with so many instances of equal requests. The
+best gain over all levels is judged against its own distribution on simulated smooth series, so that choosing the
+best place costs what it should. Where the curve with the jump does not meet the levels within their errors, or these
+are not known, its own misfit is the yardstick, and the jump must also stand out from both neighbouring intervals: a
+bend that neither family has does not. What can be found: `benchmarks/step_detection.py`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from profharness.analysis.bootstrap import generator
-from profharness.analysis.curve_fit import CurveFit, Measured
+from profharness.analysis.curve_fit import Family, Measured
+from profharness.analysis.curves import BATCH
 from profharness.analysis.fitting import least_squares
 from profharness.analysis.records import StepChange
-from profharness.trace.model import F64
+from profharness.analysis.usl import USL
+from profharness.trace.model import F64, I64
 
-SIMULATIONS = 300
+SIMULATIONS = 375
 FEWEST_LEVELS = 7
-# The test's two statistics share a level of 4 %.
-_LEVEL = 0.02
-_SMALLEST = math.log(1.15)
+# Smaller factors are what the difference between a real curve and a formula of three parameters can look like.
+SMALLEST = 1.2
+_FAMILIES: tuple[Family, ...] = (BATCH, USL)
+_LEVEL = 0.035
+_BLOCK = 75
+_CLEAR = 2.3
 _LARGEST = math.log(20.0)
-_EDGE = 2
+_INNER = 2
 # What a three-parameter curve may miss of a real, smooth series without that being a jump.
 _MODEL_ERROR = 0.01
 _LOCAL_SHARE = 0.3
-# Chance alone exceeds these in every second series or so: no simulation is needed below them.
-_NEVER_KNOWN, _NEVER_RELATIVE = 3.0, 4.0
+# A single place exceeds this by chance in every twentieth series: choosing among several only makes it worse.
+_NEVER = 3.84
+# By chance the best of thirty jumps (fifteen places, two families) gains this much less than once in 300 series:
+# 30 times the tail of chi-square with one degree of freedom.
+_CERTAIN = 15.0
+_START_JUMPS = (-0.4, 0.0, 0.3, 0.8)
+_EVERY = 3
+# A simulated series is only asked for its gain; the measured one's jump is printed.
+_SETTLED, _ROUGHLY = 1e-7, 1e-4
+_TINY = 1e-6
 _SIGMAS = 3.0
+_Z99 = 2.5758293035489004
 
 
 @dataclass(frozen=True)
-class _Gains:
-    """Per copy: sum of squares without and with the best jump, its candidate and its logarithm."""
+class _Search:
+    """What is compared: the levels, the errors that weigh them, and the jumps: for every level 0 before and 1 from it on."""
+
+    measured: Measured
+    sigma: F64
+
+    def jumps_from(self, edge: int) -> F64:
+        """(places, points): jumps with so many levels at least on either side."""
+        points = len(self.sigma)
+        return np.array([np.arange(points) >= at for at in range(edge, points - edge + 1)], np.float64)
+
+    @property
+    def freedom(self) -> int:
+        """Of the curve with a jump."""
+        return len(self.sigma) - _FAMILIES[0].parameters - 1
+
+    def smooth(self, family: Family, start: F64, logs: F64, settled_at: float = _SETTLED) -> tuple[F64, F64]:
+        """Parameters and weighted squares of the curve without a jump: (copies, parameters), (copies,)."""
+        fits = least_squares(family.model(self.measured.level), start, logs, 1 / self.sigma**2, family.box(self.measured), settled_at)
+        return fits.theta, fits.squares
+
+    def jumped(self, family: Family, start: F64, logs: F64, edge: int, settled_at: float = _SETTLED) -> tuple[F64, F64]:
+        """Weighted squares and jumps (copies, places) of the fits that start at these parameters, the last being the jump."""
+        low, high = family.box(self.measured)
+        steps = self.jumps_from(edge)
+        copies, places = len(start), len(steps)
+        model = family.model(self.measured.level, np.tile(steps, (copies, 1)))
+        repeated = np.repeat(np.broadcast_to(logs, (copies, logs.shape[-1])), places, axis=0)
+        fits = least_squares(model, np.repeat(start, places, axis=0), repeated, 1 / self.sigma**2,
+                             (np.append(low, -_LARGEST), np.append(high, _LARGEST)), settled_at)
+        return fits.squares.reshape(copies, places), fits.theta[:, -1].reshape(copies, places)
+
+    def corner(self, logs: F64) -> tuple[F64, F64]:
+        """Throughput in proportion up to a limit: the levels' logs (copies, points) and weighted squares (copies,)."""
+        x, weight = np.log(self.measured.level), 1 / self.sigma**2
+        rising = np.arange(len(x) + 1)[:, None] > np.arange(len(x))  # (splits, points): so many levels below the limit
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope = ((logs - x) * weight) @ rising.T / (rising @ weight)
+            limit = (logs * weight) @ ~rising.T / (~rising @ weight)
+        curves = np.fmin(slope[..., None] + x, limit[..., None])
+        squares = ((logs[:, None] - curves) ** 2 * weight).sum(axis=-1)
+        best, rows = squares.argmin(axis=1), np.arange(len(logs))
+        return curves[rows, best], squares[rows, best]
+
+    def compare(self, smooth: Sequence[tuple[F64, F64]], logs: F64) -> _Tried:
+        """Every copy without and with a jump, which is looked for from the smooth curve on."""
+        zero = np.zeros((len(logs), 1))
+        jumped = [self.jumped(family, np.hstack([theta, zero]), logs, _INNER, _ROUGHLY) for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)]
+        return _choose([*(squares for _, squares in smooth), self.corner(logs)[1]], jumped)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """Per copy: the weighted squares of the best curve without and with a jump, that jump (log) and its place."""
 
     without: F64
     best: F64
-    candidate: F64
     jump: F64
+    place: I64
 
-    def known(self) -> F64:
-        return np.asarray(self.without - self.best)
+    def gain(self, freedom: int, *, known: bool) -> F64:
+        """The likelihood ratio, or the gain per remaining mean square; 0 for a jump that is too small to be one."""
+        gain = self.without - self.best
+        scaled = gain if known else gain / np.maximum(self.best / freedom, 1e-300)
+        return np.where(np.abs(self.jump) < math.log(SMALLEST), 0.0, scaled)
 
-    def relative(self, freedom: int) -> F64:
-        return np.asarray((self.without - self.best) / np.maximum(self.best / freedom, 1e-300))
 
+def find_step(measured: Measured, seed: str) -> StepChange | None:
+    """The most significant jump, of a factor of at least 1.2, at the first level after it.
 
-def find_step(fit: CurveFit, seed: str) -> StepChange | None:
-    """The largest significant jump of at least 15 % over the trend, at the first level after it.
-
-    Needs seven levels, and two on either side of the jump; with fewer see `impossible_rise`.
+    Needs seven levels, since a curve and a jump have four parameters between them; with fewer see `impossible_rise`.
+    Where no simulation is needed to see it (many starts find more than a simulation does from one, but nothing that
+    large comes by chance), it may lie at the second level or the last; else two levels lie on either side.
     """
-    measured = fit.measured
     if len(measured.level) < FEWEST_LEVELS:
         return None
-    sigma = np.hypot(measured.error, _MODEL_ERROR) if measured.errors_known else np.full(len(measured.level), _typical(fit))
-    candidates = _candidates(measured)
-    logs = np.log(measured.throughput)
-    seen = _gains(fit, logs[None, :], fit.theta[None, :], sigma, candidates)
-    jump, position = float(seen.jump[0]), _EDGE + int(seen.candidate[0])
-    if abs(jump) < _SMALLEST or not stands_out(measured, position, jump):
+    logs = np.log(measured.throughput)[None, :]
+    search = _Search(measured, _sigma(measured, logs))
+    smooth = [_smoothest(search, family, logs) for family in _FAMILIES]
+    squares = [*(each for _, each in smooth), search.corner(logs)[1]]
+    if measured.errors_known and min(squares)[0] > _CERTAIN:
+        sure = _choose(squares, [_thorough(search, family, theta, logs, 1) for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)])
+        if sure.best[0] < _most(search.freedom) and sure.gain(search.freedom, known=True)[0] > _CERTAIN:
+            return _change(measured, sure, 1)
+    seen = search.compare(smooth, logs)
+    if max(seen.gain(search.freedom, known=known)[0] for known in (True, False)) < _NEVER:
         return None
-    freedom = len(logs) - fit.theta.size - 1
-    if seen.known()[0] < _NEVER_KNOWN and seen.relative(freedom)[0] < _NEVER_RELATIVE:
+    best = _choose(squares, [_thorough(search, family, theta, logs, _INNER) for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)])
+    change, known = _change(measured, best, _INNER), measured.errors_known and bool(best.best[0] < _most(search.freedom))
+    if abs(best.jump[0]) < math.log(SMALLEST) or not (known or stands_out(measured, _INNER + int(best.place[0]), float(best.jump[0]))):
         return None
-    noise = generator("step", seed).standard_normal((SIMULATIONS, len(logs))) * sigma
-    chance = _gains(fit, fit.values + noise, np.repeat(fit.theta[None, :], SIMULATIONS, axis=0), sigma, candidates)
-    # Known errors decide only where the curve with the jump agrees with them (97.5 % point of chi-square, Wilson-Hilferty).
-    agrees = seen.best[0] < freedom * (1 - 2 / (9 * freedom) + 1.96 * math.sqrt(2 / (9 * freedom))) ** 3
-    by_errors = measured.errors_known and agrees and seen.known()[0] > np.quantile(chance.known(), 1 - _LEVEL)
-    by_scatter = seen.relative(freedom)[0] > np.quantile(chance.relative(freedom), 1 - _LEVEL)
-    if not (by_errors or by_scatter):
-        return None
-    return StepChange(at=float(measured.level[position]), ratio=math.exp(jump))
+    return change if _beyond_chance(search, smooth, (float(seen.gain(search.freedom, known=known)[0]), known), seed) else None
 
 
-def _typical(fit: CurveFit) -> float:
-    """One size of noise for all points; the relative statistic does not depend on it."""
-    return float(max(np.sqrt(np.mean(fit.sigma**2)), 1e-6))
+def _change(measured: Measured, tried: _Tried, edge: int) -> StepChange:
+    return StepChange(at=float(measured.level[edge + int(tried.place[0])]), ratio=math.exp(float(tried.jump[0])))
 
 
-def _candidates(measured: Measured) -> F64:
-    """(candidates, points): 0 before and 1 from each inner level on."""
-    points = len(measured.level)
-    return np.array([np.arange(points) >= at for at in range(_EDGE, points - _EDGE + 1)], np.float64)
+def _sigma(measured: Measured, logs: F64) -> F64:
+    """Errors with what a formula may miss; where they are not known, what the better smooth curve leaves, for all alike."""
+    if measured.errors_known:
+        return np.hypot(measured.error, _MODEL_ERROR)
+    even = _Search(measured, np.ones(len(measured.level)))
+    squares = min(float(found[0]) for found in (even.corner(logs)[1], *(_smoothest(even, family, logs)[1] for family in _FAMILIES)))
+    return np.full(len(measured.level), max(math.sqrt(squares / (even.freedom + 1)), _TINY))
 
 
-def _gains(fit: CurveFit, logs: F64, theta: F64, sigma: F64, candidates: F64) -> _Gains:
-    """Fit every copy (copies, points) without a jump and with one at each candidate."""
-    copies, places = len(logs), len(candidates)
-    family, level = fit.family, fit.measured.level
-    low, high = family.box(fit.measured)
-    weight = 1 / sigma**2
-    smooth = least_squares(family.model(level), theta, logs, weight, (low, high))
-    wide = (np.append(low, -_LARGEST), np.append(high, _LARGEST))
-    masks = np.tile(candidates, (copies, 1))
-    start = np.hstack([np.repeat(smooth.theta, places, axis=0), np.zeros((copies * places, 1))])
-    jumps = least_squares(family.model(level, masks), start, np.repeat(logs, places, axis=0), weight, wide)
-    squares = jumps.squares.reshape(copies, places)
-    chosen = squares.argmin(axis=1)
-    rows = np.arange(copies)
-    return _Gains(smooth.squares, np.minimum(squares[rows, chosen], smooth.squares), chosen.astype(np.float64),
-                  jumps.theta[:, -1].reshape(copies, places)[rows, chosen])
+def _most(freedom: int) -> float:
+    """The 99.5 % quantile of chi-square (Wilson and Hilferty's approximation)."""
+    return float(freedom * (1 - 2 / (9 * freedom) + _Z99 * math.sqrt(2 / (9 * freedom))) ** 3)
+
+
+def _smoothest(search: _Search, family: Family, logs: F64) -> tuple[F64, F64]:
+    """The measured series without a jump, from many starts: (1, parameters), (1,)."""
+    theta, squares = search.smooth(family, family.starts(search.measured), logs)
+    best = int(squares.argmin())
+    return theta[best : best + 1], squares[best : best + 1]
+
+
+def _thorough(search: _Search, family: Family, theta: F64, logs: F64, edge: int) -> tuple[F64, F64]:
+    """The measured series from many starts: the curve that a large jump leaves is far from the smooth one."""
+    starts = np.vstack([theta, family.starts(search.measured)[::_EVERY]])
+    jumps = np.repeat(_START_JUMPS, len(starts))[:, None]
+    squares, jumps = search.jumped(family, np.hstack([np.tile(starts, (len(_START_JUMPS), 1)), jumps]), logs, edge)
+    best, places = squares.argmin(axis=0), np.arange(squares.shape[1])
+    return squares[best, places][None, :], jumps[best, places][None, :]
+
+
+def _choose(smooth: Sequence[F64], jumped: Sequence[tuple[F64, F64]]) -> _Tried:
+    """The best over families, without and with a jump: squares (copies,), squares and jumps (copies, candidates)."""
+    squares, jumps = (np.hstack(parts) for parts in zip(*jumped, strict=True))
+    places = jumped[0][0].shape[1]
+    chosen, rows = squares.argmin(axis=1), np.arange(len(squares))
+    without = np.min(smooth, axis=0)
+    return _Tried(without, np.minimum(squares[rows, chosen], without), jumps[rows, chosen], chosen % places)
+
+
+def _beyond_chance(search: _Search, smooth: Sequence[tuple[F64, F64]], seen: tuple[float, bool], seed: str) -> bool:
+    """Whether series around the better smooth curve reach the statistic seen in fewer than 3.5 % of the cases; stops when that is clear."""
+    statistic, known = seen
+    if statistic < _NEVER:
+        return False
+    values = _best_smooth(search, smooth, np.log(search.measured.throughput)[None, :])
+    rng, reached = generator("step", seed), 0
+    for done in range(_BLOCK, SIMULATIONS + 1, _BLOCK):
+        logs = values + rng.standard_normal((_BLOCK, len(values))) * search.sigma
+        chance = [search.smooth(family, np.repeat(theta, _BLOCK, axis=0), logs, _ROUGHLY) for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)]
+        reached += int((search.compare(chance, logs).gain(search.freedom, known=known) >= statistic).sum())
+        if reached >= _LEVEL * SIMULATIONS:
+            return False
+        if reached < _LEVEL * done - _CLEAR * math.sqrt(_LEVEL * done):
+            return True
+    return True
+
+
+def _best_smooth(search: _Search, smooth: Sequence[tuple[F64, F64]], logs: F64) -> F64:
+    """The levels' logs by the smooth form that meets the measured ones best: (points,)."""
+    corner, squares = search.corner(logs)
+    best = int(np.argmin([each[0] for _, each in smooth]))
+    sharp = squares[0] < smooth[best][1][0]
+    curve: F64 = corner[0] if sharp else _FAMILIES[best].model(search.measured.level)(smooth[best][0])[0][0]
+    return curve
 
 
 def stands_out(measured: Measured, position: int, jump: float) -> bool:
-    """Whether log T changes into `position` by more (or, downwards, less) than the slopes on both sides explain."""
+    """Whether log T changes into `position` by more (or, downwards, less) than the slopes on both sides explain.
+
+    One standard error of that difference is granted, where errors are known.
+    """
     x, y = np.log(measured.level), np.log(measured.throughput)
-    slopes = np.diff(y) / np.diff(x)
-    around = [slopes[i] for i in (position - 2, position) if 0 <= i < len(slopes)]
-    trend = max(around) if jump > 0 else min(around)
-    excess = (slopes[position - 1] - trend) * (x[position] - x[position - 1])
-    return bool(excess > _LOCAL_SHARE * jump if jump > 0 else excess < _LOCAL_SHARE * jump)
+    width = float(x[position] - x[position - 1])
+    rise = float(y[position] - y[position - 1])
+    variance = measured.error**2
+    excesses = []
+    for before in (position - 2, position):
+        if 0 <= before < len(x) - 1:
+            ratio = width / float(x[before + 1] - x[before])
+            excess = rise - ratio * float(y[before + 1] - y[before])
+            weights = np.zeros(len(x))
+            weights[[position, position - 1]] += 1.0, -1.0
+            weights[[before + 1, before]] += -ratio, ratio
+            excesses.append(excess * math.copysign(1.0, jump) + math.sqrt(float(weights**2 @ variance)))
+    return min(excesses) > _LOCAL_SHARE * abs(jump)
 
 
 def impossible_rise(measured: Measured) -> StepChange | None:
-    """Over batch sizes: throughput that grows by at least 15 % more than the batch, which no fixed kernel gives.
+    """Over batch sizes: throughput that grows by at least 20 % more than the batch, which no fixed kernel gives.
 
     A batch that holds another takes at least as long, so T(b) / b cannot rise; for scans too short to fit.
     """
@@ -128,6 +249,6 @@ def impossible_rise(measured: Measured) -> StepChange | None:
     rise = np.diff(logs)
     error = np.hypot(measured.error[1:], measured.error[:-1])
     best = int(rise.argmax())
-    if rise[best] < max(_SMALLEST, _SIGMAS * error[best]):
+    if rise[best] < max(math.log(SMALLEST), _SIGMAS * error[best]):
         return None
     return StepChange(at=float(measured.level[best + 1]), ratio=float(math.exp(rise[best])))

@@ -10,15 +10,18 @@ import numpy as np
 
 from profharness.analysis.accelerators import accelerator
 from profharness.analysis.filling import NEEDED_COVERAGE
+from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import F64, I64
 from profharness.analysis.kernel_facts import KernelFacts
 from profharness.analysis.records import Hotspots
-from profharness.trace.model import Trace
+from profharness.trace.model import I32, NULL, Trace
 
 
 def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
-    """The table of one trace with these columns filled in, for rows by kernel; any other table as it is."""
+    """The table of one trace with these columns filled in, for rows by kernel; by op with the inputs; any other table as it is."""
     kernels, strings = facts.trace.kernels, facts.trace.strings
+    if table.by == "op":
+        return _with_inputs(table, facts.trace)
     if table.by != "kernel" or not len(kernels):
         return table
     codes, place = np.unique(kernels.name, return_inverse=True)
@@ -34,6 +37,24 @@ def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
 
     rows = tuple(msgspec.structs.replace(row, fill=value(fill, row.name), occupancy=value(occupancy, row.name),
                                          flops_per_s=value(flops, row.name), bytes_per_s=value(moved, row.name)) for row in table.rows)
+    return msgspec.structs.replace(table, rows=rows)
+
+
+def _with_inputs(table: Hotspots, trace: Trace) -> Hotspots:
+    """Each op's rows with the shapes and types of inputs with which it was called most often (of equally many, the first met)."""
+    ops, strings = trace.ops, trace.strings
+    known = np.flatnonzero(ops.shapes != NULL)
+    if not len(known):
+        return table
+    name, shapes, types = ops.name[known], ops.shapes[known], ops.dtype[known]
+    _, first, group = np.unique(pack([name, shapes, types]), return_index=True, return_inverse=True)
+    order = np.lexsort((-first, np.bincount(group)))
+    most = {strings[int(name[row])]: row for row in first[order].tolist()}  # the most frequent is written last
+
+    def text(column: I32, row: int) -> str | None:
+        return strings[int(column[row])] if column[row] != NULL else None
+
+    rows = tuple(msgspec.structs.replace(row, shapes=text(shapes, most[row.name]), dtypes=text(types, most[row.name])) if row.name in most else row for row in table.rows)
     return msgspec.structs.replace(table, rows=rows)
 
 

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from profharness.analysis import ceilings, counter_work, op_work, roofline
+from profharness.analysis import ceilings, counter_shares, counter_work, op_work, roofline
 from profharness.analysis.ceilings import Ceilings
 from profharness.analysis.counter_work import Counted
 from profharness.analysis.occupancy import Residency, residency
 from profharness.analysis.op_work import KernelWork
 from profharness.analysis.roofline import Rates
 from profharness.calibration import Calibration
-from profharness.trace.model import Trace
+from profharness.trace.model import F64, Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,14 @@ class KernelFacts:
         return own if own.anything else None
 
     @cached_property
+    def shares(self) -> dict[str, F64]:
+        """What counters say of how the units were used, per kernel, by name; empty without counters."""
+        other = self.yardstick.counted
+        if other is not None and len(other.counters):
+            return {name: counter_work.mean_of_dispatches(other, self.trace, column) for name, column in counter_shares.of_kernels(other).items()}
+        return counter_shares.of_kernels(self.trace) if len(self.trace.counters) else {}
+
+    @cached_property
     def timed(self) -> bool:
         """Whether the durations of kernels may be set against their work: not where the same records carry the counters."""
         return not len(self.trace.counters)
@@ -76,4 +84,4 @@ class KernelFacts:
             return found
         unknown = np.full(len(self.trace.kernels), np.nan)
         undetermined = np.full(len(self.trace.kernels), roofline.UNDETERMINED, np.int64)
-        return Rates(found.flops, found.moved, unknown, unknown, undetermined, found.counted)
+        return Rates(found.flops, found.moved, unknown, unknown, undetermined, found.counted, np.zeros(len(unknown), np.bool_))

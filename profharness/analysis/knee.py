@@ -67,6 +67,11 @@ def jobs_per_device(knee: Knee, margin: float = MARGIN) -> int | None:
     return None if knee.n is None else max(1, math.floor(knee.n * (1 - margin) + 0.5))
 
 
+def in_jobs(knee: Knee, clients_per_job: int) -> Knee:
+    """A knee in clients as one in jobs, each of which keeps so many requests in flight."""
+    return Knee(**{name: None if value is None else value / clients_per_job for name, value in (("n", knee.n), ("low", knee.low), ("high", knee.high))})
+
+
 def devices_for(jobs: int, knee: Knee, margin: float = MARGIN) -> Estimate:
     """Devices that carry `jobs` jobs: ceil(jobs / jobs per device); the interval from the knee's, ends swapped."""
 

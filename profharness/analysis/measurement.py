@@ -20,6 +20,7 @@ from profharness.analysis.occupancy import Occupancy
 from profharness.analysis.records import Partition
 from profharness.analysis.roofline import FilledSplit, filled_split
 from profharness.analysis.steps import Step, Windows, measured, steady, steps
+from profharness.analysis.timeless import no_timeline
 from profharness.analysis.timeline import partition_windows
 from profharness.analysis.work import Delays, Work, delays, depth
 from profharness.trace.model import Trace
@@ -64,6 +65,11 @@ class Measurement:
         return f"{name}: {self.windows.label}" if name else self.windows.label
 
     @cached_property
+    def timeless(self) -> str:
+        """Why the kernels lie on no time axis, as what a figure would need; empty where they do."""
+        return no_timeline(self.trace)
+
+    @cached_property
     def work(self) -> Work:
         return self.idle.work
 
@@ -71,6 +77,11 @@ class Measurement:
     def partition(self) -> Partition:
         """The split of the windows, idle time by cause."""
         return partition_windows(self.trace, self.when, self.devices, self.idle)
+
+    @cached_property
+    def longest_gap_ns(self) -> int:
+        """The longest gap of any of the devices."""
+        return max((self.idle.longest(device, self.when) for device in self.devices), default=0)
 
     @cached_property
     def kernel_spans(self) -> Intervals:

@@ -13,13 +13,18 @@ from typing import Literal, cast
 
 import numpy as np
 
-from profharness.analysis import counts, hotspots, integrity, intervals, work_metrics
+from profharness.analysis import counter_shares, counts, hotspots, integrity, intervals, work_metrics
+from profharness.analysis.above_peak import above_peak, kernels_above_peak
+from profharness.analysis.communication import communication, communication_findings
+from profharness.analysis.counter_figures import figure as figure_of_counters
+from profharness.analysis.counter_table import counter_rows
 from profharness.analysis.filling import NEEDED_COVERAGE, Fill
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.kernel_columns import with_rates
 from profharness.analysis.kernel_facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.occupancy import Occupancy
+from profharness.analysis.point_kernels import notable_kernels
 from profharness.analysis.records import Figure, Partition, PointSummary, ProblemRow, SourceRow, Summary
 from profharness.analysis.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
 from profharness.analysis.verdict import verdict
@@ -27,10 +32,13 @@ from profharness.findings import Finding
 from profharness.trace.model import NULL, Problem, Source, Trace
 
 Better = Literal["higher", "lower", "neither"]
-Needs = Literal["kernels", "links", "geometry", "registers", "steps", "cpu_samples", "ops"]
+Needs = Literal["kernels", "links", "geometry", "registers", "steps", "cpu_samples", "ops", "counters"]
 INFLATED = "inflated by the profiler"
 SHORT_KERNEL_NS = 10_000
 _BEYOND = 10
+
+# what kernels without a timeline still give, as long as they have lengths
+_OF_LENGTHS = frozenset({"short_kernels_by_count", "short_kernels_by_time", "fabric_bytes", "hbm_bytes", "ceiling_flops", "ceiling_bandwidth"})
 
 _HINTS: dict[Needs, str] = {
     "kernels": "kernels: --profile torch, or rocprofv3 on AMD",
@@ -40,6 +48,7 @@ _HINTS: dict[Needs, str] = {
     "steps": "marks of steps or trials",
     "cpu_samples": "telemetry",
     "ops": "framework operators: --profile torch or onnxruntime",
+    "counters": "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute",
 }
 
 
@@ -61,6 +70,8 @@ def figures(measurement: Measurement) -> dict[str, Figure]:
 
 def evaluate(metric: Metric, measurement: Measurement) -> Figure:
     """One metric: its figure, or "not measured" with the first thing that it lacks."""
+    if "kernels" in metric.needs and measurement.timeless and not (metric.name in _OF_LENGTHS and measurement.window_ns):
+        return Figure(value=None, unit=metric.unit, source=measurement.origin, needs=measurement.timeless)
     for need in metric.needs:
         if not _HAVE[need](measurement):
             return Figure(value=None, unit=metric.unit, source=measurement.origin, needs=_HINTS[need])
@@ -74,6 +85,7 @@ _HAVE: dict[Needs, Callable[[Measurement], bool]] = {
     "registers": lambda m: m.occupancy is not None,
     "steps": lambda m: bool(m.steps),
     "cpu_samples": lambda m: _cpu_cores(m) is not None,
+    "counters": lambda m: bool(m.facts.shares),
     "ops": lambda m: len(m.trace.ops) > 0 and m.when.total > 0,
 }
 
@@ -198,7 +210,7 @@ def _steps_per_second(m: Measurement) -> Figure:
 
 def _step_time(m: Measurement) -> Figure:
     lengths = [step.dur_ns for step in m.steps]
-    return Figure(value=float(np.median(lengths)), unit="ns", source=m.origin, note=INFLATED if m.traced else "")
+    return Figure(value=float(np.median(lengths)), unit="ns", source=m.origin, note=INFLATED if m.traced else "median")
 
 
 def _kernels_per_step(m: Measurement) -> Figure:
@@ -239,6 +251,7 @@ def _rows() -> Iterator[Metric]:
     yield Metric("compute", "share", "higher", kernels, _share(lambda m: m.partition.compute_ns))
     yield Metric("communication", "share", "lower", kernels, _share(lambda m: m.partition.communication_ns))
     yield Metric("exposed_communication", "share", "lower", kernels, _share(lambda m: m.partition.exposed_communication_ns))
+    yield Metric("overlapped_communication", "share", "neither", kernels, _share(lambda m: m.partition.communication_ns - m.partition.exposed_communication_ns))
     yield Metric("copy", "share", "lower", kernels, _share(lambda m: m.partition.copy_ns))
     yield Metric("exposed_copy", "share", "lower", kernels, _share(lambda m: m.partition.exposed_copy_ns))
     yield Metric("idle", "share", "lower", kernels, _share(lambda m: m.partition.idle_ns))
@@ -246,6 +259,7 @@ def _rows() -> Iterator[Metric]:
         yield Metric(f"idle_{cause}", "share", "lower", kernels, _share(_cause(f"{cause}_ns")))
     yield Metric("idle_micro_gaps", "share", "lower", kernels, _share(_cause("micro_ns")))
     yield Metric("idle_macro_gaps", "share", "lower", kernels, _share(_cause("macro_ns")))
+    yield Metric("idle_longest_gap", "ns", "lower", kernels, lambda m: Figure(value=m.longest_gap_ns, unit="ns", source=m.origin))
     for percent, name in ((50.0, "median"), (99.0, "p99")):
         yield Metric(f"launch_latency_{name}", "ns", "lower", linked, _percentile(percent, met_empty=True))
         yield Metric(f"queue_delay_{name}", "ns", "neither", linked, _percentile(percent, met_empty=False))
@@ -266,6 +280,7 @@ def _rows() -> Iterator[Metric]:
     yield Metric("slots_full_time", "share", "higher", ("kernels", "registers"),
                  _resident("share", lambda o: o.full_ns / o.window_ns, lambda o: o.blind_ns / o.window_ns))
     yield from _work_rows()
+    yield from _counter_rows()
     yield Metric("steps_per_second", "steps/s", "higher", ("steps",), _steps_per_second)
     yield Metric("step_time", "ns", "lower", ("steps",), _step_time)
     yield Metric("kernels_per_step", "kernels", "lower", ("kernels", "steps"), _kernels_per_step)
@@ -287,9 +302,15 @@ def _work_rows() -> Iterator[Metric]:
     yield Metric("achieved_bandwidth", "B/s", "higher", kernels, work_metrics.achieved_bandwidth)
     yield Metric("bandwidth_share", "share", "higher", kernels, work_metrics.bandwidth_share)
     yield Metric("fabric_bytes", "B", "lower", kernels, work_metrics.fabric_bytes)
+    yield Metric("hbm_bytes", "B", "lower", kernels, work_metrics.hbm_bytes)
     yield Metric("operational_intensity", "FLOP/B", "neither", kernels, work_metrics.operational_intensity)
     yield Metric("ceiling_flops", "FLOP/s", "neither", kernels, work_metrics.ceiling_flops)
     yield Metric("ceiling_bandwidth", "B/s", "neither", kernels, work_metrics.ceiling_bandwidth)
+
+
+def _counter_rows() -> Iterator[Metric]:
+    for shown in counter_shares.SHARES:
+        yield Metric(shown.name, "share", cast("Better", shown.better), ("counters",), figure_of_counters(shown))
 
 
 METRICS: Sequence[Metric] = tuple(_rows())
@@ -303,15 +324,25 @@ def summarise_trace(trace: Trace, source: str, *, findings: Sequence[Finding] = 
     what its devices were measured to reach.
     """
     whole = measure(trace, allowed_cores=allowed_cores, facts=KernelFacts(trace, yardstick))
-    found = (*integrity.findings(trace, whole.work), *findings)
-    values = figures(whole)
     split = device_partition(whole)
+    talk = None if whole.timeless else communication(trace, whole.when)
+    found = (*integrity.findings(trace, whole.work), *findings, *communication_findings(talk, split))
+    values = figures(whole)
+    points = tuple(summarise_point(trace, point, found, allowed_cores=allowed_cores, facts=whole.facts) for point in points_of(trace))
+    found = (*found, *_above_peak(whole, values, points))
     return Summary(
         source=source, trace=counts.count(trace, whole.work.links), devices=counts.count_devices(trace),
-        points=tuple(summarise_point(trace, point, found, allowed_cores=allowed_cores, facts=whole.facts) for point in points_of(trace)),
-        metrics=values, findings=found, problems=tuple(problem_row(problem) for problem in trace.problems),
+        points=points, metrics=values, findings=found, problems=tuple(problem_row(problem) for problem in trace.problems),
         sources=tuple(source_row(record) for record in trace.sources),
-        partition=split, verdict=verdict(split, values, found), hotspots=(with_rates(hotspots.default(trace), whole.facts),))
+        partition=split, verdict=verdict(split, values, found), hotspots=(with_rates(hotspots.default(trace), whole.facts),),
+        communication=talk, counters=counter_rows(trace))
+
+
+def _above_peak(whole: Measurement, values: dict[str, Figure], points: Sequence[PointSummary]) -> tuple[Finding, ...]:
+    """What cannot be, of the whole trace and of its points; of kernels where no figure of the whole trace says it."""
+    of_trace = tuple(above_peak(values))
+    kernels = () if any(one.id == "above-peak" and set(one.figures) & {"mfu", "flops_of_ceiling"} for one in of_trace) else tuple(kernels_above_peak(whole))
+    return (*of_trace, *kernels, *(one for point in points for one in above_peak(point.metrics, point.point)))
 
 
 def summarise_point(trace: Trace, point: str, findings: Sequence[Finding] = (), *, traced: bool = True,
@@ -324,7 +355,7 @@ def summarise_point(trace: Trace, point: str, findings: Sequence[Finding] = (), 
     values = figures(inside)
     split = device_partition(inside)
     own = [item for item in findings if item.point in (None, point)]
-    return PointSummary(point=point, metrics=values, partition=split, verdict=verdict(split, values, own))
+    return PointSummary(point=point, metrics=values, partition=split, verdict=verdict(split, values, own), kernels=notable_kernels(inside))
 
 
 def points_of(trace: Trace) -> list[str]:
@@ -335,8 +366,8 @@ def points_of(trace: Trace) -> list[str]:
 
 
 def device_partition(measurement: Measurement) -> Partition | None:
-    """The split of the window where the trace holds device work, else None."""
-    return measurement.partition if measurement.devices and measurement.window_ns else None
+    """The split of the window where the trace holds device work on a time axis, else None."""
+    return measurement.partition if measurement.devices and measurement.window_ns and not measurement.timeless else None
 
 
 def problem_row(problem: Problem) -> ProblemRow:

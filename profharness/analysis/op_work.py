@@ -7,12 +7,14 @@ formula here (convolutions, whose strides are not recorded; attention, whose mas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from profharness.analysis.categories import op_category
 from profharness.analysis.grouping import pack
@@ -25,6 +27,9 @@ _ITEM_BYTES = {
     "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2": 1, "c10::Float8_e5m2fnuz": 1,
 }
 _PEAK_OF: dict[str, Dtype] = {"float": "fp32", "double": "fp64", "c10::BFloat16": "bf16", "c10::Half": "fp16", "signed char": "int8"}
+# Kernels that multiply fp32 operands in TF32 (AMD: XF32), by their names: CUTLASS calls its instruction m16n8k8 on fp32 operands
+# s1688gemm (s1688f32gemm takes three of them for fp32's own precision), cuDNN and later libraries say tf32.
+_TF32 = re.compile(r"[tx]f32|s1688gemm", re.IGNORECASE)
 _TRUTHS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan", "isinf", "isfinite"))
 _WRITES_ONLY = frozenset(("fill_", "zero_"))
 _BOTH_LISTED = frozenset(("copy_",))  # the target stands among the inputs
@@ -64,7 +69,8 @@ NOTHING = Work()
 class KernelWork:
     """Per kernel: its share of its operator's work, by its share of the operator's kernel time. NaN where not known.
 
-    `dtype` is a position in `dtypes`, NULL where the operator multiplies no matrices.
+    `dtype` is a position in `dtypes`, NULL where the operator multiplies no matrices: the type of the operands, or TF32 where
+    the kernel's name says that it rounds fp32 operands to that.
     """
 
     flops: F64
@@ -95,7 +101,17 @@ def of_kernels(trace: Trace) -> KernelWork:
     flops[rows] = part * each([work.flops for work in works])
     low_bytes[rows] = part * each([work.low_bytes for work in works])
     dtype[rows] = np.array([NULL if work.dtype is None else dtypes.index(work.dtype) for work in works], np.int64)[alike][place]
+    in_tf32 = np.bincount(place, weights=_in_tf32(trace, kernels.name[rows])) > 0  # of an operator's kernels one that adds up parts may not say it
+    rounded = rows[(dtype[rows] == dtypes.index("fp32")) & in_tf32[place]] if "fp32" in dtypes else rows[:0]
+    if len(rounded):
+        dtype[rounded], dtypes = len(dtypes), (*dtypes, "tf32")
     return KernelWork(flops, low_bytes, dtype, dtypes)
+
+
+def _in_tf32(trace: Trace, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Per kernel name; each distinct one is looked at once."""
+    codes, place = np.unique(names, return_inverse=True)
+    return np.array([_TF32.search(trace.strings[code]) is not None for code in codes.tolist()], np.bool_)[place]
 
 
 def work_of(name: str, shapes: str, types: str) -> Work:

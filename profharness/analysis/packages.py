@@ -7,7 +7,7 @@ Without an accelerator's power the CPU packages of the node stand in, where RAPL
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +17,14 @@ from profharness.analysis.intervals import EMPTY, Intervals
 from profharness.analysis.records import Figure
 from profharness.analysis.sensor import Response, UpdatePeriod, response, sensor_period_ns, update_period
 from profharness.analysis.streams import Stream, mean_in
+from profharness.calibration import Calibration, of_device, relevant
 from profharness.findings import Finding, finding
-from profharness.trace.model import F64, I64, Samples
+from profharness.trace.model import F64, I64, Samples, Trace
+from profharness.units import format_ns
 
 Figures = Callable[[float, str, float, float, float], Figure]
 CPU = "CPU packages of the node"
+MODULE = "accelerator modules of the node"
 ACTIVE_PERCENT = 1.0  # of the driver's figure: below it a device did nothing
 _LONGEST_FIT = 600  # samples, for the sensor's response
 
@@ -37,6 +40,8 @@ class Package:
     raw_counter: Samples
     limit_w: float | None = None
     idle: Intervals = EMPTY
+    gemm_w: float | None = None  # by calibration, with one die at work
+    gemm_idle_w: float | None = None
 
     @cached_property
     def check(self) -> CounterCheck:
@@ -96,7 +101,26 @@ def packages(every: Sequence[Stream], idle: Intervals = EMPTY) -> tuple[Package,
                                  float(limit.samples.value.mean()) if limit is not None else None, idle))
     if found:
         return tuple(found)
-    return tuple(Package("cpu", CPU, (), Samples.empty(), one.samples, idle=idle) for one in every if one.metric == "power_cpu")
+    return _modules(every, idle) or _processors(every, idle)
+
+
+def _modules(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
+    """Accelerator modules as the node meters them (`power_module:accel0`), where no driver gives power."""
+    found: dict[str, dict[str, Samples]] = {}
+    for one in every:
+        metric, _, module = one.metric.partition(":")
+        if module and metric in ("power_module", "power_module_energy", "power_module_limit"):
+            found.setdefault(module, {})[metric] = one.samples
+    none = Samples.empty()
+    return tuple(Package(module, MODULE, (), parts.get("power_module", none), parts.get("power_module_energy", none),
+                         float(parts["power_module_limit"].value.mean()) if "power_module_limit" in parts else None, idle)
+                 for module, parts in found.items() if "power_module" in parts or "power_module_energy" in parts)
+
+
+def _processors(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
+    """The CPUs of the node as one, by RAPL or else by the node's own meter."""
+    counters = {one.metric: one.samples for one in every if one.metric in ("power_cpu", "power_cpu_energy")}
+    return tuple(Package("cpu", CPU, (), Samples.empty(), samples, idle=idle) for samples in list(counters.values())[:1])
 
 
 def used(every: Sequence[Stream], when: Intervals) -> tuple[str, ...]:
@@ -117,9 +141,9 @@ def power_figures(every: Sequence[Stream], found: Sequence[Package], when: Inter
     known = [part for part in parts if part is not None]
     if needs or len(known) < len(parts):
         reason = needs or "power samples that cover the point"
-        names = (("power_w", "W"), ("power_saturation", "share"), ("energy", "J"), ("energy_per_item", "J/item"))
-        return {name: Figure(value=None, unit=unit, needs=reason, note=_scope(mine, active)) for name, unit in names}
-    return dict(_of_energy(mine, total(known), items, source, _scope(mine, active))) | dict(_of_sensor(mine))
+        names = (("power_w", "W"), ("power_saturation", "share"), ("power_vs_gemm", "share"), ("energy", "J"), ("energy_per_item", "J/item"))
+        return {name: Figure(value=None, unit=unit, needs=reason, note=_scope(mine, active, every, when)) for name, unit in names}
+    return dict(_of_energy(mine, active, total(known), items, source, _scope(mine, active, every, when))) | dict(_of_sensor(mine))
 
 
 def _of_sensor(mine: Sequence[Package]) -> Iterator[tuple[str, Figure]]:
@@ -132,11 +156,21 @@ def _of_sensor(mine: Sequence[Package]) -> Iterator[tuple[str, Figure]]:
         yield "power_sensor_delay", Figure(value=slowest.response.delay_ns, unit="ns", source="power against the energy counter, whole run")
 
 
-def _scope(mine: Sequence[Package], active: Sequence[str]) -> str:
-    """What the power covers, in words: it is never halved, never doubled."""
+def _scope(mine: Sequence[Package], active: Sequence[str], every: Sequence[Stream], when: Intervals) -> str:
+    """What the power covers, in words, and whether others used a die of it too."""
+    dies = {die for package in mine for die in package.dies}
+    others = any(one.metric == "gpu_processes_other" and one.device in dies and mean_in(one, when) for one in every)
+    covered = _covered(mine, active)
+    if not others:
+        return covered
+    return f"{covered}; other processes used it too" + ("" if "not attributable" in covered else ": shared, not attributable")
+
+
+def _covered(mine: Sequence[Package], active: Sequence[str]) -> str:
+    """The packages and their dies: their power is never halved, never doubled."""
     first = mine[0]
     if not first.dies:
-        return f"{CPU}, whatever ran on them"
+        return f"{first.scope}, whatever ran on them"
     working = [die for package in mine for die in package.dies if die in active]
     dies = sum(len(package.dies) for package in mine)
     several = f"{len(mine)} packages, " if len(mine) > 1 else ""
@@ -146,7 +180,7 @@ def _scope(mine: Sequence[Package], active: Sequence[str]) -> str:
         f"{several}{first.scope}, all active"
 
 
-def _of_energy(mine: Sequence[Package], energy: Energy, items: int | None, source: str, note: str) -> Iterator[tuple[str, Figure]]:
+def _of_energy(mine: Sequence[Package], active: Sequence[str], energy: Energy, items: int | None, source: str, note: str) -> Iterator[tuple[str, Figure]]:
     origin = f"{source}, by {'the energy counter' if energy.by == 'counter' else 'integrated power' if energy.by == 'power' else 'counter and power'}"
 
     def figure(value: float, unit: str, scale: float = 1.0, low: float = energy.low, high: float = energy.high) -> Figure:
@@ -167,6 +201,7 @@ def _of_energy(mine: Sequence[Package], energy: Energy, items: int | None, sourc
         if items:
             yield "energy_per_item_net", figure(energy.joules - net, "J/item", 1 / items, energy.low - net, energy.high - net)
     yield "power_saturation", _saturation(energy, floor, ceiling, figure)
+    yield "power_vs_gemm", _against_gemm(mine, active, energy, figure)
 
 
 def _saturation(energy: Energy, floor: float | None, ceiling: float | None, figure: Figures) -> Figure:
@@ -176,9 +211,45 @@ def _saturation(energy: Energy, floor: float | None, ceiling: float | None, figu
     return figure(energy.joules - base, "share", 1 / ((ceiling - floor) * energy.seconds), energy.low - base, energy.high - base)
 
 
+def _against_gemm(mine: Sequence[Package], active: Sequence[str], energy: Energy, figure: Figures) -> Figure:
+    """Against the calibrated product, which ran on one die: with more dies of a package at work it says nothing."""
+    if any(len(set(package.dies) & set(active)) > 1 for package in mine):
+        return Figure(value=None, unit="share", needs="a package with one die at work, as the calibration had")
+    idle = [package.idle_w if package.idle_w is not None else package.gemm_idle_w for package in mine]
+    gemm = [package.gemm_w for package in mine]
+    if None in gemm or None in idle:
+        return Figure(value=None, unit="share", needs="profharness calibrate" if None in gemm else "--idle-seconds")
+    floor, top = (sum(watts for watts in both if watts is not None) for both in (idle, gemm))
+    if top <= floor:
+        return Figure(value=None, unit="share", needs="a calibration that draws more than an idle device")
+    base = floor * energy.seconds
+    return figure(energy.joules - base, "share", 1 / ((top - floor) * energy.seconds), energy.low - base, energy.high - base)
+
+
+def calibrated(found: Sequence[Package], trace: Trace, calibrations: Sequence[Calibration], software: dict[str, str] | None, cpu_model: str) -> tuple[Package, ...]:
+    """With what the calibrated product draws on each, where one was calibrated; on a CPU the product with the most threads."""
+    names = {device.identity: device.name for device in trace.devices if device.identity and device.name}
+    widest = max((one.compute_units or 0 for one in relevant(calibrations, {cpu_model})), default=0)
+    fitting = tuple(one for one in calibrations if one.kind != "cpu" or (one.compute_units or 0) == widest)
+    return tuple(_with_gemm(package, of_device(fitting, name=names.get(package.identity) or names.get(f"{package.identity}/0")
+                                               or (cpu_model if package.scope == CPU else ""), software=software)) for package in found)
+
+
+def _with_gemm(package: Package, known: Calibration | None) -> Package:
+    return package if known is None else replace(package, gemm_w=known.gemm_power_w, gemm_idle_w=known.idle_power_w)
+
+
 def package_findings(found: Sequence[Package]) -> Iterator[Finding]:
-    """Energy counters that failed their check."""
+    """What the power sensors resolve, and energy counters that failed their check."""
     for package in found:
+        if package.update is not None and package.update.resolved:
+            told = f"the power sensor of {package.identity} gives a new value every {format_ns(package.update.period_ns)}"
+            late = package.response
+            if late is None:
+                yield finding("power-sensor", told, period_ns=package.update.period_ns)
+            else:
+                yield finding("power-sensor", f"{told}, each {format_ns(late.delay_ns)} late and the mean over {format_ns(late.window_ns)}",
+                              period_ns=package.update.period_ns, delay_ns=late.delay_ns, window_ns=late.window_ns)
         check = package.check
         if len(package.raw_counter) and len(package.power) and check.why_not:
             ratio = 0.0 if check.ratio is None else check.ratio

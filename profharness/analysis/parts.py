@@ -14,10 +14,15 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from profharness.analysis import counter_table
+from profharness.analysis.collectives import Arrivals, arrivals, relabelled
+from profharness.analysis.communication import joined
 from profharness.analysis.counts import device_keys
 from profharness.analysis.hotspots import tally
+from profharness.analysis.kernel_facts import NO_YARDSTICK, Yardstick
 from profharness.analysis.metrics import summarise_trace
-from profharness.analysis.records import DeviceCounts, Figure, IdleCauses, Partition, Summary, TraceCounts
+from profharness.analysis.records import DeviceCounts, Figure, IdleCauses, Partition, PointSummary, Summary, TraceCounts
+from profharness.analysis.skew import straggler
 from profharness.analysis.tally import Tally, alike, join
 from profharness.analysis.verdict import verdict
 from profharness.findings import Finding
@@ -42,10 +47,11 @@ class Part:
     span: tuple[int, int] | None
     device_names: tuple[tuple[str, str, str], ...]
     identities: frozenset[tuple[str, str]]
+    arrivals: tuple[Arrivals, ...] = ()
 
 
-def part(trace: Trace, source: str, findings: Sequence[Finding] = ()) -> Part:
-    """The part of one file; `findings` are those on its clock."""
+def part(trace: Trace, source: str, findings: Sequence[Finding] = (), yardstick: Yardstick = NO_YARDSTICK) -> Part:
+    """The part of one file; `findings` are those on its clock, `yardstick` is what its devices were measured to reach."""
     tables = (trace.kernels, trace.copies)
     starts = np.concatenate([table.start_ns for table in tables])
     ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
@@ -57,11 +63,12 @@ def part(trace: Trace, source: str, findings: Sequence[Finding] = ()) -> Part:
         rank = device.rank if device is not None else None
         names.append((key, f"{(device.host if device else '') or '-'}/{'-' if rank is None else rank}", device.index if device else "unknown"))
     return Part(
-        summary=summarise_trace(trace, source, findings=findings), tally=tally(trace, None), ranks=frozenset(one.rank for one in working),
+        summary=summarise_trace(trace, source, findings=findings, yardstick=yardstick), tally=tally(trace, None), ranks=frozenset(one.rank for one in working),
         passes=tuple(sorted({one.pass_name for one in working if one.pass_name})),
         clocks=frozenset((one.clock.value, one.host) for one in working),
         span=(int(starts.min()), int(ends.max())) if len(starts) else None, device_names=tuple(names),
-        identities=frozenset((one.host, one.identity) for one in (trace.devices[position] for position in keys if position >= 0) if one.identity))
+        identities=frozenset((one.host, one.identity) for one in (trace.devices[position] for position in keys if position >= 0) if one.identity),
+        arrivals=arrivals(trace))
 
 
 def combine(parts: Sequence[Part], source: str) -> Summary:
@@ -71,12 +78,14 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
     summaries = [one.summary for one in parts]
     figures = _figures(summaries)
     split = _partition([one.partition for one in summaries if one.partition is not None])
-    found = _findings(summaries)
+    talk = joined([(_file_name(one.source), one.communication) for one in summaries], relabelled([(_file_name(one.summary.source), one.arrivals) for one in parts]))
+    found = (*_findings(summaries), *(straggler(talk.skew) if talk is not None else ()))
     table = join(alike([one.tally for one in parts])).table()
     return Summary(
-        source=source, trace=_counts(parts, distinct=len(table.rows) if table.by == "kernel" else 0), devices=_devices(parts), metrics=figures,
+        source=source, trace=_counts(parts, distinct=len(table.rows) if table.by == "kernel" else 0), devices=_devices(parts), points=_points(summaries, found), metrics=figures,
         findings=found, problems=tuple(problem for one in summaries for problem in one.problems),
-        sources=tuple(row for one in summaries for row in one.sources), partition=split, verdict=verdict(split, figures, found), hotspots=(table,))
+        sources=tuple(row for one in summaries for row in one.sources), partition=split, verdict=verdict(split, figures, found), hotspots=(table,),
+        communication=talk, counters=counter_table.joined(one.counters for one in summaries))
 
 
 def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
@@ -84,13 +93,16 @@ def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
     judged = [one.unlinked_kernels for one in counts if one.unlinked_kernels is not None]
     passes = sorted({name for one in parts for name in one.passes})
 
+    placed = all(one.span_ns is not None for one in counts)
+
     def total(value: Callable[[TraceCounts], int]) -> int:
         return sum(value(one) for one in counts)
 
     return TraceCounts(
         pass_name=", ".join(passes) or None, kernels=total(lambda c: c.kernels), copies=total(lambda c: c.copies),
         devices=total(lambda c: c.devices), streams=total(lambda c: c.streams), ranks=len({rank for one in parts for rank in one.ranks}),
-        span_ns=_span_ns(parts), busy_ns=total(lambda c: c.busy_ns), busy_any_ns=total(lambda c: c.busy_any_ns),
+        span_ns=_span_ns(parts) if placed else None, busy_ns=total(lambda c: c.busy_ns or 0) if placed else None,
+        busy_any_ns=total(lambda c: c.busy_any_ns or 0) if placed else None,
         sum_kernel_ns=total(lambda c: c.sum_kernel_ns), unlinked_kernels=sum(judged) if judged else None,
         graph_launches=total(lambda c: c.graph_launches), kernels_in_graphs=total(lambda c: c.kernels_in_graphs), distinct_kernels=distinct)
 
@@ -124,7 +136,21 @@ def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _figures(summaries: Sequence[Summary]) -> dict[str, Figure]:
+def _points(summaries: Sequence[Summary], found: Sequence[Finding]) -> tuple[PointSummary, ...]:
+    """Each point over the files that measured it, joined as the whole is; points in the order of the files."""
+    by_name: dict[str, list[PointSummary]] = {}
+    for one in summaries:
+        for point in one.points:
+            by_name.setdefault(point.point, []).append(point)
+    joined = []
+    for name, points in by_name.items():
+        figures, split = _figures(points), _partition([point.partition for point in points if point.partition is not None])
+        joined.append(PointSummary(point=name, metrics=figures, partition=split,
+                                   verdict=verdict(split, figures, [item for item in found if item.point in (None, name)])))
+    return tuple(joined)
+
+
+def _figures(summaries: Sequence[Summary] | Sequence[PointSummary]) -> dict[str, Figure]:
     names = list(dict.fromkeys(name for one in summaries for name in one.metrics))
     return {name: _figure([(one.metrics[name], one.partition.window_ns if one.partition else 0) for one in summaries if name in one.metrics])
             for name in names}

@@ -16,7 +16,7 @@ ORDER = ("rocprofv3", "rocprof", "rocprof-sys", "torch")
 
 
 def choose(trace: Trace, wanted: str | None = None, perturbing: frozenset[str] = frozenset()) -> tuple[str | None, Trace]:
-    """The pass asked for, else the first with kernels in `ORDER`, else the first with operators; and its records.
+    """The pass asked for, else the first with kernels in `ORDER`, else the first with operators, or with host calls; and its records.
 
     Passes that are `perturbing` speak only where no other holds kernels.
 
@@ -33,8 +33,8 @@ def choose(trace: Trace, wanted: str | None = None, perturbing: frozenset[str] =
     with_kernels = _holding(trace, trace.kernels.source)
     speaker = _first(trace, [position for position in with_kernels if wanted in (None, trace.sources[position].pass_name)], perturbing)
     if speaker is None:
-        with_ops = [trace.sources[position].pass_name for position in _holding(trace, trace.ops.source)]
-        chosen = wanted or next((name for name in with_ops if name), names[0])
+        holding = [*_holding(trace, trace.ops.source), *_holding(trace, trace.api.source)]
+        chosen = wanted or next((name for position in holding if (name := trace.sources[position].pass_name)), names[0])
         return chosen, select.by_source(trace, [source.pass_name == chosen for source in trace.sources])
     chosen, layer = speaker.pass_name, speaker.layer
     device = set(with_kernels) | set(_holding(trace, trace.copies.source))

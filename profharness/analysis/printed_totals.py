@@ -20,7 +20,7 @@ def kernel_rows(trace: Trace) -> list[HotspotRow]:
 
 def call_rows(trace: Trace) -> list[HotspotRow]:
     """Everything else that statistics name: host calls, copies, whole domains."""
-    return _rows((row for row in trace.statistics if row.domain != KERNELS), lambda row: op_category(row.name))
+    return _rows((row for row in trace.statistics if row.domain != KERNELS), lambda row: "copy" if row.domain == COPIES else op_category(row.name))
 
 
 def category_rows(trace: Trace) -> list[HotspotRow]:

@@ -1,7 +1,6 @@
 """What the analysis concludes, as typed records; their JSON form is the contract of DESIGN 8.
 
-Every figure carries its unit, an interval where it is estimated, where it came from, and what it needs
-when it could not be had. Nothing is computed here.
+Every figure carries its unit, an interval where it is estimated, where it came from, and what it needs when it could not be had. Nothing is computed here.
 """
 
 from __future__ import annotations
@@ -10,6 +9,10 @@ from typing import Literal
 
 import msgspec
 
+from profharness.analysis.communication_records import Communication
+from profharness.analysis.counter_records import CounterRow
+from profharness.analysis.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records: who uses them finds it here
+from profharness.analysis.sharing_records import SharedLevel
 from profharness.findings import Finding, Severity
 
 SCHEMA = 1
@@ -28,16 +31,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A value with its 95 % interval; an end that the data do not bound is None."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
 class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Whole-file counts (DESIGN 8). Spans and unions are of half-open intervals, in ns."""
+    """Whole-file counts (DESIGN 8). Spans and unions are of half-open intervals, in ns; None where kernels lie on no time axis."""
 
     pass_name: str | None = msgspec.field(default=None, name="pass")
     kernels: int = 0
@@ -45,9 +40,9 @@ class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
     devices: int = 0
     streams: int = 0
     ranks: int = 0
-    span_ns: int = 0
-    busy_ns: int = 0
-    busy_any_ns: int = 0
+    span_ns: int | None = 0
+    busy_ns: int | None = 0
+    busy_any_ns: int | None = 0
     sum_kernel_ns: int = 0
     unlinked_kernels: int | None = None
     graph_launches: int = 0
@@ -59,9 +54,9 @@ class DeviceCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The same per device."""
 
     kernels: int
-    busy_ns: int
-    busy_any_ns: int
-    span_ns: int
+    busy_ns: int | None
+    busy_any_ns: int | None
+    span_ns: int | None
 
 
 class ProblemRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +71,8 @@ class ProblemRow(msgspec.Struct, frozen=True, kw_only=True):
 class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     """One group of kernels, ops or a category. Times in ns, None where a statistics file does not print them.
 
-    `fill` and `occupancy` are shares, `flops_per_s` and `bytes_per_s` rates while the kernel runs; None where not known.
+    `fill` and `occupancy` are shares, `flops_per_s` and `bytes_per_s` rates while the kernel runs, `shapes` and `dtypes` the
+    inputs (JSON, as recorded) that an op had most often; None where not known.
     """
 
     name: str
@@ -97,23 +93,32 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     occupancy: float | None = None
     flops_per_s: float | None = None
     bytes_per_s: float | None = None
+    shapes: str | None = None
+    dtypes: str | None = None
+
+
+class SampledRow(HotspotRow, frozen=True, kw_only=True):
+    """The same with means of telemetry over the row's device time, by metric."""
+
+    samples: dict[str, Figure] = {}
 
 
 class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
     """A hotspot table, sorted by total_ns (falling), then name.
 
     `busy_ns` (kernels) and `busy_any_ns` (with copies) are unions, `device_span_ns` is the time from a device's
-    first start to its last end, each summed over devices; None where the trace holds no device work.
+    first start to its last end, each summed over devices; None where the trace holds no device work, or no timeline of it.
     """
 
     schema: int = SCHEMA
-    by: Literal["kernel", "op", "category"]
+    by: Literal["kernel", "op", "category", "call"]
     pass_name: str | None = msgspec.field(default=None, name="pass")
     total_ns: int
     busy_ns: int | None = None
     busy_any_ns: int | None = None
     device_span_ns: int | None = None
     rows: tuple[HotspotRow, ...]
+    counters: tuple[CounterRow, ...] = ()
 
 
 class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,13 +161,39 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool = True
 
 
+class PointKernel(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel name in a window: calls that begin there, ns of it inside, and its share of all kernel time. Collectives are left out."""
+
+    name: str
+    calls: int
+    total_ns: int
+    share: float
+    workgroups: int | None = None
+
+
+class Classic(msgspec.Struct, frozen=True, kw_only=True):
+    """What multi_process_benchmark.py of the DeepSparse examples prints: items/s summed over processes, ms per batch."""
+
+    model: str
+    batch_size: int
+    throughput: float
+    latency_mean_ms: float
+    latency_median_ms: float
+    latency_std_ms: float
+    iterations: int
+
+
 class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One point over all passes. Throughput in items/s, latency mean in ms."""
+    """One point over all passes. Throughput in items/s, latency mean in ms; `rate` is that of an open loop, in requests/s."""
 
     point: str
     backend: str = ""
     batch_size: int | None = None
     concurrency: int | None = None
+    mode: str = ""
+    rate: float | None = None
+    requests: int | None = None
+    failed: int | None = None
     processes: int | None = None
     state: str = "ok"
     error: str = ""
@@ -177,6 +208,20 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     partition: Partition | None = None
     verdict: Verdict | None = None
     trials_ms: tuple[float, ...] = ()
+    kernels: tuple[PointKernel, ...] = ()
+    classic: Classic | None = None
+
+
+class StepSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One step (or trial): its label and own number (null: its mark has none), how many processes ran it, `dur_ns` from the first start to the last end."""
+
+    step: str
+    number: int | None = None
+    start_ns: int
+    dur_ns: int
+    processes: int = 1
+    partition: Partition | None = None
+    metrics: dict[str, Figure] = {}
 
 
 class StepChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,11 +264,21 @@ class Recommended(msgspec.Struct, frozen=True, kw_only=True):
     throughput: float
 
 
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+    """What one device needs at the knee: CPU cores of its server, bytes/s to and from the clients. `at` is the level that
+    they were measured at; None where they were not measured.
+    """
+
+    at: float
+    server_cores: float | None = None
+    network_bytes_per_s: float | None = None
+
+
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """One curve of a scan: its key (device, backend, via ...), levels, fits and findings.
 
     `flagged` are the levels whose measurement is known to be wrong, `recommended_note` says that they were left out of the
-    recommendation, or that there are no others. `overlaps_best` are the levels whose 95 % interval
+    recommendation, or that there are no others; `fitted_note` says it of the curve. `overlaps_best` are the levels whose 95 % interval
     overlaps that of the highest throughput: where there are any, no level is proven best.
     """
 
@@ -232,6 +287,8 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     usl: Usl | None = None
     knee: Knee | None = None
     jobs_per_device: int | None = None
+    clients_per_job: int = 1
+    capacity: Capacity | None = None
     recommended: Recommended | None = None
     step: StepChange | None = None
     findings: tuple[Finding, ...] = ()
@@ -242,6 +299,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms: tuple[float | None, ...] = ()
     flagged: tuple[float, ...] = ()
     recommended_note: str = ""
+    fitted_note: str = ""
     overlaps_best: tuple[float, ...] = ()
 
 
@@ -300,7 +358,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the reports print, and `summary.json`. A superset of `metrics --json`."""
+    """All that the reports print, and `summary.json`. A superset of `metrics --json`. `steps_from`: the ranges that are its steps, if not marks of tools."""
 
     schema: int = SCHEMA
     source: str
@@ -318,6 +376,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict | None = None
     hotspots: tuple[Hotspots, ...] = ()
     telemetry: tuple[TelemetryRow, ...] = ()
+    communication: Communication | None = None
+    steps: tuple[StepSummary, ...] = ()
+    steps_from: str = ""
+    sharing: tuple[SharedLevel, ...] = ()
+    counters: tuple[CounterRow, ...] = ()
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,24 +3,25 @@
 A kernel is compute-bound or bandwidth-bound when it reaches at least 60 % of that ceiling, inside-kernel when it is
 known to reach neither (latency, LDS, gathers, atomics), undetermined when neither its operations nor its traffic are
 known. Traffic is what counters say where a counter pass exists, else what its tensors need at least. That a roof is
-not reached can be said of measured ones only: no real program reaches the peak of a data sheet.
+not reached can be said of measured ones only: no real program reaches the peak of a data sheet. A rate above what is
+possible says nothing of the kernel: its operations or its device are wrong, or its traffic stays in a cache.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis import filling, intervals
 from profharness.analysis.categories import function_name
-from profharness.analysis.ceilings import REACHED, Ceilings
+from profharness.analysis.ceilings import REACHED, Ceiling, Ceilings
 from profharness.analysis.counter_work import Counted
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.op_work import KernelWork
 from profharness.analysis.timeline import is_communication
-from profharness.devices import Dtype
 from profharness.trace.model import F64, I64, NULL, Trace
 from profharness.units import format_share
 
@@ -34,7 +35,8 @@ CLASSES = ("compute", "bandwidth", "inside_kernel", "undetermined")
 class Rates:
     """Per kernel: its shares of the compute and of the bandwidth ceiling (NaN where not known), and its class.
 
-    `flops` and `moved` are operations and bytes of the kernel; `counted` says which have their traffic from counters.
+    `flops` and `moved` are operations and bytes of the kernel; `counted` says which have their traffic from counters,
+    `above` which do more operations per second than their device can.
     """
 
     flops: F64
@@ -43,6 +45,7 @@ class Rates:
     bandwidth_share: F64
     kind: I64
     counted: Mask
+    above: Mask
 
 
 def rates(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: Counted | None = None) -> Rates:
@@ -53,13 +56,16 @@ def rates(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: C
     if counted is not None:
         flops = np.where(np.isfinite(flops), flops, counted.operations)
         from_counters = np.isfinite(counted.fabric_bytes)
-        moved = np.where(from_counters, counted.fabric_bytes, moved)
+        moved = np.where(from_counters, counted.moved, moved)
     seconds = np.where(kernels.dur_ns > 0, kernels.dur_ns / 1e9, np.nan)
-    compute_share = flops / seconds / _compute_roofs(trace, work, roofs)
-    bandwidth_share = moved / seconds / _bandwidth_roofs(trace, roofs)
+    compute_share = flops / seconds / _compute_roofs(trace, work, roofs, "value")
+    bandwidth_share = moved / seconds / _bandwidth_roofs(trace, roofs, "value")
+    above = flops / seconds > _compute_roofs(trace, work, roofs, "limit")
+    cached = moved / seconds > _bandwidth_roofs(trace, roofs, "limit")
     measured = np.isin(kernels.device, [device for device, roof in roofs.items() if roof.calibration is not None])
     known = measured & (np.isfinite(compute_share) | from_counters) & np.isfinite(bandwidth_share)
-    return Rates(flops, moved, compute_share, bandwidth_share, _kinds(compute_share, bandwidth_share, known), from_counters)
+    kind = _kinds(compute_share, np.where(cached, np.nan, bandwidth_share), known & ~cached)
+    return Rates(flops, moved, compute_share, bandwidth_share, np.where(above, UNDETERMINED, kind), from_counters, above)
 
 
 def _kinds(compute: F64, bandwidth: F64, known: Mask) -> I64:
@@ -70,27 +76,29 @@ def _kinds(compute: F64, bandwidth: F64, known: Mask) -> I64:
     return np.where((high >= REACHED) & (high >= wide), COMPUTE, kind).astype(np.int64)
 
 
-def _compute_roofs(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings]) -> F64:
+Part = Literal["value", "limit"]
+
+
+def _compute_roofs(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], part: Part) -> F64:
     """Per kernel the ceiling of the type that it multiplies in; operations known from counters alone are set against the highest."""
     kernels = trace.kernels
     found = np.full(len(kernels), np.nan)
     for device, roof in roofs.items():
         here = kernels.device == device
         for code, dtype in enumerate(work.dtypes):
-            found[here & (work.dtype == code)] = _value(roof, dtype)
-        found[here & (work.dtype == NULL)] = _value(roof, "fp16")
+            found[here & (work.dtype == code)] = _part(roof.flops(dtype), part)
+        found[here & (work.dtype == NULL)] = _part(roof.flops("fp16"), part)
     return found
 
 
-def _value(roof: Ceilings, dtype: Dtype) -> float:
-    ceiling = roof.flops(dtype)
-    return np.nan if ceiling is None else ceiling.value
+def _part(ceiling: Ceiling | None, part: Part) -> float:
+    return np.nan if ceiling is None else float(getattr(ceiling, part))
 
 
-def _bandwidth_roofs(trace: Trace, roofs: dict[int, Ceilings]) -> F64:
+def _bandwidth_roofs(trace: Trace, roofs: dict[int, Ceilings], part: Part) -> F64:
     found = np.full(len(trace.kernels), np.nan)
     for device, roof in roofs.items():
-        found[trace.kernels.device == device] = np.nan if roof.bandwidth is None else roof.bandwidth.value
+        found[trace.kernels.device == device] = _part(roof.bandwidth, part)
     return found
 
 

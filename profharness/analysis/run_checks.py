@@ -22,6 +22,7 @@ TOO_SLOW = "sampled too slowly"
 _DEVICE_THROTTLED = (("throttle_power", 0.05, "its power limit"), ("throttle_thermal", 0.01, "its temperature"), ("throttle_external", 0.01, "a signal from outside"))
 
 
+AMD_LIBRARY = "amdsmi"  # the one source that others stand by for
 _NAMED = 6  # missing points that are listed by name
 
 
@@ -54,9 +55,35 @@ def _missing(manifest: Manifest, record: PassRecord) -> str:
     return f"the {record.name} pass {how}: {len(absent)} of {len(planned)} points are missing ({listed})"
 
 
+_SECOND_MASKS = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+
+
+def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
+    """Nodes on which two variables hide devices one after the other: HIP counts among those that ROCR_VISIBLE_DEVICES leaves.
+
+    A second mask that names all that are left, in order, changes nothing. One that counts beyond them loses devices.
+    """
+    found = []
+    for node in manifest.nodes:
+        first = _listed(node.variables.get("ROCR_VISIBLE_DEVICES", ""))
+        name = next((one for one in _SECOND_MASKS if node.variables.get(one)), "")
+        second = _listed(node.variables.get(name, ""))
+        if not first or not second or second == [str(number) for number in range(len(first))]:
+            continue
+        lost = [one for one in second if one.isdigit() and int(one) >= len(first)]
+        said = f"ROCR_VISIBLE_DEVICES leaves {len(first)} {'device' if len(first) == 1 else 'devices'} on {node.host or 'the node'}, of which {name}={','.join(second)} counts"
+        found.append(finding("mask-applied-twice", f"{said}: {'device ' + ', '.join(lost) + ' is not among them' if lost else 'other devices are used than either says'}",
+                             severity="error" if lost else "warning", rocr=",".join(first), hip=",".join(second)))
+    return tuple(found)
+
+
+def _listed(mask: str) -> list[str]:
+    return [one.strip() for one in mask.split(",") if one.strip()]
+
+
 def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Finding, ...]:
     """Findings from figures over the measured time (`run_telemetry.figures_in`) and from the sampler's own account."""
-    return (*_cpu(figures), *_device(figures), *(gap for source in trace.sources for gap in _gaps(source)))
+    return (*_cpu(figures), *_device(figures), *(gap for source in trace.sources for gap in (*_gaps(source), *_lost(source))))
 
 
 def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
@@ -86,6 +113,9 @@ def _device(figures: Mapping[str, Figure]) -> Iterator[Finding]:
         share = _value(figures, name)
         if share is not None and share > limit:
             yield finding("throttled", f"{cause} held the device's clock down {100 * share:.0f} % of the time", throttled_share=share)
+    others = _value(figures, "gpu_processes_other")
+    if others:
+        yield finding("device-shared", f"processes that are not the workload's used its devices meanwhile: {others:.3g} on average", other_processes=others)
 
 
 def _value(figures: Mapping[str, Figure], name: str) -> float | None:
@@ -101,6 +131,21 @@ def _gaps(source: Source) -> Iterator[Finding]:
         share = missed / (missed + rows)
         yield finding("sampler-gaps", f"{source.path}: {missed} of {missed + rows} samples were missed ({100 * share:.0f} %)",
                       missed=missed, missed_share=share)
+
+
+def _lost(source: Source) -> Iterator[Finding]:
+    """Sources of telemetry that failed while they were read, and AMD's library where it could not be used at all."""
+    details = dict(source.details)
+    for name, text in details.items():
+        kind, _, part = name.partition(".")
+        if kind == "failed":
+            takes_over = "; our own reader took over" if part == AMD_LIBRARY else ""
+            yield finding("sampler-gaps", f"the telemetry source {part} failed on {source.host} ({text}){takes_over}", severity="warning", source=part)
+    why = details.get(f"missing.{AMD_LIBRARY}")
+    if why is not None:
+        took_over = any(name.startswith("package.") for name in details)
+        yield finding("sampler-gaps", f"{AMD_LIBRARY} gives nothing on {source.host}: {why}"
+                      + ("; our own reader takes its place" if took_over else ""), severity="warning", source=AMD_LIBRARY)
 
 
 def _count(text: str | None) -> int:

@@ -16,6 +16,9 @@ from profharness.trace.model import FIRST_STEP, STEPS, Trace
 # The settings of a scan that bear on throughput and latency; the others say what is recorded, and where.
 _MEASURED = ("backend", "model", "device", "compile", "torchscript", "batch_sizes", "trials", "min_seconds", "warmup", "order", "inputs", "shape",
              "seed", "threads", "isolate", "ranks", "python", "command")
+_SERVED = ("via", "concurrency", "rate", "arrivals", "think_ms", "clients_per_job", "time", "warmup_time", "timeout", "latency_limit", "protocol", "shared_memory",
+           "compression", "clients", "instances", "max_batch_size", "queue_delay_us", "url", "server_command", "ragged", "body")
+_DIRECT = frozenset({"trials", "min_seconds", "warmup", "isolate", "order"})
 _THREADS = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES"})
 
 
@@ -45,7 +48,7 @@ def pass_rows(view: RunView, trace: Trace) -> tuple[PassRow, ...]:
     """Every pass with the overhead of its layers over all points (or steady steps) that it shares with the bare pass."""
     keys = sorted({point for _, point in view.trials if base_of(point) == point})
     windows = {record.name: captured(trace, record.name) for record in view.manifest.passes}
-    return tuple(PassRow(name=record.name, layers=record.layers, seconds=_seconds(record), state=record.state,
+    return tuple(PassRow(name=record.name, layers=record.layers, seconds=_seconds(record), state="split" if record.split else record.state,
                          overhead=_overhead(view, trace, record, keys), first_step=windows[record.name][0],
                          captured_steps=windows[record.name][1]) for record in view.manifest.passes)
 
@@ -116,7 +119,9 @@ def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
     found = {f"variable {name}": value for name, value in node.variables.items() if name in _THREADS}
     if manifest.scan is None:
         return found | {"command": " ".join(manifest.command), "capture": manifest.capture, "ranks": str(manifest.ranks)}
-    settings = {name: manifest.scan.settings.get(name) for name in _MEASURED}
+    served = any(point.mode is not None for point in manifest.points)
+    names = [*(name for name in _MEASURED if name not in _DIRECT), *_SERVED] if served else _MEASURED
+    settings = {name: manifest.scan.settings.get(name) for name in names}
     return found | {"scan": manifest.scan.name} | {name: _text(value) for name, value in settings.items() if value not in (None, "", [], {}, ())}
 
 
@@ -129,7 +134,7 @@ def _text(value: object) -> str:
 
 
 def _device(manifest: Manifest, node: NodeRecord) -> str:
-    named = [point.device for point in manifest.points if point.device not in ("", "cpu")]
+    named = [point.device for point in manifest.points if point.device not in ("", "cpu", "unknown")]
     if named:
         return max(sorted(set(named)), key=named.count)
     accelerators = [device.name for device in node.devices if device.kind != "cpu"]

@@ -6,14 +6,18 @@ What needs two passes (overhead, busy and fill against the bare trial time) is j
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
+from profharness.analysis import run_levels
 from profharness.analysis.kernel_facts import NO_YARDSTICK, Yardstick
+from profharness.analysis.load_findings import level_findings
 from profharness.analysis.overhead import layer_overhead
 from profharness.analysis.packages import Package, power_figures
 from profharness.analysis.records import Estimate, Figure, PointSummary
+from profharness.analysis.run_levels import Levels, LoadedLevel
+from profharness.analysis.run_processes import classic, process_figures, together
 from profharness.analysis.run_telemetry import figures_in
 from profharness.analysis.run_trials import BARE, PointTrials, Trials
 from profharness.analysis.run_work import ceilings_of, number, work_figures
@@ -21,13 +25,14 @@ from profharness.analysis.streams import Stream
 from profharness.analysis.throughput import (
     Drift,
     TrialStats,
-    common_window,
     summarise_trials,
     widened,
 )
 from profharness.analysis.trial_findings import trial_findings
 from profharness.findings import Finding, finding
+from profharness.levels import SHARED
 from profharness.manifest import Manifest, PassRecord, PointRecord
+from profharness.trace.model import F64
 from profharness.units import format_ns
 
 BACKENDS = frozenset({"torch", "onnxruntime", "tensorflow"})
@@ -52,6 +57,14 @@ class RunView:
     packages: tuple[Package, ...] = ()
     yardstick: Yardstick = NO_YARDSTICK
     repeats: tuple[Drift, ...] = ()
+    levels: Levels = field(default_factory=dict)
+
+    def rates(self, pass_name: str, point: str) -> F64 | None:
+        """Items/s of the point's trials, or of the parts of a level's window; None where the pass has none."""
+        trials, level = self.trials.get((pass_name, point)), self.levels.get((pass_name, point))
+        if trials is not None:
+            return trials.rates
+        return level.rates if level is not None else None
 
     def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
         """Statistics of the point in a pass (default: the reference); None where it has no trials."""
@@ -79,10 +92,13 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     base = device if device is not None else PointSummary(point=point)
     summary = base if record is None else msgspec.structs.replace(
         base, backend=record.backend, batch_size=record.batch_size, concurrency=record.concurrency, processes=record.processes,
+        mode=record.mode or "", rate=record.rate,
         state=record.state, error=record.error, trials=record.trials, warmup_trials=record.warmup_trials)
     metrics = dict(base.metrics)
     if record is not None:
         metrics |= _record_figures(record)
+    if (level := view.levels.get((view.reference, point))) is not None and level.figures.requests + level.figures.failed:
+        return _of_level(view, summary, level, metrics, records)
     if stats is None:
         return PointResult(msgspec.structs.replace(summary, metrics=metrics), tuple(_record_findings(records)))
     trials = view.trials[(view.reference, point)]
@@ -93,7 +109,7 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     metrics |= _work_figures(view, record, stats, metrics)
     metrics |= power_figures(view.telemetry, view.packages, trials.span, int(trials.items.sum()), f"{view.reference} pass, telemetry")
     summary = msgspec.structs.replace(
-        summary, trials=stats.trials, throughput=_throughput(trials, stats), throughput_sem=stats.sem,
+        summary, trials=stats.trials, throughput=_throughput(trials, stats), throughput_sem=_throughput_sem(trials, stats), classic=classic(trials, _model(view.manifest)),
         latency_ms=stats.latency_mean_ns / _MS, consistency=stats.consistency if trials.processes == 1 else None,
         overhead=overheads(view, [point], backend), metrics=metrics, trials_ms=tuple((trials.durations_ns / _MS).tolist()))
     found = trial_findings(trials.durations_ns, stats, point)
@@ -101,6 +117,32 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
         # a CPU runs in the timed thread: there is no device to wait for, fast trials are the machine's doing
         found = tuple(one for one in found if one.id != "missing-sync")
     return PointResult(summary, (*found, *_record_findings(records)))
+
+
+def _of_level(view: RunView, summary: PointSummary, level: LoadedLevel, metrics: dict[str, Figure], records: list[PointRecord]) -> PointResult:
+    """A point of a served scan: its load stands where a direct scan has trials."""
+    figures, point = level.figures, summary.point
+    origin = f"{view.reference} pass, {figures.requests} requests"
+    drift = view.drifts.get(summary.backend, view.drifts[""])
+    metrics = {name: figure for name, figure in metrics.items() if name not in ("warmup_trials", "warmup_time")}
+    metrics |= run_levels.level_metrics(level, rate_unit(view), origin, drift)
+    metrics |= figures_in(view.telemetry, level.span, f"{view.reference} pass, telemetry")
+    metrics |= {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
+    metrics |= power_figures(view.telemetry, view.packages, level.span, figures.items, f"{view.reference} pass, telemetry")
+    latency = level.latency
+    largest, instances = run_levels.server_limits(view.manifest, level.level)
+    summary = msgspec.structs.replace(
+        summary, mode=level.level.mode, rate=level.level.rate, requests=figures.requests, failed=figures.failed, trials=0, warmup_trials=0,
+        throughput=figures.throughput.value, throughput_sem=figures.throughput_sem,
+        latency_ms=None if latency is None or latency.mean.value is None else latency.mean.value / _MS,
+        overhead=overheads(view, [point], summary.backend), metrics=metrics)
+    copies = instances * max(1, len(set(level.level.models)))  # of several models at once each has its own
+    found = level_findings(figures, point, max_batch_size=largest, instances=copies)
+    return PointResult(summary, (*found, *_record_findings(records)))
+
+
+def _model(manifest: Manifest) -> str:
+    return str(manifest.scan.settings.get("model", "")) if manifest.scan is not None else ""
 
 
 def _origin(view: RunView, stats: TrialStats) -> str:
@@ -114,40 +156,41 @@ def rate_unit(view: RunView) -> str:
 
 def _throughput(trials: PointTrials, stats: TrialStats) -> float:
     """Mean over trials of items/t; of several processes the items of their common window over its length."""
-    if trials.processes == 1:
-        return stats.throughput
-    together = common_window(trials.starts_ns, trials.durations_ns, trials.items, trials.owner)
-    return stats.throughput if together is None else together.throughput
+    common = together(trials)
+    return stats.throughput if common is None else common.throughput
+
+
+def _throughput_sem(trials: PointTrials, stats: TrialStats) -> float | None:
+    common = together(trials)
+    return stats.sem if common is None else common.sem
 
 
 def _timing_figures(view: RunView, trials: PointTrials, stats: TrialStats, backend: str) -> dict[str, Figure]:
     origin = _origin(view, stats)
     note = "" if view.reference == BARE else "no bare pass: slowed by the profiler"
     unit = rate_unit(view)
-    low, high = widened(stats, view.drifts.get(backend, view.drifts[""]))
+    drift = view.drifts.get(backend, view.drifts[""])
+    low, high = widened(stats, drift)
+
+    def timed(value: float | None, ends: tuple[float | None, float | None], needs: str = "") -> Figure:
+        """A time with its interval, widened by the drift as throughput is."""
+        margin = abs(drift.relative) * (value or 0.0)
+        first, last = (None if end is None else max(end + sign * margin, 0.0) for end, sign in zip(ends, (-1, 1), strict=True))
+        return Figure(value=_ms(value), unit="ms", low=_ms(first), high=_ms(last), source=origin, note=note if not needs else "", needs=needs)
+
     found = {
         "throughput": Figure(value=_throughput(trials, stats), unit=unit, low=low, high=high, source=origin, note=note),
         "throughput_median": Figure(value=stats.throughput_median, unit=unit, source=origin, note=note),
         "throughput_of_mean_time": Figure(value=stats.rate_of_mean, unit=unit, source=origin, note="all items over the summed time"),
-        "latency_mean": Figure(value=stats.latency_mean_ns / _MS, unit="ms", low=_ms(stats.latency_low_ns),
-                               high=_ms(stats.latency_high_ns), source=origin, note=note),
+        "latency_mean": timed(stats.latency_mean_ns, (stats.latency_low_ns, stats.latency_high_ns)),
         "latency_std": Figure(value=_ms(stats.latency_std_ns), unit="ms", source=origin, needs="" if stats.trials > 1 else "more trials"),
     }
     for percentile in stats.percentiles:
         name = f"latency_p{percentile.q:g}".replace(".", "_")
-        found[name] = Figure(value=_ms(percentile.value_ns), unit="ms", source=origin, needs=percentile.needs)
+        found[name] = timed(percentile.value_ns, (percentile.low_ns, percentile.high_ns), percentile.needs)
     if trials.processes > 1:
-        found |= _process_figures(trials, origin, unit)
+        found |= process_figures(trials, origin, unit, drift)
     return found
-
-
-def _process_figures(trials: PointTrials, origin: str, unit: str) -> dict[str, Figure]:
-    together = common_window(trials.starts_ns, trials.durations_ns, trials.items, trials.owner)
-    if together is None:
-        return {}
-    note = f"common window of {together.processes} processes"
-    summed = Figure(value=together.summed, unit=unit, source=origin, note="sum of each process over its own window")
-    return {"throughput": Figure(value=together.throughput, unit=unit, source=origin, note=note), "throughput_summed": summed}
 
 
 def _ms(value_ns: float | None) -> float | None:
@@ -211,14 +254,15 @@ def overheads(view: RunView, points: list[str], backend: str = "", only: PassRec
     if view.reference != BARE:
         return found
     for record in view.manifest.passes if only is None else (only,):
-        shared = [point for point in points if (record.name, point) in view.trials and (BARE, point) in view.trials]
+        pairs = {point: (bare, under) for point in points if (bare := view.rates(BARE, point)) is not None
+                 and (under := view.rates(record.name, point)) is not None}
+        shared = list(pairs)
         layers = [layer for layer in record.layers if layer not in UNTIMED_LAYERS
-                  and (layer not in BACKENDS or backend in ("", layer))]
+                  and (layer not in BACKENDS or backend in ("", layer, *SHARED) or backend.startswith(f"{layer}@"))]
         if record.name == BARE or not shared or not layers:
             continue
-        bare = [view.trials[(BARE, point)].rates for point in shared]
-        under = [view.trials[(record.name, point)].rates for point in shared]
+        first, second = ([pair[side] for pair in pairs.values()] for side in (0, 1))
         drift = view.drifts.get(backend, view.drifts[""])
-        estimate = layer_overhead(bare, under, drift, f"{record.name}/{'/'.join(shared)}")
+        estimate = layer_overhead(first, second, drift, f"{record.name}/{'/'.join(shared)}")
         found |= {layer: estimate for layer in layers if layer not in found}
     return found

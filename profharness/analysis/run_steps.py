@@ -177,16 +177,20 @@ def step_figures(manifest: Manifest, trace: Trace) -> dict[str, Figure]:
 
     One estimate behind all three: the steps of a process over the time that they took, so that steps_per_second is
     1 / step_time. Steps per second is the mean over processes (each step is one of the whole job), items per second
-    the sum, both over the time in which all processes stepped where there is such a time.
+    the sum, both over the time in which all processes stepped where there is such a time. Passes that perturb the
+    workload do not tell its rate.
     """
     if manifest.kind != "command":
         return {}
-    layers = {record.name: record.layers for record in manifest.passes}
+    layers = {record.name: record.layers for record in manifest.passes if not record.perturbing}
     for name in sorted(layers, key=lambda one: one != BARE):
         found = steady_steps(trace, name)
         if len(found):
             whole_pass = set(layers[name]) - {"telemetry"} - (_HOOKED if found.where == "outside" else frozenset())
             return _figures(found, slowed=found.where == "inside" or bool(whole_pass))
+    if any(record.perturbing for record in manifest.passes):
+        return {name: Figure(value=None, unit=unit, needs="an execution without counters and logs: --bare")
+                for name, unit in (("steps_per_second", "steps/s"), ("step_time", "ns"))}
     return {}
 
 
@@ -200,7 +204,7 @@ def _figures(found: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
     # The interval of the mean time, around the rate of the processes together.
     scale = rate * stats.latency_mean_ns
     low, high = (None if end is None else scale / end for end in (stats.latency_high_ns, stats.latency_low_ns))
-    words = f", {found.left_out} slower ones at the start left out" if found.left_out else ""
+    words = f", {found.left_out} slower {'one' if found.left_out == 1 else 'ones'} at the start left out" if found.left_out else ""
     place = {"outside": " outside of the capture window", "inside": " in the capture window", "everywhere": ""}[found.where]
     origin = f"{found.pass_name} pass, {int(shared.sum())} steady steps{place}{words}"
     note = "slowed by the profiler" if slowed else ""

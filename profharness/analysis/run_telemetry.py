@@ -22,7 +22,7 @@ _PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_mem
 _NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
 # Over several devices these add up; of all others the mean is told.
 _SUMS = frozenset({"power_w", "power_average", "power_energy", "power_limit", "pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received",
-                   "xgmi_read", "xgmi_written", "gpu_memory_used", "gpu_memory_total", "gpu_processes"})
+                   "xgmi_read", "xgmi_written", "gpu_memory_used", "gpu_memory_total", "gpu_processes", "gpu_processes_other"})
 
 
 def rows(trace: Trace) -> tuple[TelemetryRow, ...]:
@@ -51,6 +51,11 @@ def _thinned(samples: Samples, first: int) -> tuple[tuple[float, ...], tuple[flo
     return tuple(((samples.at_ns[starts] - first) / 1e9).tolist()), tuple(values.tolist())
 
 
+def figure_name(metric: str) -> str:
+    """What the figure of a sampled metric is called."""
+    return _NAMES.get(metric, metric)
+
+
 def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[str, Figure]:
     """Means (of memory: the peak) of every metric inside the windows; metrics without a sample there are left out.
 
@@ -64,7 +69,7 @@ def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[st
         figure = _figure(one, when, source)
         if figure is None:
             continue
-        name = _NAMES.get(one.metric, one.metric)
+        name = figure_name(one.metric)
         if one.metric == "cpu_tree":
             found["cpu_sampled"] = Figure(value=int(weights(one.samples, when).sum()), unit="ns", source=source, note="time that CPU samples cover")
         if several and one.device:

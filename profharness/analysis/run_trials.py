@@ -6,6 +6,7 @@ used only where the first is missing.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,7 +90,7 @@ def base_of(key: str) -> str:
     return key.partition("~")[0]
 
 
-def reference_pass(trials: Trials, passes: tuple[str, ...]) -> str:
+def reference_pass(trials: Collection[tuple[str, str]], passes: tuple[str, ...]) -> str:
     """The pass that throughput comes from: bare, else the first of the run that has trials (its figures are inflated)."""
     present = {name for name, _ in trials}
     return next((name for name in (BARE, *passes) if name in present), min(present, default=""))

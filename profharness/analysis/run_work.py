@@ -6,14 +6,16 @@ and inputs read once per trial. The ceilings are those of the device that the po
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import cast, get_args
 
-from profharness.analysis.ceilings import Ceiling, Ceilings, of_name
+from profharness.analysis.ceilings import NO_CEILING, Ceiling, Ceilings, of_name
 from profharness.analysis.kernel_facts import Yardstick
 from profharness.analysis.records import Figure
 from profharness.analysis.throughput import TrialStats
-from profharness.analysis.work_metrics import NO_CEILING, NO_FLOPS, NO_TRAFFIC
+from profharness.analysis.work_metrics import NO_FLOPS, NO_TRAFFIC
+from profharness.calibration import Calibration, relevant
 from profharness.devices import Dtype
 from profharness.manifest import Manifest, NodeRecord, PointRecord
 
@@ -27,7 +29,9 @@ def ceilings_of(manifest: Manifest, record: PointRecord, yardstick: Yardstick) -
     if node is None or not record.device:
         return None
     if record.device == "cpu":
-        return of_name(node.cpu_model, yardstick.calibrations, compute_units=_threads(manifest, node), software=yardstick.software)
+        threads = _threads(manifest, node, record)
+        found = of_name(node.cpu_model, yardstick.calibrations, compute_units=threads, software=yardstick.software)
+        return replace(found, needs=_calibration_of_cpu(threads, relevant(yardstick.calibrations, {node.cpu_model})))
     number = record.device.partition(":")[2]
     accelerators = [device for device in node.devices if device.kind != "cpu"]
     position = int(number) if number.isdigit() else 0
@@ -38,8 +42,19 @@ def ceilings_of(manifest: Manifest, record: PointRecord, yardstick: Yardstick) -
                    software=yardstick.software)
 
 
-def _threads(manifest: Manifest, node: NodeRecord) -> int | None:
-    """Cores that a scan's framework used: as asked, else by OMP_NUM_THREADS, else all that it may use."""
+def _calibration_of_cpu(threads: int | None, others: Iterable[Calibration]) -> str:
+    """What gives a CPU its roofs. They are of a number of threads: those of another number say nothing."""
+    if threads is None:
+        return "a calibration of this CPU: `profharness calibrate --device cpu`"
+    known = sorted({one.compute_units for one in others if one.compute_units is not None})
+    beside = f" (there is one with {' and '.join(map(str, known))})" if known else ""
+    return f"a calibration of this CPU with {threads} thread{'' if threads == 1 else 's'}{beside}: `profharness calibrate --threads {threads}`"
+
+
+def _threads(manifest: Manifest, node: NodeRecord, record: PointRecord) -> int | None:
+    """Cores that a scan's framework used: as it said itself, else as asked, else by OMP_NUM_THREADS, else all that it may use."""
+    if (said := number(record.notes.get("threads"))) is not None:
+        return int(said)
     asked = manifest.scan.settings.get("threads") if manifest.scan is not None else None
     if isinstance(asked, int) and asked > 0:
         return asked
@@ -86,7 +101,7 @@ def _flop_figures(record: PointRecord, stats: TrialStats, origin: str, roofs: Ce
 
     def over(roof: Ceiling | None) -> Figure:
         if roof is None:
-            return Figure(value=None, unit="share", needs=NO_CEILING)
+            return Figure(value=None, unit="share", needs=_needs(roofs))
         return Figure(value=achieved / roof.value, unit="share", low=None if low is None else low / roof.value,
                       high=None if high is None else high / roof.value, source=origin, note=f"of {roof.source}")
 
@@ -99,6 +114,10 @@ def _flop_figures(record: PointRecord, stats: TrialStats, origin: str, roofs: Ce
     return found
 
 
+def _needs(roofs: Ceilings | None) -> str:
+    return NO_CEILING if roofs is None else roofs.needs
+
+
 def _byte_figures(record: PointRecord, stats: TrialStats, origin: str, roofs: Ceilings | None) -> dict[str, Figure]:
     weights, inputs = number(record.notes.get("weight_bytes")), number(record.notes.get("input_bytes_per_item"))
     if inputs is None or not record.items_per_trial:
@@ -108,14 +127,14 @@ def _byte_figures(record: PointRecord, stats: TrialStats, origin: str, roofs: Ce
     achieved = stats.throughput * per_item
     found = {"achieved_bandwidth": Figure(value=achieved, unit="B/s", source=origin, note=_AT_LEAST)}
     roof = None if roofs is None else roofs.bandwidth
-    found["bandwidth_share"] = (Figure(value=None, unit="share", needs=NO_CEILING) if roof is None else
+    found["bandwidth_share"] = (Figure(value=None, unit="share", needs=_needs(roofs)) if roof is None else
                                 Figure(value=achieved / roof.value, unit="share", source=origin, note=f"of {roof.source}; {_AT_LEAST}"))
     return found
 
 
 def _ceiling_figures(roofs: Ceilings | None, dtype: Dtype) -> dict[str, Figure]:
     both = (None, None) if roofs is None else (roofs.flops(dtype), roofs.bandwidth)
-    return {name: Figure(value=None, unit=unit, needs=NO_CEILING) if roof is None else Figure(value=roof.value, unit=unit, source=roof.source)
+    return {name: Figure(value=None, unit=unit, needs=_needs(roofs)) if roof is None else Figure(value=roof.value, unit=unit, source=roof.source)
             for name, unit, roof in zip(_CEILINGS, ("FLOP/s", "B/s"), both, strict=True)}
 
 

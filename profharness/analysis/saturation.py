@@ -16,6 +16,7 @@ import numpy as np
 from profharness.analysis.bootstrap import Z95
 from profharness.analysis.curve_fit import CurveFit, Measured, fit_curve, local_noise, refit_copies
 from profharness.analysis.curves import BATCH, batch_curve
+from profharness.analysis.fitting import Bools
 from profharness.analysis.jumps import find_step, impossible_rise
 from profharness.analysis.knee import (
     MARGIN,
@@ -40,6 +41,8 @@ _EVIDENCE = 6.0
 _MISFIT_RMS = 0.01
 
 _WRONG = frozenset({"warmup-leak", "missing-sync"})
+# Reasons to keep a level out of the fit that are none against running at it.
+_DOUBTFUL = frozenset({"unstable-level"})
 Flagged = Mapping[tuple[str, ...], Mapping[float, str]]
 """By the key of a series and by level: the id of the finding that says its measurement is wrong."""
 
@@ -72,17 +75,50 @@ def _series(table: ScanTable, key: tuple[str, ...], rows: list[int], margin: flo
     seed = "|".join((table.axis, *key))
     checks = _checks(table.axis, columns) if flagged is None else ()
     wrong = _by_level(checks) if flagged is None else flagged.get(key, {})
-    step, fitted = _analyse(measured, table.axis, seed, frozenset(at for at, kind in wrong.items() if kind == "warmup-leak"))
-    findings = (*checks, *_step_finding(step), *_fall(measured, fitted.usl), *fitted.findings)
+    used = fit_levels(level, wrong)
+    measured = measured.at(used)
+    step, fitted = _analyse(measured, table.axis, seed, wrong)
+    findings = (*checks, *_step_finding(step, measured), *_fall(measured, fitted.usl), *fitted.findings)
+    doubted, wrong = wrong, {at: kind for at, kind in wrong.items() if kind not in _DOUBTFUL}
     return Series(
         key=dict(zip(table.key_columns, key, strict=True)), batch=fitted.batch, usl=fitted.usl, knee=fitted.knee,
         jobs_per_device=None if table.axis == "batch_size" else jobs_per_device(fitted.knee, margin),
         recommended=recommend(level, throughput, flagged=wrong), step=step, findings=findings, axis=table.axis,
         levels=tuple(level.tolist()), throughput=tuple(throughput.tolist()),
         throughput_sem=_optional(sem), latency_ms=_optional(latency), flagged=tuple(at for at in level.tolist() if at in wrong),
-        recommended_note=_left_out(level, wrong),
+        recommended_note=_left_out(level, wrong), fitted_note="; ".join(filter(None, (_fitted_on(level, used, doubted), _scaled(measured, step)))),
         overlaps_best=indistinct(level, throughput, throughput - Z95 * sem, throughput + Z95 * sem, wrong),
     )
+
+
+def fit_levels(level: F64, wrong: Container[float]) -> Bools:
+    """Which levels a curve is fitted on: those whose measurement is sound, or all where these are too few for a curve."""
+    sound = np.array([at not in wrong for at in level.tolist()])
+    return sound if sound.sum() > BATCH.parameters else np.ones_like(sound)
+
+
+def _fitted_on(level: F64, used: Bools, wrong: Mapping[float, str]) -> str:
+    """`fitted on 9 of 11 levels: left out 4, 8 (warmup-leak)`; empty where every level is sound."""
+    flagged = [at for at in level.tolist() if at in wrong]
+    if not flagged:
+        return ""
+    if used.all():
+        return f"fitted on all {len(level)} levels, though {len(flagged)} are flagged ({_by_kind(level, wrong)}): the others are too few for a curve"
+    return f"fitted on {used.sum()} of {len(level)} levels: left out {_by_kind(level, wrong)}"
+
+
+def _scaled(measured: Measured, step: StepChange | None) -> str:
+    """Of a jump near the end, with too few levels behind it for a curve of their own."""
+    behind = 0 if step is None else int((measured.level >= step.at).sum())
+    if step is None or behind > BATCH.parameters or len(measured.level) <= BATCH.parameters:
+        return ""
+    return f"only {behind} from the jump on: those before it enter times {step.ratio:.2f}"
+
+
+def _by_kind(level: F64, wrong: Mapping[float, str]) -> str:
+    """`4, 8 (warmup-leak), 1024 (missing-sync)`."""
+    kinds = dict.fromkeys(kind for kind in (wrong.get(at) for at in level.tolist()) if kind is not None)
+    return ", ".join(f"{', '.join(f'{at:g}' for at in level.tolist() if wrong.get(at) == kind)} ({kind})" for kind in kinds)
 
 
 def _average(table: ScanTable, rows: list[int]) -> tuple[F64, F64, F64, F64, F64]:
@@ -146,11 +182,10 @@ def recommend(level: F64, throughput: F64, within: float = WITHIN, flagged: Mapp
 
 def _left_out(level: F64, flagged: Mapping[float, str]) -> str:
     """`left out: 4, 8 (warmup-leak), 1024 (missing-sync)`; empty where no level is flagged."""
-    kinds = dict.fromkeys(kind for kind in (flagged.get(at) for at in level.tolist()) if kind is not None)
-    parts = [f"{', '.join(f'{at:g}' for at in level.tolist() if flagged.get(at) == kind)} ({kind})" for kind in kinds]
-    if not parts:
+    kinds = dict.fromkeys(flagged[at] for at in level.tolist() if at in flagged)
+    if not kinds:
         return ""
-    return f"left out: {', '.join(parts)}" if any(at not in flagged for at in level.tolist()) else f"not trustworthy: {', '.join(kinds)} at every level"
+    return f"left out: {_by_kind(level, flagged)}" if any(at not in flagged for at in level.tolist()) else f"not trustworthy: {', '.join(kinds)} at every level"
 
 
 def recommend_within_latency(level: F64, throughput: F64, latency_ms: F64, limit_ms: float, flagged: Container[float] = ()) -> Recommended | None:
@@ -162,30 +197,40 @@ def recommend_within_latency(level: F64, throughput: F64, latency_ms: F64, limit
     return Recommended(at=float(level[at]), throughput=float(throughput[at]))
 
 
-def _analyse(measured: Measured, axis: Axis, seed: str, leaky: frozenset[float]) -> tuple[StepChange | None, _Fitted]:
-    """The jump first, on whichever family describes the whole series better; then the curve from the jump on."""
+def _analyse(measured: Measured, axis: Axis, seed: str, wrong: Mapping[float, str]) -> tuple[StepChange | None, _Fitted]:
+    """The jump first; then the curve from the jump on.
+
+    Where levels that are known to be `wrong` had to be taken: a jump up to a level after one whose warm-up is in its mean is
+    none, and such levels do not count against the curve.
+    """
+    leaky = frozenset(at for at, kind in wrong.items() if kind == "warmup-leak")
     batch = axis == "batch_size"
-    fits = [fit for fit in (fit_curve(family, measured) for family in ((BATCH,) if batch else (BATCH, USL))) if fit is not None]
-    step = find_step(min(fits, key=_rms), seed) if fits else None
+    step = find_step(measured, seed)
     if step is None and batch:
         step = impossible_rise(measured)
     position = 0 if step is None else int(np.searchsorted(measured.level, step.at))
     if step is not None and float(measured.level[position - 1]) in leaky and step.at not in leaky:
         step, position = None, 0
+    rest = after_jump(measured, step, position)
+    return step, (_fit_batch(rest, seed, wrong) if batch else _fit_concurrency(rest, seed, jumped=step is not None))
+
+
+def after_jump(measured: Measured, step: StepChange | None, position: int) -> Measured:
+    """The levels from the jump on; where these are too few for a curve, all of them, those before it times its factor."""
     rest = measured.from_position(position)
-    return step, (_fit_batch(rest, seed) if batch else _fit_concurrency(rest, seed, jumped=step is not None))
+    return rest if step is None or len(rest.level) > BATCH.parameters else measured.times(step.ratio, position)
 
 
 def _rms(fit: CurveFit) -> float:
     return float(np.sqrt(np.mean(fit.residual**2)))
 
 
-def _fit_batch(measured: Measured, seed: str) -> _Fitted:
+def _fit_batch(measured: Measured, seed: str, wrong: Mapping[float, str]) -> _Fitted:
     fit = fit_curve(BATCH, measured)
     if fit is None:
         return _Fitted()
     curve = batch_curve(fit, seed)
-    found = [*_poor_fit(fit, "the curve T(b)")]
+    found = [*_poor_fit(fit, "the curve T(b)", wrong)]
     open_ends = [name for name, one in (("t_max", curve.t_max), ("b_half", curve.b_half), ("b90", curve.b90))
                  if None in (one.value, one.low, one.high)]
     if open_ends:
@@ -204,6 +249,8 @@ def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> _Fitted:
     poor = _poor_fit(law, "the Universal Scalability Law") or _outdone(law, curve)
     if poor:
         knee = knee_of_points(measured) if jumped or _poor_fit(curve, "") else knee_of_asymptotes(curve, refit_copies(curve, seed))
+        if knee.n is not None and knee.n < measured.level[0]:
+            knee = knee_of_points(measured)  # a corner before the first level is the curve's, not the data's: one client gives lambda
         return _Fitted(knee=knee, findings=(*poor, *_beyond(measured, None, knee)))
     copies = refit_copies(law, seed)
     usl = usl_law(law, copies)
@@ -228,11 +275,12 @@ def _beyond(measured: Measured, usl: Usl | None, knee: Knee) -> tuple[Finding, .
                     largest_level=top, open=", ".join(names)),)
 
 
-def _poor_fit(fit: CurveFit, what: str) -> tuple[Finding, ...]:
-    """Residual test: a point further off than 10 % and than three times its noise."""
+def _poor_fit(fit: CurveFit, what: str, wrong: Container[float] = ()) -> tuple[Finding, ...]:
+    """Residual test: a point further off than 10 % and than three times its noise, not counting the levels that are known to be wrong."""
     noise = np.hypot(fit.measured.error, local_noise(fit.measured))
     residual = np.abs(fit.residual)
-    far = residual > np.maximum(_WORST_MISFIT, _SIGMAS * noise)
+    sound = np.array([at not in wrong for at in fit.measured.level.tolist()])
+    far = sound & (residual > np.maximum(_WORST_MISFIT, _SIGMAS * noise))
     if not far.any():
         return ()
     worst = int(np.where(far, residual, 0).argmax())
@@ -243,21 +291,26 @@ def _poor_fit(fit: CurveFit, what: str) -> tuple[Finding, ...]:
 
 def _outdone(law: CurveFit, curve: CurveFit) -> tuple[Finding, ...]:
     """The law against a corner of any sharpness with as many parameters: clearly worse means that it does not hold."""
-    squares = [float((fit.residual**2 / law.sigma**2).sum()) for fit in (law, curve)]
-    points = len(law.measured.level)
     if _rms(law) <= _MISFIT_RMS or law.freedom < 1 or fall_observed(law):
         return ()
-    gain = points * math.log(max(squares[0], 1e-300) / max(squares[1], 1e-9 * squares[0], 1e-300))
-    if gain <= _EVIDENCE * points / law.freedom:
+    # both have as many parameters: the difference of Akaike's criteria, with the small-sample factor of `_EVIDENCE`
+    if _deviance(law) - _deviance(curve) <= _EVIDENCE * len(law.measured.level) / law.freedom:
         return ()
     return (finding("poor-fit", f"the Universal Scalability Law misses the series by {100 * _rms(law):.1f} % on average, "
                     f"a corner of asymptotes by {100 * _rms(curve):.1f} %", law_rms=_rms(law), asymptotes_rms=_rms(curve)),)
 
 
-def _step_finding(step: StepChange | None) -> tuple[Finding, ...]:
+def _deviance(fit: CurveFit) -> float:
+    """-2 log likelihood of the residuals (but for a constant), under the noise that this curve leaves: what it misses is noise to it."""
+    return float((fit.residual**2 / fit.sigma**2 + 2 * np.log(fit.sigma)).sum())
+
+
+def _step_finding(step: StepChange | None, measured: Measured) -> tuple[Finding, ...]:
     if step is None:
         return ()
-    return (finding("step", f"throughput changes by a factor of {step.ratio:.2f} against the trend at {step.at:g}", at=step.at, ratio=step.ratio),)
+    alone = "before it" if step.at == measured.level[1] else "from there on" if step.at == measured.level[-1] else ""
+    doubt = f"; with a single level {alone} it may also be an odd measurement: measure more levels" if alone else ""
+    return (finding("step", f"throughput changes by a factor of {step.ratio:.2f} against the trend at {step.at:g}{doubt}", at=step.at, ratio=step.ratio),)
 
 
 def _fall(measured: Measured, usl: Usl | None) -> tuple[Finding, ...]:

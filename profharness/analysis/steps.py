@@ -15,6 +15,7 @@ from profharness.analysis import intervals
 from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import Intervals
 from profharness.trace.model import NULL, Marks, Trace
+from profharness.trace.step_numbers import step_numbers
 
 I64 = npt.NDArray[np.int64]
 _MAD_TO_SIGMA = 1.4826
@@ -31,7 +32,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Step:
-    """One step or trial of one process. `items` is None where the mark does not say."""
+    """One step or trial of one process. `items` and `number` are None where the mark does not say."""
 
     label: str
     start_ns: int
@@ -39,6 +40,8 @@ class Step:
     items: int | None
     process: int
     """Steps of one process share this number."""
+    point: str = ""
+    number: int | None = None
 
     @property
     def dur_ns(self) -> int:
@@ -75,9 +78,11 @@ def _read(trace: Trace, rows: I64) -> list[Step]:
     marks: Marks = trace.marks
     process = pack([marks.source[rows], marks.pid[rows]])
     order = np.lexsort((marks.start_ns[rows], process))
+    numbers = step_numbers(trace, ("trial", "step"))
     return [Step(label=trace.strings[int(marks.name[row])], start_ns=int(marks.start_ns[row]),
                  end_ns=int(marks.start_ns[row] + marks.dur_ns[row]),
-                 items=None if marks.items[row] == NULL else int(marks.items[row]), process=int(owner))
+                 items=None if marks.items[row] == NULL else int(marks.items[row]), process=int(owner),
+                 point=trace.strings[int(marks.point[row])], number=None if numbers[row] == NULL else int(numbers[row]))
             for row, owner in zip(rows[order], process[order], strict=True)]
 
 

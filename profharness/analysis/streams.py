@@ -13,9 +13,7 @@ import numpy as np
 from profharness.analysis.intervals import Intervals, contains, inside_ns, window
 from profharness.trace.derive import THROUGHPUT
 from profharness.trace.model import F64, I64, NULL, Samples, Trace
-from profharness.trace.sample_metrics import SAMPLE_METRICS
-
-_UNITS = {metric.name: metric.unit for metric in SAMPLE_METRICS}
+from profharness.trace.sample_metrics import place_of, unit_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ class Stream:
 
     @property
     def unit(self) -> str:
-        return _UNITS.get(self.metric, "")
+        return unit_of(self.metric)
 
 
 def streams(trace: Trace) -> tuple[Stream, ...]:
@@ -49,9 +47,8 @@ def streams(trace: Trace) -> tuple[Stream, ...]:
     cuts = np.flatnonzero((np.diff(pairs) != 0).any(axis=0)) + 1
     bounds = [0, *cuts.tolist(), len(sorted_samples)]
     found = [_stream(trace, sorted_samples.take(np.arange(start, end))) for start, end in pairwise(bounds)]
-    rank = {metric.name: place for place, metric in enumerate(SAMPLE_METRICS)}
     return tuple(sorted((one for one in found if one.metric != THROUGHPUT and len(one.samples)),
-                        key=lambda one: (rank.get(one.metric, len(rank)), one.metric, one.device)))
+                        key=lambda one: (place_of(one.metric), one.device)))
 
 
 def _stream(trace: Trace, samples: Samples) -> Stream:

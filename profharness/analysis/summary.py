@@ -10,14 +10,17 @@ from dataclasses import replace
 
 import msgspec
 
-from profharness.analysis import passes, run_points, run_telemetry
+from profharness.analysis import passes, run_levels, run_points, run_telemetry
+from profharness.analysis.above_peak import above_peak
+from profharness.analysis.contradictions import idle_contradicted
+from profharness.analysis.counter_table import counter_rows
 from profharness.analysis.intervals import window
 from profharness.analysis.kernel_facts import Yardstick
 from profharness.analysis.kernel_match import kernels_differ
 from profharness.analysis.metrics import problem_row, source_row, summarise_trace
-from profharness.analysis.packages import package_findings, packages, power_figures
+from profharness.analysis.packages import calibrated, package_findings, packages, power_figures
 from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
-from profharness.analysis.run_checks import telemetry_findings
+from profharness.analysis.run_checks import mask_findings, telemetry_findings
 from profharness.analysis.run_energy import step_energy
 from profharness.analysis.run_passes import allowed_cores, drifts, pass_rows, repeats, run_info
 from profharness.analysis.run_points import RunView
@@ -25,11 +28,13 @@ from profharness.analysis.run_series import eased_by_pressure, run_series
 from profharness.analysis.run_steps import step_figures
 from profharness.analysis.run_trials import BARE, Trials, base_of, collect, reference_pass
 from profharness.analysis.run_work import ceilings_of_points
-from profharness.analysis.streams import idle_window, streams
+from profharness.analysis.sharing import shared_levels
+from profharness.analysis.streams import Stream, idle_window, streams
 from profharness.analysis.trial_findings import drift_finding
 from profharness.analysis.verdict import verdict
 from profharness.calibration import Calibration
 from profharness.findings import Finding, finding
+from profharness.levels import SHARED
 from profharness.manifest import Manifest
 from profharness.trace.causality import causal_intervals
 from profharness.trace.model import Trace
@@ -47,21 +52,27 @@ def summarise_run(manifest: Manifest, trace: Trace, source: str, calibrations: t
     cores = allowed_cores(manifest)
     yardstick = Yardstick(calibrations, manifest.nodes[0].versions if manifest.nodes else None, trace if len(trace.counters) else None)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
-    view = replace(_view(manifest, trace, chosen), yardstick=yardstick)
+    view = _view(manifest, trace, chosen)
+    watts = calibrated(view.packages, trace, calibrations, yardstick.software, manifest.nodes[0].cpu_model if manifest.nodes else "")
+    view = replace(view, yardstick=yardstick, packages=watts)
     by_id = {point.point: point for point in device.points}
     results = [run_points.summarise(view, point, by_id.get(point)) for point in _points(manifest, view.trials)]
-    found = _unique((*manifest.findings, *device.findings, *(one for result in results for one in result.findings),
-                     *(one for drift in view.repeats for one in drift_finding(drift)), *kernels_differ(trace, view.trials), *_beyond_bare([result.summary for result in results])))
+    # a point's share of a peak may come from another pass than its device's figures: it is judged when they stand together
+    of_device = tuple(one for one in device.findings if one.id != "above-peak" or one.point is None)
+    found = _unique((*manifest.findings, *mask_findings(manifest), *of_device, *(one for result in results for one in result.findings),
+                     *(one for drift in view.repeats for one in drift_finding(drift)), *kernels_differ(trace, view.trials), *_beyond_bare([result.summary for result in results]),
+                     *(one for result in results if result.summary.state == "ok" for one in above_peak(result.summary.metrics, result.summary.point))))
     rows = pass_rows(view, trace)
     figures = _run_figures(view, trace)
-    told = telemetry_findings(trace, figures)
+    told = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
     found = _unique((*eased_by_pressure(found, [result.summary for result in results], told), *_overhead_findings(rows), *told, *package_findings(view.packages)))
-    points = tuple(_judged(result.summary, found, cores) for result in results)
+    points = _in_order(tuple(_judged(result.summary, found, cores) for result in results))
     metrics = {**device.metrics, **ceilings_of_points(points[0].metrics if points else None, device.metrics), **figures, **step_figures(manifest, trace), **step_energy(view, trace)}
     return msgspec.structs.replace(
         device, points=points, metrics=metrics, findings=found, problems=tuple(problem_row(one) for one in trace.problems),
-        run=run_info(manifest, source), passes=rows, series=run_series(points, found, source), sources=_sources(trace),
-        verdict=verdict(device.partition, metrics, found), telemetry=run_telemetry.rows(trace))
+        run=run_info(manifest, source), passes=rows, series=run_series(tuple(point for point in points if point.backend not in SHARED), found, source, run_levels.clients_per_job(manifest)), sources=_sources(trace),
+        verdict=verdict(device.partition, metrics, found), telemetry=run_telemetry.rows(trace),
+        counters=counter_rows(trace), sharing=shared_levels(points, view.levels, view.reference, view.drifts))
 
 
 def _perturbing(manifest: Manifest) -> frozenset[str]:
@@ -73,16 +84,37 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
     items = {record.id: record.items_per_trial for record in manifest.points if record.items_per_trial}
     # no time of a pass that perturbs the workload is ever used
     trials = {key: found for key, found in collect(trace, items).items() if key[0] not in _perturbing(manifest)}
-    reference = reference_pass(trials, tuple(record.name for record in manifest.passes))
+    levels = {key: found for key, found in run_levels.collect(trace, manifest).items() if key[0] not in _perturbing(manifest)}
+    reference = reference_pass({**trials, **levels}, tuple(record.name for record in manifest.passes))
     backends = {record.id: record.backend for record in manifest.points}
-    every = streams(trace)
-    repeated = repeats(trials, reference)
-    return RunView(manifest, trials, reference, chosen, every, drifts(repeated, backends), packages(every, idle_window(trace)), repeats=repeated)
+    every = _concerned(manifest, streams(trace))
+    repeated = (*repeats(trials, reference), *run_levels.drifts(levels, reference))
+    return RunView(manifest, trials, reference, chosen, every, drifts(repeated, backends), packages(every, idle_window(trace)), repeats=repeated,
+                   levels=levels)
+
+
+def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:
+    """Without the accelerators of the node where every point ran on its CPU: what they do and draw is another's.
+
+    Without the figures of the run's own processes where its server ran already: there were none to follow.
+    """
+    if manifest.scan is not None and manifest.scan.settings.get("url"):
+        every = tuple(one for one in every if not one.metric.endswith("_tree"))
+    on_cpu = bool(manifest.points) and all(record.device == "cpu" for record in manifest.points)
+    return tuple(one for one in every if not one.device) if on_cpu else every
 
 
 def _points(manifest: Manifest, trials: Trials) -> list[str]:
     """Points in the order of the manifest, then those that only the trace knows; repeats belong to their point."""
     return list(dict.fromkeys([*(record.id for record in manifest.points), *(base_of(key) for _, key in trials)]))
+
+
+def _in_order(points: tuple[PointSummary, ...]) -> tuple[PointSummary, ...]:
+    """Levels of load from small to large, closed loops first: a search measures them in another order."""
+    if not all(point.mode for point in points):
+        return points
+    backends = list(dict.fromkeys(point.backend for point in points))
+    return tuple(sorted(points, key=lambda point: (backends.index(point.backend), point.batch_size or 0, point.rate or 0.0, point.concurrency or 0)))
 
 
 def _unique(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -126,10 +158,11 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
     """Telemetry over the pass that throughput comes from, or over the whole run where no trials show."""
     if not view.telemetry:
         return {}
-    keyed = [trials for (name, _), trials in view.trials.items() if name == view.reference]
-    if keyed:
-        start = min(int(trials.starts_ns[0]) for trials in keyed)
-        end = max(int((trials.starts_ns + trials.durations_ns).max()) for trials in keyed)
+    spans = [(int(trials.starts_ns[0]), int((trials.starts_ns + trials.durations_ns).max()))
+             for (name, _), trials in view.trials.items() if name == view.reference]
+    spans += [(one.level.window_start_ns, one.level.window_end_ns) for (name, _), one in view.levels.items() if name == view.reference]
+    if spans:
+        start, end = min(first for first, _ in spans), max(last for _, last in spans)
         where = f"{view.reference} pass, telemetry"
     else:
         start, end = _active(view, trace)

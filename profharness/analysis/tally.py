@@ -18,7 +18,8 @@ from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.trace.model import NULL
 
 I64 = npt.NDArray[np.int64]
-Grouping = Literal["kernel", "op", "category"]
+Grouping = Literal["kernel", "op", "category", "call"]
+_FIRST: tuple[Grouping, ...] = ("kernel", "op", "category", "call")
 NO_GROUPS = group(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -93,6 +94,11 @@ class Tally:
     printed: tuple[HotspotRow, ...] = ()
     busy: Busy | None = None
 
+    @property
+    def filled(self) -> bool:
+        """Whether there is any row."""
+        return bool(self.names or self.printed)
+
     def table(self) -> Hotspots:
         """The table: rows by falling total, then by name."""
         found = [*_rows(self), *self.printed]
@@ -126,9 +132,14 @@ def join(tallies: Sequence[Tally]) -> Tally:
 
 
 def alike(tallies: Sequence[Tally]) -> list[Tally]:
-    """Those that can be joined: those by kernel where any has kernels: a file without any has nothing to add to them."""
-    kernels = [one for one in tallies if one.by == "kernel" and (one.names or one.printed)]
-    return kernels or [one for one in tallies if one.by == tallies[0].by]
+    """Those that can be joined: those by kernel where any has kernels: a file without any has nothing to add to them.
+
+    Without any the same holds for operators, and then for host calls.
+    """
+    for by in _FIRST:
+        if any(one.by == by and one.filled for one in tallies):
+            return [one for one in tallies if one.by == by and one.filled]
+    return [one for one in tallies if one.by == tallies[0].by]
 
 
 def _joined_busy(parts: Sequence[Busy]) -> Busy | None:

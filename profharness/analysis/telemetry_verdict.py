@@ -6,10 +6,11 @@ figures where the part has them. Thresholds are those of the traced verdict, whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
+from profharness.analysis.clock_caps import clock_caps
 from profharness.analysis.records import Figure, Verdict
 from profharness.analysis.verdict import verdict
 from profharness.units import format_share
@@ -18,7 +19,6 @@ FULL = 0.6  # of a peak, from which it is called the limit
 UNDERFILLED_SMS = 0.5  # of the SMs, while busy
 # One workgroup of 256 threads on every second compute unit: 4 of 32 waves on half of them.
 UNDERFILLED_WAVES = 1 / 16
-THROTTLED = 0.1
 CONFIDENCE = "from telemetry alone, so with lower confidence: it sees shares of sampled time, no kernel and no gap"
 
 
@@ -34,7 +34,7 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
     limiter, evidence = _while_busy(figures, busy)
     if idle > 0.05:
         evidence += f"; idle {format_share(idle)}{_host(figures)}"
-    return _said(limiter, busy, "; ".join((evidence, *_modifiers(figures))), None)
+    return _said(limiter, busy, "; ".join((evidence, *clock_caps(figures))), None)
 
 
 def _said(limiter: str, share: float, evidence: str, headroom: float | None) -> Verdict:
@@ -61,7 +61,7 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
     sms = _value(figures, "sm_activity")
     if sms is not None and sms / busy < UNDERFILLED_SMS:
         return "underfilled", f"{said}, but only {format_share(sms / busy)} of the SMs work meanwhile"
-    waves = _value(figures, "wave_fill")
+    waves = _waves(figures)
     if waves is not None and waves / busy < UNDERFILLED_WAVES:
         return "underfilled", f"{said}, but it holds {format_share(waves / busy)} of the waves that it could meanwhile"
     memory = next((share for name in ("memory_activity_mean", "memory_activity") if (share := _value(figures, name)) is not None), None)
@@ -72,11 +72,9 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
     return "undetermined", ", ".join((said, *known)) + "; whether by compute or by bandwidth is not measured"
 
 
-def _modifiers(figures: Mapping[str, Figure]) -> Iterator[str]:
-    for name, words in (("throttle_power", "its power limit"), ("throttle_thermal", "its temperature"), ("throttle_external", "a signal from outside")):
-        share = _value(figures, name)
-        if share is not None and share >= THROTTLED:
-            yield f"{words} held the clock down {format_share(share)} of the time"
+def _waves(figures: Mapping[str, Figure]) -> float | None:
+    """None too where the compute driver knows no process on a busy device: what keeps it busy is then not counted."""
+    return None if _value(figures, "gpu_processes") == 0 else _value(figures, "wave_fill")
 
 
 def _host(figures: Mapping[str, Figure]) -> str:

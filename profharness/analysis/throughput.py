@@ -7,26 +7,37 @@ two differ as soon as one trial is odd. Odd trials are named by `trial_findings`
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.bootstrap import bootstrap_means, generator, percentile_interval
+from profharness.analysis.bootstrap import (
+    Z95,
+    bootstrap_means,
+    generator,
+    percentile_interval,
+    quantile_interval,
+    student95,
+)
 from profharness.trace.model import F64, I64
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 SAMPLES_BEYOND = 10
+FEWEST_STRETCHES, MOST_STRETCHES, TRIALS_PER_STRETCH = 5, 30, 4
 _S = 1e9
 
 
 @dataclass(frozen=True)
 class Percentile:
-    """A latency percentile in ns; `value_ns` is None when fewer than ten samples lie beyond it."""
+    """A latency percentile in ns with its 95 % interval; `value_ns` is None when fewer than ten samples lie beyond it."""
 
     q: float
     value_ns: float | None
     needs: str = ""
+    low_ns: float | None = None
+    high_ns: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ def summarise_trials(durations_ns: npt.ArrayLike, items: npt.ArrayLike, seed: st
         throughput_median=float(np.median(rates)), rate_of_mean=float(counts.sum() / times.sum() * _S),
         consistency=_consistency(rates, times, counts), consistency_sem=consistency_sem,
         latency_mean_ns=float(times.mean()), latency_median_ns=float(np.median(times)), latency_std_ns=std,
-        latency_low_ns=fast, latency_high_ns=slow, percentiles=latency_percentiles(times),
+        latency_low_ns=fast, latency_high_ns=slow, percentiles=latency_percentiles(times, independent=_independent(times.size, std, fast, slow)),
     )
 
 
@@ -99,13 +110,21 @@ def _consistency(rates: F64, times: F64, counts: F64) -> float:
     return float(rates.mean() * times.mean() / counts.mean() / _S)
 
 
-def latency_percentiles(times: F64, wanted: tuple[float, ...] = PERCENTILES) -> tuple[Percentile, ...]:
-    """Percentiles that at least ten samples lie beyond; the others say how many trials they need."""
-    found = []
+def _independent(count: int, std: float | None, low: float | None, high: float | None) -> float:
+    """The share of the trials that tell as much as independent ones would: neighbours may resemble each other. At most 1."""
+    if not std or low is None or high is None or high <= low:
+        return 1.0
+    return min(1.0, (2 * Z95 * std / (high - low)) ** 2 / count)
+
+
+def latency_percentiles(times: F64, wanted: tuple[float, ...] = PERCENTILES, independent: float = 1.0) -> tuple[Percentile, ...]:
+    """Percentiles that at least ten samples lie beyond; the others say how many trials they need. `independent` is that of `quantile_interval`."""
+    found, ordered = [], np.sort(times)
     for q in wanted:
         needed = math.ceil(SAMPLES_BEYOND / (1 - q / 100) - 1e-6)
         if times.size >= needed:
-            found.append(Percentile(q, float(np.percentile(times, q))))
+            low, high = quantile_interval(ordered, q / 100, independent)
+            found.append(Percentile(q, float(np.percentile(times, q)), low_ns=low, high_ns=high))
         else:
             found.append(Percentile(q, None, f"more trials (at least {needed})"))
     return tuple(found)
@@ -113,13 +132,33 @@ def latency_percentiles(times: F64, wanted: tuple[float, ...] = PERCENTILES) -> 
 
 @dataclass(frozen=True)
 class CommonWindow:
-    """Throughput of several processes over the time in which all of them worked, and the sum of each one's own."""
+    """Throughput of several processes over the time in which all of them worked, and the sum of each one's own.
+
+    `own` holds each process's rate over its own time (items/s). The 95 % interval is None where too few trials ended.
+    """
 
     window_ns: int
     items: int
     throughput: float
     summed: float
     processes: int
+    own: tuple[float, ...] = ()
+    sem: float | None = None
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the interval."""
+        return None if self.sem is None else max(0.0, self.throughput - Z95 * self.sem)
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of the interval."""
+        return None if self.sem is None else self.throughput + Z95 * self.sem
+
+    @property
+    def spread(self) -> float:
+        """The fastest process over the slowest, less 1."""
+        return max(self.own) / min(self.own) - 1 if self.own else 0.0
 
 
 def common_window(starts_ns: I64, durations_ns: I64, items: I64, owner: I64) -> CommonWindow | None:
@@ -137,8 +176,22 @@ def common_window(starts_ns: I64, durations_ns: I64, items: I64, owner: I64) -> 
         return None
     inside = (ends > opens) & (ends <= closes)
     done = int(items[inside].sum())
-    summed = sum(count / (end - start) * _S for start, end, count in spans)
-    return CommonWindow(closes - opens, done, done / (closes - opens) * _S, summed, len(owners))
+    own = tuple(count / (end - start) * _S for start, end, count in spans)
+    sem = _stretch_sem(ends[inside] - opens, items[inside], closes - opens, len(owners))
+    return CommonWindow(closes - opens, done, done / (closes - opens) * _S, sum(own), len(owners), own, sem)
+
+
+def _stretch_sem(ends_ns: I64, items: I64, window_ns: int, processes: int) -> float | None:
+    """Standard error of the common rate from equal stretches of the window (batch means), stretched for their small number.
+
+    Each stretch holds several trials of every process, since whole trials are counted where they end.
+    """
+    stretches = min(MOST_STRETCHES, len(ends_ns) // (TRIALS_PER_STRETCH * processes))
+    if stretches < FEWEST_STRETCHES:
+        return None
+    place = np.clip((ends_ns - 1) * stretches // window_ns, 0, stretches - 1)
+    rates = np.bincount(place, items.astype(np.float64), stretches) / (window_ns / stretches) * _S
+    return float(rates.std(ddof=1) / math.sqrt(stretches) * student95(stretches - 1) / Z95)
 
 
 @dataclass(frozen=True)
@@ -176,3 +229,10 @@ def widened(stats: TrialStats, drift: Drift) -> tuple[float | None, float | None
         return None, None
     margin = abs(drift.relative) * stats.throughput
     return max(stats.low - margin, 0.0), stats.high + margin
+
+
+def sem_ms(trials_ms: Sequence[float]) -> float | None:
+    """Standard error of the mean of durations in ms; None for fewer than two."""
+    if len(trials_ms) < 2:
+        return None
+    return float(np.std(trials_ms, ddof=1) / np.sqrt(len(trials_ms)))

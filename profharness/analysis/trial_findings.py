@@ -104,11 +104,12 @@ def _slow_trials(spread: _Spread, point: str | None) -> Finding | None:
     excess = np.where(slow, times - spread.median, 0.0)
     leak = bool(excess[:early].sum() > 0.5 * excess.sum())
     longest = float(times.max())
-    where = f"trial {int(times.argmax())}" if slow.sum() == 1 else f"{int(slow.sum())} of {times.size} trials"
-    words = "at the start, before the steady part," if leak else "far above the rest"
+    one = int(slow.sum()) == 1
+    where = f"trial {int(times.argmax())} of {times.size}" if one else f"{int(slow.sum())} of {times.size} trials"
+    words = "at the start, before the steady part" if leak else "far above the rest"
     return finding(
         "warmup-leak" if leak else "outlier-trial",
-        f"{where} {words} (longest {format_ns(longest)}, median {format_ns(spread.median)}) raise the mean time by {100 * moved:.1f} %",
+        f"{where} {words} (longest {format_ns(longest)}, median {format_ns(spread.median)}) {'raises' if one else 'raise'} the mean time by {100 * moved:.1f} %",
         point=point, trials=int(slow.sum()), longest_ns=longest, median_ns=spread.median, moved_share=moved)
 
 

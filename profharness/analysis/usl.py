@@ -6,18 +6,21 @@ clients help each other; coherency kappa is not. Fitted in logarithms (METRICS 4
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from profharness.analysis.curve_fit import Copies, CurveFit, Measured, interval_of
 from profharness.analysis.fitting import Model
 from profharness.analysis.records import Estimate, Usl
-from profharness.trace.model import F64
+from profharness.trace.model import F64, I64
 
 _SMALLEST = 1e-6
 _SIGMA_LIMIT = 1e3
 _KAPPA_LIMIT = 1e3
 _LAMBDA_FACTOR = 1e3
 _KAPPA_ZERO = 1e-12
+_LEAST_DROP, _SIGMAS_DROP = 1e-3, 2.0
 _SIGMAS = (-0.5, 0.0, 0.02, 0.1, 0.5)
 
 
@@ -37,6 +40,10 @@ class UslModel:
             values = values + theta[:, 3:4] * self.step
             slopes.append(np.broadcast_to(self.step, values.shape))
         return values, np.stack(slopes, axis=2)
+
+    def take(self, rows: I64) -> UslModel:
+        """The model of these copies alone."""
+        return self if self.step is None else UslModel(self.level, self.step[rows])
 
 
 class UslFamily:
@@ -78,9 +85,14 @@ def peaks(thetas: F64) -> F64:
 
 
 def fall_observed(fit: CurveFit) -> bool:
-    """Whether the series itself comes down: its best level is not the last, and the law peaks inside the scan."""
+    """Whether the series itself comes down: the last level is below the best one beyond their errors, and the law peaks inside the scan.
+
+    A plateau's last level is always a little below or above its best one.
+    """
     inside = float(peaks(fit.theta[None, :])[0]) < fit.measured.level[-1]
-    return inside and int(fit.measured.throughput.argmax()) < len(fit.measured.level) - 1
+    best = int(fit.measured.throughput.argmax())
+    drop = float(1 - fit.measured.throughput[-1] / fit.measured.throughput[best])
+    return inside and drop > max(_LEAST_DROP, _SIGMAS_DROP * math.hypot(fit.measured.error[best], fit.measured.error[-1]))
 
 
 def usl_law(fit: CurveFit, copies: Copies) -> Usl:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from profharness.analysis.above_peak import impossible
 from profharness.analysis.ceilings import REACHED
+from profharness.analysis.clock_caps import clock_caps
 from profharness.analysis.cpu_verdict import cpu_verdict
 from profharness.analysis.cpu_verdict import value_of as _value
 from profharness.analysis.records import Figure, IdleCauses, Partition, Verdict
+from profharness.analysis.timeless import TIMELINE
 from profharness.findings import Finding
-from profharness.units import format_share
+from profharness.units import format_ns, format_share
 
 UNTRUSTWORTHY = frozenset({
     "empty-trace", "kernels-missing", "graph-kernels-missing", "steps-without-device-events", "truncated-file",
     "events-dropped", "idle-contradicted", "hook-not-loaded", "clock-stepped",
 })
+NOTABLE_LOSS = 0.01
 _GROUPS = {"compute": "compute_bound", "bandwidth": "bandwidth_bound", "inside-kernel": "inside_kernel"}
 """Parts of the filled time by the figure that measures them; the figure's note is the evidence."""
 
@@ -33,14 +37,19 @@ _CAUSES = {
 def verdict(partition: Partition | None, figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
     """The verdict on a window; None where nothing was measured that could give one.
 
-    Without device work (`partition` None or empty) the CPU is judged, by `cores_used` of `cores_allowed`.
+    Without device work (`partition` None or empty) the CPU is judged, by `cores_used` of `cores_allowed`; where there is
+    device work on no time axis, nothing is.
     """
     broken = [item for item in findings if item.severity == "error" and item.id in UNTRUSTWORTHY]
     if broken:
         return Verdict(limiter="none", share=0.0, evidence=f"no verdict: {broken[0].message}", trusted=False)
     if partition is None or not partition.window_ns:
-        return _of_cpu(figures, findings)
+        return None if _timeless(figures) else _of_cpu(figures, findings)
     return _of_device(partition, figures)
+
+
+def _timeless(figures: Mapping[str, Figure]) -> bool:
+    return any(figure.needs.startswith(TIMELINE) for figure in figures.values())
 
 
 def _of_device(partition: Partition, figures: Mapping[str, Figure]) -> Verdict:
@@ -54,13 +63,14 @@ def _of_device(partition: Partition, figures: Mapping[str, Figure]) -> Verdict:
     }
     shares = losses | _filled(partition.compute_ns / window - underfilled, figures)
     limiter = max(shares, key=lambda name: shares[name])
-    evidence = _evidence(limiter, shares[limiter], partition, figures)
-    if limiter != "undetermined":
-        return Verdict(limiter=limiter, share=shares[limiter], evidence=evidence, headroom=_headroom(shares[limiter]))
+    evidence, headroom = _evidence(limiter, shares[limiter], partition, figures), None
     loss = max(losses, key=lambda name: losses[name])
-    if losses[loss]:
+    if limiter != "undetermined":
+        headroom = _headroom(shares[limiter])
+    elif losses[loss] >= NOTABLE_LOSS:
         evidence += f"; the largest loss: {_evidence(loss, losses[loss], partition, figures)} (removing it gains at most {1 / (1 - losses[loss]):.2f}x)"
-    return Verdict(limiter=limiter, share=shares[limiter], evidence=evidence)
+    caps = () if limiter == "idle" else clock_caps(figures, 1 - partition.idle_ns / window)
+    return Verdict(limiter=limiter, share=shares[limiter], evidence="; ".join((evidence, *caps)), headroom=headroom)
 
 
 def _filled(whole: float, figures: Mapping[str, Figure]) -> dict[str, float]:
@@ -81,8 +91,11 @@ def _filled(whole: float, figures: Mapping[str, Figure]) -> dict[str, float]:
 
 
 def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:
-    """The ceiling that the window's rates reach in the share `during` of it, the higher one of two."""
-    compute, bandwidth = _value(figures, "flops_of_ceiling") or 0.0, _value(figures, "bandwidth_share") or 0.0
+    """The ceiling that the window's rates reach in the share `during` of it, the higher one of two; none by a rate that cannot be."""
+    if impossible("flops_of_ceiling", figures.get("flops_of_ceiling")):
+        return None
+    cached = impossible("bandwidth_share", figures.get("bandwidth_share"))
+    compute, bandwidth = _value(figures, "flops_of_ceiling") or 0.0, 0.0 if cached else _value(figures, "bandwidth_share") or 0.0
     if during <= 0 or max(compute, bandwidth) < REACHED * during:
         return None
     return "compute" if compute >= bandwidth else "bandwidth"
@@ -95,7 +108,7 @@ def _headroom(share: float) -> float | None:
 def _evidence(limiter: str, share: float, partition: Partition, figures: Mapping[str, Figure]) -> str:
     if limiter == "idle":
         causes = _named_causes(partition.idle_causes, partition.window_ns)
-        return f"the device is idle {format_share(share)} of the time" + (f": {causes}" if causes else "")
+        return f"the device is idle {format_share(share)} of the time" + (f": {causes}" if causes else "") + _one_gap(partition, figures)
     if limiter == "communication":
         whole = format_share(partition.communication_ns / partition.window_ns)
         return f"collectives run alone {format_share(share)} of the time (of {whole} in all)"
@@ -118,6 +131,14 @@ def _group_evidence(limiter: str, share: float, figures: Mapping[str, Figure]) -
     rate, words = (("flops_of_ceiling", "useful FLOP/s at {} of the ceiling") if limiter == "compute" else
                    ("bandwidth_share", "memory traffic at {} of the ceiling"))
     return f"{words.format(format_share(_value(figures, rate) or 0.0))}; kernels run {format_share(share)} of the time"
+
+
+def _one_gap(partition: Partition, figures: Mapping[str, Figure]) -> str:
+    """Said where most of the idle time is one gap among others: something that happened once, and not what each step costs."""
+    longest = _value(figures, "idle_longest_gap") or 0.0
+    if not partition.idle_ns / 2 < longest < partition.idle_ns:
+        return ""
+    return f"; one gap of {format_ns(longest)} makes up {format_share(longest / partition.window_ns)}"
 
 
 def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:

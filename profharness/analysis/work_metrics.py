@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from profharness.analysis.categories import kernel_category
-from profharness.analysis.ceilings import Ceiling, Ceilings
+from profharness.analysis.ceilings import NO_CEILING, Ceiling, Ceilings
+from profharness.analysis.counter_work import ARCHITECTURES
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import Figure
 from profharness.analysis.roofline import UNDETERMINED
@@ -22,7 +23,6 @@ from profharness.trace.model import F64, Trace
 _WITH_FLOPS = ("gemm", "conv", "attention")
 NO_FLOPS = "operators with shapes (--profile torch), or --flops-per-item"
 NO_TRAFFIC = "operators with shapes (--profile torch), or counters (--pmc)"
-NO_CEILING = "a known device, or `profharness calibrate` on it"
 COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernels"
 
 
@@ -121,7 +121,14 @@ def _traffic_note(m: Measurement) -> str:
     counted = m.facts.rates.counted & (m.kernel_ns > 0)
     if not counted.any():
         return "at least: every tensor once, by its shape"
-    return "by counters, between L2 and fabric: an upper bound of memory traffic"
+    hbm = m.facts.counted is not None and np.isfinite(m.facts.counted.hbm_bytes[counted]).all()
+    return f"by counters: {_dram_note(m)}" if hbm else "by counters, between L2 and fabric: an upper bound of memory traffic"
+
+
+def _dram_note(m: Measurement) -> str:
+    """What requests to DRAM are on this architecture."""
+    cached = any(ARCHITECTURES.get(roof.device.architecture_name, True) for roof in m.facts.roofs.values())
+    return "requests to DRAM" + (", hits of the Infinity Cache included" if cached else "")
 
 
 def _traffic_coverage(m: Measurement) -> float | None:
@@ -196,11 +203,24 @@ def fabric_bytes(m: Measurement) -> Figure:
                   coverage=int(m.kernel_ns[known].sum()) / total if total else None, note="upper bound of memory traffic")
 
 
+def hbm_bytes(m: Measurement) -> Figure:
+    """Bytes to and from memory, by counters of DRAM requests; not measured where the architecture's were not collected."""
+    counted = m.facts.counted
+    if counted is None or not np.isfinite(counted.hbm_bytes).any():
+        return _lacking("B", m, "counters of DRAM requests (--pmc TCC_EA0_RDREQ_DRAM_sum and TCC_EA0_WRREQ_DRAM_sum, TCC_EA_... before gfx942, beside FETCH_SIZE and WRITE_SIZE)")
+    total, known = int(m.kernel_ns.sum()), np.isfinite(counted.hbm_bytes)
+    return Figure(value=float(np.nansum(counted.hbm_bytes * _inside(m))), unit="B", source=m.origin,
+                  coverage=int(m.kernel_ns[known].sum()) / total if total else None, note=_dram_note(m))
+
+
 def hfu(m: Measurement) -> Figure:
-    """Operations that the hardware did, by counters, over the peak of the type with most useful FLOPs (else of 16 bits)."""
+    """Operations that the hardware did, by counters, each type over its peak; where no type is known, over that with most useful FLOPs."""
     counted = m.facts.counted
     if counted is None or not np.isfinite(counted.operations).any() or not m.facts.timed:
         return _lacking("share", m, "a counter pass (--pmc MfmaFlops) beside one without counters")
+    typed = _hfu_by_type(m)
+    if typed is not None:
+        return typed
     work, inside = m.facts.work, _inside(m)
     amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
     dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp16"
@@ -208,6 +228,29 @@ def hfu(m: Measurement) -> Figure:
     if roof is None:
         return _lacking("share", m, NO_CEILING)
     return Figure(value=float(np.nansum(counted.operations * inside)) / _seconds(m) / roof.value, unit="share", source=m.origin, note=f"of {roof.source}")
+
+
+def _hfu_by_type(m: Measurement) -> Figure | None:
+    """The sum over types of operations / peak; None where a kernel's operations have no type, or a type no peak."""
+    counted, inside = m.facts.counted, _inside(m)
+    if counted is None or not counted.by_type:
+        return None
+    columns = np.stack(list(counted.by_type.values()))
+    untyped = np.isfinite(counted.operations) & ~np.isclose(np.nan_to_num(counted.operations), np.nansum(columns, axis=0))
+    if (untyped & (m.kernel_ns > 0)).any():
+        return None
+    total, largest = 0.0, (0.0, "")
+    for device, roof in m.facts.roofs.items():
+        here = m.trace.kernels.device == device
+        for dtype, operations in counted.by_type.items():
+            done = float(np.nansum(operations[here] * inside[here]))
+            peak = roof.peak(dtype)
+            if done and peak is None:
+                return None
+            if done and peak is not None:
+                total += done / peak.value
+                largest = max(largest, (done, peak.source))
+    return Figure(value=total / _seconds(m), unit="share", source=m.origin, note=f"vector and matrix instructions, each type of its peak; most of {largest[1]}" if largest[1] else "")
 
 
 def of_class(kind: int) -> Callable[[Measurement], Figure]:
