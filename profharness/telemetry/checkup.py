@@ -15,9 +15,12 @@ from collections.abc import Sequence
 
 from profharness.telemetry.sources import Missing, Source, Target, open_families
 from profharness.telemetry.sources.cgroup import CgroupSource
+from profharness.telemetry.sources.network import NetworkSource
 from profharness.telemetry.sources.node import NodeSource
+from profharness.telemetry.sources.pm_counters import PmCountersSource
 from profharness.telemetry.sources.pressure import PressureSource
 from profharness.telemetry.sources.rapl import RaplSource
+from profharness.telemetry.sources.rdma import RdmaSource
 
 CHECK_S = 20.0
 LIBRARIES = ("amdsmi", "nvml")  # families that call a vendor's library
@@ -25,7 +28,8 @@ LIBRARIES = ("amdsmi", "nvml")  # families that call a vendor's library
 
 def source_states(sysfs: str = "/sys") -> tuple[tuple[str, str], ...]:
     """Name of each source and why it is missing; an empty reason means that it works."""
-    own: dict[str, Source] = {"cpu": NodeSource(), "cgroup": CgroupSource(os.getpid()), "pressure": PressureSource(), "rapl": RaplSource(sysfs)}
+    own: dict[str, Source] = {"cpu": NodeSource(), "cgroup": CgroupSource(os.getpid()), "pressure": PressureSource(), "rapl": RaplSource(sysfs),
+                             "pm_counters": PmCountersSource(sysfs), "network": NetworkSource(), "rdma": RdmaSource(sysfs)}
     states = [(name, _why_one(source)) for name, source in own.items()]
     states.append(("amd", why_missing("amd", sysfs)))
     return (*states, *((name, _why_in_child(name, sysfs)) for name in LIBRARIES))

@@ -17,22 +17,25 @@ def path_of(folder: str, host: str, suffix: str) -> str:
 
 
 class AppendFile:
-    """A new file that grows by whole records; the kernel has every byte after `flush`, so `kill -9` loses none of them."""
+    """A new file that grows by whole records; the kernel has every byte after `flush`, so `kill -9` loses none of them.
+
+    Who appends very often adds to `waiting` itself, and calls `flush` when that holds FLUSH_BYTES.
+    """
 
     def __init__(self, path: str) -> None:
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        self._waiting = bytearray()
+        self.waiting = bytearray()
 
     def append(self, record: bytes) -> None:
-        self._waiting += record
-        if len(self._waiting) >= FLUSH_BYTES:
+        self.waiting += record
+        if len(self.waiting) >= FLUSH_BYTES:
             self.flush()
 
     def flush(self) -> None:
         """Raises OSError, for a full disk among others."""
-        while self._waiting:
-            written = os.write(self._handle, self._waiting)
-            del self._waiting[:written]
+        while self.waiting:
+            written = os.write(self._handle, self.waiting)
+            del self.waiting[:written]
 
     def close(self) -> None:
         self.flush()

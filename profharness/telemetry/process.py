@@ -1,4 +1,4 @@
-"""What the sampler asks of the kernel for itself: exact timers, signals as events, and an end with its parent."""
+"""What the sampler asks of the kernel for itself: an exact timer, signals that it waits for, and an end with its parent."""
 
 from __future__ import annotations
 
@@ -7,41 +7,68 @@ import gc
 import os
 import resource
 import signal
-import time
+import struct
+from functools import partial
 
 from profharness.telemetry.sources import procfs
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_TIMERSLACK = 29
+_CLOCK_MONOTONIC = 1
+_TFD_TIMER_ABSTIME = 1
+_TFD_CLOEXEC = os.O_CLOEXEC
 PARENT_SIGNAL = signal.SIGUSR1  # sent by the kernel when the thread that started us ends, which need not be the end of its process
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
-_AWAITED = tuple(int(number) for number in (*STOP_SIGNALS, PARENT_SIGNAL))  # plain numbers: they are converted at every wait
 
 
-def prepare() -> None:
-    """1 ns timer slack instead of 50 µs; signals are collected while waiting, so that none ends a write half-way.
+class Timer:
+    """Wakes at a grid of CLOCK_MONOTONIC, or early when a signal came: `signo` is its number then.
 
-    SIGINT is left out: Ctrl-C reaches the whole foreground group, and the harness decides when sampling ends.
+    A timerfd that the kernel winds up again by itself: a wait is one system call without arguments to prepare, it
+    is not subject to timer slack, and errors cannot add up. Signals only note themselves, so none ends a write half-way.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-    libc.prctl(_PR_SET_PDEATHSIG, int(PARENT_SIGNAL), 0, 0, 0)
+
+    def __init__(self) -> None:
+        """Raises OSError where the kernel gives no timer."""
+        self.signo = 0
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._handle = self._libc.timerfd_create(_CLOCK_MONOTONIC, _TFD_CLOEXEC)
+        if self._handle < 0:
+            raise OSError(ctypes.get_errno(), "the kernel gives no timer")
+        self.wait = partial(os.read, self._handle, 8)
+        """Returns at the next time of the grid, or at once when one or more passed since the last return."""
+        for number in (*STOP_SIGNALS, PARENT_SIGNAL):
+            signal.signal(number, self._noted)
+
+    def start(self, first_ns: int, period_ns: int = 0) -> None:
+        """Wake at `first_ns` (CLOCK_MONOTONIC, above 0), and each period after it; once where that is 0. A signal that was noted wakes at once."""
+        times = (*divmod(period_ns, 1_000_000_000), *divmod(1 if self.signo else first_ns, 1_000_000_000))
+        self._libc.timerfd_settime(self._handle, _TFD_TIMER_ABSTIME, struct.pack("@llll", *times), None)
+
+    def taken(self) -> int:
+        """The signal that came, or 0; it counts as seen then, and the timer is to be started again."""
+        signo, self.signo = self.signo, 0
+        return signo
+
+    def _noted(self, signo: int, _: object) -> None:
+        """A signal to stop is not forgotten for another that came after it. The wait is retried by Python, and returns."""
+        if self.signo not in STOP_SIGNALS:
+            self.signo = signo
+        self.start(1)
+
+
+def prepare() -> Timer:
+    """The timer, with the signals that it takes; no garbage collection, and as many open files as are allowed.
+
+    SIGINT is ignored: Ctrl-C reaches the whole foreground group, and the harness decides when sampling ends.
+    """
+    timer = Timer()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(PARENT_SIGNAL), 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.disable()
-
-
-def wait_until(deadline_ns: int) -> int:
-    """Sleep until CLOCK_MONOTONIC reaches `deadline_ns`; returns 0, or the number of a signal that came first.
-
-    The rest is computed anew from the absolute deadline at each call, so that errors never add up.
-    """
-    rest_ns = max(deadline_ns - time.monotonic_ns(), 0)
-    caught = signal.sigtimedwait(_AWAITED, rest_ns / 1e9)
-    return caught.si_signo if caught else 0
+    return timer
 
 
 class Parent:

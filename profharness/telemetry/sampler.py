@@ -7,20 +7,25 @@ The loop ends on SIGTERM or SIGHUP, and when the harness is gone; the last row, 
 from __future__ import annotations
 
 import os
+import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic_ns
 from typing import Any, NamedTuple
 
 from profharness import __version__
 from profharness.telemetry import process
 from profharness.telemetry.clocks import read_clocks
-from profharness.telemetry.files import AppendFile, ClockFile, path_of, write_json
-from profharness.telemetry.records import Layout, Slot, encode_header
-from profharness.telemetry.sources import Missing, Target, open_families
+from profharness.telemetry.files import FLUSH_BYTES, AppendFile, ClockFile, path_of, write_json
+from profharness.telemetry.records import Layout, encode_header
+from profharness.telemetry.sources import Missing, Source, Target, open_families
 from profharness.telemetry.spec import Spec, parse_spec
 
 SECOND_NS = 1_000_000_000
+NEVER_NS = 1 << 62
+_HEAD = 3  # fields before those of the sources: deadline, boot, missed
+CLOCK_BRACKETS = 20  # of the readings once per second; the first and the last take more
 MAX_FAILURES = 10  # failed reads in a row after which a source is left alone
 
 
@@ -39,49 +44,130 @@ class Failures:
         self.last = f"{type(error).__name__}: {error}"
 
 
+class _Reading(NamedTuple):
+    """One source as the loop needs it: where its two stamps and its columns stand in its part of the row, and how often it is read."""
+
+    read: Callable[[list[Any], int], None]
+    first: int
+    end: int
+    interval_ns: int
+    failures: Failures
+
+
+class _Part:
+    """A stretch of the row: its fields as they are when nothing was read, and what packs them."""
+
+    def __init__(self, layout: Layout, first: int, end: int) -> None:
+        self.blank = layout.blank[first:end]
+        self.row = list(self.blank)
+        self.pack = struct.Struct("<" + "".join(layout.types[first:end])).pack
+
+
 class Rows:
-    """Makes one row per tick from the sources that are due, and appends it to the file."""
+    """Makes one row per tick from the sources that are due, and appends it to the file.
+
+    A sleeping process finds its core's caches cold: what a tick touches is what it costs. So the sources that are read at every
+    tick stand first in the row (`order`), and most ticks do not touch the slower ones, not even their part of the row, which is
+    ready-made. And one reading of the clock is both the end of a read and the begin of the next.
+    """
 
     def __init__(self, layout: Layout, period_ns: int, file: AppendFile) -> None:
+        """Raises ValueError for sources in another order."""
         self.count = self.missed = 0
         self.failures = {slot.source.name: Failures() for slot in layout.slots}
-        self._layout = layout
         self._file = file
-        self._row = list(layout.blank)
-        self._due = [0] * len(layout.slots)
-        self._interval = [max(period_ns, int(SECOND_NS / slot.source.max_hz)) for slot in layout.slots]
+        self._waiting = file.waiting
+        self._period = period_ns
+        intervals = [interval_ns(slot.source, period_ns) for slot in layout.slots]
+        fast = sum(interval == period_ns for interval in intervals)
+        if intervals[:fast] != [period_ns] * fast:
+            raise ValueError("sources that are read at every tick come first")
+        parted = layout.slots[fast - 1].end if fast else _HEAD
+        readings = [_Reading(slot.source.read, slot.first, slot.end, interval, self.failures[slot.source.name])
+                    for slot, interval in zip(layout.slots, intervals, strict=True)]
+        self._fast = tuple(readings[:fast])
+        self._slow = tuple(one._replace(first=one.first - parted, end=one.end - parted) for one in readings[fast:])
+        self._slow_due = [0] * len(self._slow)
+        self._fast_next = self._slow_next = 0
+        self._front, self._back = _Part(layout, 0, parted), _Part(layout, parted, len(layout.types))
+        self._nothing_slow = self._back.pack(*self._back.blank)
         # A source whose interval ends within this tick is read now, not one tick late. It is not read at the very end
         # if its last read is nearer than that: a rate over a few microseconds would be noise.
         self._early = period_ns // 2
 
-    def record(self, deadline_ns: int, missed: int) -> None:
-        row = self._row
-        row[:] = self._layout.blank
+    def record(self, deadline_ns: int, missed: int) -> int:
+        """Returns CLOCK_MONOTONIC after the last read."""
+        front = self._front
+        row = front.row
+        row[:] = front.blank
         row[0] = deadline_ns
-        row[1] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        row[1] = clock_gettime_ns(CLOCK_BOOTTIME)
         row[2] = missed
-        for place, slot in enumerate(self._layout.slots):
-            if deadline_ns + self._early >= self._due[place]:
-                self._due[place] = deadline_ns + self._interval[place]
-                self._read(slot)
+        now_ns = monotonic_ns()
+        reached = deadline_ns + self._early
+        if reached >= self._fast_next:
+            self._fast_next = deadline_ns + self._period
+            for read, first, end, _, failures in self._fast:
+                row[first] = now_ns
+                try:
+                    read(row, first + 2)
+                    row[first + 1] = now_ns = monotonic_ns()
+                    if failures.in_a_row:
+                        failures.in_a_row = 0
+                except Exception as error:  # noqa: BLE001 - a source may call a vendor's library; one that fails must not end the others
+                    self._failed(failures, error)
+                    row[first:end] = front.blank[first:end]
+                    now_ns = monotonic_ns()
+        slow = self._nothing_slow
+        if reached >= self._slow_next:
+            slow = self._read_slow(deadline_ns, reached)
+            now_ns = monotonic_ns()
         self.count += 1
         self.missed += missed
-        self._file.append(self._layout.row.pack(*row))
+        waiting = self._waiting
+        waiting += front.pack(*row)
+        waiting += slow
+        if len(waiting) >= FLUSH_BYTES:
+            self._file.flush()
+        return now_ns
 
-    def _read(self, slot: Slot) -> None:
-        failures = self.failures[slot.source.name]
+    def _read_slow(self, deadline_ns: int, reached: int) -> bytes:
+        """The slow sources' part of the row."""
+        due, back = self._slow_due, self._back
+        row = back.row
+        row[:] = back.blank
+        for place, (read, first, end, interval, failures) in enumerate(self._slow):
+            if reached < due[place]:
+                continue
+            due[place] = deadline_ns + interval
+            try:
+                row[first] = monotonic_ns()
+                read(row, first + 2)
+                row[first + 1] = monotonic_ns()
+                failures.in_a_row = 0
+            except Exception as error:  # noqa: BLE001 - as for the others
+                self._failed(failures, error)
+                row[first:end] = back.blank[first:end]
+                if failures.in_a_row >= MAX_FAILURES:
+                    due[place] = NEVER_NS
+        self._slow_next = min(due, default=NEVER_NS)
+        return back.pack(*row)
+
+    def _failed(self, failures: Failures, error: Exception) -> None:
+        """A source that keeps failing is left alone."""
+        failures.add(error)
         if failures.in_a_row >= MAX_FAILURES:
-            return
-        row, first = self._row, slot.first
-        try:
-            row[first] = time.monotonic_ns()
-            slot.source.read(row, first + 2)
-            row[first + 1] = time.monotonic_ns()
-            failures.in_a_row = 0
-        except Exception as error:  # noqa: BLE001 - a source may call a vendor's library; one that fails must not end the others
-            failures.add(error)
-            end = first + 2 + len(slot.source.columns)
-            row[first:end] = self._layout.blank[first:end]
+            self._fast = tuple(one for one in self._fast if one.failures is not failures)
+
+
+def interval_ns(source: Source, period_ns: int) -> int:
+    """How often a source is read: at every tick, or less often where its rate asks for that."""
+    return max(period_ns, int(SECOND_NS / source.max_hz))
+
+
+def order(sources: Sequence[Source], period_ns: int) -> tuple[Source, ...]:
+    """Those that are read at every tick first."""
+    return tuple(sorted(sources, key=lambda source: interval_ns(source, period_ns) != period_ns))
 
 
 class Session(NamedTuple):
@@ -92,6 +178,7 @@ class Session(NamedTuple):
     samples: AppendFile | None
     rows: Rows | None
     parent: process.Parent
+    timer: process.Timer
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -117,10 +204,10 @@ def _say(text: str, status: int) -> int:
 
 def run(spec: Spec) -> None:
     """Sample until told to end. Raises OSError when a file cannot be made or written."""
-    process.prepare()
+    timer = process.prepare()
     parent = process.Parent(spec.parent_pid)
     os.makedirs(spec.output_dir, exist_ok=True)  # noqa: PTH103 - pathlib would double the start-up time
-    session = _open(spec, parent)
+    session = _open(spec, parent, timer)
     reason = _loop(session)
     session.clocks.record("after", read_clocks())
     if session.samples is not None:
@@ -129,25 +216,25 @@ def run(spec: Spec) -> None:
     write_json(path_of(spec.output_dir, spec.host, "done.json"), _summary(session, reason))
 
 
-def _open(spec: Spec, parent: process.Parent) -> Session:
+def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
     """Make the files, probe the sources, and say in the ready file what there is."""
     clocks = ClockFile(path_of(spec.output_dir, spec.host, "clocks.jsonl"), spec.host)
     sources, missing = open_families(spec.sources, Target(spec.parent_pid, spec.roots_file, spec.hz, spec.sysfs))
-    period_ns = round(SECOND_NS / spec.hz)
+    period_ns = period_of(spec.hz)
     samples = rows = None
     if sources:
-        layout = Layout(sources)
+        layout = Layout(order(sources, period_ns))
         samples = AppendFile(path_of(spec.output_dir, spec.host, "samples.bin"))
-        samples.append(encode_header(layout, _facts(spec, period_ns, missing)))
+        samples.append(encode_header(layout, {**_facts(spec, period_ns, missing), "rates": {source.name: min(spec.hz, source.max_hz) for source in sources}}))
         samples.flush()
         rows = Rows(layout, period_ns, samples)
     clocks.record("before", read_clocks())
     write_json(path_of(spec.output_dir, spec.host, "ready.json"), {
         "v": 1, "pid": os.getpid(), "host": spec.host, "hz": spec.hz,
-        "sources": [{"name": source.name, "metrics": [column.metric for column in source.columns],
+        "sources": [{"name": source.name, "metrics": [column.metric for column in source.columns if column.role == "value"],
                      "hz": min(spec.hz, source.max_hz)} for source in sources],
         "missing": [absent._asdict() for absent in missing]})
-    return Session(spec, clocks, samples, rows, parent)
+    return Session(spec, clocks, samples, rows, parent, timer)
 
 
 def _facts(spec: Spec, period_ns: int, missing: Sequence[Missing]) -> dict[str, Any]:
@@ -162,34 +249,56 @@ def _facts(spec: Spec, period_ns: int, missing: Sequence[Missing]) -> dict[str, 
 
 def _loop(session: Session) -> str:
     """Returns why it ended: `terminated` or `parent gone`."""
-    period_ns = round(SECOND_NS / session.spec.hz)
-    start_ns = time.monotonic_ns()
-    tick = missed = 0
-    housekeeping_ns = start_ns + SECOND_NS
+    rows, timer = session.rows, session.timer
+    period_ns = period_of(session.spec.hz) if rows else SECOND_NS
+    wake_ns = _wake_ns(period_ns)
+    house_period_ns = wake_ns * (SECOND_NS // wake_ns)  # the house is kept when awake, and once per second at the latest
+    tick_ns = start_ns = monotonic_ns()
+    house_ns = start_ns + house_period_ns
+    missed = 0
+    timer.start(start_ns, wake_ns)
     while True:
-        tick_ns = start_ns + tick * period_ns if session.rows else housekeeping_ns
-        signo = process.wait_until(min(tick_ns, housekeeping_ns))
-        now_ns = time.monotonic_ns()
-        reason = _end_reason(session, signo) if signo or now_ns >= housekeeping_ns else ""
-        if session.rows and (now_ns >= tick_ns or reason):
-            session.rows.record(min(tick_ns, now_ns), missed)
-            following = max(tick + 1, -(-(time.monotonic_ns() - start_ns) // period_ns))
-            missed, tick = following - tick - 1, following
+        timer.wait()
+        now_ns = monotonic_ns()
+        reason = _end_reason(session, tick_ns, wake_ns) if timer.signo or now_ns >= house_ns else ""
+        if now_ns >= tick_ns or reason:
+            if rows:
+                now_ns = rows.record(min(tick_ns, now_ns), missed)
+            missed = max((now_ns - tick_ns) // period_ns, 0)  # ticks that it is too late for
+            tick_ns += (1 + missed) * period_ns
         if reason:
             return reason
-        if now_ns >= housekeeping_ns:
+        if now_ns >= house_ns:
             _keep_house(session)
-            housekeeping_ns += SECOND_NS * (1 + (now_ns - housekeeping_ns) // SECOND_NS)
+            house_ns += house_period_ns * (1 + (now_ns - house_ns) // house_period_ns)
 
 
-def _end_reason(session: Session, signo: int) -> str:
+def period_of(hz: float) -> int:
+    """From one tick to the next, in ns: a multiple of the timer's period, to the nanosecond."""
+    period_ns = round(SECOND_NS / hz)
+    wakes = -(-period_ns // SECOND_NS)
+    return wakes * round(period_ns / wakes)
+
+
+def _wake_ns(period_ns: int) -> int:
+    """The timer's period: that of the ticks, or a whole part of it where they are more than a second apart."""
+    return period_ns // -(-period_ns // SECOND_NS)
+
+
+def _end_reason(session: Session, tick_ns: int, wake_ns: int) -> str:
+    """Empty where the signal, or the look once per second, says that sampling goes on."""
+    signo = session.timer.taken()
     if signo in process.STOP_SIGNALS:
         return "terminated"
-    return "parent gone" if session.parent.is_gone() else ""
+    if session.parent.is_gone():
+        return "parent gone"
+    if signo:
+        session.timer.start(tick_ns, wake_ns)
+    return ""
 
 
 def _keep_house(session: Session) -> None:
-    session.clocks.record("during", read_clocks())
+    session.clocks.record("during", read_clocks(CLOCK_BRACKETS))
     if session.samples is not None:
         session.samples.flush()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 FAMILIES: dict[str, str] = {
     "cpu": "profharness.telemetry.sources.cpu",
@@ -17,7 +17,22 @@ FAMILIES: dict[str, str] = {
     "nvml": "profharness.telemetry.sources.nvml",
 }
 
-SLOW_HZ = 5.0  # for what changes slowly or only grows: the sampler then costs a few tenths of a per cent of a core
+STALE_NS = 10_000_000_000  # a reading's own stamp further off than this is of another clock: the time of the read counts then
+COUNTER_HZ = 5.0  # for counters of the node that figures of points of a second or so are made of
+SLOW_HZ = 2.0  # for what changes slowly or only grows: each read of it costs as much as a whole tick of the rest
+
+
+class Taken(NamedTuple):
+    """Where a column's value stands in a block of bytes: `repeat` values of one struct `code`, little endian, from `offset` on.
+
+    Whatever equals `unset` was not set by who filled the block; nor was a 0 where `zero_is_unset`.
+    """
+
+    offset: int
+    code: str
+    repeat: int = 1
+    unset: int = -1
+    zero_is_unset: bool = False
 
 
 class Column(NamedTuple):
@@ -25,15 +40,26 @@ class Column(NamedTuple):
 
     An `instant` means raw × scale; a `counter` only grows, and means its growth × scale per second.
     `type` is q (int64) or d (float64); `role` is `stamp` for the reading's own CLOCK_BOOTTIME ns.
+
+    What a driver gives as one table is copied as it is, since taking it apart at each tick would cost more than reading it:
+    role `block`, of type `<n>s`. Columns with `taken` have no field of their own: the reader takes them out of the block
+    (the source's only one) after the run, by `how`: the `one` value, the `mean` (rounded) or the `average` of all that are set, their
+    `total`. Of two more forms, `share` is the growth of an accumulator (of several, the largest) over that of `over`, × scale,
+    and worth nothing any more once it exceeds `at_most`; `bits` is 1 while any of `bits` is set, taken to hold since the read before.
     """
 
     metric: str
     unit: str
-    form: Literal["instant", "counter"]
+    form: Literal["instant", "counter", "share", "bits"]
     scale: float = 1.0
-    type: Literal["q", "d"] = "q"
+    type: str = "q"
     device: int = -1
-    role: Literal["value", "stamp"] = "value"
+    role: Literal["value", "stamp", "block"] = "value"
+    taken: tuple[Taken, ...] = ()
+    how: Literal["one", "mean", "average", "total"] = "one"
+    over: Taken | None = None
+    at_most: float = 0.0
+    bits: int = 0
 
 
 class SampledDevice(NamedTuple):
@@ -70,8 +96,8 @@ class Source(Protocol):
     def probe(self) -> tuple[Missing, ...]:
         """Open what is there, fill `columns`, and name what is not. Must not raise."""
 
-    def read(self, row: list[int | float], at: int) -> None:
-        """Put the raw values into `row[at:at + len(columns)]`; a field left alone counts as not read.
+    def read(self, row: list[Any], at: int) -> None:
+        """Put the raw values into the row from `at` on, one per column that has a field; a field left alone counts as not read.
 
         May raise; the sampler then counts the failure and goes on.
         """

@@ -22,4 +22,4 @@ def open_sources(target: Target) -> tuple[Source, ...]:
     for group in packages.values():
         metrics = AmdMetricsSource(tuple(group))
         sources += [metrics, AmdFallbackSource(group[0], metrics)]
-    return (*sources, AmdSlowSource(dies), AmdWavesSource(dies, target.sysfs))
+    return (*sources, AmdSlowSource(dies), AmdWavesSource(dies, target.sysfs, target.roots_file))

@@ -62,7 +62,16 @@ def why_none(sysfs: str) -> str:
     """For a node without any."""
     if not os.path.isdir(f"{sysfs}/module/amdgpu"):  # noqa: PTH112 - no pathlib in the sampler
         return "the amdgpu driver is not loaded"
+    if hidden := _hidden(sysfs):
+        return (f"{hidden} AMD device{'s are' if hidden > 1 else ' is'} on this node, but the kernel hides {'them' if hidden > 1 else 'it'} from this job "
+                "(a control group does so): request a GPU from the batch system, or give the container its devices")
     return f"amdgpu is loaded, but no AMD device is visible under {sysfs}/class/kfd and {sysfs}/class/drm"
+
+
+def _hidden(sysfs: str) -> int:
+    """Nodes of KFD whose properties cannot be read: the kernel keeps them from jobs that may not use the device."""
+    nodes = f"{sysfs}/class/kfd/kfd/topology/nodes"
+    return sum(not _text(f"{nodes}/{name}/properties") for name in _listed(nodes) if name.isdigit())
 
 
 def _from_kfd(sysfs: str) -> list[Die]:

@@ -60,12 +60,12 @@ FIXED: dict[tuple[int, int], Layout] = {
     (1, 3): _fixed(120, "1.3", {
         "temperature_edge": (4, "H"), "temperature_hotspot": (6, "H"), "temperature_memory": (8, "H"), "gpu": (16, "H"),
         "memory": (18, "H"), "power": (22, "H"), "energy": (24, "Q"), "stamp": (32, "Q"), "clock_gpu": (54, "H"),
-        "clock_soc": (56, "H"), "clock_memory": (58, "H"), "throttle": (112, "Q")}),
+        "clock_soc": (56, "H"), "clock_memory": (58, "H"), "throttle_status": (68, "I"), "throttle": (112, "Q")}),
     (1, 4): _fixed(288, "1.4", {
-        **_MI300, "energy": (24, "Q"), "stamp": (32, "Q"), "xgmi_read": (104, "Q", 8), "xgmi_written": (168, "Q", 8),
+        **_MI300, "energy": (24, "Q"), "stamp": (32, "Q"), "throttle_status": (40, "I"), "xgmi_read": (104, "Q", 8), "xgmi_written": (168, "Q", 8),
         "clock_gpu": (240, "H", 8), "clock_soc": (256, "H", 4), "clock_memory": (280, "H")}),
     (1, 5): _fixed(360, "1.5", {
-        **_MI300, "energy": (88, "Q"), "stamp": (96, "Q"), "xgmi_read": (176, "Q", 8), "xgmi_written": (240, "Q", 8),
+        **_MI300, "energy": (88, "Q"), "stamp": (96, "Q"), "throttle_status": (104, "I"), "xgmi_read": (176, "Q", 8), "xgmi_written": (240, "Q", 8),
         "clock_gpu": (312, "H", 8), "clock_soc": (328, "H", 4), "clock_memory": (352, "H")}),
     (1, 6): _fixed(1664, "1.6", {
         **_MI300, **_with_residencies(32), "energy": (16, "Q"), "stamp": (24, "Q"), "gpu_accumulated": (68, "I"),

@@ -1,4 +1,4 @@
-"""What the driver says of one AMD package per tick: one read of `gpu_metrics`, stamped by the driver itself.
+"""What the driver says of one AMD package per tick: one read of `gpu_metrics`, stamped by the driver itself, and kept as it is.
 
 The driver's stamp is CLOCK_BOOTTIME (ktime_get_boottime_ns at the read), the energy counter's unit is 2^-16 J
 (15.2588 µJ; vendor tools multiply by a rounded 15.3), XGMI counts are KiB. The residency accumulators count the
@@ -7,21 +7,19 @@ firmware's own cycles, as `accumulation_counter` does: their growth over its gro
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from os import pread
+from typing import Any, Literal
 
+from profharness.telemetry.records import block_type
 from profharness.telemetry.sources import Column, Missing, SampledDevice
 from profharness.telemetry.sources.amd_devices import Die
 from profharness.telemetry.sources.amd_layouts import KIB
-from profharness.telemetry.sources.amd_table import Table
-from profharness.telemetry.sources.shares import ShareClock
+from profharness.telemetry.sources.amd_table import CHANGED, Cut, Table, cuts, kept, set_values
 
 How = Literal["one", "mean", "total"]
 JOULES_PER_COUNT = 2.0 ** -16
 MAX_HZ = 100.0  # each read is a message to the power controller, which refreshes more slowly than this
-STALE_NS = 10_000_000_000  # a stamp further off than this is of another clock: the time of the read counts then
-_WORD = 0xFFFFFFFF
 _POWER_BITS = (1 << 32) - 1  # SMU_THROTTLER_*: power and current limits, then temperatures, then PROCHOT
 _THERMAL_BITS = ((1 << 46) - 1) & ~_POWER_BITS
 _EXTERNAL_BITS = 0b11 << 46
@@ -47,11 +45,6 @@ _MEANS = (("gpu_activity_mean", "gpu_accumulated", "%", 1.0), ("memory_activity_
 _ALL = (*(row[0] for row in (*_INSTANTS, *_COUNTERS)), *(metric for metric, _ in _BITS), *(row[0] for row in _MEANS))
 
 
-class _Value(NamedTuple):
-    column: Column
-    take: Callable[[], int | float | None]
-
-
 class AmdMetricsSource:
     """All devices of one `gpu_metrics` file: a die, or the partitions of a package."""
 
@@ -63,45 +56,64 @@ class AmdMetricsSource:
         self.devices = tuple(sampled(die) for die in dies)
         self._dies = dies
         self._table = Table(f"{dies[0].folder}/gpu_metrics")
-        self._values: list[_Value] = []
-        self._shares: list[_Residency | _Bits] = []
-        self._stamp_ns = 0
-        self._stamp: Callable[[], int | None] = lambda: None
+        self._cuts: tuple[Cut, ...] = ()
+        self._is_whole = True  # what is kept is the table from its begin on; the row's type says up to where
+        self._shape = self._table.shape
         self.left: dict[str, str] = {}  # what amd_files should try, and why it is not here
 
     def probe(self) -> tuple[Missing, ...]:
         if why := self._table.open():
             missing = [Missing(metric, why) for metric in _ALL]
         else:
-            missing = [*self._package_columns(), *self._throttle_columns(), *self._mean_columns()]
-            self._partition_columns()
-        self.columns = tuple(value.column for value in self._values)
+            missing, columns = self._found()
+            self.columns = self._in_block(columns)
+            self._is_whole = len(self._cuts) == 1
+            self._shape = self._table.shape
         self.left = {absent.metric: absent.why for absent in missing if absent.metric in FALLBACKS}
         return tuple(absent for absent in missing if absent.metric not in FALLBACKS)
 
-    def read(self, row: list[int | float], at: int) -> None:
-        """Fields that the driver left unset in this read stay unread."""
-        self._table.read()
-        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        stamp_ns = self._stamp() or 0
-        self._stamp_ns = stamp_ns if abs(now_ns - stamp_ns) < STALE_NS else 0
-        for share in self._shares:
-            share.update(self._stamp_ns or now_ns)
-        for place, value in enumerate(self._values, at):
-            taken = value.take()
-            if taken is not None:
-                row[place] = taken
+    def read(self, row: list[Any], at: int) -> None:
+        """Raises OSError, and ValueError as `Table.read` does; what every tick does is written out here, since a call costs more than its work."""
+        handle, size, head = self._shape
+        data = pread(handle, size + 1, 0)
+        if len(data) != size or not data.startswith(head):
+            raise ValueError(CHANGED)
+        row[at] = data if self._is_whole else b"".join([data[start:end] for start, end, _ in self._cuts])
 
-    def _add(self, column: Column, take: Callable[[], int | float | None]) -> None:
-        self._values.append(_Value(column, take))
+    def instants(self) -> dict[str, float]:
+        """What holds now for the whole package, by metric: to be held against another source. Raises OSError and ValueError."""
+        data = self._table.read()
+        found: dict[str, float] = {}
+        for metric, _, field, scale, _ in _INSTANTS:
+            values = [value for _, value in set_values(data, self._table.field(field))] if self._table.has(field) else []
+            if values and (metric not in PACKAGE_METRICS or self._dies[0].reports_package):
+                found[metric] = scale * sum(values) / len(values)
+        return found
 
-    def _package_columns(self) -> list[Missing]:
+    def _in_block(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """The block, then the columns as they are found in it."""
+        self._cuts = cuts(taken for column in columns for taken in (*column.taken, *([column.over] if column.over else [])))
+        if not columns:
+            return ()
+        last = self._cuts[-1]
+        block = Column("", "", "instant", type=block_type(last.at + last.end - last.start), role="block")
+        return (block, *(column._replace(taken=tuple(kept(taken, self._cuts) for taken in column.taken),
+                                         over=kept(column.over, self._cuts) if column.over else None) for column in columns))
+
+    def _found(self) -> tuple[list[Missing], list[Column]]:
+        missing, columns = self._package_columns()
+        for more in (self._throttle_columns(), self._mean_columns()):
+            missing += more[0]
+            columns += more[1]
+        stamps: list[Column] = []
+        if self._table.has("stamp"):
+            stamps = [Column("", "ns", "instant", device=device, role="stamp", taken=(self._table.field("stamp"),)) for device in range(len(self._dies))]
+        return missing, [*stamps, *columns, *self._busy_columns()]
+
+    def _package_columns(self) -> tuple[list[Missing], list[Column]]:
         table, die = self._table, self._dies[0]
-        missing = []
-        if table.has("stamp"):
-            self._stamp = table.taker("stamp")
-            for device in range(len(self._dies)):
-                self._add(Column("", "ns", "instant", device=device, role="stamp"), lambda: self._stamp_ns or None)
+        missing: list[Missing] = []
+        columns: list[Column] = []
         for rows, form in ((_INSTANTS, "instant"), (_COUNTERS, "counter")):
             for metric, unit, field, scale, how in rows:
                 if metric == "gpu_percent" and die.partitions > 1:
@@ -111,121 +123,62 @@ class AmdMetricsSource:
                 elif metric in PACKAGE_METRICS and not die.reports_package:
                     missing.append(Missing(metric, f"{die.address}: {die.package} reports for the package of both dies"))
                 else:
-                    column = Column(metric, unit, "counter" if form == "counter" else "instant", scale, device=0)
-                    self._add(column, table.taker(field, how))
-        return missing
+                    columns.append(Column(metric, unit, "counter" if form == "counter" else "instant", scale, device=0, taken=(table.field(field),), how=how))
+        return missing, columns
 
-    def _throttle_columns(self) -> list[Missing]:
+    def _throttle_columns(self) -> tuple[list[Missing], list[Column]]:
         table = self._table
         if all(table.has(field) for field in ("accumulation", "residency_power", "residency_prochot")):
-            for metric, fields in _RESIDENCIES:
-                self._add_residency(metric, "share", _Residency(table, tuple(field for field in fields if table.has(field)), 1.0))
-            return []
+            # causes of one metric may hold at once: the largest counts
+            causes = {metric: [field for field in fields if table.has(field)] for metric, fields in _RESIDENCIES}
+            return ([Missing(metric, f"{self._dies[0].address}: gpu_metrics v{table.version} does not give it") for metric, fields in causes.items() if not fields],
+                    [self._share(metric, "share", fields, 1.0, 1.01) for metric, fields in causes.items() if fields])
         if table.has("throttle"):
-            for metric, bits in _BITS:
-                self._add_residency(metric, "share", _Bits(table, bits))
-            return []
-        why = f"{self._dies[0].address}: gpu_metrics v{table.version} says nothing of throttling"
-        return [Missing(metric, why) for metric, _ in _BITS]
+            return [], [Column(metric, "share", "bits", device=0, taken=(table.field("throttle"),), bits=bits) for metric, bits in _BITS]
+        why = f"{self._dies[0].address}: {_why_no_throttling(table)}"
+        return [Missing(metric, why) for metric, _ in _BITS], []
 
-    def _mean_columns(self) -> list[Missing]:
+    def _mean_columns(self) -> tuple[list[Missing], list[Column]]:
         """Accumulated activity has a unit only where the firmware's cycles are counted beside it."""
         table = self._table
         counted = table.has("accumulation")
-        missing = []
+        missing: list[Missing] = []
+        columns: list[Column] = []
         for metric, field, unit, scale in _MEANS:
             if counted and table.has(field):
-                self._add_residency(metric, unit, _Residency(table, (field,), scale, at_most=101.0))
+                columns.append(self._share(metric, unit, (field,), scale, 101.0))
             else:
                 missing.append(Missing(metric, f"{self._dies[0].address}: gpu_metrics v{table.version} gives no accumulator with a known unit"))
-        return missing
+        return missing, columns
 
-    def _add_residency(self, metric: str, unit: str, share: _Residency | _Bits) -> None:
-        self._shares.append(share)
-        self._add(Column(metric, unit, "counter", 1e-9, "d", 0), share.taken)
+    def _share(self, metric: str, unit: str, fields: Sequence[str], scale: float, at_most: float) -> Column:
+        """A share above `at_most` shows that the accumulator counts something else than the firmware's cycles."""
+        table = self._table
+        return Column(metric, unit, "share", scale, device=0, taken=tuple(table.field(field) for field in fields), over=table.field("accumulation"), at_most=at_most)
 
-    def _partition_columns(self) -> None:
+    def _busy_columns(self) -> list[Column]:
+        columns: list[Column] = []
         for place, die in enumerate(self._dies):
-            busy = self._table.busy(die.partition)
-            if busy and die.partitions > 1:
-                self._add(Column("gpu_percent", "%", "instant", 1.0, "d", place), _MeanBusy(self._table, die.partition).taken)
-            for number in range(len(busy) if len(busy) > 1 else 0):
-                self._add(Column(f"xcc_busy_{number}", "%", "instant", 1.0, "q", place), _OneBusy(self._table, die.partition, number).taken)
+            whole, dies = self._table.busy(die.partition), self._table.busy_dies(die.partition)
+            if whole is not None and dies and die.partitions > 1:
+                columns.append(Column("gpu_percent", "%", "instant", device=place, taken=(whole,), how="average"))
+            if len(dies) > 1:
+                columns += [Column(f"xcc_busy_{number}", "%", "instant", device=place, taken=(taken,)) for number, taken in enumerate(dies)]
+        return columns
 
 
-class _Residency:
-    """Growth of one or several accumulators over the growth of the firmware's cycle counter, as a clock of shares.
+def _why_no_throttling(table: Table) -> str:
+    """For tables with neither residencies nor the driver's translated bits. `throttle_status` has the bits of the part's own firmware.
 
-    Of several the largest counts: their causes may hold at once. Nothing is taken while the firmware has not gone on,
-    and nothing any more once a share above `at_most` shows that the accumulator counts something else than cycles.
+    In v1.4 and v1.5 the driver sets it to 0 at every read, since the firmware's table lacks it (smu_v13_0_6_get_gpu_metrics
+    in drivers/gpu/drm/amd/pm/swsmu/smu13/smu_v13_0_6_ppt.c): that 0 does not say that the device runs freely.
     """
-
-    def __init__(self, table: Table, fields: tuple[str, ...], scale: float, at_most: float = 1.01) -> None:
-        self._count_cycles = table.taker("accumulation")
-        self._fields = tuple(table.taker(field) for field in fields)
-        self._scale = scale
-        self._at_most = at_most
-        self._clock = ShareClock()
-        self._cycles: int | None = None
-        self._before: tuple[int, ...] = ()
-        self._fresh = False
-
-    def update(self, stamp_ns: int) -> None:
-        cycles = self._count_cycles()
-        self._fresh = cycles is not None and cycles != self._cycles and bool(self._fields)
-        if not self._fresh or cycles is None:
-            return
-        values = tuple(take() or 0 for take in self._fields)
-        share = 0.0
-        if self._cycles is not None:
-            grown = max((now - before) & _WORD for now, before in zip(values, self._before, strict=True))
-            share = grown / ((cycles - self._cycles) & _WORD)
-        if share > self._at_most:
-            self._fields = ()
-            self._fresh = False
-            return
-        self._clock.advance(stamp_ns, share * self._scale)
-        self._cycles, self._before = cycles, values
-
-    def taken(self) -> float | None:
-        return self._clock.total if self._fresh else None
-
-
-class _Bits:
-    """Whether any of the bits of the status word is set, taken to hold since the read before."""
-
-    def __init__(self, table: Table, bits: int) -> None:
-        self._status = table.taker("throttle")
-        self._bits = bits
-        self._clock = ShareClock()
-        self._fresh = False
-
-    def update(self, stamp_ns: int) -> None:
-        status = self._status()
-        self._fresh = status is not None
-        if status is not None:
-            self._clock.advance(stamp_ns, 1.0 if status & self._bits else 0.0)
-
-    def taken(self) -> float | None:
-        return self._clock.total if self._fresh else None
-
-
-class _MeanBusy:
-    def __init__(self, table: Table, partition: int) -> None:
-        self._table, self._partition = table, partition
-
-    def taken(self) -> float | None:
-        busy = self._table.busy(self._partition)
-        return sum(busy) / len(busy) if busy else None
-
-
-class _OneBusy:
-    def __init__(self, table: Table, partition: int, number: int) -> None:
-        self._table, self._partition, self._number = table, partition, number
-
-    def taken(self) -> int | None:
-        busy = self._table.busy(self._partition)
-        return busy[self._number] if self._number < len(busy) else None
+    status = table.value("throttle_status")
+    if status is None:
+        return f"gpu_metrics v{table.version} says nothing of throttling"
+    if status == 0 and table.version in ("1.4", "1.5"):
+        return f"the driver writes 0 into throttle_status of gpu_metrics v{table.version} whatever the device does; drivers with v1.6 and later (ROCm 6.3) count throttling"
+    return f"throttle_status of gpu_metrics v{table.version} ({status:#x}) has bits of the part's firmware, whose meaning is not known here"
 
 
 def sampled(die: Die) -> SampledDevice:

@@ -1,4 +1,4 @@
-"""The host's own telemetry: the workload's process tree, the node, the control group, pressure, power of the CPUs."""
+"""The host's own telemetry: the workload's process tree, the node, the control group, pressure, network, power of CPUs and node."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 
 from profharness.telemetry.sources import Source, Target
 from profharness.telemetry.sources.cgroup import CgroupSource
-from profharness.telemetry.sources.node import NodeSource
+from profharness.telemetry.sources.network import NetworkSource
+from profharness.telemetry.sources.node import NodeMemorySource, NodeSource
+from profharness.telemetry.sources.pm_counters import PmCountersSource
 from profharness.telemetry.sources.pressure import PressureSource
 from profharness.telemetry.sources.process_tree import ProcessTree
 from profharness.telemetry.sources.rapl import RaplSource
+from profharness.telemetry.sources.rdma import RdmaSource
 from profharness.telemetry.sources.tree import TreeMemorySource, TreeSource, TreeWaitSource
 
 
 def open_sources(target: Target) -> tuple[Source, ...]:
     """The cheapest and most wanted first: values of one row are read in this order."""
     tree = ProcessTree(target.roots_file)
-    return (TreeSource(tree), TreeMemorySource(tree), NodeSource(), PressureSource(), CgroupSource(target.parent_pid or os.getpid()),
-            TreeWaitSource(tree), RaplSource(target.sysfs))
+    return (TreeSource(tree), TreeMemorySource(tree), NodeSource(), NodeMemorySource(), PressureSource(), CgroupSource(target.parent_pid or os.getpid()),
+            NetworkSource(), RdmaSource(target.sysfs), TreeWaitSource(tree), RaplSource(target.sysfs), PmCountersSource(target.sysfs))

@@ -5,59 +5,68 @@ from __future__ import annotations
 import os
 import time
 
-from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice, procfs
+from profharness.telemetry.sources import COUNTER_HZ, SLOW_HZ, Column, Missing, SampledDevice, procfs
 
 BUDGET = 0.001  # share of one core: /proc/stat grows with the number of CPUs and interrupts
 _TRIES = 3
+_MEMINFO = 256  # bytes: what is wanted stands in the first three lines
 
 
 class NodeSource:
-    """At the slow rate, and less often still where the kernel takes long to write the files."""
+    """Busy cores; read less often where the kernel takes long to write the file."""
 
     name = "node"
     devices: tuple[SampledDevice, ...] = ()
 
-    def __init__(self, stat_path: str = "/proc/stat", meminfo_path: str = "/proc/meminfo") -> None:
+    def __init__(self, path: str = "/proc/stat") -> None:
         self.columns: tuple[Column, ...] = ()
-        self.max_hz = SLOW_HZ
-        self._stat_path = stat_path
-        self._stat = procfs.open_or_none(stat_path)
-        self._meminfo_path = meminfo_path
-        self._meminfo = procfs.open_or_none(meminfo_path)
+        self.max_hz = COUNTER_HZ
+        self._path = path
+        self._handle = procfs.open_or_none(path)
 
     def probe(self) -> tuple[Missing, ...]:
-        missing = []
-        columns = []
-        if self._stat is None:
-            missing.append(Missing("cpu_node", f"{self._stat_path} cannot be read"))
-        else:
-            columns.append(Column("cpu_node", "cores", "counter", 1e-9))
-        if self._meminfo is None or used_bytes(os.pread(self._meminfo, 4096, 0)) is None:
-            missing.append(Missing("memory_node_used", f"{self._meminfo_path} has no MemAvailable"))
-            self._meminfo = None
-        else:
-            columns.append(Column("memory_node_used", "B", "instant"))
-        self.columns = tuple(columns)
-        if columns:
-            self.max_hz = min(self.max_hz, BUDGET / max(self._seconds_per_read(), 1e-6))
-        return tuple(missing)
+        if self._handle is None:
+            return (Missing("cpu_node", f"{self._path} cannot be read"),)
+        self.columns = (Column("cpu_node", "cores", "counter", 1e-9),)
+        self.max_hz = min(self.max_hz, BUDGET / max(self._seconds_per_read(), 1e-6))
+        return ()
 
     def read(self, row: list[int | float], at: int) -> None:
-        if self._stat is not None:
-            row[at] = busy_ns(os.pread(self._stat, 512, 0))
-            at += 1
-        if self._meminfo is not None:
-            row[at] = used_bytes(os.pread(self._meminfo, 4096, 0)) or 0
+        if self._handle is not None:
+            row[at] = busy_ns(os.pread(self._handle, 512, 0))
 
     def _seconds_per_read(self) -> float:
         """CPU time of the cheapest of a few reads."""
-        row: list[int | float] = [0, 0]
+        row: list[int | float] = [0]
         costs = []
         for _ in range(_TRIES):
             before = time.thread_time_ns()
             self.read(row, 0)
             costs.append(time.thread_time_ns() - before)
         return min(costs) / 1e9
+
+
+class NodeMemorySource:
+    """Memory in use."""
+
+    name = "node_memory"
+    max_hz = SLOW_HZ
+    devices: tuple[SampledDevice, ...] = ()
+
+    def __init__(self, path: str = "/proc/meminfo") -> None:
+        self.columns: tuple[Column, ...] = ()
+        self._path = path
+        self._handle = procfs.open_or_none(path)
+
+    def probe(self) -> tuple[Missing, ...]:
+        if self._handle is None or used_bytes(os.pread(self._handle, _MEMINFO, 0)) is None:
+            return (Missing("memory_node_used", f"{self._path} has no MemAvailable"),)
+        self.columns = (Column("memory_node_used", "B", "instant"),)
+        return ()
+
+    def read(self, row: list[int | float], at: int) -> None:
+        if self._handle is not None:
+            row[at] = used_bytes(os.pread(self._handle, _MEMINFO, 0)) or 0
 
 
 def busy_ns(text: bytes) -> int:
@@ -68,9 +77,10 @@ def busy_ns(text: bytes) -> int:
 
 def used_bytes(text: bytes) -> int | None:
     """MemTotal less MemAvailable; None on kernels that do not estimate what is available."""
-    sizes = {}
-    for line in text.split(b"\n"):
-        name, _, rest = line.partition(b":")
-        if name in (b"MemTotal", b"MemAvailable"):
-            sizes[name] = int(rest.split()[0]) * 1024
-    return sizes[b"MemTotal"] - sizes[b"MemAvailable"] if len(sizes) == 2 else None
+    total, available = _kilobytes(text, b"MemTotal:"), _kilobytes(text, b"MemAvailable:")
+    return None if total is None or available is None else (total - available) * 1024
+
+
+def _kilobytes(text: bytes, name: bytes) -> int | None:
+    at = text.find(name)
+    return None if at < 0 else int(text[at + len(name):].split(None, 1)[0])

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from profharness.telemetry.sources import Column, Missing, SampledDevice
 from profharness.telemetry.sources.cost import affordable_hz
+from profharness.telemetry.sources.ownership import Ownership
 from profharness.telemetry.sources.shares import ShareClock
 
 STATE_HZ = 10.0
@@ -31,12 +32,20 @@ _FIELDS: tuple[tuple[str, str, str, float, int], ...] = (
     ("throttle_thermal", "share", "counter", 1e-9, _THERMAL_POLICY))
 
 
+class Parent(NamedTuple):
+    """The device that a MIG instance is a part of, and its number there."""
+
+    handle: Any
+    instance: int
+
+
 class Device(NamedTuple):
-    """A device of the library, and how the files name it."""
+    """A device of the library, or a MIG instance of one, and how the files name it."""
 
     library: ModuleType
     handle: Any
     sampled: SampledDevice
+    parent: Parent | None = None
 
     def call(self, name: str, *arguments: Any) -> Any:
         """One function of the library on this device. Raises its NVMLError."""
@@ -133,7 +142,8 @@ class _Call(NamedTuple):
 class NvmlStateSource:
     """Utilisation, clocks, temperature, memory, limits and processes: one call each, as often as their cost allows."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, roots_file: str = "") -> None:
+        self._ownership = Ownership(roots_file)
         self.name = f"nvml{device.sampled.number}_state"
         self.max_hz = STATE_HZ
         self.devices: tuple[SampledDevice, ...] = (device.sampled,)
@@ -189,6 +199,8 @@ class NvmlStateSource:
             instant("gpu_memory_total", "B", lambda: int(ask("nvmlDeviceGetMemoryInfo").total)),
             instant("power_limit", "W", lambda: int(ask("nvmlDeviceGetEnforcedPowerLimit")), 1e-3),
             instant("gpu_processes", "processes", lambda: len(ask("nvmlDeviceGetComputeRunningProcesses"))),
+            *([instant("gpu_processes_other", "processes",
+                       lambda: self._ownership.strangers(int(one.pid) for one in ask("nvmlDeviceGetComputeRunningProcesses")))] if self._ownership.knows else []),
             _Call(Column("throttle_external", "share", "counter", 1e-9, "d", 0), throttled))
 
 

@@ -50,17 +50,27 @@ class NvmlGpmSource:
     def _open(self) -> str:
         library = self._device.library
         try:
-            if not self._device.call("nvmlGpmQueryDeviceSupport").isSupportedDevice:
+            asked = self._device.handle if self._device.parent is None else self._device.parent.handle
+            if not library.nvmlGpmQueryDeviceSupport(asked).isSupportedDevice:
                 return "GPM needs Hopper or newer"
             self._older, self._newer = library.nvmlGpmSampleAlloc(), library.nvmlGpmSampleAlloc()
+            self._sample()  # a device in MIG mode has samples of its instances only
         except Exception as error:  # noqa: BLE001 - an old library has no such function; whatever is said is the reason
             return f"no GPM here ({error})"
         return ""
 
+    def _sample(self) -> None:
+        """Put the counters into the newer sample."""
+        parent = self._device.parent
+        if parent is None:
+            self._device.call("nvmlGpmSampleGet", self._newer)
+        else:
+            self._device.library.nvmlGpmMigSampleGet(parent.handle, parent.instance, self._newer)
+
     def read(self, row: list[int | float], at: int) -> None:
         """A metric that this device lacks stays unread."""
         self._older, self._newer = self._newer, self._older
-        self._device.call("nvmlGpmSampleGet", self._newer)
+        self._sample()
         now = row[at] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         if not self._taken:
             self._taken = True

@@ -20,13 +20,17 @@ class ProcessStat(NamedTuple):
     reaped_ns: int
 
 
+def process_clock(pid: int) -> int:
+    """The id of the clock that counts the CPU time of all threads of a process, as clock_getcpuclockid(3) forms it."""
+    return (~pid << 3) | _CPUCLOCK_SCHED
+
+
 def process_cpu_ns(pid: int) -> int:
     """CPU time of all threads of a process, ended ones too, in ns. Raises OSError when it is gone.
 
-    Reads the process's CPU clock, whose id the kernel forms from the pid (clock_getcpuclockid(3)).
     A thread that is running now counts up to its last scheduler tick (1 to 10 ms ago).
     """
-    return time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
+    return time.clock_gettime_ns(process_clock(pid))
 
 
 def open_or_none(path: str) -> int | None:

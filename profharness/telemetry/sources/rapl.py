@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice, procfs
+from profharness.telemetry.sources import COUNTER_HZ, Column, Missing, SampledDevice, procfs
 
 METRIC = "power_cpu"
 
@@ -35,7 +35,7 @@ class RaplSource:
     """The sum over all packages of the node, in µJ since the sampler started."""
 
     name = "rapl"
-    max_hz = SLOW_HZ
+    max_hz = COUNTER_HZ
     devices: tuple[SampledDevice, ...] = ()
 
     def __init__(self, sysfs: str = "/sys") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-import time
+from time import monotonic_ns
 
 from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice, procfs
 from profharness.telemetry.sources.process_tree import ProcessTree
@@ -28,9 +28,8 @@ class TreeSource:
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
-        self._tree.refresh(time.monotonic_ns())
-        row[at] = self._tree.cpu_ns()
-        row[at + 1] = len(self._tree.processes)
+        row[at] = self._tree.refresh(monotonic_ns())
+        row[at + 1] = self._tree.size
 
 
 class TreeMemorySource:
@@ -65,6 +64,7 @@ class TreeWaitSource:
         self.columns: tuple[Column, ...] = ()
         self._tree = tree
         self._threads: dict[tuple[int, str], _Thread] = {}
+        self._listed: tuple[bytes, tuple[int, ...]] = (b"", ())
         self._ended_ns = 0
         self._max_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
@@ -77,6 +77,16 @@ class TreeWaitSource:
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
+        newest = (self._tree.newest_pid(), tuple(self._tree.processes))
+        if newest != self._listed or not newest[0]:  # threads have pids too: without a new one there is none
+            self._list()
+            self._listed = newest
+        for thread in self._threads.values():
+            thread.read()
+        row[at] = self._ended_ns + sum(thread.waited - thread.base for thread in self._threads.values())
+
+    def _list(self) -> None:
+        """Follow the threads that there are now."""
         present = {(pid, tid) for pid in self._tree.processes for tid in procfs.thread_ids(pid)}
         for key in self._threads.keys() - present:
             self._drop(key)
@@ -86,9 +96,6 @@ class TreeWaitSource:
             if pid not in known and self._tree.processes[pid].base:
                 thread.base = thread.waited  # the process is older than the run: so is this waiting
             self._threads[pid, tid] = thread
-        for thread in self._threads.values():
-            thread.read()
-        row[at] = self._ended_ns + sum(thread.waited - thread.base for thread in self._threads.values())
 
     def _drop(self, key: tuple[int, str]) -> None:
         thread = self._threads.pop(key)

@@ -1,0 +1,99 @@
+"""Bytes over the RDMA ports (InfiniBand, RoCE), which /proc/net/dev does not see: collectives between nodes go this way.
+
+/sys/class/infiniband/<device>/ports/<port>/counters/port_rcv_data and port_xmit_data count units of four bytes
+(Documentation/ABI/stable/sysfs-class-infiniband in the kernel tree). Each read asks the adapter, so they are read seldom. On
+adapters without extended counters they have 32 bits and stop at their highest value.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice
+from profharness.telemetry.sources.cost import affordable_hz
+
+RECEIVED, SENT = "rdma_received", "rdma_sent"
+BYTES_PER_COUNT = 4.0
+_MOST = 8  # ports with columns of their own; the totals hold all
+
+
+class _Port(NamedTuple):
+    """Open counters of one port, `mlx5_0/1`."""
+
+    name: str
+    received: int
+    sent: int
+
+    def read(self) -> tuple[int, int]:
+        """Counts received and sent. Raises OSError or ValueError."""
+        return int(os.pread(self.received, 32, 0)), int(os.pread(self.sent, 32, 0))
+
+
+
+class RdmaSource:
+    """Totals of all ports, and each port that has carried anything where there are several."""
+
+    name = "rdma"
+    devices: tuple[SampledDevice, ...] = ()
+
+    def __init__(self, sysfs: str = "/sys") -> None:
+        self.max_hz = SLOW_HZ
+        self.columns: tuple[Column, ...] = ()
+        self._folder = f"{sysfs}/class/infiniband"
+        self._ports: list[_Port] = []
+        self._own: tuple[int, ...] = ()  # places among the ports
+
+    def probe(self) -> tuple[Missing, ...]:
+        why = ""
+        carried: list[int] = []
+        for name, folder in self._found():
+            opened = _opened(name, folder)
+            if isinstance(opened, str):
+                why = opened
+                continue
+            self._ports.append(opened)
+            carried.append(sum(opened.read()))
+        if not self._ports:
+            why = why or f"{self._folder} names no port: there is no RDMA adapter here"
+            return Missing(RECEIVED, why), Missing(SENT, why)
+        if len(self._ports) > 1:
+            self._own = tuple(place for place in sorted(range(len(carried)), key=lambda place: -carried[place])[:_MOST] if carried[place])
+        kinds = [RECEIVED, SENT, *(f"{kind}:{self._ports[place].name}" for place in self._own for kind in (RECEIVED, SENT))]
+        self.columns = tuple(Column(kind, "B/s", "counter", BYTES_PER_COUNT) for kind in kinds)
+        self.max_hz = affordable_hz(self, SLOW_HZ)
+        return ()
+
+    def read(self, row: list[int | float], at: int) -> None:
+        """Raises OSError and ValueError: without one of the ports a total would fall."""
+        counts = [port.read() for port in self._ports]
+        row[at] = sum(received for received, _ in counts)
+        row[at + 1] = sum(sent for _, sent in counts)
+        for first, place in zip(range(at + 2, at + 2 + 2 * len(self._own), 2), self._own, strict=True):
+            row[first], row[first + 1] = counts[place]
+
+    def _found(self) -> list[tuple[str, str]]:
+        """Name and folder of every port, in order."""
+        return [(f"{device}/{port}", f"{self._folder}/{device}/ports/{port}/counters")
+                for device in _listed(self._folder) for port in _listed(f"{self._folder}/{device}/ports")]
+
+
+def _opened(name: str, folder: str) -> _Port | str:
+    """The port, or why its counters cannot be read: some drivers offer none (they answer with EINVAL, or leave the files out)."""
+    handles: list[int] = []
+    try:
+        for file in ("port_rcv_data", "port_xmit_data"):
+            handles.append(os.open(f"{folder}/{file}", os.O_RDONLY | os.O_CLOEXEC))
+            int(os.pread(handles[-1], 32, 0))
+    except (OSError, ValueError) as error:
+        for handle in handles:
+            os.close(handle)
+        return f"{folder}: {getattr(error, 'strerror', None) or 'no number in it'}"
+    return _Port(name, *handles)
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - no pathlib in the sampler
+    except OSError:
+        return []
