@@ -9,6 +9,7 @@ import msgspec
 
 from profharness import environment
 from profharness.calibration import Calibration
+from profharness.calibration_power import Held, PowerWatch
 from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import Unavailable
@@ -18,6 +19,7 @@ from profharness.wrappers_path import wrappers_dir
 FIGURES = 10  # types of matrix products, the copy, the launches
 LONGEST_S = 600.0
 PROBE_S = 60.0
+NO_GPU = "sees no GPU"  # the script's words
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,20 +35,40 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     copy_bytes_per_s: float
     launch_ns: float
     round_trip_ns: float
+    identities: tuple[str, ...] = ()
+    held: Held | None = None
     notes: tuple[str, ...] = ()
 
 
-def calibrate(device: str, python: str = "", seconds: float = 1.0) -> Calibration:
-    """Measure `device` (auto, cpu, cuda, cuda:N) for about `seconds` per figure. Raises Unavailable without torch or the device."""
+def calibrate(device: str, python: str = "", seconds: float = 1.0, threads: int | None = None) -> Calibration:
+    """Measure `device` (auto, cpu, cuda, cuda:N) for about `seconds` per figure. Raises Unavailable without torch or the device.
+
+    `threads` are those of a CPU; None leaves their number to torch.
+    """
+    with PowerWatch() as watch:
+        watch.rest()
+        power_seconds = watch.seconds(seconds)
+        words = ("--device", device, "--seconds", f"{seconds:g}", "--threads", str(threads or 0), "--power-seconds", f"{power_seconds:g}")
+        found, measured = _measured(device, python, words, LONGEST_S + FIGURES * seconds + power_seconds)
+    return watch.completed(found, measured.held, measured.identities)
+
+
+def _measured(device: str, python: str, words: tuple[str, ...], limit_s: float) -> tuple[Calibration, Measured]:
     launcher, interpreter = LocalLauncher(), python or sys.executable
     node = environment.parse(launcher.capture(Command((interpreter, str(wrappers_dir() / "probe.py"))), PROBE_S))
     script = str(wrappers_dir() / "workloads" / "calibrate_torch.py")
-    output = launcher.capture(Command((interpreter, script, "--device", device, "--seconds", f"{seconds:g}")), LONGEST_S + FIGURES * seconds)
+    try:
+        output = launcher.capture(Command((interpreter, script, *words)), limit_s)
+    except Unavailable as error:
+        if NO_GPU not in error.message:
+            raise
+        raise Unavailable(error.message.rpartition(" failed: ")[2], "install a CUDA or ROCm build of torch, look at CUDA_VISIBLE_DEVICES and "
+                          "HIP_VISIBLE_DEVICES, or use --device cpu") from error
     try:
         measured = msgspec.json.decode(output.strip().splitlines()[-1] if output.strip() else b"", type=Measured)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise Unavailable(f"the calibration gave no readable answer ({error})", "run it by hand: " + script) from error
-    return typed(measured, device, node, datetime.now(UTC).isoformat(timespec="seconds"))
+    return typed(measured, device, node, datetime.now(UTC).isoformat(timespec="seconds")), measured
 
 
 def typed(measured: Measured, device: str, node: Environment, created: str) -> Calibration:

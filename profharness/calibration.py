@@ -26,7 +26,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     `gemm_flops` is FLOP/s of a large matrix product by type of its operands (fp32, tf32, bf16, ...),
     `copy_bytes_per_s` counts bytes read and bytes written, `launch_ns` is host time per launch of an empty kernel
     (on a CPU: per call of an operator on one element), `round_trip_ns` from launch to the return of a synchronisation.
-    `compute_units` are the cores used where the device is a CPU. `notes` says what was left out and why.
+    `gemm_power_w` is what the package drew while the fastest product ran on this device alone, `idle_power_w` what it drew
+    just before, `power_scope` what that covers. `compute_units` are the cores used where the device is a CPU. `notes` says what was left out and why.
     """
 
     schema: int = SCHEMA
@@ -42,6 +43,9 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     copy_bytes_per_s: float | None = None
     launch_ns: float | None = None
     round_trip_ns: float | None = None
+    gemm_power_w: float | None = None
+    idle_power_w: float | None = None
+    power_scope: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -89,6 +93,12 @@ def for_run(root: Path) -> tuple[Calibration, ...]:
     copy = root / COPY_NAME
     kept = decode(copy.read_bytes(), str(copy)) if copy.is_file() else ()
     return (*kept, *stored())
+
+
+def lacking(kept: Iterable[Calibration], others: Iterable[Calibration]) -> tuple[Calibration, ...]:
+    """Those of `others` whose device, size and software `kept` has none of."""
+    names = {path_of(one).name for one in kept}
+    return tuple(one for one in others if path_of(one).name not in names)
 
 
 def relevant(calibrations: Iterable[Calibration], names: Collection[str]) -> tuple[Calibration, ...]:

@@ -14,8 +14,20 @@ from typing import Literal
 import msgspec
 
 from profharness.errors import InputError
+from profharness.levels import Level
 
 VERSION = 1
+
+
+class StreamOutput(msgspec.Struct, frozen=True):
+    """One process of a point that several measured: where the kernel let it run, and its file of batches in the point's folder."""
+
+    index: int
+    pid: int
+    cpus: tuple[int, ...]
+    file: str
+    device: str = ""
+    batches: int = 0
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -33,6 +45,7 @@ class Line(msgspec.Struct, frozen=True):
     ok: bool = False
     error: str = ""
     hint: str = ""
+    reason: str = ""
     exit_status: int | None = None
     trials_ns: tuple[int, ...] = ()
     starts_ns: tuple[int, ...] = ()
@@ -45,6 +58,8 @@ class Line(msgspec.Struct, frozen=True):
     end_monotonic_ns: int | None = None
     device: str = ""
     flops_per_item: float | None = None
+    level: Level | None = None
+    streams: tuple[StreamOutput, ...] = ()
 
 
 _LINE = msgspec.json.Decoder(Line)

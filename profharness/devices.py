@@ -17,6 +17,7 @@ import msgspec
 
 Dtype = Literal["fp64", "fp64_matrix", "fp32", "fp32_matrix", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"]
 _VECTOR: frozenset[Dtype] = frozenset({"fp64", "fp32"})
+_SAME_MEMORY = 0.1
 _TABLE = Path(__file__).with_name("devices.toml")
 
 
@@ -161,6 +162,11 @@ class Accelerator:
         return min(self.compute_units / self.model.compute_units, 1.0)
 
     @property
+    def dies(self) -> int | None:
+        """GCDs or XCCs that this device spans; None where the package is not known."""
+        return None if self.model is None else max(round(self.model.dies * self.fraction), 1)
+
+    @property
     def partition(self) -> str:
         """The compute mode (SPX, DPX, ...) that has this many compute units; empty where none has."""
         if self.model is None or not self.compute_units:
@@ -201,13 +207,15 @@ class Accelerator:
 
 
 def identify(*, name: str = "", architecture: str = "", compute_units: int | None = None, pci_id: str = "",
-             clock_mhz: int | None = None) -> Accelerator:
+             clock_mhz: int | None = None, memory_bytes: int | None = None) -> Accelerator:
     """The device of these observed facts; each may be missing. `pci_id` is `vendor:device` in hexadecimal.
+
+    `memory_bytes` tells products apart that share architecture and compute units, where nothing else does.
 
     `architecture` is gfx90a or sm_80, with or without feature suffixes as `gfx90a:sramecc+:xnack-`.
     """
     target = architecture.partition(":")[0]
-    model = _by_pci(pci_id) or _by_name(name) or _by_units(target, compute_units)
+    model = _by_pci(pci_id) or _by_name(name) or _by_units(target, compute_units, memory_bytes)
     if model is not None and target and model.architecture != target:
         model = None  # a name that contradicts the hardware says nothing
     target = target or (model.architecture if model is not None else "")
@@ -229,9 +237,14 @@ def _by_name(name: str) -> DeviceModel | None:
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _by_units(architecture: str, compute_units: int | None) -> DeviceModel | None:
-    """The only product of an architecture that lists devices of this size; None where several do (MI300X and MI325X)."""
+def _by_units(architecture: str, compute_units: int | None, memory_bytes: int | None) -> DeviceModel | None:
+    """The only product of an architecture that lists devices of this size; None where several do (MI210 and a die of MI250).
+
+    Of several, that whose memory is nearest to what was seen, within a tenth (MI300X and MI325X).
+    """
     if not architecture or not compute_units:
         return None
     fitting = [model for model in table().devices if model.architecture == architecture and model.listed_units == compute_units]
+    if len(fitting) > 1 and memory_bytes:
+        fitting = [model for model in fitting if abs(memory_bytes / (model.memory_gib * 2**30 * model.listed_units / model.compute_units) - 1) < _SAME_MEMORY]
     return fitting[0] if len(fitting) == 1 else None

@@ -5,6 +5,8 @@ A trial goes through the same path as any run (launcher, hooks, readers), with a
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import tempfile
 import time
@@ -12,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from profharness import engine, environment, layers, understand
+from profharness import access, engine, environment, layers, understand
+from profharness.access import AccessState
 from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import ProfharnessError
@@ -25,6 +28,7 @@ from profharness.wrappers_path import wrappers_dir
 
 # the tools around a process are tried on torch's program, which uses the device through HIP
 _TINY = {"torch": "workloads/tiny_torch.py", "onnxruntime": "workloads/tiny_onnxruntime.py"}
+_HERE = re.compile(r"; `profharness doctor[^`]*` shows what works here$")  # a reader of its own answer is not sent to it
 _CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
 
 
@@ -54,12 +58,13 @@ class Clocks(msgspec.Struct, frozen=True):
 
 
 class Checkup(msgspec.Struct, frozen=True):
-    """The answer of `doctor --json` (DESIGN 8)."""
+    """The answer of `doctor --json` (DESIGN 8); `access` says what of the node this user may open."""
 
     devices: tuple[environment.Device, ...]
     layers: tuple[LayerState, ...]
     telemetry: tuple[TelemetryState, ...]
     clocks: Clocks
+    access: tuple[AccessState, ...] = ()
     host: str = ""
     python: str = ""
 
@@ -70,14 +75,15 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
     probe = Command((interpreter, str(wrappers_dir() / "probe.py")))
     found = environment.parse(LocalLauncher().capture(probe, engine.PROBE_S))
     states = tuple(_layer_state(layer, found, interpreter, try_layers=try_layers) for layer in layers.members())
-    sources = tuple(TelemetryState(name, not why, why) for name, why in source_states())
-    return Checkup(devices=found.devices, layers=states, telemetry=sources, clocks=_clocks(), host=found.host, python=interpreter)
+    sources = tuple(TelemetryState(name, not why, why) for name, why in source_states(os.environ.get("PROFHARNESS_SYSFS", "/sys")))
+    return Checkup(devices=found.devices, layers=states, telemetry=sources, clocks=_clocks(), access=access.states(found), host=found.host,
+                   python=interpreter)
 
 
 def _layer_state(layer: layers.Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
     state = layer.probe(found)
     tried = _try(layer.name, python) if try_layers and state.available else ""
-    return LayerState(layer.name, state.available, state.version, state.why.replace("\n", "; "), tried)
+    return LayerState(layer.name, state.available, state.version, _HERE.sub("", state.why.replace("\n", "; ")), tried)
 
 
 def _try(name: str, python: str) -> str:

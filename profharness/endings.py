@@ -1,21 +1,25 @@
 """How the workload itself ended, told apart from how the profiler around it ended.
 
-Two witnesses: wrappers/status.py, where the tool is a process of its own around the workload, and the hooks' `bye`
-file, by which a Python process says that it ended by itself before the profiler's finalisation inside it began.
+Three witnesses: wrappers/status.py, where the tool is a process of its own around the workload; the hooks' `bye` file, by
+which a Python process says that it ended by itself before the profiler's finalisation inside it began, with its exit
+status beside it; and a scan's worker, which says so in its results. Where all are silent, what the tool said on stderr tells of a signal that ended the process.
 """
 
 from __future__ import annotations
 
+import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from profharness import failures
 from profharness.launchers import Outcome
 from profharness.layers import Where
+from profharness.observe import tree
 
 LOOK_EVERY_S = 1.0
 
@@ -34,6 +38,12 @@ class _Bye(msgspec.Struct):
     pid: int
     argv: tuple[str, ...] = ()
     uncaught: bool = False
+    status: int | None = None
+
+    @property
+    def known(self) -> int:
+        """Its exit status, or what its last exception says of it."""
+        return int(self.uncaught) if self.status is None else self.status
 
 
 NoteT = TypeVar("NoteT", _Status, _Bye)
@@ -43,12 +53,14 @@ NoteT = TypeVar("NoteT", _Status, _Bye)
 class OwnEnds:
     """Exit statuses of the workload's executions as far as they are known, and how many are still running.
 
-    `recorded`: wrappers/status.py saw them end; else they come from what Python said.
+    `recorded`: wrappers/status.py saw them end; else they come from what Python said. `exact`: they are what the processes
+    passed to exit(), and no guess.
     """
 
     statuses: tuple[int, ...] = ()
     running: int = 0
     recorded: bool = False
+    exact: bool = False
 
     @property
     def over(self) -> bool:
@@ -68,16 +80,19 @@ class Ending:
     take minutes and is no hang.
     """
 
-    def __init__(self, where: Where, folders: Sequence[Path], limit_s: float) -> None:
+    def __init__(self, where: Where, folders: Sequence[Path], limit_s: float, words: Callable[[], str] = str) -> None:
         self._statuses = where.statuses
         self._hooks = where.hooks
         self._folders = tuple(folders)
         self._limit_s = limit_s
+        self._words = words
+        self._counting = bool(where.counters)
         self._roots: list[int] = []
+        self._done: set[int] = set()
         self._tool_words: list[tuple[str, ...]] = []
         self._old = set(self._statuses.glob("status-*.json"))
         self._old_byes = set(self._hooks.glob("bye-*.json"))
-        self._size = -1
+        self._activity: tuple[int, ...] = ()
         self._since: float | None = None
         self._next_look = 0.0
 
@@ -89,19 +104,24 @@ class Ending:
         """The process that was started: the tool, or the workload that the tool replaced itself by."""
         self._roots.append(pid)
 
+    def ended(self, pid: int) -> None:
+        """A scan's worker, in which there are no hooks, has said that it is done and will exit with 0."""
+        self._done.add(pid)
+
     def own_ends(self) -> OwnEnds:
         """What the witnesses say now. Where Python said bye, a death by a signal after it was not the workload's own doing.
 
-        A bye does not know the status of a sys.exit(n): it counts for a process that then hung or died, or is still there.
+        A bye without a status does not know of a sys.exit(n): it counts for a process that then hung or died, or is still there.
         """
         notes = [note for path in sorted(set(self._statuses.glob("status-*.json")) - self._old) if (note := _read(path, _Status))]
         if not notes:
-            return OwnEnds(tuple(int(bye.uncaught) for pid in self._roots if (bye := self._bye(pid))))
+            byes = [bye for pid in self._roots if (bye := self._bye(pid))]
+            return OwnEnds(tuple(bye.known for bye in byes), exact=bool(byes) and all(bye.status is not None for bye in byes))
         statuses: list[int] = []
         for note in notes:
             bye = self._bye(note.pid)
-            if bye is not None and (note.status is None or note.by_signal):
-                statuses.append(int(bye.uncaught))
+            if bye is not None and (note.status is None or note.by_signal or bye.status is not None):
+                statuses.append(bye.known)
             elif note.status is not None:
                 statuses.append(note.status)
         return OwnEnds(tuple(statuses), len(notes) - len(statuses), recorded=True)
@@ -109,14 +129,20 @@ class Ending:
     def own_status(self, outcome: Outcome) -> int | None:
         """The workload's own exit status; None where that is the outcome's, or nobody knows."""
         ends = self.own_ends()
-        return ends.status if ends.recorded or outcome.by_signal or outcome.overdue else None
+        return ends.status if ends.recorded or ends.exact or outcome.by_signal or outcome.overdue else None
+
+    def said_bye(self, pid: int) -> bool:
+        """Whether the process's Python came to its own end in this pass."""
+        return self._bye(pid) is not None
 
     def _bye(self, pid: int) -> _Bye | None:
+        if pid in self._done:
+            return _Bye(pid)
         path = self._hooks / f"bye-{pid}.json"
         bye = None if path in self._old_byes else _read(path, _Bye)
         if bye is None or any(words and bye.argv[-len(words):] == words for words in self._tool_words):
             return None
-        return bye
+        return msgspec.structs.replace(bye, status=_noted_status(path.with_suffix(".status")))
 
     def overdue(self) -> bool:
         """Looks once a second at most; call it as often as you like."""
@@ -124,17 +150,53 @@ class Ending:
         if now < self._next_look:
             return False
         self._next_look = now + min(LOOK_EVERY_S, self._limit_s / 4)
-        if not self.own_ends().over:
+        activity = self._activity_after_end()
+        if activity is None:
             self._since = None
             return False
-        size = sum(path.stat().st_size for folder in self._folders for path in _files(folder))
-        if self._since is None or size != self._size:
-            self._since, self._size = now, size
+        if self._since is None or activity != self._activity:
+            self._since, self._activity = now, activity
         return now - self._since > self._limit_s
 
+    def _activity_after_end(self) -> tuple[int, ...] | None:
+        """What changes while the tool still works after the workload's end; None before that end.
 
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+        A process that the tool's handler says was hit by a signal has ended, unless it was one of several: so it also
+        must not have used the CPU. A tool that refused the pass's counters has nothing left to do.
+        """
+        if self.own_ends().over:
+            return (_size(self._folders),)
+        said = self._words()
+        if self._counting and failures.too_many_counters(said):
+            return ()
+        if failures.caught_signal(said) is not None:
+            return (_size(self._folders), _cpu_ticks(self._roots))
+        return None
+
+
+def _size(folders: Sequence[Path]) -> int:
+    return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+
+
+def _cpu_ticks(roots: Sequence[int]) -> int:
+    """CPU time that the processes and their descendants have used, in clock ticks (proc_pid_stat(5), fields 14 to 17)."""
+    total = 0
+    for pid in {pid for root in roots for pid in tree(root)}:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            total += sum(int(field) for field in fields[11:15])
+        except (OSError, IndexError):
+            continue  # it ended in the meantime
+    return total
+
+
+def _noted_status(path: Path) -> int | None:
+    """The status as a shell sees it, from the native int that wrappers/hooks/profharness_exit.py has written; None without."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    return struct.unpack("i", data)[0] & 0xFF if len(data) == struct.calcsize("i") else None
 
 
 def _read(path: Path, kind: type[NoteT]) -> NoteT | None:

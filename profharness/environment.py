@@ -40,6 +40,36 @@ class Device(msgspec.Struct, frozen=True):
     driver: str = ""
 
 
+class DeviceFile(msgspec.Struct, frozen=True):
+    """A device file. `error` is the name of the errno with which it refuses this user, "" where it opens.
+
+    `vendor` is the PCI vendor of a render node's device. `listed`: the user database has this user in the file's group.
+    """
+
+    path: str
+    error: str = ""
+    group: str = ""
+    gid: int = -1
+    mode: str = ""
+    vendor: str = ""
+    listed: bool = False
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    """What this user may open. `hidden_devices` counts AMD devices whose properties the kernel keeps from this job.
+
+    `perfmon`: the process has a capability that goes before perf_event_paranoid.
+    """
+
+    files: tuple[DeviceFile, ...] = ()
+    amdgpu: bool = False
+    hidden_devices: int = 0
+    groups: tuple[str, ...] = ()
+    user_name: str = ""
+    perf_event_paranoid: int | None = None
+    perfmon: bool = False
+
+
 class Environment(msgspec.Struct, frozen=True):
     """The probe's answer. Fields that this version does not know are ignored."""
 
@@ -47,13 +77,16 @@ class Environment(msgspec.Struct, frozen=True):
     boot_id: str = ""
     kernel: str = ""
     cpu_model: str = ""
+    cpus: int | None = None
     cpus_allowed: tuple[int, ...] = ()
     memory_bytes: int | None = None
     packages: dict[str, str] = {}
     devices: tuple[Device, ...] = ()
     tools: dict[str, Tool] = {}
     rocm_version: str = ""
-    permissions: dict[str, object] = {}
+    permissions: Permissions = Permissions()
+    container: str = ""
+    slurm: dict[str, str] = {}
 
     @property
     def accelerators(self) -> tuple[Device, ...]:
@@ -65,7 +98,7 @@ class Environment(msgspec.Struct, frozen=True):
         versions = {**self.packages, **({"rocm": self.rocm_version} if self.rocm_version else {})}
         return NodeRecord(
             host=self.host, boot_id=self.boot_id, kernel=self.kernel, cpu_model=self.cpu_model,
-            cpus_allowed=self.cpus_allowed, memory_bytes=self.memory_bytes, versions=versions,
+            cpus=self.cpus, cpus_allowed=self.cpus_allowed, memory_bytes=self.memory_bytes, versions=versions,
             devices=tuple(DeviceRecord(**msgspec.structs.asdict(device)) for device in self.devices),
             variables={name: variables[name] for name in RECORDED_VARIABLES if name in variables})
 

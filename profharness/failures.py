@@ -21,7 +21,9 @@ REFUSED = 3
 class Ended:
     """How one pass ended. `own_status`: the workload's own, None where nobody knows. `overdue`: killed after its end.
 
-    `never_ran`: the exit recorder inside the tool was never started; `ran`: the workload was seen to run.
+    `never_ran`: the exit recorder inside the tool was never started; `ran`: the workload was seen to run; `vanished`: it
+    is a Python program that began and never came to its own end. `guessed`: it ended by itself, but died before it could
+    pass a status on, so that a sys.exit(n) would not be known.
     """
 
     exit_status: int
@@ -31,6 +33,8 @@ class Ended:
     ran: bool = False
     limit_s: float = 0.0
     interrupted: bool = False
+    vanished: bool = False
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,11 @@ class Left:
 
 @dataclass(frozen=True)
 class Signs:
-    """All that is known of one pass of one tool. `users`: processes that used a framework, by the hooks' hellos."""
+    """All that is known of one pass of one tool.
+
+    `users`: processes that used a framework, by the hooks' hellos; `refused`: the tool did not take the pass's counters;
+    `unopened`: why a window that was asked for never began; `closed`: why this user reaches no device, by the node's facts.
+    """
 
     layer: str
     ended: Ended
@@ -53,7 +61,16 @@ class Signs:
     users: tuple[int, ...] = ()
     expects_kernels: bool = True
     counting: bool = False
+    refused: bool = False
+    unopened: str = ""
+    closed: str = ""
 
+
+_TOO_MANY = r"exceeds\s+the\s+capabilities\s+of\s+the\s+hardware"
+# the tool's handler names the signal that ends the process; its own fatal lines come before an abort that it makes itself
+_CAUGHT = re.compile(r"\brocprofv3 caught signal (\d+)")
+_FATAL = re.compile(rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error code|ring_buffer: m\w*map failed|{_TOO_MANY}",
+                    re.MULTILINE)
 
 # sentences of the tools (and of the runtime under them) -> finding, and what it means
 _SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple((re.compile(pattern, re.IGNORECASE), kind, message) for pattern, kind, message in (
@@ -61,7 +78,7 @@ _SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple((re.compile(pattern,
     (r"could not be locked for profiling due to lack of permissions", "counters-inexact",
      "the driver did not give the counters to this user alone (it needs CAP_PERFMON): their values may include other programs' work"),
     (r"Unable to find all counters for agent", "counters-refused", "this device does not have all of the counters asked for"),
-    (r"exceeds the capabilities of the hardware", "counters-refused", "these counters do not fit into one pass on this device"),
+    (_TOO_MANY, "counters-refused", "these counters do not fit into one pass on this device"),
     (r"/dev/kfd.*(?:Permission denied|No such file|failed to open)|(?:open|access).*?/dev/kfd", "no-device-access",
      "the process may not open the device /dev/kfd"),
     (r"no ROCm-capable device is detected|hipErrorNoDevice", "no-device-access", "the HIP runtime saw no device"),
@@ -79,13 +96,52 @@ def refusal(said: str) -> str:
     return next((match.group(0).strip() for pattern in _REFUSALS if (match := pattern.search(said))), "")
 
 
+def too_many_counters(said: str) -> bool:
+    """Whether the tool said that a pass asks for more counters than the device counts at once."""
+    return bool(re.search(_TOO_MANY, said, re.IGNORECASE))
+
+
+def refused_line(said: str) -> str:
+    """The line in which it said so; empty without."""
+    match = re.search(_TOO_MANY, said, re.IGNORECASE)
+    return _line_of(said, match) if match else ""
+
+
+def fatal_line(said: str) -> str:
+    """The sentence with which the tool aborted its process by itself; empty without."""
+    match = _FATAL.search(said)
+    return _line_of(said, match) if match else ""
+
+
+def caught_signal(said: str) -> int | None:
+    """The number of the signal of which the tool's handler said that it ends the process; the first of several."""
+    match = _CAUGHT.search(said)
+    return int(match.group(1)) if match else None
+
+
 def final_status(ended: Ended, said: str) -> int:
-    """The exit status to pass on: the workload's own where it is known, else what was seen."""
+    """The exit status to pass on: the workload's own where it is known, else what was seen.
+
+    Where the tool aborted the workload, that is no status of the workload's: the tool could not be used.
+    """
     if ended.interrupted:
         return ended.exit_status
-    if ended.own_status is not None:
+    if (own := _own_status(ended, said)) is not None:
+        return own
+    return REFUSED if _is_refused(ended, said) or _is_aborted(ended, said) else ended.exit_status
+
+
+def _own_status(ended: Ended, said: str) -> int | None:
+    """As the witnesses say, else by the signal that the tool's handler caught before it changed, crashed or hung the end."""
+    if ended.own_status is not None or ended.exit_status == 0 or not (ended.vanished or ended.overdue):
         return ended.own_status
-    return REFUSED if _is_refused(ended, said) else ended.exit_status
+    caught = caught_signal(said)
+    return None if caught is None or fatal_line(said) else 128 + caught
+
+
+def _is_aborted(ended: Ended, said: str) -> bool:
+    """Whether the tool ended the workload in its midst."""
+    return ended.exit_status > 128 and ended.own_status is None and bool(fatal_line(said))
 
 
 def _is_refused(ended: Ended, said: str) -> bool:
@@ -100,19 +156,25 @@ def judge(signs: Signs) -> tuple[Finding, ...]:
     if _is_refused(signs.ended, signs.said):
         words = refusal(signs.said) or f"it {describe_exit(signs.ended.exit_status)} first"
         return (finding("profiler-failed", f"{signs.layer} did not start the workload: {words}"), *_said(signs))
-    return (*_endings(signs), *_said(signs), *_recorded(signs))
+    if signs.refused:  # which passes take its place is told where that is decided
+        return tuple(one for one in _said(signs) if one.id != "counters-refused")
+    return (*_endings(signs), *_reached(_said(signs), signs), *_recorded(signs))
 
 
 def _endings(signs: Signs) -> tuple[Finding, ...]:
     ended, layer = signs.ended, signs.layer
     if ended.overdue:
-        return (finding("profiler-hung", f"{layer} went on for {ended.limit_s:g} s after the workload had ended, and wrote nothing: it was killed with "
-                        "all of its processes; what it had written is kept", limit_s=ended.limit_s),)
-    if ended.own_status is None or ended.own_status == ended.exit_status:
+        return (finding("profiler-hung", f"{layer} went on for {ended.limit_s:g} s after the workload had ended, and wrote nothing: it was killed, "
+                        "its innermost processes first; what was written is kept", limit_s=ended.limit_s),)
+    own_status = _own_status(ended, signs.said)
+    if own_status is None and _is_aborted(ended, signs.said):
+        return (finding("profiler-failed", f"{layer} aborted the workload, which {describe_exit(ended.exit_status)}: {fatal_line(signs.said)}"),)
+    if own_status is None or own_status == ended.exit_status:
         return ()
-    own = "had ended by itself" if ended.own_status == 0 else f"itself {describe_exit(ended.own_status)}"
+    guessed = " (with which status is not known: it is taken as 0)" if ended.guessed else ""
+    own = f"had ended by itself{guessed}" if own_status == 0 else f"itself {describe_exit(own_status)}"
     return (finding("profiler-changed-exit", f"{layer} {describe_exit(ended.exit_status)}, but the workload {own}",
-                    profiler=ended.exit_status, workload=ended.own_status),)
+                    profiler=ended.exit_status, workload=own_status),)
 
 
 def _said(signs: Signs) -> tuple[Finding, ...]:
@@ -121,10 +183,22 @@ def _said(signs: Signs) -> tuple[Finding, ...]:
     for pattern, kind, message in _SAYS:
         match = pattern.search(signs.said)
         if match and kind not in found:
-            start = signs.said.rfind("\n", 0, match.start()) + 1
-            line = signs.said[start:].split("\n", 1)[0].strip()[:200]
-            found[kind] = finding(kind, f"{signs.layer}: {message} ({line})")
+            found[kind] = finding(kind, f"{signs.layer}: {message} ({_line_of(signs.said, match)})")
     return tuple(found.values())
+
+
+def _reached(said: tuple[Finding, ...], signs: Signs) -> tuple[Finding, ...]:
+    """What the tool said, and where no kernel came and the devices are closed to this user, that; the facts say more than the tool."""
+    if not signs.closed or not signs.expects_kernels or any(left.kernels is not False for left in signs.files):
+        return said
+    others = tuple(one for one in said if one.id != "no-device-access")
+    return (*others, finding("no-device-access", f"{signs.layer} met no device: {signs.closed}"))
+
+
+def _line_of(said: str, match: re.Match[str]) -> str:
+    """The line in which a match begins."""
+    start = said.rfind("\n", 0, match.start()) + 1
+    return said[start:].split("\n", 1)[0].strip()[:200]
 
 
 def _recorded(signs: Signs) -> tuple[Finding, ...]:
@@ -144,6 +218,10 @@ def _recorded(signs: Signs) -> tuple[Finding, ...]:
 
 
 def _why_nothing(signs: Signs) -> str:
+    if signs.unopened:
+        return signs.unopened
+    if signs.closed:
+        return "this user reaches no device here"
     own = signs.ended.own_status if signs.ended.own_status is not None else signs.ended.exit_status
     if own != 0:
         return f"the workload {describe_exit(own)}, perhaps before it used the device"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -70,9 +70,18 @@ def grouped(paths: Sequence[Path]) -> list[Files]:
     return [Files(group) for group in readers.together(paths)]
 
 
-def read_each(processes: Spread, function: Callable[[JobT], ResultT | Unread], jobs: Sequence[JobT]) -> tuple[list[ResultT], list[Unread]]:
-    """Results in the order of the jobs, and what could not be read. Raises InputError where nothing could."""
-    found = dict(processes.each(function, jobs))
+def read_each(processes: Spread, function: Callable[[JobT], ResultT | Unread], jobs: Sequence[JobT],
+              seen: Callable[[ResultT], None] | None = None) -> tuple[list[ResultT], list[Unread]]:
+    """Results in the order of the jobs, and what could not be read. Raises InputError where nothing could.
+
+    `seen` gets each result as it comes; what it raises ends the work.
+    """
+    found: dict[int, ResultT | Unread] = {}
+    with closing(processes.each(function, jobs)) as results:
+        for position, result in results:
+            found[position] = result
+            if seen is not None and not isinstance(result, Unread):
+                seen(result)
     ordered = [found[position] for position in range(len(jobs))]
     unread = [one for one in ordered if isinstance(one, Unread)]
     if unread and len(unread) == len(jobs):

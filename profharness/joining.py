@@ -6,50 +6,81 @@ lowest local rank of a node owns that node's sampler.
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from profharness.errors import InputError, Unavailable
-from profharness.findings import finding
+from profharness.findings import Finding, finding
 from profharness.launchers import Outcome
 from profharness.manifest import RankOutcome
 from profharness.recorder import Recorder
 from profharness.rundir import RunDir, write_atomic
 from profharness.sampling import Sampler
 from profharness.schedule import PassPlan
+from profharness.splitting import Passes
+from profharness.tool_pass import ToolPass
 
 if TYPE_CHECKING:
-    from profharness.engine import Prepared, Result
+    from profharness.engine import Result
+    from profharness.planned_run import Prepared
 
 JOIN_S = 120.0
 GATHER_S = 60.0
+VERDICT_S = 600.0
+_NUMBERS = re.compile(r"\d+")
 
 
 def follow(prepared: Prepared, *, echo_stdout: bool) -> Result:
-    """A rank other than 0: wait for the run directory, run every pass, leave the outcome where rank 0 looks."""
-    from profharness.engine import Result, command_pass
+    """A rank other than 0: wait for the run directory, run every pass, leave the outcome where rank 0 looks.
+
+    Whether a counter pass is split is rank 0's to say, since all ranks must run the same passes.
+    """
+    from profharness import command_run, failures, pass_end
+    from profharness.engine import Result
 
     run = _wait_for_run(prepared)
-    status = 0
+    statuses: list[int] = []
     sampler = Sampler(run, prepared.request, prepared.host, None)
+    left = Passes(prepared.plan.passes, pass_end.spare_executions(prepared))
     with sampler if prepared.rank.leads_node else nullcontext():
-        for plan in prepared.plan.passes:
-            tool, outcome, said = command_pass(prepared, plan, run, sampler, echo_stdout=echo_stdout)
-            outcome = replace(outcome, exit_status=tool.status(outcome, said))
-            _leave(run, prepared, plan, outcome)
-            status = status or outcome.exit_status
+        while (plan := left.take()) is not None:
+            tool, outcome, said = command_run.execute(prepared, plan, run, sampler, echo_stdout=echo_stdout)
+            collected = tuple(artifact for layer in plan.layers for artifact in layer.collect(tool.where, frozenset()))
+            refused = tool.refused(said, collected)
+            status = tool.status(outcome, said)
+            _leave(run, prepared, plan, replace(outcome, exit_status=status), Told(tool.of_tool(outcome, said, collected), refused))
+            if plan.counters and _is_split(run, plan):
+                left.split(plan)
+                continue
+            statuses.append(status)
             if outcome.interrupted:
                 break
-    return Result(run, status, leads=False)
+    return Result(run, next((status for status in statuses if status), 0) if statuses else failures.REFUSED, leads=False)
 
 
-def gather(prepared: Prepared, plan: PassPlan, own: Outcome, recorder: Recorder) -> None:
-    """Rank 0, after its own command ended: wait for the others (a minute at most) and record all outcomes."""
-    _leave(recorder.run, prepared, plan, own)
+@dataclass(frozen=True)
+class Told:
+    """What a rank other than 0 has to say of the tool around it."""
+
+    findings: tuple[Finding, ...] = ()
+    refused: bool = False
+
+
+def gather(prepared: Prepared, tool: ToolPass, own: Outcome, said: str, recorder: Recorder) -> bool:
+    """Rank 0, after its own command ended: wait for the others (a minute at most), record all outcomes and their findings.
+
+    Whether the pass's counters were refused on any rank, which the others are told.
+    """
+    plan = tool.plan
+    collected = tuple(artifact for layer in plan.layers for artifact in layer.collect(tool.where, frozenset()))
+    _leave(recorder.run, prepared, plan, own, Told(refused=tool.refused(said, collected)))
     folder = recorder.run.root / "control" / "ranks"
     deadline = time.monotonic() + GATHER_S
     wanted = [folder / f"{plan.name}-{rank}.json" for rank in range(prepared.rank.world)]
@@ -58,15 +89,52 @@ def gather(prepared: Prepared, plan: PassPlan, own: Outcome, recorder: Recorder)
     present = [path for path in wanted if path.exists()]
     outcomes = tuple(msgspec.json.decode(path.read_bytes(), type=RankOutcome) for path in present)
     recorder.update(rank_outcomes=(*recorder.manifest.rank_outcomes, *outcomes))
+    for found in of_ranks(outcomes):
+        recorder.add_finding(found)
     missing = [rank for rank, path in enumerate(wanted) if not path.exists()]
     if missing:
         recorder.add_finding(finding("profiler-failed", f"ranks {missing} of {prepared.rank.world} left no outcome within {GATHER_S:g} s",
                                      missing=len(missing)))
+    refused = any(outcome.refused for outcome in outcomes) and not own.interrupted
+    if plan.counters:
+        write_atomic(_verdict(recorder.run, plan), msgspec.json.encode(refused))
+    return refused
 
 
-def _leave(run: RunDir, prepared: Prepared, plan: PassPlan, outcome: Outcome) -> None:
+def of_ranks(outcomes: Sequence[RankOutcome]) -> tuple[Finding, ...]:
+    """The findings on the tools around the other ranks; the same one of several ranks once, whatever numbers it names."""
+    groups: dict[tuple[str, str], list[tuple[int, Finding]]] = {}
+    for outcome in outcomes:
+        for found in outcome.findings:
+            groups.setdefault((found.id, _NUMBERS.sub("#", found.message)), []).append((outcome.rank, found))
+    return tuple(msgspec.structs.replace(group[0][1], message=f"{_ranks([rank for rank, _ in group])}: {group[0][1].message}")
+                 for group in groups.values())
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    return f"rank{'s' * (len(ranks) != 1)} {shown}"
+
+
+def _verdict(run: RunDir, plan: PassPlan) -> Path:
+    return run.root / "control" / "ranks" / f"{plan.name}-verdict.json"
+
+
+def _is_split(run: RunDir, plan: PassPlan) -> bool:
+    """What rank 0 says of a counter pass; it may take as long as its own execution. Without a word, the plan stands."""
+    deadline = time.monotonic() + VERDICT_S
+    path = _verdict(run, plan)
+    while time.monotonic() < deadline:
+        if path.exists():
+            return msgspec.json.decode(path.read_bytes(), type=bool)
+        time.sleep(0.02)
+    return False
+
+
+def _leave(run: RunDir, prepared: Prepared, plan: PassPlan, outcome: Outcome, told: Told) -> None:
     record = RankOutcome(rank=prepared.rank.rank, host=prepared.host, pid=outcome.pid, exit_status=outcome.exit_status,
-                         pass_name=plan.name, start_boot_ns=outcome.start_boot_ns, end_boot_ns=outcome.end_boot_ns)
+                         pass_name=plan.name, start_boot_ns=outcome.start_boot_ns, end_boot_ns=outcome.end_boot_ns,
+                         findings=told.findings, refused=told.refused)
     write_atomic(run.root / "control" / "ranks" / f"{plan.name}-{prepared.rank.rank}.json", msgspec.json.encode(record))
 
 

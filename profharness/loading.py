@@ -7,29 +7,36 @@ identity stay apart, and the passes of several runs carry the run's name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profharness.errors import InputError, UsageError
 from profharness.findings import Finding
+from profharness.rundir import MANIFEST
 from profharness.trace.model import ClockDomain, Source, Trace
 
 if TYPE_CHECKING:
     from profharness.manifest import Manifest
+    from profharness.run_loading import RunRecords
 
+_NAMED = 4  # files of a folder that an error names
 NO_CLOCK = "not aligned: its times stand as the tool wrote them"
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Everything that was read, on one clock. `findings` are about clocks; figures are the analysis's."""
+    """Everything that was read, on one clock. `findings` are about clocks and steps; figures are the analysis's.
+
+    `steps_from` says which ranges of the program are its steps (`stepping.stepped`); empty where marks of tools or hooks are.
+    """
 
     trace: Trace
     source: str
     manifest: Manifest | None = None
     findings: tuple[Finding, ...] = ()
+    steps_from: str = ""
 
 
 def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool = False) -> Loaded:
@@ -56,7 +63,12 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
 
 
 def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loaded:
-    """One run. `run_name` goes in front of the names of its passes, so that those of another are others."""
+    """One run, or a tool's own folder. `run_name` goes in front of the names of a run's passes, so that those of another are others."""
+    if not (path / MANIFEST).is_file():
+        found = _load_tools_folder(path)
+        if found is None:
+            raise no_run(path)
+        return found
     loaded = _load_run(path)
     if overlay:
         from profharness.trace.overlay import overlay as overlaid
@@ -65,14 +77,28 @@ def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loade
     return replace(loaded, trace=of_run(loaded.trace, run_name)) if run_name else loaded
 
 
+def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputError:
+    """The error that a folder is no run, with the files in it that can be given: the most telling formats first.
+
+    `files` is the hint where there are such files, and has a place for their names.
+    """
+    from profharness import readers
+
+    names = readers.readable_in(folder)
+    rest = len(names) - _NAMED
+    listed = ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return InputError(f"{folder} is not a run directory (no {MANIFEST})", files.format(listed) if names else "name a folder made by `profharness run`, or trace files")
+
+
 def load_files(paths: Sequence[Path], *, ops: bool = True, check: bool = True) -> Loaded:
     """Loose files as one trace: one file, the tables that a tool wrote apart, or files that share a device.
 
     A single source stays on its own clock. Without operators, or without the check of cause and effect, it takes less time.
     """
     from profharness import readers
+    from profharness.trace.discretion import without_secrets
 
-    traces = [readers.read_together(group, ops=ops) for group in readers.together(paths)]
+    traces = [without_secrets(readers.read_together(group, ops=ops)) for group in readers.together(paths)]
     if len(traces) == 1:
         trace = traces[0]
     else:
@@ -90,8 +116,22 @@ def load_files(paths: Sequence[Path], *, ops: bool = True, check: bool = True) -
 def _load_run(root: Path) -> Loaded:
     from profharness.run_loading import load_run
 
-    found = load_run(root)
-    return Loaded(found.trace, str(root), found.manifest, found.findings)
+    return of_records(load_run(root), root)
+
+
+def of_records(found: RunRecords, root: Path) -> Loaded:
+    """What was read of a run, without secrets."""
+    from profharness.trace.discretion import without_secrets
+
+    return Loaded(without_secrets(found.trace), str(root), found.manifest, found.findings)
+
+
+def _load_tools_folder(folder: Path) -> Loaded | None:
+    """A folder that is no run and that rocprof-compute wrote; None for another."""
+    from profharness.readers import rocprof_compute_folder
+    from profharness.trace.discretion import without_secrets
+
+    return Loaded(without_secrets(rocprof_compute_folder.read(folder)), str(folder)) if rocprof_compute_folder.holds(folder) else None
 
 
 def check_paths(paths: Sequence[Path]) -> None:
@@ -131,8 +171,19 @@ def check_clocks(sources: Sequence[Source], *, allow_unaligned: bool) -> bool:
         return together
     said = (f"{lost[0]} does not say which clock or host it was recorded on" if lost else
             "they were recorded on " + ", ".join(sorted(f"{clock.value} of {host}" for clock, host in shared)))
-    raise UsageError(f"these sources cannot be put on one clock: {said}",
-                     "record them in one run, or merge them as they are with --allow-unaligned (they will be marked)")
+    raise _no_common_clock(said)
+
+
+def check_hosts(stated: Mapping[str, str]) -> None:
+    """Raises UsageError where files (by path) state different hosts: no clock is common to them. Files that state none say nothing."""
+    hosts = sorted({host for host in stated.values() if host})
+    if len(hosts) > 1:
+        raise _no_common_clock(f"they were recorded on {', '.join(hosts)}")
+
+
+def _no_common_clock(said: str) -> UsageError:
+    return UsageError(f"these sources cannot be put on one clock: {said}",
+                      "record them in one run, or merge them as they are with --allow-unaligned (they will be marked)")
 
 
 def marked(sources: Sequence[Source]) -> tuple[Source, ...]:

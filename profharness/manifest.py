@@ -13,6 +13,7 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.findings import Finding
+from profharness.levels import Level, LevelResult, Mode
 
 SCHEMA = 1
 PassState = Literal["planned", "running", "done", "failed", "interrupted"]
@@ -53,12 +54,13 @@ class DeviceRecord(_Record, frozen=True, kw_only=True):
 
 
 class NodeRecord(_Record, frozen=True, kw_only=True):
-    """One node: how it is named, its boot, its CPUs, devices and versions (from wrappers/probe.py)."""
+    """One node: how it is named, its boot, its CPUs (all, and those of the job), devices and versions (from wrappers/probe.py)."""
 
     host: str
     boot_id: str = ""
     kernel: str = ""
     cpu_model: str = ""
+    cpus: int | None = None
     cpus_allowed: tuple[int, ...] = ()
     memory_bytes: int | None = None
     devices: tuple[DeviceRecord, ...] = ()
@@ -121,7 +123,9 @@ class Artifact(_Record, frozen=True, kw_only=True):
 class PassRecord(_Record, frozen=True, kw_only=True):
     """One execution of the workload under one set of layers. `argv` and `env` are what was started.
 
-    `perturbing`: no time of this pass is ever used; `counters` are the hardware counters that it collects.
+    `perturbing`: no time of this pass is ever used; `counters` are the hardware counters that it collects. `cut` is the
+    capture window that the tool could not keep to by itself: it recorded everything, and what is outside is left out on
+    reading. `split` names the passes that took the place of this one, whose counters the tool refused together.
     """
 
     name: str
@@ -135,16 +139,35 @@ class PassRecord(_Record, frozen=True, kw_only=True):
     start_boot_ns: int | None = None
     end_boot_ns: int | None = None
     exit_status: int | None = None
+    cut: str = ""
+    split: tuple[str, ...] = ()
+
+
+class StreamRecord(_Record, frozen=True, kw_only=True):
+    """One process of a point that several measured: the CPUs that the kernel gave it, and how many batches it finished."""
+
+    pid: int
+    cpus: tuple[int, ...] = ()
+    device: str = ""
+    batches: int = 0
 
 
 class PointRecord(_Record, frozen=True, kw_only=True):
-    """One point in one pass. `repeat` counts further measurements of the same point (0 is the first)."""
+    """One point in one pass. `repeat` counts further measurements of the same point (0 is the first).
+
+    Of a served scan `mode` is how the load was made, `rate` what an open loop meant to send (requests/s), `level` the load
+    generator's report and `result` what the harness made of its requests.
+    """
 
     id: str
     pass_name: str
     backend: str = ""
     batch_size: int | None = None
     concurrency: int | None = None
+    mode: Mode | None = None
+    rate: float | None = None
+    level: Level | None = None
+    result: LevelResult | None = None
     processes: int | None = None
     repeat: int = 0
     state: PointState = "ok"
@@ -158,14 +181,17 @@ class PointRecord(_Record, frozen=True, kw_only=True):
     pid: int | None = None
     host: str = ""
     device: str = ""
-    cpus: tuple[int, ...] = ()
+    streams: tuple[StreamRecord, ...] = ()
     start_monotonic_ns: int | None = None
     end_monotonic_ns: int | None = None
     notes: dict[str, str] = {}
 
 
 class Hello(_Record, frozen=True, kw_only=True):
-    """What a hook wrote when it loaded in a process (wrappers/hooks); absence is a finding."""
+    """What a hook wrote when it loaded in a process (wrappers/hooks); absence is a finding.
+
+    `window` is what became of the capture window inside the process, `region` of the one that a tool around it was told of.
+    """
 
     pid: int
     argv: tuple[str, ...] = ()
@@ -180,10 +206,14 @@ class Hello(_Record, frozen=True, kw_only=True):
     layers: tuple[str, ...] = ()
     pass_name: str = ""
     window: str = ""
+    region: str = ""
 
 
 class RankOutcome(_Record, frozen=True, kw_only=True):
-    """How one rank of a command ended, written by its own harness under control/ranks/."""
+    """How one rank of a command ended, written by its own harness under control/ranks/.
+
+    `findings` are on the tool around this rank; `refused`: it did not take the counters of the pass.
+    """
 
     rank: int
     host: str
@@ -192,6 +222,8 @@ class RankOutcome(_Record, frozen=True, kw_only=True):
     pass_name: str
     start_boot_ns: int
     end_boot_ns: int
+    findings: tuple[Finding, ...] = ()
+    refused: bool = False
 
 
 class LayerOutcome(_Record, frozen=True, kw_only=True):
@@ -204,7 +236,7 @@ class LayerOutcome(_Record, frozen=True, kw_only=True):
 
 
 class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The whole record of one run."""
+    """The whole record of one run. `step_range` is the regular expression of the ranges that are its steps."""
 
     schema: int = SCHEMA
     id: str
@@ -230,6 +262,7 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     error: str = ""
     harness: HarnessRecord | None = None
     capture: str = "default"
+    step_range: str = ""
     ranks: int = 1
     job: str = ""
 

@@ -3,45 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
+from profharness import calibration
 from profharness.analysis import parts
+from profharness.analysis.kernel_facts import Yardstick
 from profharness.analysis.parts import Part
 from profharness.analysis.records import ProblemRow, Summary
-from profharness.errors import InputError
+from profharness.errors import InputError, UsageError
 from profharness.jobs import IN_ONE, Files, Unread, Workers, check_files, grouped, read_each
 from profharness.loading import load_files
+from profharness.stepping import stepped
 
 
-def summarise_files(paths: Sequence[Path], workers: Workers = IN_ONE) -> Summary:
+def summarise_files(paths: Sequence[Path], workers: Workers = IN_ONE, step_range: str = "") -> Summary:
     """One summary of several loose files. Files that cannot be read are named among its problems.
 
-    Raises InputError where none can be read, UsageError for a run among them, and Unavailable for processes that keep dying.
+    `step_range` is as for `stepping.stepped`; files in which no range matches have a finding. Raises InputError where none can be read,
+    UsageError for a run among them and where no file has such a range, and Unavailable for processes that keep dying.
     """
     check_files(paths)
     with workers.open(paths) as processes:
         jobs = grouped(paths)
-        read, unread = read_each(processes, part_of, jobs)
+        yardstick = Yardstick(calibration.stored())
+        read, unread = read_each(processes, part_of, [PartJob(files, yardstick, step_range) for files in jobs])
         shared = _sharing(read, jobs)
         if shared:
-            again, lost = read_each(processes, part_of, shared)
+            again, lost = read_each(processes, part_of, [PartJob(files, yardstick, step_range) for files in shared])
             alone = {str(path) for files in shared for path in files.paths}
             read = [*(one for one in read if one.summary.source.split(", ")[0] not in alone), *again]
             unread += lost
+    _check_matched(read, step_range)
     summary = parts.combine(read, f"{len(paths)} files: {paths[0]} ... {paths[-1]}" if len(jobs) > 1 else jobs[0].path)
     rows = [ProblemRow(source=str(one.path), severity="error", count=1, message=f"{one.message}; the file is left out") for one in unread]
-    return msgspec.structs.replace(summary, problems=(*rows, *summary.problems))
+    told = "; ".join(dict.fromkeys(one.summary.steps_from for one in read if one.summary.steps_from))
+    return msgspec.structs.replace(summary, steps_from=told, problems=(*rows, *summary.problems))
 
 
-def part_of(files: Files) -> Part | Unread:
+@dataclass(frozen=True, eq=False)
+class PartJob:
+    """Files to be summarised, against what this machine knows of their devices, with these ranges as their steps."""
+
+    files: Files
+    yardstick: Yardstick
+    step_range: str = ""
+
+    @property
+    def path(self) -> str:
+        """What they are called."""
+        return self.files.path
+
+
+def part_of(job: PartJob) -> Part | Unread:
     """The summary of one job."""
     try:
-        loaded = load_files(files.paths)
+        loaded = stepped(load_files(job.files.paths), job.step_range, must=False)
     except InputError as error:
-        return Unread(files.paths[0], error.message, error.hint)
-    return parts.part(loaded.trace, files.path, loaded.findings)
+        return Unread(job.files.paths[0], error.message, error.hint)
+    found = parts.part(loaded.trace, job.files.path, loaded.findings, job.yardstick)
+    return replace(found, summary=msgspec.structs.replace(found.summary, steps_from=loaded.steps_from))
+
+
+def _check_matched(read: Sequence[Part], step_range: str) -> None:
+    """Raises UsageError, with what the first file holds, where no file has a range that matches."""
+    lacking = [item.message for one in read for item in one.summary.findings if item.id == "step-range-unmatched"]
+    if step_range and lacking and len(lacking) == len(read):
+        message, _, hint = lacking[0].partition("; ")
+        raise UsageError(message, hint)
 
 
 def _sharing(read: Sequence[Part], jobs: Sequence[Files]) -> list[Files]:

@@ -17,18 +17,18 @@ from profharness.errors import InputError, OutputExists, Unavailable
 from profharness.launchers import Job
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.sidecar import Sidecar
-from profharness.layers.telemetry import BY_NAME, Ready, sampler_command, spec_json
+from profharness.layers.telemetry import BY_NAME, Ready, let_rest, sampler_command, spec_json
 from profharness.outputs import make_folder
 from profharness.readers import telemetry
 from profharness.trace.model import Trace
 from profharness.writers import resource_log, telemetry_parquet
 
-_WORKING = ("spec.json", "roots", "ready.json", "samples.bin", "done.json", "log", "clocks.jsonl")
+_WORKING = ("spec.json", "roots", "ready.json", "samples.bin", "done.json", "idle.json", "log", "clocks.jsonl")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`source` as `--telemetry` of a run; without `command`, sampling lasts `seconds`, or until Ctrl-C."""
+    """`source` as `--telemetry` of a run; without `command`, sampling lasts `seconds`, or until Ctrl-C; before it the devices rest for `idle_seconds`."""
 
     folder: Path
     source: str = "auto"
@@ -36,11 +36,15 @@ class Settings:
     command: tuple[str, ...] = ()
     seconds: float | None = None
     force: bool = False
+    idle_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Monitored:
-    """The samples (on CLOCK_MONOTONIC), the time that counts, the command's status, and the files that were made."""
+    """The samples (on CLOCK_MONOTONIC), the time that counts, the command's status, and the files that were made.
+
+    `idle_ns` is when the devices rested before it; two zeros without that.
+    """
 
     trace: Trace
     start_ns: int
@@ -48,6 +52,7 @@ class Monitored:
     exit_status: int
     files: tuple[Path, ...]
     trouble: str = ""
+    idle_ns: tuple[int, int] = (0, 0)
 
 
 def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
@@ -64,6 +69,7 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
         if not sampler.wait_ready(folder / f"{host}.ready.json"):
             raise Unavailable(f"the telemetry sampler did not start: {sampler.last_words()}", f"see {folder / f'{host}.log'}")
         _require(settings.source, folder / f"{host}.ready.json")
+        idle = _rest(settings, folder, host)
         start = time.monotonic_ns()
         status = _wait(settings, folder, host, look)
         end = time.monotonic_ns()
@@ -77,7 +83,7 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     if stopped and not trouble:
         trouble = f"the sampler ended with status {stopped}: {sampler.last_words()}"
     trace = telemetry.read(folder / f"{host}.samples.bin")
-    return Monitored(trace, start, end, status, _products(trace, folder, host, settings.hz), trouble)
+    return Monitored(trace, start, end, status, _products(trace, folder, host, settings.hz), trouble, idle)
 
 
 def _prepared(settings: Settings, host: str) -> Path:
@@ -95,8 +101,19 @@ def _prepared(settings: Settings, host: str) -> Path:
 def _require(source: str, ready: Path) -> None:
     found = msgspec.json.decode(ready.read_bytes(), type=Ready)
     why = found.why_missing(source) if source in BY_NAME else ""
+    if why and source == "amdsmi" and not found.why_missing("amd"):
+        why = ""  # our own reader took its place, as a finding says
     if why:
         raise Unavailable(f"--source {source} cannot be used here: {why}", "`profharness doctor` lists what works; --source auto takes what there is")
+
+
+def _rest(settings: Settings, folder: Path, host: str) -> tuple[int, int]:
+    """From when to when (CLOCK_MONOTONIC)."""
+    if not settings.idle_seconds:
+        return 0, 0
+    start = time.monotonic_ns()
+    let_rest(folder, host, settings.idle_seconds)
+    return start, time.monotonic_ns()
 
 
 def _wait(settings: Settings, folder: Path, host: str, look: Callable[[Path], None]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 from typing import Any
 
@@ -20,19 +21,33 @@ TRIAL_COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
 _WITH_COMMANDS = {"argv", "command", "scan", "passes", "processes"}
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
 class Recorder:
-    """The current manifest of one run directory."""
+    """The current manifest of one run directory.
+
+    A disk that fills up while a workload runs is no reason to end the workload: the manifest is then kept in memory and
+    written with the next change that finds room. `unwritten` says why the file on disk is older; empty where it is not.
+    """
 
     def __init__(self, run: RunDir, manifest: Manifest) -> None:
         self.run = run
         self.manifest = without_secrets(manifest)
+        self.unwritten = ""
         run.write_manifest(self.manifest)
 
     def update(self, **changes: Any) -> None:
         """Replace fields of the manifest and write it."""
         changed = msgspec.structs.replace(self.manifest, **changes)
         self.manifest = without_secrets(changed) if changes.keys() & _WITH_COMMANDS else changed
-        self.run.write_manifest(self.manifest)
+        try:
+            self.run.write_manifest(self.manifest)
+            self.unwritten = ""
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self.unwritten = error.strerror or str(error)
 
     def set_pass(self, record: PassRecord) -> None:
         """Add the pass, or replace the one of the same name."""
@@ -59,13 +74,16 @@ class Recorder:
     def add_finding(self, found: Finding) -> None:
         self.update(findings=(*self.manifest.findings, found))
 
-    def write_trials(self, pass_name: str, point_key: str, rows: list[tuple[int, str, int, int, int]]) -> None:
-        """trials.csv of one point: trial number, warmup or trial, start (CLOCK_MONOTONIC ns), duration ns, items."""
+    def write_trials(self, pass_name: str, point_key: str, rows: list[tuple[int, str, int, int, int]], *, process: int | None = None) -> None:
+        """trials.csv of one point: trial number, warmup or trial, start (CLOCK_MONOTONIC ns), duration ns, items.
+
+        Of a point that several processes measured each has its own, trials-<n>.csv.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(TRIAL_COLUMNS)
         writer.writerows(rows)
-        write_atomic(self.run.point_dir(pass_name, point_key) / "trials.csv", text.getvalue().encode())
+        write_atomic(self.run.point_dir(pass_name, point_key) / ("trials.csv" if process is None else f"trials-{process}.csv"), text.getvalue().encode())
 
 
 def without_secrets(manifest: Manifest) -> Manifest:

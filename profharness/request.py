@@ -7,6 +7,7 @@ one sentence that names it.
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from profharness import capture, tracer_options
+from profharness import capture, pinning_options, serving_options, tracer_options
 from profharness.errors import InputError, UsageError
+from profharness.pinning_options import PinningOptions
+from profharness.serving_options import ServingOptions
 from profharness.tracer_options import TracerOptions
 from profharness.units import parse_counts
 
-BACKENDS = ("torch", "onnxruntime")
+BACKENDS = ("torch", "onnxruntime", "tensorflow")
 COMMAND_LINE = "the command line"  # the origin that is told by options rather than by keys
 
 
@@ -51,6 +54,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     threads: int | None = None
     isolate: bool = False
     capture: str = "default"
+    step_range: str = ""
     bare: bool = False
     passes: int | None = None
     yes: bool = False
@@ -69,6 +73,39 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rocprof_sys_mode: str = ""
     tool_arg: tuple[str, ...] = ()
     exit_limit: float = 300.0
+    via: serving_options.Via = "direct"
+    concurrency: tuple[int, ...] = ()
+    rate: tuple[float, ...] = ()
+    arrivals: str = "poisson"
+    think_ms: float = 0.0
+    clients_per_job: int = 1
+    time: float = 5.0
+    warmup_time: float = 1.0
+    timeout: float = 30.0
+    latency_limit: str = ""
+    protocol: Literal["grpc", "http"] = "grpc"
+    shared_memory: Literal["none", "system"] = "none"
+    compression: Literal["none", "gzip", "deflate"] = "none"
+    clients: int = 1
+    instances: int = 1
+    max_batch_size: int | None = None
+    queue_delay_us: int = 0
+    allow_fallback: bool = False
+    url: str = ""
+    token_file: str = ""
+    ca: str = ""
+    server_command: str = ""
+    ready: str = ""
+    perf_analyzer_arg: tuple[str, ...] = ()
+    perf_analyzer_image: str = ""
+    ragged: Literal["none", "padded", "grouped"] = "none"
+    together: bool = False
+    body: str = ""
+    path: str = ""
+    topology: str = ""
+    streams: tuple[int, ...] = ()
+    pin: pinning_options.Pin = "core"
+    memory: pinning_options.Memory = "interleave"
     ranks: int = 1
     output: str = ""
     launcher: Literal["local"] = "local"
@@ -78,12 +115,39 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __post_init__(self) -> None:
         _check(self)
         tracer_options.check(self.tracer, self.profile)
+        serving_options.check(self.serving, self.scan, self.profile)
+        pinning_options.check(self.pinning, served=self.served, command=bool(self.command))
 
     @property
     def tracer(self) -> TracerOptions:
         """The options of the AMD tracers. Raises UsageError for a --tool-arg of a wrong form."""
         plain = {field.name: getattr(self, field.name) for field in msgspec.structs.fields(TracerOptions) if field.name != "tool_args"}
         return TracerOptions(**plain, tool_args=tracer_options.parse_tool_args(self.tool_arg, self.profile))
+
+    @property
+    def serving(self) -> ServingOptions:
+        """The options of served scans."""
+        return ServingOptions(**{name: getattr(self, name) for name in serving_options.NAMES})
+
+    @property
+    def served(self) -> bool:
+        """Whether a server stands between load and model."""
+        return serving_options.is_served(self.scan, self.serving)
+
+    @property
+    def pinning(self) -> PinningOptions:
+        """The options of multi-process scans."""
+        return PinningOptions(**{name: getattr(self, name) for name in pinning_options.NAMES})
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of `--model A,B`, in order."""
+        return tuple(part.strip() for part in self.model.split(",") if part.strip())
+
+
+def is_sleep(model: str) -> bool:
+    """Whether it is the model of known service time that a server of ours can serve: `sleep:20ms`."""
+    return re.fullmatch(r"sleep:\d+(\.\d+)?(us|ms|s)", model) is not None
 
 
 def from_mapping(values: Mapping[str, object], origin: str) -> Request:
@@ -107,10 +171,12 @@ def _check_type(key: str, value: object, origin: str) -> None:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         option = "--" + key.replace("_", "-") if origin == COMMAND_LINE else f"{origin}: {key}"
+        only = ", which is all it takes" if get_origin(kind) is Literal and len(get_args(kind)) == 1 else ""
         shown = repr(value) if len(repr(value)) <= 60 else "this value"
-        raise UsageError(f"{option}: {shown} is not {_in_words(kind)}", "see `profharness run --help` for each setting's values") from error
+        raise UsageError(f"{option}: {shown} is not {_in_words(kind)}{only}", _HINTS.get(key, "see `profharness run --help` for each setting's values")) from error
 
 
+_HINTS = {"launcher": "under Slurm start the harness itself, and all ranks join one run: srun -n8 profharness run ... -- python train.py"}
 _WORDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): ""}
 
 
@@ -120,7 +186,7 @@ def _in_words(kind: object) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(arguments)}" if len(arguments) > 1 else str(arguments[0])
     if get_origin(kind) is tuple:
-        return {int: "a list of whole numbers", str: "a list of texts"}.get(arguments[0], "a list")
+        return {int: "a list of whole numbers", float: "a list of numbers", str: "a list of texts"}.get(arguments[0], "a list")
     if get_origin(kind) is dict:
         return "a table of names, each with a list of whole numbers"
     return _WORDS[kind] if kind in _WORDS else " or ".join(words for each in reversed(arguments) if (words := _in_words(each)))
@@ -129,9 +195,9 @@ def _in_words(kind: object) -> str:
 _TYPES = get_type_hints(Request)
 
 # what only one of the two kinds of run understands; the rest is for both
-_FOR_SCANS = frozenset({"backend", "model", "device", "compile", "torchscript", "batch_sizes", "trials", "min_seconds", "profile_trials", "warmup",
+_FOR_SCANS = serving_options.NAMES | pinning_options.NAMES | frozenset({"backend", "model", "device", "compile", "torchscript", "batch_sizes", "trials", "min_seconds", "profile_trials", "warmup",
                         "order", "inputs", "shape", "flops_per_item", "threads", "seed", "isolate", "strict"})
-_FOR_COMMANDS = frozenset({"bare", "passes", "yes", "hook", "ranks"})
+_FOR_COMMANDS = frozenset({"bare", "passes", "yes", "hook", "ranks", "step_range"})
 
 
 def check_kind(given: Iterable[str], origin: str, *, is_command: bool) -> None:
@@ -147,8 +213,23 @@ def check_kind(given: Iterable[str], origin: str, *, is_command: bool) -> None:
             raise UsageError(f"{option} is for commands, and a scan was asked for", _INSTEAD.get(key, "leave it out; a command stands after --"))
 
 
+def check_scan(given: Iterable[str], origin: str, request: Request) -> None:
+    """Raises UsageError for a setting that a scan of this kind, served or not, would pass over."""
+    if request.command:
+        return
+
+    def named(key: str) -> str:
+        return "--" + key.replace("_", "-") if origin == COMMAND_LINE else f"{origin}: {key}"
+
+    given = tuple(given)
+    serving_options.check_given(given, request.scan, request.serving, named)
+    if not request.served:
+        pinning_options.check_given(given, request.pinning, named)
+
+
 _INSTEAD = {"bare": "leave it out: a scan always has a bare pass", "passes": "leave it out: a scan makes as many passes as its layers need",
-            "yes": "leave it out: a scan makes as many passes as its layers need", "ranks": "a scan is one process; profile a command: --ranks 4 -- python train.py"}
+            "yes": "leave it out: a scan makes as many passes as its layers need", "step_range": "leave it out: a scan's steps are its trials",
+            "ranks": "a scan is one process; profile a command: --ranks 4 -- python train.py"}
 
 
 def read_scan_file(path: Path) -> dict[str, object]:
@@ -163,8 +244,10 @@ def read_scan_file(path: Path) -> dict[str, object]:
 
 def _normalise(key: str, value: object, origin: str) -> object:
     """Texts that stand for lists or tables become those: '4..2048', 'torch,onnxruntime', 'NAME:2,100'."""
-    if key == "batch_sizes" and isinstance(value, str):
-        return parse_counts(value, "--batch-sizes" if origin == COMMAND_LINE else f"{origin}: batch_sizes")
+    if key in ("batch_sizes", "concurrency", "streams") and isinstance(value, str):
+        return parse_counts(value, f"--{key.replace('_', '-')}" if origin == COMMAND_LINE else f"{origin}: {key}")
+    if key == "rate" and isinstance(value, str):
+        return serving_options.parse_rates(value, "--rate" if origin == COMMAND_LINE else f"{origin}: rate")
     if key == "pmc":
         return tracer_options.parse_counters([value] if isinstance(value, str) else [str(part) for part in value] if isinstance(value, list | tuple) else [])
     if key in ("profile", "backend") and isinstance(value, str):
@@ -189,9 +272,18 @@ def _check(request: Request) -> None:
     if bounded and not request.command:
         raise UsageError(f"--capture {request.capture}: a scan records all of its few trials under a layer", "leave it out; --profile-trials says how many trials")
     capture.period(request.capture)
+    _check_step_range(request.step_range)
     for wrong, message, hint in (*_wrong_backends(request), *_wrong_numbers(request), *_wrong_places(request)):
         if wrong:
             raise UsageError(message, hint)
+
+
+def _check_step_range(pattern: str) -> None:
+    """Raises UsageError for what is no regular expression."""
+    from profharness.trace.step_ranges import compiled
+
+    if pattern:
+        compiled(pattern)
 
 
 def _wrong_backends(request: Request) -> list[tuple[bool, str, str]]:
@@ -225,11 +317,18 @@ def _wrong_numbers(request: Request) -> list[tuple[bool, str, str]]:
 
 def _wrong_places(request: Request) -> list[tuple[bool, str, str]]:
     device = request.device
+    own = not (request.url or request.server_command)  # the model of another's server is a name there
+    absent = [model for model in request.models if own and not (model == "particlenet" or (request.served and is_sleep(model))) and not Path(model).exists()]
     return [
-        (request.model != "particlenet" and not Path(request.model).is_file(), f"--model: there is no file {request.model}",
-         "name an .onnx or TorchScript .pt file, or particlenet"),
+        (not request.models, "--model: no model is named", "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"),
+        (bool(absent), f"--model: there is no file {', '.join(absent)}", "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"),
+        (len(set(request.models)) != len(request.models), f"--model: {request.model} names one twice", "name each model once"),
+        (len(request.models) > 1 and not request.served, f"--model: {request.model} names several, and a scan without a server takes one",
+         "serve them: --via triton; or make a run per model and `profharness compare` them"),
         (request.inputs not in ("normal", "hep") and not Path(request.inputs).is_file(),
          f"--inputs: there is no file {request.inputs}", "use normal, hep, or the path of an .npz file"),
-        (not (device in ("auto", "cpu", "cuda") or device.removeprefix("cuda:").isdigit()), f"--device: {device!r} is not a device",
+        (not all(one in ("auto", "cpu", "cuda") or one.removeprefix("cuda:").isdigit() for one in device.split(",")), f"--device: {device!r} is not a device",
          "use auto, cpu, cuda or cuda:1 (cuda is also ROCm's name in torch)"),
+        ("," in device and not request.served, f"--device: {device} names several, and a scan without a server takes one",
+         "serve it: --via triton deals the instances out, and with --together the models"),
     ]

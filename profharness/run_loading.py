@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from profharness.capture_cut import Clocks, within_window
 from profharness.findings import Finding
 from profharness.gather import gather, marker_brackets
 from profharness.manifest import ClockSnapshot, Manifest
@@ -35,28 +36,45 @@ def load_run(root: Path) -> RunRecords:
     run = RunDir.open(root)
     manifest = run.read_manifest()
     gathered = gather(run, manifest)
-    reference = _reference(manifest, gathered.snapshots)
-    checked = [_checked(run, clocks.align(trace, gathered.snapshots, reference), gathered.snapshots, reference)
-               for trace in gathered.traces]
-    parts = share_marker_checks([trace for trace, _ in checked])
+    reference = reference_of(manifest, gathered.snapshots)
+    checked = [aligned(run, trace, gathered.snapshots, reference) for trace in gathered.traces]
+    shared = iter(share_marker_checks([source for trace, _ in checked for source in trace.sources]))
+    parts = [replace(trace, sources=tuple(next(shared) for _ in trace.sources)) for trace, _ in checked]
+    findings = tuple(found for _, own in checked for found in own)
+    snapshots, problems = gathered.snapshots, gathered.problems
     whole = merge.merge(parts) if parts else Trace(sources=(), strings=Strings())
+    del gathered, checked, parts  # their columns are in the whole now
+    return completed(whole, manifest, Told(snapshots, findings, problems))
+
+
+@dataclass(frozen=True)
+class Told:
+    """Of a run, beside its records: clock readings, findings on the clocks of single files, and problems of reading."""
+
+    snapshots: Snapshots
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+
+
+def completed(whole: Trace, manifest: Manifest, told: Told) -> RunRecords:
+    """The merged and aligned records of a run, cut by point and checked."""
     whole, _ = enrich_geometry(assign_points(whole))
     whole = derive.with_throughput(whole)
-    whole = replace(whole, problems=(*whole.problems, *gathered.problems))
-    findings = (*(found for _, own in checked for found in own), *clock_checks.clock_findings(whole, gathered.snapshots),
-                *causality_findings(whole))
+    whole = replace(whole, problems=(*whole.problems, *told.problems))
+    findings = (*told.findings, *clock_checks.clock_findings(whole, told.snapshots), *causality_findings(whole))
     return RunRecords(whole, manifest, findings)
 
 
-def _reference(manifest: Manifest, snapshots: Snapshots) -> str:
+def reference_of(manifest: Manifest, snapshots: Snapshots) -> str:
     """The node of rank 0; of a damaged run, any host with clock readings."""
     if manifest.nodes and manifest.nodes[0].host in snapshots:
         return manifest.nodes[0].host
     return next(iter(snapshots), "")
 
 
-def _checked(run: RunDir, trace: Trace, snapshots: Snapshots, reference: str) -> tuple[Trace, tuple[Finding, ...]]:
-    """The marker self-check of one aligned file: its spans against the brackets that the hook took around them."""
+def aligned(run: RunDir, trace: Trace, snapshots: Snapshots, reference: str) -> tuple[Trace, tuple[Finding, ...]]:
+    """One file on the run's clock, with its marker self-check: its spans against the brackets that the hook took around them."""
+    trace = within_window(run, clocks.align(trace, snapshots, reference), Clocks(snapshots, reference))
     source = trace.sources[0]
     brackets = np.array(marker_brackets(run.root / source.path), np.int64).reshape(-1, 2)
     way = clocks.route(ClockDomain.MONOTONIC, source.host, snapshots, reference)
@@ -75,10 +93,9 @@ def _checked(run: RunDir, trace: Trace, snapshots: Snapshots, reference: str) ->
     return clock_checks.with_marker_check(trace, 0, check), (found,) if found else ()
 
 
-def share_marker_checks(traces: Sequence[Trace]) -> list[Trace]:
+def share_marker_checks(sources: Sequence[Source]) -> list[Source]:
     """Files without markers of their own take the check of the marker file that the same process and tool wrote."""
-    known = {(source.host, source.pid, source.layer): source for trace in traces for source in trace.sources
-             if source.format.endswith("-marker") and source.bound_ns is not None}
+    known = {(source.host, source.pid, source.layer): source for source in sources if source.format.endswith("-marker") and source.bound_ns is not None}
 
     def shared(source: Source) -> Source:
         marker = known.get((source.host, source.pid, source.layer))
@@ -86,4 +103,4 @@ def share_marker_checks(traces: Sequence[Trace]) -> list[Trace]:
             return source
         return replace(source, residual_ns=marker.residual_ns, bound_ns=marker.bound_ns)
 
-    return [replace(trace, sources=tuple(shared(source) for source in trace.sources)) for trace in traces]
+    return [shared(source) for source in sources]

@@ -20,8 +20,8 @@ MANIFEST = "manifest.json"
 _ELSEWHERE = "name another place with --output"
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Replace `path` by `data` so that a reader or a kill sees the old or the new file, never a part."""
+def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Replace `path` by `data` so that a reader or a kill sees the old or the new file, never a part; a `private` one is its owner's alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -29,7 +29,7 @@ def write_atomic(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).chmod(0o600 if private else 0o666 & ~_umask())
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -83,6 +83,11 @@ class RunDir:
     @property
     def hotspots(self) -> Path:
         return self.root / "hotspots.csv"
+
+    @property
+    def results(self) -> Path:
+        """The results of a scan as a table."""
+        return self.root / "results.csv"
 
     @property
     def report(self) -> Path:

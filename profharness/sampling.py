@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import TracebackType
 from typing import Self
 
@@ -10,10 +9,10 @@ import msgspec
 
 from profharness.findings import Finding, finding
 from profharness.launchers.sidecar import Sidecar
-from profharness.layers.telemetry import BY_NAME, Ready, sampler_command, sampler_spec
+from profharness.layers.telemetry import BY_NAME, Ready, let_rest, sampler_command, sampler_spec
 from profharness.recorder import Recorder
 from profharness.request import Request
-from profharness.rundir import RunDir, write_atomic
+from profharness.rundir import RunDir
 
 
 class Sampler:
@@ -41,21 +40,16 @@ class Sampler:
         return self
 
     def _check_sources(self) -> None:
-        """A source that was asked for by name and gives nothing is worth a finding."""
-        if self._request.telemetry not in BY_NAME:
+        """A source that was asked for by name and gives nothing is worth a finding. Of amdsmi the samples tell it, with what took its place."""
+        if self._request.telemetry not in BY_NAME or self._request.telemetry == "amdsmi":
             return
         ready = msgspec.json.decode((self._folder / f"{self._host}.ready.json").read_bytes(), type=Ready)
         if why := ready.why_missing(self._request.telemetry):
             self.add_finding(finding("sampler-gaps", f"--telemetry {self._request.telemetry} gives nothing on {self._host}: {why}"))
 
     def _rest(self) -> None:
-        """`--idle-seconds`: let the devices rest before the workload begins, and note when."""
-        if not self._request.idle_seconds:
-            return
-        start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        time.sleep(self._request.idle_seconds)
-        write_atomic(self._folder / f"{self._host}.idle.json", msgspec.json.encode(
-            {"v": 1, "start_boot_ns": start, "end_boot_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME)}))
+        if self._request.idle_seconds:
+            let_rest(self._folder, self._host, self._request.idle_seconds)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._sidecar is None:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profharness.errors import UsageError
-from profharness.layers import COMMAND, Layer
+from profharness.layers import COMMAND, Layer, framework_of
+from profharness.levels import SHARED
 
 BARE = "bare"
 
@@ -45,10 +46,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Counting:
-    """Hardware counters to collect: the layer that can, and the counters of each pass."""
+    """Hardware counters to collect: the layer that can, and the counters of each pass. `assumed` says what they were planned for where no device told."""
 
     layer: Layer
     groups: tuple[tuple[str, ...], ...]
+    assumed: str = ""
 
 
 def plan_scan(layers: Sequence[Layer], backends: Sequence[str], counting: Counting | None = None) -> Plan:
@@ -59,22 +61,34 @@ def plan_scan(layers: Sequence[Layer], backends: Sequence[str], counting: Counti
     passes = [PassPlan(BARE, (), tuple(backends)), *_passes(layers, backends, counting)]
     reasons = ["bare: throughput and latency come from the pass without instruments"]
     reasons += [f"{plan.name}: over the points of {', '.join(plan.targets)}, with few trials{_caution(plan)}" for plan in passes[1:]]
-    return Plan(tuple(passes), tuple(reasons))
+    return Plan(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
 
 
-def plan_command(layers: Sequence[Layer], *, bare: bool, allowed: int | None, agreed: bool, counting: Counting | None = None) -> Plan:
-    """One execution, or as many as the user allowed. Raises UsageError when more are needed than allowed."""
+def plan_command(layers: Sequence[Layer], *, bare: bool, allowed: int | None, agreed: bool, counting: Counting | None = None, dry: bool = False) -> Plan:
+    """One execution, or as many as the user allowed. Raises UsageError when more are needed than allowed; a dry run only says so."""
     passes = _passes(layers, (COMMAND,), counting)
     profiled = len(passes)
     if bare or not passes:
         passes.insert(0, PassPlan(BARE, (), (COMMAND,)))
     needed = len(passes) - (1 if bare and profiled else 0)
+    reasons = tuple(f"{plan.name}: one execution of the command{_caution(plan)}" for plan in passes)
     if needed > (allowed or 1) and not agreed:
         listed = ", ".join(plan.name for plan in passes)
-        raise UsageError(f"these layers cannot share one execution: the command would run {len(passes)} times ({listed})",
-                         f"allow it with --passes {len(passes)} or --yes, or ask for fewer layers")
-    reasons = tuple(f"{plan.name}: one execution of the command{_caution(plan)}" for plan in passes)
-    return Plan(tuple(passes), reasons)
+        why, allow = f"these layers cannot share one execution: the command would run {len(passes)} times", f"allow it with --passes {len(passes)} or --yes"
+        if not dry:
+            raise UsageError(f"{why} ({listed})", f"{allow}, or ask for fewer layers")
+        reasons = (f"{why}; {allow}", *reasons)
+    return Plan(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
+
+
+def _assumed(counting: Counting | None) -> tuple[str, ...]:
+    return (counting.assumed,) if counting is not None and counting.assumed else ()
+
+
+def _splitting(passes: Sequence[PassPlan]) -> tuple[str, ...]:
+    """What happens where the table of the architecture was too hopeful."""
+    able = [plan.name for plan in passes if len(plan.counters) > 1]
+    return (f"{', '.join(able)}: if the tool refuses these counters together, each half of them gets an execution of its own",) if able else ()
 
 
 def _caution(plan: PassPlan) -> str:
@@ -88,17 +102,23 @@ def _passes(layers: Sequence[Layer], targets: Sequence[str], counting: Counting 
     groups = _groups(layers, targets)
     passes = [PassPlan("+".join(layer.name for layer in group), tuple(group), fits) for group, fits in groups]
     if counting is not None:
-        fits = tuple(target for target in targets if counting.layer.attaches(target))
+        fits = _fitting(counting.layer, targets)
         passes += [PassPlan(f"{counting.layer.name}-pmc{number}", (counting.layer,), fits, counters)
                    for number, counters in enumerate(counting.groups, 1)]
     return passes
+
+
+def _fitting(layer: Layer, targets: Sequence[str]) -> tuple[str, ...]:
+    """The targets that the layer can observe; all models on one server are, where one of them is."""
+    fits = {target for target in targets if layer.attaches(framework_of(target))}
+    return tuple(target for target in targets if target in fits or (target in SHARED and fits))
 
 
 def _groups(layers: Sequence[Layer], targets: Sequence[str]) -> list[tuple[list[Layer], tuple[str, ...]]]:
     """Greedy in the order asked: a layer joins the first group with the same targets whose claims it does not touch."""
     groups: list[tuple[list[Layer], tuple[str, ...]]] = []
     for layer in layers:
-        fits = tuple(target for target in targets if layer.attaches(target))
+        fits = _fitting(layer, targets)
         if not fits:
             raise UsageError(f"--profile {layer.name} has nothing to attach to here", layer.attach_hint)
         for group, group_targets in groups:

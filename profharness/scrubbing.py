@@ -1,42 +1,59 @@
 """Secrets in the files that tools left: found after a run, and removed from a file in place.
 
-rocprofv3's databases hold the whole environment of the process (`rocpd_info_process.environment`), and JSON traces may.
-SQLite is changed in one transaction and rewritten (secure_delete, VACUUM), so that no old value stays in a free page; text
-and JSON, plain or gzipped, are streamed to a file beside and then replaced. Other binary files are not looked into.
+rocprofv3's databases hold the whole environment of the process (`rocpd_info_process.environment`), and JSON and Perfetto
+traces may. SQLite is changed in one transaction and rewritten (secure_delete, VACUUM), so that no old value stays in a free
+page; text, JSON and Perfetto traces are written to a file beside, which then takes their place. All may be gzipped. Other
+binary files are not looked into.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
+from profharness import perfetto_secrets
 from profharness.errors import InputError
 from profharness.findings import Finding, finding
 from profharness.manifest import Artifact
-from profharness.readers import sqlite_file
+from profharness.readers import pftrace, sqlite_file
 from profharness.readers.files import GZIP, Blocks, read_head
+from profharness.rundir import MANIFEST
 from profharness.secrets import clean_blocks, clean_text
 
-_HEAD_BYTES = 4096
+_HEAD_BYTES = 1 << 18
+_TEXT_BYTES = 4096
 # tables by their name without the process's GUID, and the columns that may hold an environment or a command line
 _COLUMNS = {"rocpd_info_process": ("environment", "command", "extdata"), "rocpd_metadata": ("value",)}
 _BUSY_S = 5.0
 
 
-def scan(path: Path) -> Counter[str]:
-    """How many secret values of each variable (or kind of value) the file holds.
+def files_of(path: Path) -> list[Path]:
+    """The file itself, or what tools and the program left in a run directory: its products and our own records hold no secret."""
+    if not (path / MANIFEST).is_file():
+        return [path]
+    return sorted(file for pattern in ("artifacts/**/*", "points/**/*.log") for file in path.glob(pattern) if file.is_file())
 
-    Raises InputError when it cannot be read, and when it is neither SQLite nor JSON nor text.
+
+def scan(path: Path) -> Counter[str]:
+    """How many secret values of each variable (or kind of value) the file holds; an empty file holds none.
+
+    Raises InputError when it cannot be read, and when it is neither SQLite nor a Perfetto trace nor JSON nor text.
     """
     found: Counter[str] = Counter()
-    if _is_database(path):
+    if _is_empty(path):
+        return found
+    kind = _kind(path)
+    if kind == "perfetto":
+        return perfetto_secrets.find(path).counts
+    if kind == "database":
         with sqlite_file.opened(path) as (connection, _):
             try:
                 for _change in _changes(connection, found):
@@ -58,7 +75,7 @@ def scrub(path: Path) -> Counter[str]:
     if not (found := scan(path)):
         return found
     try:
-        return _scrub_database(path) if _is_database(path) else _scrub_text(path)
+        return {"database": _scrub_database, "perfetto": _scrub_perfetto, "text": _scrub_text}[_kind(path)](path)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}", "check the permissions of the file and its folder, and the space there") from error
 
@@ -86,14 +103,21 @@ def told(found: Counter[str]) -> str:
     return ", ".join(name if count == 1 else f"{name} x{count}" for name, count in sorted(found.items()))
 
 
-def _is_database(path: Path) -> bool:
-    """Whether it is SQLite. Raises InputError for a file that is neither that nor text."""
+def _is_empty(path: Path) -> bool:
+    """As the logs of a program that said nothing."""
+    return path.is_file() and path.stat().st_size == 0
+
+
+def _kind(path: Path) -> Literal["database", "perfetto", "text"]:
+    """What has to be done to it. Raises InputError for a file that is none of these."""
     head = read_head(path, _HEAD_BYTES)
     if head.startswith(sqlite_file.MAGIC):
-        return True
-    if any(byte < 9 for byte in head):
-        raise InputError(f"{path} is neither SQLite nor JSON nor text", "binary traces cannot be cleaned in place: record again without the variable")
-    return False
+        return "database"
+    if not any(byte < 9 for byte in head[:_TEXT_BYTES]):
+        return "text"
+    if pftrace.sniff(head, path.name):
+        return "perfetto"
+    raise InputError(f"{path} is neither SQLite nor a Perfetto trace nor JSON nor text", "other binary files cannot be cleaned in place: record again without the variable")
 
 
 def _damaged(path: Path, why: str) -> InputError:
@@ -127,8 +151,23 @@ def _quoted(name: str) -> str:
 
 def _scrub_database(path: Path) -> Counter[str]:
     with path.open("rb") as file:
-        if file.read(len(GZIP)) == GZIP:
-            raise InputError(f"{path} is a compressed database", "decompress it first, then clean and compress it again")
+        packed = file.read(len(GZIP)) == GZIP
+    if not packed:
+        return _clean_database(path)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.resolve().parent) as folder:
+        plain = Path(folder) / "database"
+        blocks = Blocks(path)
+        with plain.open("wb") as out:
+            out.writelines(blocks)
+        if blocks.damage:
+            raise _damaged(path, blocks.damage)
+        found = _clean_database(plain)
+        with _replacing(path) as whole, plain.open("rb") as clean:
+            shutil.copyfileobj(clean, whole)
+    return found
+
+
+def _clean_database(path: Path) -> Counter[str]:
     found: Counter[str] = Counter()
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_BUSY_S)) as connection:
@@ -145,34 +184,44 @@ def _scrub_database(path: Path) -> Counter[str]:
     return found
 
 
-# ---------------------------------------------------------------- text and JSON
+# ---------------------------------------------------------------- text, JSON and Perfetto traces
 
 def _scrub_text(path: Path) -> Counter[str]:
     found: Counter[str] = Counter()
+    blocks = Blocks(path)
+    with _replacing(path) as out:
+        for clean in clean_blocks(blocks, found):
+            out.write(clean)
+        if blocks.damage:
+            raise _damaged(path, blocks.damage)
+    return found
+
+
+def _scrub_perfetto(path: Path) -> Counter[str]:
+    found = perfetto_secrets.find(path)
+    with _replacing(path) as out:
+        found.write(out)
+    return found.counts
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+    """What is written takes the file's place when it is whole, compressed where the file was."""
     with path.open("rb") as file:
         compressed = file.read(len(GZIP)) == GZIP
     target = path.resolve()  # of a link the file itself, so that the link stays
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=target.parent)
     temporary = Path(name)
     try:
-        blocks = Blocks(path)
         with os.fdopen(handle, "wb") as out:
             if compressed:
                 with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
-                    _copy(blocks, packed, found)
+                    yield packed
             else:
-                _copy(blocks, out, found)
+                yield out
             out.flush()
             os.fsync(out.fileno())
-        if blocks.damage:
-            raise _damaged(path, blocks.damage)
         temporary.chmod(target.stat().st_mode & 0o7777)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-    return found
-
-
-def _copy(blocks: Blocks, out: BinaryIO | gzip.GzipFile, found: Counter[str]) -> None:
-    for clean in clean_blocks(blocks, found):
-        out.write(clean)

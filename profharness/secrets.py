@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +32,8 @@ _WEAK_LENGTH = 8
 
 # every secret name holds one of these in small letters: they are found fast, and only their surroundings are looked at closely
 STEMS = tuple(stem.encode() for stem in ("token", "secret", "passw", "passphrase", "sshpass", "key", "credential", "jwt", "auth", "cookie", "pwd"))
+NAME = re.compile(rb"[\w.-]+")
+_REST_OF_HEAD = re.compile(rb"""[\w.-]{0,128}(?:\\*"\s*:|=)""")
 _NAME_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _LONGEST_NAME = 128
 # a value that is longer is no secret; whole blocks keep this much text ahead
@@ -73,7 +75,7 @@ def looks_secret(name: str) -> bool:
 def is_secret(name: str, value: str) -> bool:
     """Whether this value of this variable is a secret that is still there."""
     strength = _strength(name)
-    if not strength or value == MARKER or value.lower() in _PLAIN:
+    if not strength or value.startswith(MARKER) or not value.strip("*") or value.lower() in _PLAIN:
         return False
     return strength == 2 or len(value) >= _WEAK_LENGTH
 
@@ -136,6 +138,35 @@ def clean_blocks(blocks: Iterable[bytes], found: Counter[str]) -> Iterator[bytes
             clean, rest = _cleaned(rest, _cut(rest), found)
             yield clean
     yield _cleaned(rest, len(rest), found)[0]
+
+
+def secret_spans(text: bytes) -> list[tuple[int, int, str]]:
+    """Start, end and variable (or kind) of each secret value in a text, in order and apart from each other."""
+    found: list[tuple[int, int, str]] = []
+    small = text.lower()
+    # of two that begin together the one that knows the variable's name
+    for start, stop, label in sorted((*_named(text, small, len(text)), *_shaped(text, small, len(text))), key=lambda span: (span[0], span[2].startswith("("))):
+        if (not found or start >= found[-1][1]) and not text.startswith(_MARK, start):
+            found.append((start, stop, label))
+    return found
+
+
+def same_length_marker(length: int) -> bytes:
+    """What stands in place of a value of so many bytes where nothing else may move."""
+    return _MARK.ljust(length, b"*") if length >= len(_MARK) else b"*" * length
+
+
+def suspicious(text: bytes, is_name: Callable[[int], bool]) -> Iterator[int]:
+    """Places in any bytes where a secret may stand: a name before a value, a value of a known shape, or where `is_name` says so of a word."""
+    small = text.lower()
+    for stem in STEMS:
+        yield from (hit for hit in _hits(small, stem, len(small)) if _REST_OF_HEAD.match(text, hit) or is_name(hit))
+    yield from (start for start, _, _ in _shaped(text, small, len(small)))
+
+
+def may_hold_secrets(small: bytes) -> bool:
+    """Whether a text in small letters holds any of the words without which it holds no secret."""
+    return any(stem in small for stem in (*STEMS, *(shape.stem for shape in _SHAPES)))
 
 
 def _cut(text: bytes) -> int:

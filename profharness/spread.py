@@ -6,19 +6,32 @@ its unfinished items another try; an item that keeps killing its process is name
 
 from __future__ import annotations
 
+import concurrent.futures
+import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from profharness.errors import Unavailable, UsageError
 
 if TYPE_CHECKING:
+    from dask_jobqueue import SLURMCluster
     from distributed import Client
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
+Results = Generator[tuple[int, ResultT], None, None]
 TRIES = 4  # how often an item may be on a process that dies
+WAIT_S = 600.0
+"""How long jobs may wait in a queue before the first of them runs."""
+LOST_S = 120.0
+"""How long a cluster may be without any worker."""
+WATCH_S = 5.0
 _PATIENCE = "10s"
 _DASK = "pip install 'profharness[dask]'"
 
@@ -30,8 +43,11 @@ class Spread(Protocol):
     def width(self) -> int:
         """Processes that work at once."""
 
-    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Iterator[tuple[int, ResultT]]:
-        """(position, result) as they are ready. What the function raises is raised here; Unavailable where processes keep dying."""
+    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
+        """(position, result) as they are ready; what has not begun when this is closed is not done.
+
+        What the function raises is raised here; Unavailable where processes keep dying.
+        """
 
 
 class Here:
@@ -39,7 +55,7 @@ class Here:
 
     width = 1
 
-    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Iterator[tuple[int, ResultT]]:
+    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
         """One after the other."""
         for position, item in enumerate(items):
             yield position, function(item)
@@ -51,7 +67,7 @@ class Processes:
     def __init__(self, width: int) -> None:
         self.width = width
 
-    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Iterator[tuple[int, ResultT]]:
+    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
         """Unfinished items of a broken pool go to a new one; at the last try to one process, so that others' memory is not in the way."""
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from concurrent.futures.process import BrokenProcessPool
@@ -80,28 +96,61 @@ class Processes:
 class DaskCluster:
     """The workers of a Dask cluster, which must see the files under the same paths and have profharness installed."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, watch: Watch) -> None:
         self._client = client
+        self._watch = watch
 
     @property
     def width(self) -> int:
         """Threads of all workers."""
         return sum(self._client.nthreads().values())
 
-    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Iterator[tuple[int, ResultT]]:
+    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
         """The scheduler gives the items of a lost worker to others."""
         import distributed
 
         futures = self._client.map(function, list(items), pure=False, retries=0)
         place = {future.key: position for position, future in enumerate(futures)}
+        self._watch.given_up = lambda: self._client.cancel(futures)
         try:
             for future, result in distributed.as_completed(futures, loop=self._client.loop, with_results=True):
+                if isinstance(result, concurrent.futures.CancelledError):
+                    raise result
                 yield place[future.key], result
                 future.release()
         except distributed.scheduler.KilledWorker as error:
             raise Unavailable(f"Dask workers died repeatedly: {error}", "give each worker more memory, or use more workers with fewer threads") from error
+        except concurrent.futures.CancelledError as error:
+            raise Unavailable(f"no Dask worker is left since {LOST_S:g} s", "the workers' own logs say why they ended") from error
         finally:
+            self._watch.given_up = None
             self._client.cancel(futures)
+
+
+class Watch(threading.Thread):
+    """Looks after a cluster's workers while it is open: jobs that ended are submitted again, and where no worker is left for long, work is given up."""
+
+    def __init__(self, client: Client, restore: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._client = client
+        self._restore = restore
+        self._over = threading.Event()
+        self.given_up: Callable[[], object] | None = None
+
+    def run(self) -> None:
+        """Until `stop`."""
+        seen = time.monotonic()
+        while not self._over.wait(WATCH_S):
+            if self._client.scheduler_info(n_workers=1)["workers"]:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > LOST_S and self.given_up is not None:
+                self.given_up()
+            self._restore()
+
+    def stop(self) -> None:
+        """Ends before the cluster is closed."""
+        self._over.set()
+        self.join()
 
 
 def here(paths_bytes: int, count: int, processes: int | None) -> Spread:
@@ -117,35 +166,85 @@ _WORTH_A_POOL = 16 << 20  # reading less takes no longer than starting processes
 def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
     """A cluster: `slurm` starts `workers` jobs as dask-jobqueue is configured to; anything else is a scheduler's address or file.
 
-    Raises Unavailable where dask is not installed or no scheduler answers, and UsageError for jobs without a number.
+    Raises Unavailable where dask is not installed or no scheduler answers, and UsageError for jobs without a number and for what is
+    none of the three.
     """
+    is_file = os.path.isfile(address)  # noqa: PTH113  it may be an address
+    if address != "slurm" and not is_file and not re.search(r":\d+$", address):
+        raise UsageError(f"--dask: {address!r} is neither slurm, nor a scheduler's address (HOST:PORT), nor its file", "several processes of this machine: --processes N")
     try:
         import distributed
     except ImportError as error:
         raise Unavailable("--dask needs dask and distributed", _DASK) from error
-    with _slurm(workers) if address == "slurm" else nullcontext(address) as where:
+    with _slurm(workers) if address == "slurm" else nullcontext() as jobs:
+        where = jobs or address
         try:
-            options = {"scheduler_file": where} if isinstance(where, str) and os.path.isfile(where) else {"address": where}  # noqa: PTH113  it may be an address
+            options = {"scheduler_file": where} if is_file else {"address": where}
             client = distributed.Client(**options, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             raise Unavailable(f"no Dask scheduler answers at {address}: {error}", "start one with `dask scheduler`, and workers with `dask worker ADDRESS`") from error
         with client:
-            client.wait_for_workers(1, timeout=600)
-            yield DaskCluster(client)
+            _await_worker(client, jobs)
+            watch = Watch(client, functools.partial(jobs.scale, jobs=workers) if jobs is not None else _nothing)
+            watch.start()
+            try:
+                yield DaskCluster(client, watch)
+            finally:
+                watch.stop()
 
 
-def _slurm(workers: int) -> AbstractContextManager[object]:
+def _await_worker(client: Client, jobs: SLURMCluster | None) -> None:
+    """Until the first worker is there. A job that could not be submitted is tried once more, so that the reason is known."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            client.wait_for_workers(1, timeout=min(1.0, WAIT_S))
+            return
+        except TimeoutError as error:
+            if time.monotonic() >= deadline:
+                raise Unavailable(f"no Dask worker came within {WAIT_S:g} s", "look at the queue, and at the workers' logs") from error
+        if jobs is not None:
+            _submit_again(client, jobs)
+
+
+def _submit_again(client: Client, jobs: SLURMCluster) -> None:
+    for job in jobs.workers.values():
+        if job.job_id is None:
+            try:
+                client.sync(job.start)
+            except RuntimeError as error:
+                raise _no_jobs(error) from None
+
+
+def _no_jobs(error: Exception) -> Unavailable:
+    said = next((line for line in str(error).splitlines() if "sbatch:" in line), str(error))
+    return Unavailable(f"no Dask workers through Slurm: {said}", "configure dask-jobqueue: jobqueue.slurm in its yaml (queue, cores, memory, walltime)")
+
+
+def _nothing() -> None:
+    """Workers that others started are theirs to look after."""
+
+
+@contextmanager
+def _slurm(workers: int) -> Iterator[SLURMCluster]:
     if workers < 1:
         raise UsageError("--dask slurm: how many jobs?", "add --dask-workers N; partition, memory and time come from dask-jobqueue's configuration")
+    if shutil.which("sbatch") is None:
+        raise Unavailable("no Dask workers through Slurm: there is no sbatch here", "start this where jobs are submitted")
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError as error:
         raise Unavailable("--dask slurm needs dask-jobqueue", _DASK) from error
     try:
-        cluster: AbstractContextManager[object] = SLURMCluster(n_workers=workers)
+        cluster = SLURMCluster(n_workers=workers)
     except (OSError, ValueError, RuntimeError) as error:
-        raise Unavailable(f"no Dask workers through Slurm: {error}", "configure dask-jobqueue: jobqueue.slurm in its yaml (queue, cores, memory, walltime)") from error
-    return cluster
+        raise _no_jobs(error) from error
+    try:
+        yield cluster
+    finally:
+        # by then all jobs are cancelled; distributed checks the status of those that something still refers to, which dask-jobqueue never sets
+        with suppress(AssertionError):
+            cluster.close()
 
 
 def _named(item: object) -> str:

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profharness.analysis.hotspots import tally
+import msgspec
+
+from profharness.analysis import counter_table
+from profharness.analysis.counter_records import CounterRow
+from profharness.analysis.hotspots import listed, tally
 from profharness.analysis.records import Hotspots
 from profharness.analysis.tally import Grouping, Tally, alike, join
 from profharness.errors import InputError
@@ -17,7 +21,7 @@ from profharness.trace.model import Problem
 
 @dataclass(frozen=True)
 class TallyJob:
-    """Files to be grouped; `by` None is by kernel, or by op where they hold no kernels."""
+    """Files to be grouped; `by` None is by kernel, else by op, else by host call: by the first that they hold."""
 
     files: Files
     by: Grouping | None
@@ -35,6 +39,7 @@ class Tallied:
 
     tally: Tally
     problems: tuple[Problem, ...]
+    counters: tuple[CounterRow, ...] = ()
 
 
 def hotspots_of_files(paths: Sequence[Path], by: Grouping | None, *, ops: bool = False,
@@ -48,17 +53,19 @@ def hotspots_of_files(paths: Sequence[Path], by: Grouping | None, *, ops: bool =
         read, unread = read_each(processes, tally_of, [TallyJob(files, by, ops) for files in grouped(paths)])
     same = alike([one.tally for one in read])
     table = (same[0] if len(same) == 1 else join(same)).table()
+    if table.by == "kernel":
+        table = msgspec.structs.replace(table, counters=counter_table.joined(one.counters for one in read))
     return table, tuple(unread), tuple(problem for one in read for problem in one.problems)
 
 
 def tally_of(job: TallyJob) -> Tallied | Unread:
-    """The groups of one job, read with its operators only if they are asked for or all there is."""
+    """The groups of one job, read with its operators and host calls only if they are asked for or all there is."""
     try:
-        trace = load_files(job.files.paths, ops=job.ops or job.by == "op", check=False).trace
+        trace = load_files(job.files.paths, ops=job.ops or job.by in ("op", "call"), check=False).trace
         found = tally(trace, job.by)
-        if job.by is None and not job.ops and not found.names and not found.printed:
-            trace = load_files(job.files.paths, check=False).trace
-            found = tally(trace, None)
+        if job.by is None and not found.filled:
+            trace = trace if job.ops else load_files(job.files.paths, check=False).trace
+            found = listed(trace)
     except InputError as error:
         return Unread(job.files.paths[0], error.message, error.hint)
-    return Tallied(found, trace.problems)
+    return Tallied(found, trace.problems, counter_table.counter_rows(trace))

@@ -13,64 +13,127 @@ import msgspec
 
 from profharness import calibration
 from profharness.errors import InputError, OutputExists
-from profharness.loading import Loaded, load
+from profharness.loading import Loaded, load, no_run, of_records
 from profharness.outputs import require_writable
+from profharness.rundir import MANIFEST
 
 if TYPE_CHECKING:
-    from profharness.analysis.records import Summary
+    from collections.abc import Callable
+
+    from profharness.analysis.records import StepSummary, Summary
     from profharness.findings import Finding
+    from profharness.manifest import Manifest
+    from profharness.rundir import RunDir
 
-__all__ = ["Loaded", "finish", "load", "summarise"]
+__all__ = ["Loaded", "finish", "load", "step_by_step", "summarise"]
 
 
-def finish(root: Path, *, report: Path | None = None, force: bool = False) -> Summary:
-    """Understand one run and write merged.pftrace, summary.json, hotspots.csv and report.html into it.
+def finish(root: Path, *, report: Path | None = None, force: bool = False, step_range: str = "") -> Summary:
+    """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of scans), the telemetry's tables and report.html into it.
 
-    Raises InputError for a folder that is no run, OutputExists for a `report` elsewhere that exists, and UsageError where
-    one of them cannot be written.
+    `step_range` is for `stepping.stepped`. Raises InputError for a folder that is no run, OutputExists for a `report` elsewhere that exists,
+    and UsageError where one of them cannot be written, or no range is a step as asked.
     """
-    from profharness.merging import attributes, write_options
+    from profharness import telemetry_products
     from profharness.report import html
-    from profharness.report.csv import hotspots_csv
+    from profharness.report.csv import hotspots_csv, results_csv
     from profharness.rundir import RunDir, write_atomic
-    from profharness.writers import perfetto
 
     if report is not None and report.exists() and not force:
         raise OutputExists(f"{report} exists", "name another with -o, or overwrite it with --force")
-    if not root.is_dir():
-        raise InputError(f"{root}: there is no such run directory", "`profharness ls` lists runs")
+    _require_run(root)
     run = RunDir.open(root)
     require_writable(run.report, "its trace, figures and report are kept there: copy the run to a place that can be written")
     if report is not None:
         require_writable(report, "name another place with -o")
-    loaded = load([root])
-    summary = summarise(loaded)
-    perfetto.write(loaded.trace, run.merged, attributes=attributes(loaded), options=write_options(loaded))
+    loaded, write_trace = _loaded(root, run)
+    summary = summarise(loaded, step_range)
+    write_trace()
     write_atomic(run.summary, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
     if summary.hotspots:
         write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0]).encode())
+    if loaded.manifest is not None and any(point.throughput is not None for point in summary.points):
+        write_atomic(run.results, results_csv(summary, *_told(loaded.manifest)).encode())
     write_atomic(report or run.report, html.render(summary).encode())
+    if loaded.manifest is not None:
+        telemetry_products.write(run, loaded.manifest)
     _keep_calibrations(root, loaded)
     return summary
 
 
+_FOR_FILES = "`profharness hotspots`, `metrics`, `compare` and `merge` take trace files"
+
+
+def _require_run(root: Path) -> None:
+    """Raises InputError for what is no run, with what takes it where it is a file or holds files."""
+    if root.is_file():
+        raise InputError(f"{root} is a file, and a report is of a run", _FOR_FILES)
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such run directory", "`profharness ls` lists runs")
+    if not (root / MANIFEST).is_file():
+        raise no_run(root, files=f"{_FOR_FILES}, such as {{}} in it")
+
+
+def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
+    """The records of a run, and what writes its trace: of a large run that was done on the way, one group of its files after the other."""
+    from profharness import run_merging
+    from profharness.jobs import IN_ONE
+    from profharness.merging import attributes, write_options
+    from profharness.part_writing import MergeJob
+    from profharness.trace.cutting import Cut
+    from profharness.writers import perfetto
+
+    manifest = run.read_manifest()
+    options = write_options(manifest)
+    if run_merging.size_of(run_merging.artifact_paths(root)) >= run_merging.LARGE:
+        job = MergeJob(run.merged, Cut(), options, lambda sources: attributes(str(root), manifest, sources), IN_ONE)
+        if (found := run_merging.merge_and_load(root, job)) is not None:
+            return of_records(found, root), lambda: None
+    loaded = load([root])
+    said = attributes(loaded.source, manifest, loaded.trace.sources)
+    return loaded, lambda: perfetto.write(loaded.trace, run.merged, attributes=said, options=options)
+
+
+def _told(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
+    """Model and way of a scan, and the name of each point's device."""
+    settings = manifest.scan.settings if manifest.scan is not None else {}
+    accelerators = {f"{'cuda' if device.kind != 'cpu' else 'cpu'}:{device.index}": device.name for node in manifest.nodes for device in node.devices}
+    cpus = next((node.cpu_model for node in manifest.nodes), "")
+    names = {record.id: cpus if record.device == "cpu" else accelerators.get(record.device, record.device) for record in manifest.points}
+    return _model_name(str(settings.get("model", ""))), str(settings.get("via", "direct")), names
+
+
+def _model_name(model: str) -> str:
+    """A file's name without its ending; in a model repository (NAME/1/model.onnx) the model's folder."""
+    path = Path(model)
+    return path.parent.parent.name if path.parent.name.isdigit() and path.parent.parent.name else path.stem
+
+
 def _keep_calibrations(root: Path, loaded: Loaded) -> None:
-    """A copy of what this machine measured on the run's devices, so that the run reads the same elsewhere; the first one stays."""
+    """A copy of what this machine measured on the run's devices, so that the run reads the same elsewhere.
+
+    What it has stays; devices, numbers of threads and software that were measured since are added.
+    """
     from profharness.rundir import write_atomic
 
     nodes = loaded.manifest.nodes if loaded.manifest is not None else ()
     names = {node.cpu_model for node in nodes} | {device.name for node in nodes for device in node.devices}
-    found = calibration.relevant(calibration.stored(), names - {""})
-    if found and not (root / calibration.COPY_NAME).exists():
-        write_atomic(root / calibration.COPY_NAME, calibration.encode(found))
+    path = root / calibration.COPY_NAME
+    kept = calibration.decode(path.read_bytes(), str(path)) if path.is_file() else ()
+    added = calibration.lacking(kept, calibration.relevant(calibration.stored(), names - {""}))
+    if added:
+        write_atomic(path, calibration.encode((*kept, *added)))
 
 
-def summarise(loaded: Loaded) -> Summary:
+def summarise(loaded: Loaded, step_range: str = "") -> Summary:
     """The figures of what was loaded: of a run over all its passes, of loose files as one trace.
 
     Ceilings are those that a run keeps or that this machine's cache holds of its devices. Raises InputError for a
-    damaged copy in the run.
+    damaged copy in the run, and UsageError as `stepping.stepped` does for a `step_range`.
     """
+    from profharness.stepping import stepped
+
+    loaded = stepped(loaded, step_range)
     if loaded.manifest is None:
         from profharness.analysis.kernel_facts import Yardstick
         from profharness.analysis.metrics import summarise_trace
@@ -80,7 +143,30 @@ def summarise(loaded: Loaded) -> Summary:
         from profharness.analysis.summary import summarise_run
 
         summary = summarise_run(loaded.manifest, loaded.trace, loaded.source, calibration.for_run(Path(loaded.source)))
-    return msgspec.structs.replace(summary, findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)))
+    return msgspec.structs.replace(summary, steps_from=loaded.steps_from, findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)))
+
+
+def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[StepSummary, ...]:
+    """The figures of single steps (`all`, `3`, `10:30`) of what was loaded; of a run in the pass that speaks for kernels.
+
+    Raises UsageError for a selection that says nothing or finds nothing, and as `stepping.stepped` does for a `step_range`; InputError for a
+    damaged calibration in the run.
+    """
+    from profharness.analysis import passes
+    from profharness.analysis.kernel_facts import KernelFacts, Yardstick
+    from profharness.analysis.step_samples import with_samples
+    from profharness.analysis.step_summaries import parse, step_summaries
+    from profharness.stepping import stepped
+
+    selection = parse(steps)
+    loaded = stepped(loaded, step_range)
+    if loaded.manifest is None:
+        return step_summaries(loaded.trace, KernelFacts(loaded.trace, Yardstick(calibration.stored())), selection)
+    perturbing = frozenset(record.name for record in loaded.manifest.passes if record.perturbing)
+    _, records = passes.choose(loaded.trace, perturbing=perturbing)
+    counted = loaded.trace if len(loaded.trace.counters) else None
+    found = step_summaries(records, KernelFacts(records, Yardstick(calibration.for_run(Path(loaded.source)), counted=counted)), selection)
+    return with_samples(found, loaded.trace)
 
 
 def _incomplete(loaded: Loaded) -> tuple[Finding, ...]:

@@ -11,6 +11,8 @@ import re
 from profharness.errors import UsageError
 
 THIN = "\u2009"
+# Sums of shares end this close to the whole by rounding alone.
+_WHOLE = 1e-9
 _TIME_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _DURATIONS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000,
               "min": 60_000_000_000, "h": 3_600_000_000_000}
@@ -50,6 +52,12 @@ def format_ns(ns: float, significant: int = 4) -> str:
     raise AssertionError("the last scale always matches")
 
 
+def format_exact_ns(ns: int) -> str:
+    """A time as a person would have given it, nothing rounded: `1.5 s`, `250 ms`, `0 s`."""
+    factor, name = next(scale for scale in _TIME_SCALES if abs(ns) >= scale[0] or scale[0] == 1) if ns else _TIME_SCALES[0]
+    return f"{ns / factor:.15g} {name}"
+
+
 def format_bytes(count: float) -> str:
     """Binary multiples with one decimal: `240.0 MiB`."""
     scaled = float(count)
@@ -60,9 +68,12 @@ def format_bytes(count: float) -> str:
     raise AssertionError("the last unit always matches")
 
 
-def format_share(share: float) -> str:
-    """A share between 0 and 1 as per cent with one decimal."""
-    return f"{100 * share:.1f} %"
+def format_share(share: float, digits: int = 1) -> str:
+    """A share between 0 and 1 as per cent; one that rounding alone would make the whole reads `> 99.9 %`."""
+    text = f"{100 * share:.{digits}f}"
+    if share < 1 - _WHOLE and float(text) >= 100:
+        return f"> {100 - 10.0**-digits:.{digits}f} %"
+    return f"{text} %"
 
 
 def format_clock(seconds: float) -> str:
@@ -81,13 +92,14 @@ def parse_duration_ns(text: str, option: str) -> int:
 
 
 def parse_counts(text: str, option: str) -> tuple[int, ...]:
-    """`1,4,16` or `4..2048` (powers of two), as positive integers. Raises UsageError naming `option`."""
+    """`1,4,16`, `4..2048` (doubling) or `120..132:4` (in steps of 4), as positive integers. Raises UsageError naming `option`."""
     values: list[int] = []
     for part in text.split(","):
-        ends = part.strip().split("..")
-        if len(ends) > 2 or not all(end.isdigit() and int(end) > 0 for end in ends):
+        span, colon, step = part.strip().partition(":")
+        ends = span.split("..")
+        if len(ends) > 2 or not all(end.isdigit() and int(end) > 0 for end in (*ends, *((step,) if colon else ()))) or (colon and len(ends) == 1):
             raise UsageError(f"{option}: {part.strip()!r} is not a positive number or a range",
-                             "write a list such as 1,4,16 or powers of two such as 4..2048")
+                             "write a list such as 1,4,16, powers of two such as 4..2048, or steps such as 120..132:4")
         if len(ends) == 1:
             values.append(int(ends[0]))
             continue
@@ -96,7 +108,7 @@ def parse_counts(text: str, option: str) -> tuple[int, ...]:
             raise UsageError(f"{option}: the range {part.strip()} is empty", f"write {high}..{low}")
         while low <= high:
             values.append(low)
-            low *= 2
+            low = low + int(step) if step else 2 * low
     if len(set(values)) != len(values):
         raise UsageError(f"{option}: a value stands twice in {text!r}", "name each value once")
     return tuple(values)

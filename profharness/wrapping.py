@@ -19,6 +19,7 @@ from profharness.launchers import Job
 from profharness.layers import around
 from profharness.layers.hooks import through_exec_hook, with_hooks
 from profharness.manifest import Artifact
+from profharness.planned_run import Prepared, planned_extras
 from profharness.request import Request
 from profharness.schedule import PassPlan
 from profharness.tool_pass import ToolPass, read_logs
@@ -37,7 +38,7 @@ class Wrapped:
 class Wrapping:
     """One execution, decided and not yet started."""
 
-    prepared: engine.Prepared
+    prepared: Prepared
     plan: PassPlan
 
     @property
@@ -54,7 +55,11 @@ class Wrapping:
 
 
 def prepare(request: Request, *, dry: bool = False) -> Wrapping:
-    """Check and decide. Raises UsageError for counters that need several executions, Unavailable for a missing tool."""
+    """Check and decide.
+
+    Raises UsageError for counters that need several executions, and for a window that the tool cannot keep to, since nobody
+    cuts its files afterwards; Unavailable for a missing tool.
+    """
     prepared = engine.prepare(request, dry=dry)
     own = [plan for plan in prepared.plan.passes if plan.name != schedule.BARE]
     # the trace pass stands first; counters were asked for instead of it
@@ -64,6 +69,9 @@ def prepare(request: Request, *, dry: bool = False) -> Wrapping:
         raise UsageError(f"these counters need {len(counted)} executions, and wrap makes one ({groups})",
                          "wrap the command once per group, or use profharness run, which makes a pass of each")
     plan = (counted or own)[0]
+    if cut := planned_extras(prepared, plan)[0].cut:
+        raise UsageError(f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, and wrap leaves its files as they are",
+                         "use profharness run, which cuts them on reading, or leave --capture out")
     rank = ranks.detect(os.environ).rank
     # no two executions of one node share the name; a launcher's ranks are on different nodes or have different pids
     return Wrapping(prepared, replace(plan, name=f"wrap-r{rank}-{os.getpid()}"))
@@ -74,9 +82,9 @@ def execute(wrapping: Wrapping) -> Wrapped:
     prepared = wrapping.prepared
     where = prepared.where(wrapping.plan, is_worker=False)
     where.hooks.mkdir(parents=True, exist_ok=True)
-    tool = ToolPass(wrapping.plan, where, prepared.request.exit_limit)
+    log = where.run_root / "control" / wrapping.plan.name / "stderr.log" if any(layer.scope == "prefix" for layer in wrapping.plan.layers) else None
+    tool = ToolPass(wrapping.plan, where, prepared.request.exit_limit, lambda: [log] if log else [])
     tool.ready(wrapping.plain)
-    log = where.run_root / "control" / wrapping.plan.name / "stderr.log" if tool.tool is not None else None
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     outcome = prepared.launcher.run(Job(wrapping.command, stderr_log=log, overdue=tool.overdue), tool.follow, _nothing)

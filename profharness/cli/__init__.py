@@ -5,13 +5,16 @@ Each command is one small file that is imported when it is called, so that `--he
 
 from __future__ import annotations
 
+import errno
+import functools
 import importlib
 import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, get_type_hints
 
 from profharness import __version__
 from profharness.errors import ProfharnessError, UsageError
@@ -25,17 +28,26 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("metrics", "Show saturation metrics, counts, findings and problems."),
     ("saturation", "Fit throughput curves: knee, recommended point, what bends them."),
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
+    ("plot", "Draw scans as a figure for a paper, or a run's resources over time."),
     ("view", "Open a trace in the Perfetto UI."),
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
     ("scrub", "Remove the values of secret-looking variables from trace files."),
     ("wrap", "Run a command under one layer, without a run around it."),
-    ("telemetry", "Sample power, clocks, utilisation and CPU by themselves, and judge from that."),
+    ("telemetry", "Sample power, clocks, utilisation and CPU alone; judge from that."),
     ("calibrate", "Measure what this device reaches: matrix products, copies, launches."),
+    ("serve", "Serve models by a real Triton until told to end."),
+    ("topology", "Write which CPUs each process of a multi-process scan gets."),
     ("doctor", "Say what works on this node, what is missing, and the fix."),
     ("ls", "List runs."),
 )
 
-_STARTS_PROGRAMS = frozenset({"run", "wrap", "telemetry", "calibrate", "doctor"})  # whose environment must stay the user's
+_STARTS_PROGRAMS = frozenset({"run", "wrap", "telemetry", "calibrate", "doctor", "serve"})  # whose environment must stay the user's
+
+_TAKES_COMMAND = ("run", "telemetry", "wrap")
+
+_FULL = "make room, or name another place with --output (-o); what was recorded until then is kept"
+_LOCKED = "look at its permissions and at the folder's, or name another place"
+_PLACES = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EROFS: _LOCKED, errno.EACCES: _LOCKED, errno.EPERM: _LOCKED}  # no fault of ours
 
 _EPILOG = """\
 Start here:
@@ -73,7 +85,7 @@ def run_cli(arguments: Sequence[str]) -> int:
     except ProfharnessError as error:
         _say(error.message, error.hint)
         return error.exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, _Interrupted):
         _say("interrupted", "")
         return 128 + signal.SIGINT
     except BrokenPipeError:
@@ -83,9 +95,17 @@ def run_cli(arguments: Sequence[str]) -> int:
     except Exception as error:  # a fault of ours: the traceback is for its report, not for a user's eyes
         if os.environ.get("PROFHARNESS_TRACEBACK"):
             raise
-        _say(f"profharness itself failed: {type(error).__name__}: {error}",
-             "please report it, with the traceback that PROFHARNESS_TRACEBACK=1 shows; what was recorded is kept")
+        _say(*_unforeseen(error))
         return 1
+
+
+def _unforeseen(error: Exception) -> tuple[str, str]:
+    """What no command foresaw: a place that cannot be read or written is the system's word, all else a fault of ours."""
+    if isinstance(error, OSError) and error.errno in _PLACES:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{os.strerror(error.errno)}", _PLACES[error.errno]
+    return (f"profharness itself failed: {type(error).__name__}: {error}",
+            "please report it, with the traceback that PROFHARNESS_TRACEBACK=1 shows; what was recorded is kept")
 
 
 def _call(arguments: Sequence[str]) -> int:
@@ -105,30 +125,73 @@ def _call(arguments: Sequence[str]) -> int:
     click_error: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
     function = getattr(importlib.import_module(f"profharness.cli.{name}"), name)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name=name, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})(function)
+    app.command(name=name, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})(_heard(function))
     words, rest = _split(arguments)
     try:
-        status = typer.main.get_command(app).main(args=list(words[1:]), prog_name=f"profharness {name}", obj=rest, standalone_mode=False)
+        status = _explained(typer.main.get_command(app), function).main(args=list(words[1:]), prog_name=f"profharness {name}", obj=rest, standalone_mode=False)
     except typer.Exit as stop:
         return int(stop.exit_code)
     except typer.Abort as stop:
         raise KeyboardInterrupt from stop
     except click_error as error:
-        raise UsageError(_plain(str(getattr(error, "format_message", error.__str__)())), f"see `profharness {name} --help`") from error
+        message = _plain(str(getattr(error, "format_message", error.__str__)()))
+        raise UsageError(message, _hint(name, message, rest)) from error
     return status if isinstance(status, int) else 0
+
+
+def _explained(command: Any, function: Callable[..., object]) -> Any:
+    """The command, its arguments with the help that they were declared with.
+
+    click has a help text of arguments of its own since 8.5, and empties the one that typer before 0.26 has set. With the
+    text set again both would list them, so click's own list is left out.
+    """
+    declared = get_type_hints(function, include_extras=True)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument" and not parameter.help:
+            said = (getattr(one, "help", None) for one in getattr(declared.get(parameter.name), "__metadata__", ()))
+            parameter.help = next((text for text in said if text), None)
+            command.format_arguments = lambda *_: None
+    return command
+
+
+class _Interrupted(Exception):  # noqa: N818  named by what happened
+    """Ctrl-C, which newer versions of typer would make a silent exit of."""
+
+
+def _heard(function: Callable[..., object]) -> Callable[..., object]:
+    """The command with its signature, whose KeyboardInterrupt gets past the parser."""
+    @functools.wraps(function)
+    def call(*args: object, **options: object) -> object:
+        try:
+            return function(*args, **options)
+        except KeyboardInterrupt as stop:
+            raise _Interrupted from stop
+
+    return call
+
+
+def _hint(name: str, message: str, rest: Rest) -> str:
+    """Most often it is the `--` before a command that is missing."""
+    if name in _TAKES_COMMAND and "extra argument" in message and not rest.given:
+        return f"a command goes after --: profharness {name} ... -- python train.py"
+    if message.endswith(": permission denied"):
+        return _LOCKED
+    return f"see `profharness {name} --help`"
 
 
 def _plain(message: str) -> str:
     """`--by: 'foo' is not one of ...`, without the parser's own vocabulary."""
-    message = re.sub(r"^Invalid value for '?([^':]+)'?: ", r"\1: ", message).replace("Value error, ", "")
+    message = re.sub(r"^Invalid value for '?([^':]+)'?(?: / '[^']+')*: ", r"\1: ", message).replace("Value error, ", "")
+    message = re.sub(r"^[A-Z|.a-z ]+: Path '(.+)' is not readable", r"\1: permission denied", message)
     message = re.sub(r"Input should be a valid (integer|number).*", r"not a valid \1", message)
+    message = re.sub(r"a valid (integer|float|number) range", r"a valid \1", message)
     message = message.replace("a valid integer", "a whole number").replace("a valid number", "a number").replace("a valid float", "a number")
     return message.rstrip(".")
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Rest]:
     """Only commands that start a program take a rest; elsewhere `--` keeps its usual meaning."""
-    if arguments and arguments[0] in ("run", "telemetry", "wrap", "doctor") and "--" in arguments:
+    if arguments and arguments[0] in (*_TAKES_COMMAND, "doctor") and "--" in arguments:
         at = list(arguments).index("--")
         return arguments[:at], Rest(tuple(arguments[at + 1:]), given=True)
     return arguments, Rest((), given=False)

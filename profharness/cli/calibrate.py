@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from profharness.errors import UsageError
 
 if TYPE_CHECKING:
     from profharness.calibration import Calibration
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 def calibrate(
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX (cuda is also ROCm's name in torch).")] = "auto",
     python: Annotated[str, typer.Option(help="The workload's interpreter (default: this one).")] = "",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU, as of the runs to be judged (default: as many as torch takes). Kept beside other numbers.")] = None,
     seconds: Annotated[float, typer.Option(min=0.05, help="Time for each figure, in s.")] = 1.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -23,7 +27,11 @@ def calibrate(
     from profharness.calibrating import calibrate as measure
     from profharness.calibration import store
 
-    found = measure(device, python, seconds)
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise UsageError(f"--device: there is no device {device!r}", "auto, cpu, cuda or cuda:INDEX")
+    if threads is not None and device.startswith("cuda"):
+        raise UsageError(f"--threads: are of a CPU, not of {device}", "leave them out, or use --device cpu")
+    found = measure("cpu" if threads is not None else device, python, seconds, threads)
     path = store(found)
     if json:
         typer.echo(msgspec.json.encode(found).decode())
@@ -52,6 +60,9 @@ def lines_of(found: Calibration) -> Iterator[str]:
         yield f"copy       {quantity_text(found.copy_bytes_per_s, 'B/s'):>14}{share}   read and written"
     if found.launch_ns and found.round_trip_ns:
         yield f"launch     {format_ns(found.launch_ns):>14}   round trip {format_ns(found.round_trip_ns)}"
+    if found.gemm_power_w is not None:
+        idle = f"{found.idle_power_w:.0f} W" if found.idle_power_w is not None else "not measured"
+        yield f"power      {f'{found.gemm_power_w:.0f} W':>14}   at rest {idle}; {found.power_scope}"
     for note in found.notes:
         yield f"left out   {note}"
 

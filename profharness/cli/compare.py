@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,21 +11,23 @@ import typer
 
 if TYPE_CHECKING:
     from profharness.analysis.compare import Comparison, Delta, Difference, HotspotComparison, PointComparison
+    from profharness.analysis.compare_reasons import Reason
     from profharness.analysis.gate import Breach
     from profharness.analysis.records import Summary
 
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
 SHOWN_OF_RUN = ("steps_per_second", "throughput")
 HOTSPOT_ROWS = 8
+REASONS = 6
 
 
 def compare(
-    run_a: Annotated[Path, typer.Argument(help="The run to compare with (or its trace file).", metavar="RUN_A")],
-    run_b: Annotated[Path, typer.Argument(help="The run that changed.", metavar="RUN_B")],
+    run_a: Annotated[Path, typer.Argument(help="The run to compare with, or a trace file.", metavar="RUN_A|FILE_A")],
+    run_b: Annotated[Path, typer.Argument(help="The run that changed, or its trace file.", metavar="RUN_B|FILE_B")],
     fail_on: Annotated[str | None, typer.Option("--fail-on", help="Exit with 1 when a significant change meets this, such as 'throughput<-5%'.", metavar="EXPR")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
 ) -> None:
-    """Compare two runs, with noise bounds; usable as a CI gate."""
+    """Compare two runs (or trace files), with noise bounds; usable as a CI gate."""
     from profharness.analysis.compare import compare as compared
     from profharness.analysis.gate import breaches, parse
 
@@ -52,17 +54,14 @@ def _json(comparison: Comparison, found: tuple[Breach, ...]) -> str:
 
 
 def _lines(comparison: Comparison, found: tuple[Breach, ...]) -> Iterator[str]:
-    yield f"A  {comparison.run_a}"
-    yield f"B  {comparison.run_b}"
-    for title, differences in (("asked differently", comparison.asked), ("ran on", comparison.ran_on)):
-        if differences:
-            yield f"{title}: {'; '.join(_difference(one) for one in differences)}"
+    yield from _heading(comparison)
     for point in comparison.points:
         yield from _point_lines(point)
     shown = [delta for delta in comparison.run if delta.name in SHOWN_OF_RUN or (delta.significant is not False and abs(delta.change) >= 0.05)]
     if shown and not comparison.points:
         yield "run"
-        yield from (f"  {_delta_line(delta)}" for delta in shown)
+        yield from _delta_lines(shown)
+    yield from _reason_lines(comparison.reasons)
     for table in comparison.hotspots:
         yield from _hotspot_lines(table)
     for title, names in (("only in A", comparison.only_a), ("only in B", comparison.only_b), ("failed in B", comparison.failed)):
@@ -74,6 +73,15 @@ def _lines(comparison: Comparison, found: tuple[Breach, ...]) -> Iterator[str]:
         yield f"fails {one.condition}{' at ' + one.point if one.point else ''}: {_change(one.delta)}"
 
 
+def _heading(comparison: Comparison) -> Iterator[str]:
+    """Both runs, with what speaks against them, and what was different from the start."""
+    for letter, run, errors in (("A", comparison.run_a, comparison.errors_a), ("B", comparison.run_b, comparison.errors_b)):
+        yield f"{letter}  {run}" + (f"   (not sound by itself: {', '.join(errors)})" if errors else "")
+    for title, differences in (("asked differently", comparison.asked), ("ran on", comparison.ran_on)):
+        if differences:
+            yield f"{title}: {'; '.join(_difference(one) for one in differences)}"
+
+
 def _difference(one: Difference) -> str:
     before, after = ("not set" if value is None or not value else value for value in (one.a, one.b))
     return f"{one.name} {before} -> {after}"
@@ -83,14 +91,25 @@ def _point_lines(point: PointComparison) -> Iterator[str]:
     deltas = [delta for delta in point.deltas if delta.name in SHOWN]
     if deltas:
         yield point.point
-        yield from (f"  {_delta_line(delta)}" for delta in deltas)
+        yield from _delta_lines(deltas)
+        yield from _reason_lines(point.reasons)
 
 
-def _delta_line(delta: Delta) -> str:
+def _reason_lines(reasons: tuple[Reason, ...]) -> Iterator[str]:
+    """`why  +12.0 %  idle: launches in progress rose ...`: what explains only stands after the effects, without a figure."""
+    for number, one in enumerate(reasons[:REASONS]):
+        effect = "" if one.effect is None else f"{100 * one.effect:+.1f} %"
+        yield f"  {'why' if number == 0 else '':<14} {effect:>8}  {one.message}"
+
+
+def _delta_lines(deltas: Sequence[Delta]) -> Iterator[str]:
+    """Name, both values and the change, in columns."""
     from profharness.report.figures import quantity_text
 
-    values = f"{quantity_text(delta.a, delta.unit)} -> {quantity_text(delta.b, delta.unit)}"
-    return f"{delta.name:<14} {values:<36} {_change(delta)}"
+    width = max(14, *(len(delta.name) for delta in deltas))
+    for delta in deltas:
+        values = f"{quantity_text(delta.a, delta.unit)} -> {quantity_text(delta.b, delta.unit)}"
+        yield f"  {delta.name:<{width}} {values:<{50 - width}} {_change(delta)}"
 
 
 def _change(delta: Delta) -> str:
@@ -100,10 +119,12 @@ def _change(delta: Delta) -> str:
         return f"{text}, cannot tell (the noise is not bounded)"
     if delta.noise is None:
         return text
+    # what chance explains is a ratio, the same up and down: + 25 % is as likely as - 20 %
+    noise = delta.noise if delta.change >= 0 else delta.noise / (1 + delta.noise)
     if not delta.significant:
-        return f"{text}, within noise (± {100 * delta.noise:.1f} %)"
+        return f"{text}, within noise (± {100 * noise:.1f} %)"
     judged = "changed" if delta.better == "neither" else "better" if (delta.change > 0) == (delta.better == "higher") else "worse"
-    return f"{text}, {judged} (noise ± {100 * delta.noise:.1f} %)"
+    return f"{text}, {judged} (noise ± {100 * noise:.1f} %)"
 
 
 def _hotspot_lines(table: HotspotComparison) -> Iterator[str]:
@@ -118,3 +139,6 @@ def _hotspot_lines(table: HotspotComparison) -> Iterator[str]:
         means = [("-" if mean is None else format_ns(mean)) for mean in (row.mean_a_ns, row.mean_b_ns)]
         change = "" if row.change is None else f"{100 * row.change:+.1f} %"
         yield f"  {means[0]:>10} -> {means[1]:>10}  {change:>9}  {row.calls_a or 0:>7} -> {row.calls_b or 0:<7} calls  {row.name[:80]}"
+        why = row.reason if row.significant is not False else f"within noise (± {100 * (row.noise or 0):.1f} %)" + (f"; {row.reason}" if row.reason else "")
+        if why and row.mean_a_ns is not None and row.mean_b_ns is not None:
+            yield f"  {'':>36}{why}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+
+_NARROWEST = 40  # of the last column
 
 
 def doctor(
@@ -25,14 +30,23 @@ def doctor(
     for device in checkup.devices:
         memory = f", {device.memory_bytes / 2**30:.0f} GiB" if device.memory_bytes else ""
         typer.echo(f"device     {device.kind} {device.index}: {device.name or 'unnamed'}{memory}")
+    for state in checkup.access:
+        _row("access", state.name.removeprefix("/dev/"), available=state.available, lines=[state.why, *([state.fix] if state.fix else [])], words=("open", "closed"))
     for layer in checkup.layers:
-        first, *rest = (layer.version or layer.why).splitlines() or [""]
-        typer.echo(f"layer      {layer.name:<15} {'ready' if layer.available else 'missing':<8} {first}")
-        for line in [*rest, *([layer.tried] if layer.tried else [])]:
-            typer.echo(f"           {'':<15} {'':<8} {line}")
+        said = (f"{layer.version}: {layer.why}" if layer.why else layer.version) if layer.version else layer.why
+        _row("layer", layer.name, available=layer.available, lines=[*said.splitlines(), *([layer.tried] if layer.tried else [])])
     for source in checkup.telemetry:
-        typer.echo(f"telemetry  {source.name:<15} {'ready' if source.available else 'missing':<8} {source.why}")
+        _row("telemetry", source.name, available=source.available, lines=[source.why])
     slept = f"; the host slept {checkup.clocks.suspended_ns / 1e9:.1f} s since boot" if checkup.clocks.suspended_ns else ""
     typer.echo(f"clocks     {', '.join(f'{name} {ns} ns' for name, ns in checkup.clocks.resolution_ns.items())}{slept}")
     if not try_:
         typer.echo("           `profharness doctor --try` runs each layer on a tiny program", err=True)
+
+
+def _row(kind: str, name: str, *, available: bool, lines: Sequence[str], words: tuple[str, str] = ("ready", "missing")) -> None:
+    """One row of the table, its last column wrapped at the terminal's width."""
+    head = f"{kind:<10} {name:<15} {words[0] if available else words[1]:<8} "
+    width = max(shutil.get_terminal_size((110, 40)).columns - len(head), _NARROWEST)
+    wrapped = [part for line in lines for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)] or [""]
+    for index, part in enumerate(wrapped):
+        typer.echo(f"{head if index == 0 else ' ' * len(head)}{part}".rstrip())

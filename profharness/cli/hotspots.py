@@ -12,9 +12,10 @@ import typer
 
 from profharness.cli.several import Dask, DaskWorkers, Processes
 from profharness.errors import UsageError
+from profharness.findings import problem_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from profharness.analysis.records import HotspotRow, Hotspots
     from profharness.trace.model import Problem, Trace
@@ -29,6 +30,7 @@ class By(str, Enum):
     KERNEL = "kernel"
     OP = "op"
     CATEGORY = "category"
+    CALL = "call"
 
 
 class Form(str, Enum):
@@ -41,12 +43,13 @@ class Form(str, Enum):
 
 def hotspots(
     paths: Annotated[list[Path], typer.Argument(help="A run directory, or trace files: their records count together.", metavar="RUN|FILE...")],
-    by: Annotated[By | None, typer.Option("--by", help="Rows: kernel, op or category (default: kernel; op without device kernels).")] = None,
+    by: Annotated[By | None, typer.Option("--by", help="Rows: kernel, op, category or (host) call (default: kernel; op without device kernels; call with neither).")] = None,
     pass_name: Annotated[str | None, typer.Option("--pass", help="Pass of a run (default: the first with kernels).")] = None,
     top: Annotated[int | None, typer.Option("--top", min=1, help=f"Rows to print (default: {TABLE_ROWS} in a table, else all).")] = None,
     form: Annotated[Form, typer.Option("--format", help="table, csv or json.")] = Form.TABLE,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     ops: Annotated[bool, typer.Option("--ops", help="Read the operators of trace files too: the one that launched each kernel.")] = False,
+    samples: Annotated[str, typer.Option("--samples", help="Of a run: also the mean of these telemetry metrics while each row ran, as power,clock.", metavar="LIST")] = "",
     processes: Processes = None,
     dask: Dask = None,
     dask_workers: DaskWorkers = 0,
@@ -57,44 +60,65 @@ def hotspots(
     check_paths(paths)
     if len(paths) == 1 and paths[0].is_dir():
         trace = load(paths).trace
-        table, problems = chosen(trace, by, pass_name), trace.problems
-        has_ops = not table.rows and by is not By.OP and bool(chosen(trace, By.OP, pass_name).rows)
+        table, problems = chosen(trace, by, pass_name, samples), trace.problems
+        others = _others(table, lambda other: chosen(trace, other, pass_name))
     else:
         from profharness.jobs import Workers
         from profharness.tables import hotspots_of_files
 
+        if samples:
+            raise UsageError("--samples is for one run", "trace files hold no telemetry")
         if pass_name is not None:
             raise UsageError(f"--pass {pass_name}: no such pass", "loose files have no passes")
         workers = Workers(processes, dask, dask_workers)
         table, unread, problems = hotspots_of_files(paths, None if by is None else by.value, ops=ops, workers=workers)
         for one in unread:
             typer.echo(f"error: {one.message}; the file is left out", err=True)
-        has_ops = not table.rows and by is not By.OP and bool(hotspots_of_files(paths, By.OP.value, workers=workers)[0].rows)
-    say(problems)
+        others = _others(table, lambda other: hotspots_of_files(paths, other.value, workers=workers)[0])
+    say(problems, notes=not table.rows)
     if not table.rows:
-        typer.echo(f"{paths[0]}: nothing to list by {table.by}{'; its operators are listed by --by op' if has_ops else ''}", err=True)
+        typer.echo(f"{paths[0]}: nothing to list by {table.by}; {others or 'a run records operators with --profile torch, kernels with rocprofv3 too'}", err=True)
     sys.stdout.write(text_of(table, Form.JSON if json else form, top))
 
 
-def say(problems: Sequence[Problem]) -> None:
-    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`."""
-    serious = [problem for problem in problems if problem.severity != "info"]
+_LISTED = {By.OP: "its operators are listed by --by op", By.CALL: "its host calls are listed by --by call"}
+
+
+def _others(table: Hotspots, table_by: Callable[[By], Hotspots]) -> str:
+    """Where an empty table's file holds other rows, the option that lists them."""
+    return "" if table.rows else next((says for by, says in _LISTED.items() if by.value != table.by and table_by(by).rows), "")
+
+
+def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
+    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`, unless asked for."""
+    serious = [problem for problem in problems if notes or problem.severity != "info"]
     for problem in sorted(serious, key=lambda one: one.severity):
-        typer.echo(f"{problem.severity}: {problem.source}: {problem.count} x {problem.message}", err=True)
+        typer.echo(f"{problem.severity}: {problem_text(problem.source, problem.count, problem.message)}", err=True)
 
 
-def chosen(trace: Trace, by: By | None, pass_name: str | None) -> Hotspots:
-    """The table of one pass. Raises UsageError for a pass that the trace does not hold."""
+def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = "") -> Hotspots:
+    """The table of one pass, with the telemetry asked for. Raises UsageError for a pass or metric that the trace does not hold."""
     import msgspec
 
     from profharness.analysis import passes
-    from profharness.analysis.hotspots import grouped
+    from profharness.analysis.counter_table import counter_rows
+    from profharness.analysis.hotspots import listed, tally
     from profharness.analysis.kernel_columns import with_rates
     from profharness.analysis.kernel_facts import KernelFacts, Yardstick
 
     name, records = passes.choose(trace, pass_name)
     facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
-    return msgspec.structs.replace(with_rates(grouped(records, None if by is None else by.value), facts), pass_name=name)
+    table = msgspec.structs.replace(with_rates((listed(records) if by is None else tally(records, by.value)).table(), facts), pass_name=name)
+    if table.by == "kernel":
+        table = msgspec.structs.replace(table, counters=counter_rows(trace))
+    if not samples:
+        return table
+    if table.by == "call":
+        raise UsageError("--samples is for kernels and operators, and these rows are host calls", "leave it out")
+    from profharness.analysis.hotspot_samples import with_samples
+    from profharness.analysis.sample_joins import named
+
+    return with_samples(table, records, trace, named(samples, trace))
 
 
 def text_of(table: Hotspots, form: Form, top: int | None) -> str:
@@ -115,12 +139,16 @@ def text_of(table: Hotspots, form: Form, top: int | None) -> str:
 
 def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     """Aligned columns, the name last; names are folded to `width` characters per line, or left whole for None."""
+    from profharness.report.counters import lines as counter_lines
     from profharness.report.folding import fold_kernel_name
+    from profharness.report.samples import sample_notes, sampled_metrics
+    from profharness.trace import log_names
     from profharness.units import format_ns, format_number
 
     rows = table.rows[:top]
-    head = ("share", "total", "calls", "mean", "min", "max", "category")
-    cells = [_cells(row) for row in rows]
+    metrics = sampled_metrics(table.rows)
+    head = ("share", "total", "calls", "mean", "min", "max", *metrics, "category")
+    cells = [_cells(row, metrics) for row in rows]
     widths = [max(len(line[column]) for line in (head, *cells)) for column in range(len(head))]
     lead = sum(widths) + 2 * len(widths)
     room = None if width is None else max(width - lead, _NARROWEST_NAME)
@@ -132,6 +160,10 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
         lines.append("  ".join([*figures, line[-1].ljust(widths[-1]), name]).rstrip())
     if len(table.rows) > top:
         lines.append(f"and {format_number(len(table.rows) - top)} more rows (--top)")
+    if any(row.category not in (log_names.SUBMISSIONS, log_names.LINES) for row in rows) and table.by == "call":
+        lines.append("host calls: the time of one holds that of the calls inside it")
+    lines += sample_notes(rows)
+    lines += counter_lines(table.counters, {row.name for row in rows})
     return "\n".join(lines) + "\n"
 
 
@@ -143,8 +175,10 @@ def _busy(table: Hotspots) -> str:
     return f"; kernels ran {format_share(table.busy_ns / table.device_span_ns)} of {format_ns(table.device_span_ns)} of device time"
 
 
-def _cells(row: HotspotRow) -> tuple[str, ...]:
+def _cells(row: HotspotRow, metrics: Sequence[str]) -> tuple[str, ...]:
+    from profharness.report.samples import sample_text
     from profharness.units import format_ns, format_number, format_share
 
     extremes = ["-" if value is None else format_ns(value) for value in (row.min_ns, row.max_ns)]
-    return (format_share(row.share), format_ns(row.total_ns), format_number(row.calls), format_ns(row.mean_ns), *extremes, row.category)
+    return (format_share(row.share), format_ns(row.total_ns), format_number(row.calls), format_ns(row.mean_ns), *extremes,
+            *(sample_text(row, metric) for metric in metrics), row.category)

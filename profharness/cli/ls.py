@@ -28,4 +28,6 @@ def ls(folder: Annotated[Path | None, typer.Argument(help="Where to look (defaul
             continue
         layers = ",".join(layer.name for layer in manifest.layers) or "bare"
         points = len({point.id for point in manifest.points})  # one that several passes or repeats measured counts once
-        typer.echo(f"{state_of(manifest):<12} {manifest.created}  {points:>3} point{'s' if points != 1 else ' '}  {layers:<20} {root}")
+        split = [f"{record.name} as {'+'.join(record.split)}" for record in manifest.passes if record.split]
+        told = f"   split: {', '.join(split)}" if split else ""
+        typer.echo(f"{state_of(manifest):<12} {manifest.created}  {points:>3} point{'s' if points != 1 else ' '}  {layers:<20} {root}{told}")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from profharness.cli.several import Dask, DaskWorkers, Processes
+from profharness.cli.step_flags import StepRange
 from profharness.errors import UsageError
 
 
@@ -18,7 +19,8 @@ def merge(
     overlay: Annotated[bool, typer.Option("--overlay", help="Shift each pass, point by point, onto the bare pass.")] = False,
     allow_unaligned: Annotated[bool, typer.Option("--allow-unaligned", help="Merge sources that cannot be put on one clock, marked.")] = False,
     window: Annotated[str | None, typer.Option("--window", metavar="A:B", help="Only records that start between these times after the first record: 1.5s:2s, 250ms:, :30s.")] = None,
-    steps: Annotated[str | None, typer.Option("--steps", metavar="A:B", help="Only these steps (B not included) and what was launched in them: 10:30, 10:, :30.")] = None,
+    steps: Annotated[str | None, typer.Option("--steps", metavar="A:B", help="Only steps of these numbers (B not included) and what was launched in them: 10:30, 10:, :30.")] = None,
+    step_range: StepRange = "",
     only_ranks: Annotated[str | None, typer.Option("--only-ranks", metavar="LIST", help="Only these ranks: 0,3,8-15.")] = None,
     max_kernels: Annotated[int | None, typer.Option("--max-kernels", min=1, help="Only the first kernels; a viewer needs about 1.4 kB for each.")] = None,
     gpu_repr: Annotated[str, typer.Option(help="render-stage, or track-event for viewers older than Perfetto v55.")] = "render-stage",
@@ -31,12 +33,19 @@ def merge(
     """Merge runs or trace files into one Perfetto trace on one clock. What was left out is said."""
     from profharness.jobs import Workers
     from profharness.merging import MergeOptions, merge_to_file
+    from profharness.trace import step_ranges
     from profharness.trace.cutting import Cut
+    from profharness.trace.cutting import StepRange as Ranges
     from profharness.units import parse_duration_ns
 
+    if step_range:
+        step_ranges.compiled(step_range)
+        if steps is None:
+            raise UsageError("--step-range belongs to --steps", "it says which ranges are steps; --steps A:B says which of them to keep")
     wanted = Cut(
         window=None if window is None else _range(window, "--window", lambda end: parse_duration_ns(end, "--window")),
-        steps=None if steps is None else _range(steps, "--steps", _step), ranks=None if only_ranks is None else _ranks(only_ranks))
+        steps=None if steps is None else _range(steps, "--steps", _step), ranks=None if only_ranks is None else _ranks(only_ranks),
+        step_range=Ranges(step_range) if step_range else None)
     report = merge_to_file(paths, output, MergeOptions(
         overlay=overlay, allow_unaligned=allow_unaligned, gpu_repr=gpu_repr, force=force, cut=wanted, max_kernels=max_kernels,
         workers=Workers(processes, dask, dask_workers)))

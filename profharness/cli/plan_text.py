@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
+from pathlib import Path
 
 from profharness.command import Command
-from profharness.engine import Prepared, planned_commands, planned_extras
+from profharness.planned_run import Prepared, planned_commands, planned_extras
 from profharness.schedule import PassPlan
 from profharness.units import format_bytes, format_clock
 
 # measured on ParticleNet: a torch trace holds about 0.45 MB per trial, an onnxruntime profile about 0.06 MB
 _BYTES_PER_TRIAL = {"torch": 450_000, "onnxruntime": 60_000}
+_SEARCHED = 12  # levels that a search for the knee takes, most often
+_NARROWEST = 40
 _START_S = 6.0  # a worker's imports, model and export
 # measured on ParticleNet (torch) and on public recordings (the AMD tools): what 20 steps or so leave
 _COMMAND_BYTES = {"torch": 40_000_000, "rocprofv3": 60_000_000, "rocprof": 80_000_000, "rocprof-sys": 100_000_000,
@@ -18,15 +22,25 @@ _COMMAND_BYTES = {"torch": 40_000_000, "rocprofv3": 60_000_000, "rocprof": 80_00
 
 
 def plan_line(prepared: Prepared) -> str:
-    """`plan    4 points x 3 passes (bare, torch, onnxruntime); at least 0:31, 20 MB; telemetry auto at 10 Hz`."""
+    """`plan    particlenet: 4 points x 3 passes (bare, torch, onnxruntime); at least 0:31, 20 MB; telemetry auto at 10 Hz`."""
     assert prepared.scan is not None
     request = prepared.request
     points = len({point.id for point in prepared.scan.points})
+    what = f"{points} point{'s' * (points != 1)}"
+    if prepared.scan.adaptive:
+        searches = len(prepared.scan.backends) * max(len(request.batch_sizes), 1)
+        what = f"{searches} search{'es' * (searches != 1)} (about {_SEARCHED} levels each)"
     passes = ", ".join(plan.name for plan in prepared.plan.passes)
     count = len(prepared.plan.passes)
-    return (f"plan    {points} point{'s' * (points != 1)} x {count} pass{'es' * (count != 1)} ({passes}); at least "
+    model = ", ".join(Path(one).name for one in request.model.split(",")) or request.scan
+    return (f"plan    {model}: {what} x {count} pass{'es' * (count != 1)} ({passes}); at least "
             f"{format_clock(_seconds(prepared))}, about {format_bytes(_disk(prepared))}; telemetry {request.telemetry} at "
             f"{request.telemetry_hz:g} Hz        --dry-run shows the commands")
+
+
+def wrapped_plan(line: str, width: int) -> str:
+    """The plan in lines of at most `width` characters, the further ones under the first's words."""
+    return line if len(line) <= width else textwrap.fill(line, max(width, _NARROWEST), subsequent_indent=" " * 8, break_on_hyphens=False)
 
 
 def dry_run_text(prepared: Prepared) -> str:
@@ -78,9 +92,14 @@ def _shown(command: Command) -> list[tuple[str, str | None]]:
 def _seconds(prepared: Prepared) -> float:
     """A lower bound: minimum times and starts; trials that take longer are not known yet."""
     assert prepared.scan is not None
-    bare = len(prepared.scan.points) * prepared.request.min_seconds
+    request, scan = prepared.request, prepared.scan
     workers = sum(len(plan.targets) for plan in prepared.plan.passes)
-    return bare + workers * _START_S
+    if request.served:
+        levels = len(scan.points) or _SEARCHED * len(scan.backends) * max(len(request.batch_sizes), 1)
+        return levels * (request.time + request.warmup_time) + workers * _START_S
+    if request.pinning.asked:  # every point starts its processes anew
+        return len(scan.points) * (request.time + request.warmup_time + _START_S)
+    return len(scan.points) * request.min_seconds + workers * _START_S
 
 
 def _disk(prepared: Prepared) -> int:

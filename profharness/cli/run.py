@@ -8,19 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from profharness.cli import Rest, tracer_flags
+from profharness.cli import Rest, pinning_flags, served_flags, tracer_flags
 from profharness.errors import UsageError
-from profharness.request import COMMAND_LINE, Request, check_kind, from_mapping, parse_shape, read_scan_file
-from profharness.scans import SCANS
+from profharness.request import COMMAND_LINE, Request, check_kind, check_scan, from_mapping, parse_shape, read_scan_file
+from profharness.scans import SCANS, studies, training
 
 List = list[str]
 
 
 def run(
     ctx: typer.Context,
-    scan: Annotated[str | None, typer.Argument(help="particlenet (default) or a .toml scan file; a command goes after --", metavar="[SCAN]")] = None,
+    scan: Annotated[str | None, typer.Argument(help="A name listed above (default particlenet), or a .toml scan file; a command goes after --.", metavar="[SCAN]")] = None,
     profile: Annotated[List | None, typer.Option(help="Layer(s): torch, onnxruntime, rocprofv3, rocprof, rocprof-sys, rocprof-compute, amd-log. Repeat or part by commas.", rich_help_panel="Layers")] = None,
     capture: Annotated[str | None, typer.Option(help="all | steps=10:30 | after=30s,for=10s (commands: 20 steps after warm-up, or 10 s of device work)")] = None,
+    step_range: Annotated[str | None, typer.Option(help=r"Commands: ranges of the program (roctx, NVTX, record_function) whose whole name matches are its steps: 'iteration (\d+)'.", metavar="REGEX")] = None,
     bare: Annotated[bool | None, typer.Option("--bare", help="Commands: also run once without layers, to measure their overhead.")] = None,
     passes: Annotated[int | None, typer.Option(help="Commands: allow this many executions.")] = None,
     yes: Annotated[bool | None, typer.Option("--yes", help="Commands: allow as many executions as the layers need.")] = None,
@@ -43,8 +44,8 @@ def run(
     telemetry: Annotated[str | None, typer.Option(help="auto, off, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).")] = None,
     telemetry_hz: Annotated[float | None, typer.Option(help="Telemetry samples per second.")] = None,
     idle_seconds: Annotated[float | None, typer.Option(help="Wait so long before the workload begins, to measure what the idle device draws.")] = None,
-    backend: Annotated[List | None, typer.Option(help="torch, onnxruntime (default torch, plus onnxruntime when its layer is asked).")] = None,
-    model: Annotated[str | None, typer.Option(help="particlenet, or an ONNX or TorchScript file.")] = None,
+    backend: Annotated[List | None, typer.Option(help="torch, onnxruntime, tensorflow (default: by the model's file; of the built-in one torch, plus onnxruntime when its layer is asked).")] = None,
+    model: Annotated[str | None, typer.Option(help="particlenet, an ONNX or TorchScript file, a frozen TensorFlow graph (.graphdef, .pb) or a SavedModel folder; served scans take several, A,B.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 (cuda is also ROCm's name in torch).")] = None,
     compile_: Annotated[bool | None, typer.Option("--compile", help="torch.compile the model (reset for each point).")] = None,
     torchscript: Annotated[bool | None, typer.Option("--torchscript", help="Run the built-in model as TorchScript.")] = None,
@@ -60,11 +61,45 @@ def run(
     threads: Annotated[int | None, typer.Option(help="CPU threads of the framework.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of inputs and of random order.")] = None,
     isolate: Annotated[bool | None, typer.Option("--isolate", help="One worker process per point.")] = None,
+    via: served_flags.Via = None,
+    concurrency: served_flags.Concurrency = None,
+    rate: served_flags.Rate = None,
+    arrivals: served_flags.Arrivals = None,
+    think_ms: served_flags.ThinkMs = None,
+    clients_per_job: served_flags.ClientsPerJob = None,
+    time: served_flags.Time = None,
+    warmup_time: served_flags.WarmupTime = None,
+    timeout: served_flags.Timeout = None,
+    latency_limit: served_flags.LatencyLimit = None,
+    protocol: served_flags.Protocol = None,
+    shared_memory: served_flags.SharedMemory = None,
+    compression: served_flags.Compression = None,
+    clients: served_flags.Clients = None,
+    instances: served_flags.Instances = None,
+    max_batch_size: served_flags.MaxBatchSize = None,
+    queue_delay_us: served_flags.QueueDelayUs = None,
+    allow_fallback: served_flags.AllowFallback = None,
+    url: served_flags.Url = None,
+    token_file: served_flags.TokenFile = None,
+    ca: served_flags.Ca = None,
+    server_command: served_flags.ServerCommand = None,
+    ready: served_flags.Ready = None,
+    perf_analyzer_arg: served_flags.PerfAnalyzerArg = None,
+    perf_analyzer_image: served_flags.PerfAnalyzerImage = None,
+    ragged: served_flags.Ragged = None,
+    together: served_flags.Together = None,
+    body: served_flags.Body = None,
+    path: served_flags.Path = None,
+    topology: pinning_flags.Topology = None,
+    streams: pinning_flags.Streams = None,
+    pin: pinning_flags.Pin = None,
+    memory: pinning_flags.Memory = None,
     python: Annotated[str | None, typer.Option(help="Interpreter for the workload (default: this one).")] = None,
     launcher: Annotated[str | None, typer.Option(help="local.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="The run directory itself (default traces/<time>-<scan>).")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
     strict: Annotated[bool | None, typer.Option("--strict", help="Scans: exit 1 on an error-level finding.")] = None,
+    resume: served_flags.Resume = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and every command; write nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; the workload's output goes to stderr and logs.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary.")] = False,
@@ -74,9 +109,31 @@ def run(
     \b
     profharness run particlenet --batch-sizes 1,4,16 --profile torch
     profharness run my-scan.toml --trials 50
+    profharness run saturation --model my.onnx --latency-limit p99=20ms
     profharness run --profile torch -- python train.py --epochs 1
+
+    \b
+    Scans:
+      particlenet                     our ParticleNet over batch sizes (default)
+      saturation                      looks for the knee of a server by itself
+    Training scripts, with their own words after --:
+      train-cifar100                  image classifiers on CIFAR-100
+      finetune-gpt-neo                GPT-Neo on film reviews
+    Published studies, as scan files:
+      particlenet-onnx                ParticleNet in onnxruntime
+      particlenet-torchscript         ParticleNet as TorchScript
+      deepmet                         DeepMET in TensorFlow (give it by --model)
+      particlenet-onnx-client         one client of a Triton, sizes 120 to 132
+      particlenet-torchscript-client  the same with TorchScript, 4 to 2048
+      deepmet-client                  the same with DeepMET, 4 to 512
+      particlenet-perf-analyzer       NVIDIA's perf_analyzer, 8 in flight
+      multi-process                   1, 2, ... pinned copies at once
     """
     flags = {key: value for key, value in locals().items() if key not in _NOT_SETTINGS and value not in (None, [])}
+    if resume:
+        from profharness.cli.run_again import resumed
+
+        return resumed(scan, _listed(flags), ctx.obj, as_json=json, quiet=quiet)
     request = build_request(scan, _listed(flags), ctx.obj)
     from profharness.cli.run_steps import dry, is_rank, perform, start_ranks
 
@@ -88,7 +145,7 @@ def run(
     return perform(request, tuple(sys.argv), as_json=json, quiet=quiet)
 
 
-_NOT_SETTINGS = ("ctx", "scan", "dry_run", "json", "quiet")
+_NOT_SETTINGS = ("ctx", "scan", "resume", "dry_run", "json", "quiet")
 
 
 def _listed(flags: dict[str, Any]) -> dict[str, Any]:
@@ -111,20 +168,30 @@ def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Reques
             raise UsageError("nothing stands after --", "write the command there: profharness run --profile torch -- python train.py")
         request = from_mapping({**flags, "command": rest.words}, COMMAND_LINE)
         check_kind(flags, COMMAND_LINE, is_command=bool(rest.words))
+        check_scan(flags, COMMAND_LINE, request)
+        return request
+    if scan in training.TRAINING:
+        request = from_mapping({"name": scan, **flags, "command": training.command(scan, rest.words, str(flags.get("python", "")))}, COMMAND_LINE)
+        check_kind(flags, COMMAND_LINE, is_command=True)
         return request
     if rest.given:
         raise UsageError(f"a scan ({scan}) takes no words after --" + (f", and {rest.words[0]} stands there" if rest.words else ""),
                          "leave one out: a command stands alone after --, and a scan's workload is set by options")
-    if scan.endswith(".toml"):
-        settings = {"name": Path(scan).stem, **read_scan_file(Path(scan))}
-        from_mapping(settings, scan)  # so that a wrong key is blamed on the file
+    file = Path(scan) if scan.endswith(".toml") else studies.path_of(scan)
+    if file is not None:
+        settings = {"name": file.stem, **read_scan_file(file)}
+        alone = from_mapping(settings, scan)  # so that a wrong key is blamed on the file
         check_kind(settings, scan, is_command=bool(settings.get("command")))
+        check_scan(settings, scan, alone)
         request = from_mapping({**settings, **flags}, COMMAND_LINE)
         check_kind(flags, COMMAND_LINE, is_command=bool(request.command))
+        check_scan(flags, COMMAND_LINE, request)
         return request
     if scan not in SCANS:
         raise UsageError(f"there is no scan {scan!r}",
-                         f"known scans: {', '.join(SCANS)}, or a .toml file; a command goes after --: profharness run -- {scan}")
+                         f"known scans: {', '.join((*SCANS, *studies.names(), *training.TRAINING))}, or a .toml file; a command goes after --: "
+                         f"profharness run -- {'python ' if scan.endswith('.py') else ''}{scan}")
     request = from_mapping({**flags, "scan": scan}, COMMAND_LINE)
     check_kind(flags, COMMAND_LINE, is_command=False)
+    check_scan(flags, COMMAND_LINE, request)
     return request

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from profharness import engine, ranks
 from profharness.analysis.records import Summary
-from profharness.cli.plan_text import dry_run_text, plan_line
+from profharness.cli.plan_text import dry_run_text, plan_line, wrapped_plan
 from profharness.errors import ProfharnessError, WorkloadFailed
-from profharness.report.progress import open_progress
+from profharness.planned_run import Prepared
+from profharness.report.progress import Progress, open_progress
 from profharness.request import Request
 
 
@@ -32,31 +33,44 @@ def start_ranks(count: int) -> int:
     return local_ranks.start((sys.executable, "-m", "profharness", *sys.argv[1:]), count)
 
 
-def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool) -> int:
+def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool, again: bool = False) -> int:
     """Carry the request out; the exit code of DESIGN 6.
 
     With a command the code is the command's own once it has started: what fails afterwards is told, and changes nothing.
+    `again`: the run exists, and is gone on with.
     """
     prepared = engine.prepare(request)
     is_scan = prepared.scan is not None
     talk = not quiet and not as_json and is_scan
     if talk:
-        print(plan_line(prepared), file=sys.stderr)
+        print(wrapped_plan(plan_line(prepared), _width()), file=sys.stderr)
     with open_progress(sys.stderr, quiet=not talk) as progress:
-        result = engine.execute(prepared, argv, progress, echo_stdout=as_json)
+        result = _executed(prepared, argv, progress, echo_stdout=as_json, again=again)
     if not result.leads:
         return result.exit_status
+    if result.unwritten:
+        print(f"profharness: {_near(result.run.root)} took no more ({result.unwritten}): make room; what is missing there was not recorded", file=sys.stderr)
     try:
         strict_failure = _tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
     except Exception as error:  # the command has run: nothing that fails after it may change its exit status
         if is_scan:
             raise
-        told = error.message if isinstance(error, ProfharnessError) else f"{type(error).__name__}: {error}"
+        told = error.message if isinstance(error, ProfharnessError) else (isinstance(error, OSError) and error.strerror) or f"{type(error).__name__}: {error}"
         print(f"profharness: the run is kept in {result.run.root}, but it could not be analysed: {told}", file=sys.stderr)
         return result.exit_status
     if is_scan and result.exit_status == 0 and strict_failure:
         raise WorkloadFailed("--strict: an error-level finding", "see the findings above; without --strict the run counts as fine")
     return result.exit_status
+
+
+def _executed(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool, again: bool) -> engine.Result:
+    """The run; Ctrl-C between two processes of a scan ends it here, with the way to go on."""
+    try:
+        return engine.execute(prepared, argv, progress, echo_stdout=echo_stdout, again=again)
+    except KeyboardInterrupt:
+        if prepared.scan is not None:
+            print(f"profharness: what was measured is kept; go on by `profharness run --resume -o {_near(prepared.root)}`", file=sys.stderr)
+        raise
 
 
 def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
@@ -75,11 +89,17 @@ def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
 
 def show(summary: Summary, root: Path, report: Path) -> None:
     """The summary on stdout; its last lines name what was made."""
+    from profharness.report.classic_lines import classic_lines
     from profharness.report.terminal import render
 
     made = ((_near(report), ""), (_near(root / "merged.pftrace"), f"profharness view {_near(root)}"))
-    width = shutil.get_terminal_size((110, 40)).columns
-    printed(render(summary, width, sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made), report)
+    text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)
+    classic = "".join(f"{line}\n" for line in classic_lines(summary))
+    printed(f"{classic}\n{text}" if classic else text, report)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((110, 40)).columns
 
 
 def printed(text: str, kept: Path) -> None:

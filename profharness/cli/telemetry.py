@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ def telemetry(
     hz: Annotated[float, typer.Option(help="Samples per second.")] = 10.0,
     source: Annotated[str, typer.Option(help="auto, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).")] = "auto",
     seconds: Annotated[float | None, typer.Option(help="How long, without a command (default: until Ctrl-C).")] = None,
+    idle_seconds: Annotated[float, typer.Option(help="Sample so long before the command begins, to measure what the idle device draws.")] = 0.0,
     live: Annotated[bool, typer.Option("--live", help="Show the values while sampling.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the files of an earlier call.")] = False,
@@ -29,6 +31,7 @@ def telemetry(
     \b
     profharness telemetry -o log --live -- python train.py
     profharness telemetry -o log --seconds 30
+    profharness telemetry -o log --idle-seconds 5 -- python train.py
     """
     from profharness.monitor import Settings, monitor
     from profharness.report.live import LiveView
@@ -36,17 +39,19 @@ def telemetry(
 
     command = ctx.obj.words
     _check(hz, source, seconds, ctx.obj.given, command)
-    settings = Settings(output or _default(), source, hz, command, seconds, force)
+    _check_idle(idle_seconds, command)
+    settings = Settings(output or _default(), source, hz, command, seconds, force, idle_seconds)
     view = LiveView(sys.stderr, hz) if live else nullcontext()
     with view:
         monitored = monitor(settings, view.look if isinstance(view, LiveView) else lambda _: None)
-    concluded = conclude(monitored.trace, monitored.start_ns, monitored.end_ns, cores=_cores(followed=bool(command)), followed=bool(command))
+    concluded = conclude(monitored.trace, monitored.start_ns, monitored.end_ns, cores=_cores(followed=bool(command)), followed=bool(command),
+                         idle_ns=monitored.idle_ns)
     if monitored.trouble:
         typer.echo(f"profharness: {monitored.trouble}", err=True)
     if json:
         typer.echo(document(concluded, monitored.files).decode())
     else:
-        typer.echo(text(concluded, monitored.files), nl=False)
+        typer.echo(text(concluded, monitored.files, shutil.get_terminal_size((110, 40)).columns), nl=False)
     return monitored.exit_status
 
 
@@ -66,6 +71,15 @@ def _check(hz: float, source: str, seconds: float | None, given: bool, command: 
         raise UsageError("nothing stands after --", "write the command there: profharness telemetry -- python train.py")
     if seconds is not None and (command or seconds <= 0):
         raise UsageError("--seconds goes without a command, and above 0", "a command is sampled until it ends")
+
+
+def _check_idle(seconds: float, command: tuple[str, ...]) -> None:
+    from profharness.layers.telemetry import IDLE_LIMIT_S
+
+    if not 0 <= seconds <= IDLE_LIMIT_S:
+        raise UsageError(f"--idle-seconds: {seconds:g} is outside 0 to {IDLE_LIMIT_S:g}", "5 is enough for most sensors; leave it out to skip the idle measurement")
+    if seconds and not command:
+        raise UsageError("--idle-seconds needs a command: without one nothing says when the device is at rest", "write it after --: profharness telemetry --idle-seconds 5 -- python train.py")
 
 
 def _default() -> Path:

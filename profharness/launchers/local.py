@@ -26,6 +26,8 @@ from profharness.launchers import Job, Outcome
 from profharness.observe import tree
 
 POLL_S = 0.05
+# How long a tool may take to write its files once the processes that it waited for have been killed.
+LAST_WORDS_S = 10.0
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -134,6 +136,7 @@ def _wait(process: subprocess.Popen[bytes], job: Job, seen: list[int], poll: Cal
     """Until its end; whether it had to be killed for being overdue."""
     handle = os.pidfd_open(process.pid)
     deadline: float | None = None
+    last_words: float | None = None
     overdue = False
     try:
         while True:
@@ -143,6 +146,10 @@ def _wait(process: subprocess.Popen[bytes], job: Job, seen: list[int], poll: Cal
                 break
             if job.overdue is not None and not overdue and job.overdue():
                 overdue = True
+                _kill_leaves(process.pid)
+                last_words = time.monotonic() + LAST_WORDS_S
+            if last_words is not None and time.monotonic() > last_words:
+                last_words = None
                 _kill_tree(process.pid, own_group=own_group)
             if job.grace_s is not None and deadline is None and (signal.SIGINT in seen or signal.SIGTERM in seen):
                 deadline = time.monotonic() + job.grace_s
@@ -165,6 +172,13 @@ def _kill(pid: int, *, own_group: bool) -> None:
             os.kill(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass  # nothing is left to kill
+
+
+def _kill_leaves(pid: int) -> None:
+    """The processes that no other waits behind: the hung workload, while a tool around it may still make its files of what there is."""
+    for descendant in tree(pid):
+        if len(tree(descendant)) == 1:
+            _kill(descendant, own_group=False)
 
 
 def _kill_tree(pid: int, *, own_group: bool) -> None:

@@ -18,6 +18,13 @@ from profharness.manifest import Artifact
 from profharness.tracer_options import TracerOptions
 
 COMMAND = "command"  # the target that stands for a user's own command, beside the names of backends
+EXTERNAL = "server"  # the target that stands for a server of another's, which is a command like any other
+
+
+def framework_of(target: str) -> str:
+    """What runs in a target's process: its backend (`torch@NAME` is torch), or a command."""
+    framework = target.partition("@")[0]
+    return COMMAND if framework == EXTERNAL else framework
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class Where:
     """Places and settings that a layer may use when it prepares a command for one pass.
 
     `rank` is None for a single process. `python` runs our wrappers beside the workload. `counters` is not empty in a
-    pass that collects hardware counters.
+    pass that collects hardware counters. `spill` is where a tool may put temporary files, None for the working directory.
     """
 
     run_root: Path
@@ -40,6 +47,7 @@ class Where:
     environment: Environment = field(default_factory=Environment)
     options: TracerOptions = field(default_factory=TracerOptions)
     counters: tuple[str, ...] = ()
+    spill: Path | None = None
 
     @property
     def artifacts(self) -> Path:
@@ -71,12 +79,16 @@ class Availability:
 
 @dataclass(frozen=True)
 class Extras:
-    """What must lie ready before a prepared command starts. `hides_status`: the tool's exit status is not the workload's."""
+    """What must lie ready before a prepared command starts. `hides_status`: the tool's exit status is not the workload's.
+
+    `cut` is the capture window that was asked for where the tool cannot keep to it: it records everything.
+    """
 
     folders: tuple[Path, ...] = ()
     files: tuple[tuple[Path, str], ...] = ()
     hides_status: bool = False
     notes: tuple[str, ...] = ()
+    cut: str = ""
 
 
 class Layer(Protocol):
@@ -133,7 +145,7 @@ def named(names: Sequence[str]) -> tuple[Layer, ...]:
     known = {layer.name: layer for layer in members()}
     for name in names:
         if name not in known:
-            raise UsageError(f"--profile: there is no layer {name!r}", f"known layers: {', '.join(known)}")
+            raise UsageError(f"there is no layer {name!r}", f"known layers: {', '.join(known)}")
     if len(set(names)) != len(names):
         raise UsageError(f"--profile: {','.join(names)} names a layer twice", "name each layer once")
     return tuple(known[name] for name in names)

@@ -15,7 +15,7 @@ from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
-from profharness.layers.around import own_folder
+from profharness.layers.around import own_folder, rank_of
 from profharness.layers.rocm_versions import ROCM_7_0
 from profharness.manifest import Artifact
 
@@ -41,7 +41,7 @@ class AmdLogLayer:
         has_rocm = bool(environment.rocm_version) or any(device.kind == "rocm" for device in environment.devices) \
             or "rocm" in environment.packages.get("torch", "")
         if has_rocm:
-            return Availability(available=True, version=environment.rocm_version)
+            return Availability(available=True, version=environment.rocm_version, why=rocm_versions.but(environment))
         return Availability(available=False, why="it needs a program that uses ROCm's HIP runtime, and no ROCm was found here\n"
                                                  "set ROCM_PATH where ROCm is elsewhere; on other devices use --profile torch")
 
@@ -87,5 +87,5 @@ def _variable(text: str) -> tuple[str, str]:
 def _artifact(path: Path, file_format: str, folder: Path, where: Where) -> Artifact:
     match = _PID.search(path.name)
     return Artifact(path=str(path.relative_to(where.run_root)), layer="amd-log", format=file_format, pass_name=where.pass_name,
-                    host=folder.parent.parent.name, pid=int(match.group(1)) if match else None, rank=where.rank,
+                    host=folder.parent.parent.name, pid=int(match.group(1)) if match else None, rank=rank_of(folder.parent.name, where),
                     size_bytes=path.stat().st_size)

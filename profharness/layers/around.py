@@ -13,6 +13,8 @@ from profharness.layers import Extras, Layer, Where
 # characters that rocprof's shell script would evaluate in the command's arguments
 _EVALUATED = re.compile(r'[$`"\\!\n]')
 ARGV_VARIABLE = "PROFHARNESS_RECORDED_ARGV"
+# the hooks note the exit status: a tracer inside the process may change it, or crash, after Python's own end
+STATUS_VARIABLE = "PROFHARNESS_EXIT_STATUS"
 
 
 def wrap(layers: Sequence[Layer], command: Command, where: Where) -> Command:
@@ -23,6 +25,8 @@ def wrap(layers: Sequence[Layer], command: Command, where: Where) -> Command:
         command = layer.prepare(command, where)
     if any(layer.extras(command, where).hides_status for layer in tools):
         command = recorded(command, where)
+    if any("hsa-tool" in layer.claims for layer in tools) and command.env.get("PROFHARNESS_HOOKS_DIR"):
+        command = command.with_env({STATUS_VARIABLE: "1"})
     for layer in tools:
         command = layer.prepare(command, where)
     return command
@@ -35,7 +39,7 @@ def extras(layers: Sequence[Layer], command: Command, where: Where) -> Extras:
     return Extras(
         folders=tuple(folder for one in each for folder in one.folders) + ((where.statuses,) if hides else ()),
         files=tuple(file for one in each for file in one.files), hides_status=hides,
-        notes=tuple(note for one in each for note in one.notes))
+        notes=tuple(note for one in each for note in one.notes), cut=next((one.cut for one in each if one.cut), ""))
 
 
 def recorded(command: Command, where: Where) -> Command:
@@ -57,6 +61,11 @@ def execution(command: Command, where: Where) -> str:
         point = command.env.get("PROFHARNESS_ONLY_POINT") or command.env.get("PROFHARNESS_FIRST_POINT")
         parts += [point] if point else []
     return ".".join(parts)
+
+
+def rank_of(owner: str, where: Where) -> int | None:
+    """The rank whose folder this is (`own_folder`); None for the only process. One rank collects the files of all."""
+    return int(owner) if where.rank is not None and owner.isdigit() else None
 
 
 def own_folder(layer: str, command: Command, where: Where) -> Path:

@@ -87,6 +87,12 @@ def architectures(environment: Environment) -> tuple[str, ...]:
     return here or (ASSUMED,)
 
 
+def assumption(environment: Environment) -> str:
+    """What was taken for granted where no AMD device is seen; empty where one is."""
+    seen = any(device.kind == "rocm" and device.architecture for device in environment.devices)
+    return "" if seen else f"no AMD device is seen here: counters and passes are planned for {ASSUMED}, another device may refuse names or need more passes"
+
+
 def load(wrappers: Path, architecture: str) -> CounterTable | None:
     """The table of one architecture; None where we have none."""
     path = wrappers / "counters" / f"{architecture}.toml"

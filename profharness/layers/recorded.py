@@ -16,6 +16,7 @@ _LOOK = 64 << 20  # bytes of a file that are looked through
 _CHUNK = 1 << 20
 # a record of a device kernel, as each text format writes one
 _JSON_V3 = re.compile(rb'"kernel_dispatch"\s*:\s*\[\s*\{')
+_JSON_COUNTED = re.compile(rb'"counter_collection"\s*:\s*\[\s*\{')
 # sections 6 to 517 of rocprof's trace are GPUs; an event's own pid and tid stand right before its time
 _JSON_V1 = re.compile(rb'"pid":\s*"?(?:[6-9]|[1-9]\d|[1-4]\d\d|50\d|51[0-7])"?,\s*"tid":\s*"?\d+"?,\s*"ts"')
 _EMPTY_PFTRACE = 1500  # bytes; a process without device work leaves about 640
@@ -41,6 +42,18 @@ def holds_kernels(path: Path, file_format: str) -> bool | None:
         return None if look is None else look(path)
     except (OSError, sqlite3.Error, EOFError):
         return None
+
+
+def holds_counters(path: Path) -> bool:
+    """Whether a tool's file holds at least one value of a hardware counter; False for one that cannot be read."""
+    try:
+        if path.suffix == ".db":
+            return _any_row(path, ("rocpd_pmc_event",))
+        if path.name.endswith("_results.json"):
+            return _matches(path, _JSON_COUNTED)
+        return ("_counter_collection" in path.name or path.name == "results.csv") and _has_rows(path)
+    except (OSError, sqlite3.Error, EOFError):
+        return False
 
 
 def _rocpd(path: Path) -> bool:

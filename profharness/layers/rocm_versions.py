@@ -8,8 +8,9 @@ and the node's ROCm version stand in where it does not say.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from profharness import access
 from profharness.environment import Environment
 from profharness.layers import Availability
 
@@ -79,12 +80,40 @@ def installed(environment: Environment, *programs: str) -> Installed:
 
 
 def availability(environment: Environment, way_out: str, *programs: str) -> Availability:
-    """Whether one of the programs is there; `way_out` says what to use instead where it is not."""
+    """Whether one of the programs is there, and what speaks against its finding a device; `way_out` says what to use instead where it is not."""
     tool = installed(environment, *programs)
     if tool.found:
         known = environment.tools[tool.program].version
-        return Availability(available=True, version=known or (f"of ROCm {tool.release}" if tool.sure else ""))
+        return Availability(available=True, version=known or (f"of ROCm {tool.release}" if tool.sure else ""), why=but(environment))
     return Availability(available=False, why=way_out)
+
+
+def but(environment: Environment) -> str:
+    """What speaks against the tools' finding a device; empty without.
+
+    No reason to refuse: the command may start its program elsewhere (srun, a container), and a program may use no device.
+    """
+    warning = access.amd_warning(environment)
+    return f"it is here, but {warning}" if warning else ""
+
+
+def with_counters(state: Availability, environment: Environment, what: str) -> Availability:
+    """The same, with `what` a tool that is here lacks where the kernel keeps hardware events from this user."""
+    warning = access.counters_warning(environment, what)
+    if not state.available or not warning:
+        return state
+    return replace(state, why=f"{state.why}\n{warning}" if state.why else warning)
+
+
+def alternatives(environment: Environment, *, counting: bool = False) -> str:
+    """Which other layers to use here: of the tracers those that are installed, and torch; `counting` for a tool's hardware counters."""
+    if "rocprofv3" in environment.tools:
+        tracers = ["rocprofv3"]
+    else:
+        tracers = ["rocprof"] if "rocprof" in environment.tools else []
+    if counting:
+        return " or ".join(f"--profile {name} --pmc COUNTERS" for name in tracers) or "--profile torch (kernels without counters)"
+    return " or ".join(f"--profile {name}" for name in (*tracers, "torch"))
 
 
 def here(environment: Environment) -> str:

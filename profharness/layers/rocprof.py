@@ -14,7 +14,7 @@ from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
-from profharness.layers.around import own_folder
+from profharness.layers.around import own_folder, rank_of
 from profharness.layers.recorded import tail_closes
 from profharness.layers.rocm_versions import ROCM_7_0
 from profharness.manifest import Artifact
@@ -40,7 +40,8 @@ class RocprofLayer:
     def probe(self, environment: Environment) -> Availability:
         release = rocm_versions.parse(environment.rocm_version)
         gone = release is not None and release >= ROCM_7_0
-        way_out = (f"newer ROCm releases leave it out; {rocm_versions.here(environment)}\nuse --profile rocprofv3" if gone else
+        newer = "use --profile rocprofv3" if "rocprofv3" in environment.tools else "install rocprofiler-sdk, which brings rocprofv3, or use --profile torch"
+        way_out = (f"newer ROCm releases leave it out; {rocm_versions.here(environment)}\n{newer}" if gone else
                    f"it comes with ROCm's rocprofiler package; {rocm_versions.here(environment)}\n"
                    "put ROCm's bin folder on the PATH, or use --profile torch; `profharness doctor` shows what works here")
         return rocm_versions.availability(environment, way_out, PROGRAM)
@@ -96,5 +97,5 @@ def _whole(path: Path) -> bool:
 def _artifact(path: Path, where: Where, *, aside: bool) -> Artifact:
     owner, host = path.parent.parent.name, path.parent.parent.parent.name
     return Artifact(path=str(path.relative_to(where.run_root)), layer=PROGRAM, format=dict(_READ).get(path.name, f"rocprof-{path.suffix[1:]}"),
-                    pass_name=where.pass_name, host=host, rank=int(owner) if where.rank is not None and owner.isdigit() else None,
+                    pass_name=where.pass_name, host=host, rank=rank_of(owner, where),
                     size_bytes=path.stat().st_size, aside=aside)

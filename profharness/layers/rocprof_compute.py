@@ -15,12 +15,13 @@ from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
-from profharness.layers.around import own_folder
+from profharness.layers.around import own_folder, rank_of
 from profharness.layers.rocm_versions import Installed
 from profharness.manifest import Artifact
 
 PROGRAMS = ("rocprof-compute", "omniperf")
 WORKLOAD = "profharness"
+COUNTERS = "pmc_perf.csv"
 _REPLAYS = "12 to 20"
 
 
@@ -37,9 +38,11 @@ class RocprofComputeLayer:
         return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
 
     def probe(self, environment: Environment) -> Availability:
+        other = rocm_versions.alternatives(environment, counting=True)
         way_out = (f"it comes with ROCm 6.3 (as Omniperf before it) and needs its own Python packages; {rocm_versions.here(environment)}\n"
-                   "install rocprofiler-compute and its requirements, or use --profile rocprofv3 --pmc COUNTERS")
-        return rocm_versions.availability(environment, way_out, *PROGRAMS)
+                   f"install rocprofiler-compute and its requirements, or use {other}")
+        state = rocm_versions.availability(environment, way_out, *PROGRAMS)
+        return rocm_versions.with_counters(state, environment, "from ROCm 7.0.2 on its counters may include other programs' work")
 
     def prepare(self, command: Command, where: Where) -> Command:
         if period(where.capture) is not None:
@@ -62,11 +65,9 @@ class RocprofComputeLayer:
 
     def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
         """Every table of this pass; the joined counters are read, the others kept."""
-        found: list[Artifact] = []
-        for folder in _workloads(self.name, where):
-            found += [_artifact(path, folder, where) for path in sorted(folder.rglob("*.csv"))
-                      if str(path.relative_to(where.run_root)) not in known]
-        return tuple(found)
+        read = [folder / COUNTERS for folder in _workloads(self.name, where)]
+        tables = sorted({path for table in read for path in table.parent.rglob("*.csv")})
+        return tuple(_artifact(path, where, aside=path not in read) for path in tables if str(path.relative_to(where.run_root)) not in known)
 
 
 def _tool(where: Where) -> Installed:
@@ -78,10 +79,10 @@ def _workloads(layer: str, where: Where) -> list[Path]:
     base = where.artifacts / layer
     names = re.compile(rf"{re.escape(where.pass_name)}(\..*)?")
     executions = [path for path in sorted(base.glob("*/*/*")) if path.is_dir() and names.fullmatch(path.name)]
-    return [path.parent for execution in executions for path in sorted(execution.rglob("pmc_perf.csv"))]
+    return [path.parent for execution in executions for path in sorted(execution.rglob(COUNTERS))]
 
 
-def _artifact(path: Path, folder: Path, where: Where) -> Artifact:
+def _artifact(path: Path, where: Where, *, aside: bool) -> Artifact:
+    host, owner = path.relative_to(where.artifacts).parts[1:3]
     return Artifact(path=str(path.relative_to(where.run_root)), layer="rocprof-compute", format="rocprof-compute",
-                    pass_name=where.pass_name, host=where.host, rank=where.rank, size_bytes=path.stat().st_size,
-                    aside=path != folder / "pmc_perf.csv")
+                    pass_name=where.pass_name, host=host, rank=rank_of(owner, where), size_bytes=path.stat().st_size, aside=aside)

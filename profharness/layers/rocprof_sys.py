@@ -15,7 +15,7 @@ from profharness.command import Command
 from profharness.environment import Environment
 from profharness.errors import UsageError
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
-from profharness.layers.around import own_folder
+from profharness.layers.around import own_folder, rank_of
 from profharness.layers.rocm_versions import ROCM_6_4, Installed
 from profharness.manifest import Artifact
 
@@ -40,8 +40,9 @@ class RocprofSysLayer:
 
     def probe(self, environment: Environment) -> Availability:
         way_out = (f"it comes with ROCm 6.3 (as Omnitrace before it); {rocm_versions.here(environment)}\n"
-                   "install rocprofiler-systems, or use --profile rocprofv3 or --profile torch")
-        return rocm_versions.availability(environment, way_out, *_programs("sample"))
+                   f"install rocprofiler-systems, or use {rocm_versions.alternatives(environment)}")
+        state = rocm_versions.availability(environment, way_out, *_programs("sample"))
+        return rocm_versions.with_counters(state, environment, "it records no hardware counters of the CPU (PAPI)")
 
     def prepare(self, command: Command, where: Where) -> Command:
         mode = where.options.rocprof_sys_mode or "sample"
@@ -118,5 +119,5 @@ def _artifact(path: Path, folder: Path, where: Where) -> Artifact:
     is_trace = path.suffix == ".proto"
     number = int(match.group(1)) if match else None
     return Artifact(path=str(path.relative_to(where.run_root)), layer="rocprof-sys", format="pftrace" if is_trace else f"rocprof-sys-{path.suffix[1:]}",
-                    pass_name=where.pass_name, host=folder.parent.parent.name, pid=number, rank=where.rank, size_bytes=path.stat().st_size,
+                    pass_name=where.pass_name, host=folder.parent.parent.name, pid=number, rank=rank_of(folder.parent.name, where), size_bytes=path.stat().st_size,
                     aside=not is_trace)

@@ -13,18 +13,19 @@ from typing import Literal
 from profharness.capture import period
 from profharness.command import Command
 from profharness.environment import Environment
-from profharness.errors import UsageError
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
 from profharness.layers.around import execution
 from profharness.layers.recorded import tail_closes
-from profharness.layers.rocm_versions import ROCM_6_3, ROCM_6_4, ROCM_7_0, Installed
+from profharness.layers.rocm_versions import ROCM_6_2, ROCM_6_3, ROCM_6_4, ROCM_7_0, Installed
 from profharness.manifest import Artifact
 
 PROGRAM = "rocprofv3"
+PREDECESSOR = "rocprof"
 # <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension
 _FILE = re.compile(r"(?P<pass>.+)_(?P<pid>\d+)_(?P<kind>[a-z_]+)\.(?P<ext>csv|json|db|pftrace)(\.gz)?")
 _FORMATS = {"csv": "rocprofv3-csv", "json": "rocprofv3-json", "db": "rocpd", "pftrace": "pftrace"}
 _PREFERRED = ("db", "json", "csv", "pftrace")  # of one process, the first that is whole is read
+_REGIONS = "--selected-regions"  # records only between roctxProfilerResume and roctxProfilerPause; since ROCm 7.0
 _SWITCHES = ("hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace", "stats")
 
 
@@ -41,26 +42,33 @@ class Rocprofv3Layer:
         return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
 
     def probe(self, environment: Environment) -> Availability:
+        older = "--profile rocprof (kernel statistics) or " if PREDECESSOR in environment.tools else ""
+        release = rocm_versions.parse(environment.rocm_version)
+        get = "install rocprofiler-sdk, or put ROCm's bin folder on the PATH; or " if release is not None and release >= ROCM_6_2 else ""
         way_out = (f"it came with ROCm 6.2; {rocm_versions.here(environment)}\n"
-                   "use --profile rocprof (kernel statistics) or --profile torch; `profharness doctor --try` shows what works here")
+                   f"{get}use {older}--profile torch; `profharness doctor --try` shows what works here")
         return rocm_versions.availability(environment, way_out, PROGRAM)
 
     def prepare(self, command: Command, where: Where) -> Command:
         tool = rocm_versions.installed(where.environment, PROGRAM)
         options = where.options
         chosen = [] if where.counters else [f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(options, name)]
-        if not where.counters and "--marker-trace" not in chosen:
-            chosen.append("--marker-trace")  # our hooks mark steps and points as roctx ranges
-        argv = (tool.call, "--kernel-trace", "--memory-copy-trace", *chosen, *_counters(tool, where, command), *_window(tool, where.capture),
+        window = _window(tool, where.capture)
+        if (not where.counters or _REGIONS in window) and "--marker-trace" not in chosen:
+            chosen.append("--marker-trace")  # our hooks mark steps and points as roctx ranges, and tell the tool when to record
+        argv = (tool.call, "--kernel-trace", "--memory-copy-trace", *chosen, *_counters(tool, where, command), *window,
                 "--output-format", *_formats(tool, where), "-d", str(where.artifacts / self.name), "-o", _file_name(command, where),
                 *options.args_for(self.name), "--")
-        return command.with_prefix(argv)
+        env = {"PROFHARNESS_REGIONS": where.capture.removeprefix("steps=")} if _REGIONS in window else {}
+        return command.with_prefix(argv).with_env({**env, **({"ROCPROF_TMPDIR": str(_spill(where))} if where.spill else {})})
 
     def extras(self, command: Command, where: Where) -> Extras:
         tool = rocm_versions.installed(where.environment, PROGRAM)
-        notes = tuple(note for note in (rocm_versions.planned_for(tool), _steps_note(where.capture)) if note)
+        cut = where.capture if _is_whole(tool, where.capture) else ""
+        notes = tuple(note for note in (rocm_versions.planned_for(tool), _cut_note(tool, cut)) if note)
         files = ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),) if where.counters and tool.rocm < ROCM_6_3 else ()
-        return Extras(folders=(where.artifacts / self.name,), files=files, notes=notes)
+        folders = (where.artifacts / self.name, *((_spill(where),) if where.spill else ()))
+        return Extras(folders=folders, files=files, notes=notes, cut=cut)
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
         return ()
@@ -107,19 +115,28 @@ def _input_file(command: Command, where: Where) -> Path:
 
 
 def _window(tool: Installed, capture: str) -> tuple[str, ...]:
-    asked = period(capture)
-    if asked is None:
+    """What bounds the recording: for steps our hooks tell the tool when to record, a time with its length it knows itself."""
+    if capture in ("default", "all") or _is_whole(tool, capture):
         return ()
-    if tool.rocm < ROCM_6_4:
-        raise UsageError(f"--capture {capture}: rocprofv3 of ROCm {tool.release} has no collection period (it came with ROCm 6.4)",
-                         "leave --capture out, or use --profile torch for a window of time")
-    if asked.for_ns is None:
-        raise UsageError(f"--capture {capture}: rocprofv3 needs the length of the period", "add for=, as in --capture after=30s,for=10s")
-    return ("--collection-period", f"{asked.after_ns}:{asked.for_ns}:1", "--collection-period-unit", "nsec")
+    asked = period(capture)
+    return (_REGIONS,) if asked is None else ("--collection-period", f"{asked.after_ns}:{asked.for_ns}:1", "--collection-period-unit", "nsec")
 
 
-def _steps_note(capture: str) -> str:
-    return "rocprofv3 records the whole execution; the steps asked for are cut from it by their marks" if capture.startswith("steps=") else ""
+def _is_whole(tool: Installed, capture: str) -> bool:
+    """Whether a window was asked for that this release cannot keep to, so that it records the whole execution."""
+    if capture in ("default", "all"):
+        return False
+    asked = period(capture)
+    return tool.rocm < ROCM_7_0 if asked is None else tool.rocm < ROCM_6_4 or asked.for_ns is None
+
+
+def _cut_note(tool: Installed, cut: str) -> str:
+    return f"rocprofv3 of ROCm {tool.release} records the whole execution; --capture {cut} is cut from it" if cut else ""
+
+
+def _spill(where: Where) -> Path:
+    """Of each rank its own: names in there hold pids, and nodes may share them."""
+    return (where.spill or where.run_root) / where.host / where.owner
 
 
 def _is_read(path: Path, match: re.Match[str], group: list[tuple[Path, re.Match[str]]]) -> bool:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import msgspec
 
 from profharness.command import Command
 from profharness.request import Request
+from profharness.rundir import write_atomic
 
 
 def sampler_command(spec_path: Path) -> Command:
@@ -38,6 +40,17 @@ def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
     return msgspec.json.encode({
         "output_dir": str(folder), "host": host, "hz": hz, "parent_pid": os.getpid(), "roots_file": str(folder / f"{host}.roots"),
         "sources": SOURCES[telemetry], "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys")})
+
+
+IDLE_LIMIT_S = 600.0
+
+
+def let_rest(folder: Path, host: str, seconds: float) -> None:
+    """`--idle-seconds`: let the devices rest before the workload begins, and note when, for the reader of the samples."""
+    start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    time.sleep(seconds)
+    write_atomic(folder / f"{host}.idle.json", msgspec.json.encode(
+        {"v": 1, "start_boot_ns": start, "end_boot_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME)}))
 
 
 class Ready(msgspec.Struct, frozen=True):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from profharness import access
 from profharness.command import Command
 from profharness.environment import Environment
 from profharness.layers import COMMAND, Availability, Extras, Where
 from profharness.layers.hooks import collect_files, with_hooks
 from profharness.manifest import Artifact
+
+_BUILDS = {"rocm": "AMD", "cuda": "NVIDIA"}  # kinds of devices, and whose they are
 
 
 class TorchLayer:
@@ -26,7 +29,7 @@ class TorchLayer:
     def probe(self, environment: Environment) -> Availability:
         version = environment.packages.get("torch", "")
         if version:
-            return Availability(available=True, version=version)
+            return Availability(available=True, version=version, why=_but(version, environment))
         return Availability(available=False, why="torch is not installed for the workload's python: pip install 'profharness[torch]', or name another python with --python")
 
     def prepare(self, command: Command, where: Where) -> Command:
@@ -40,3 +43,15 @@ class TorchLayer:
 
     def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
         return collect_files(where, self.name, (".json", ".json.gz"), "kineto", known)
+
+
+def _but(version: str, environment: Environment) -> str:
+    """Why this build of torch sees none of the node's devices; empty without. A version without a suffix does not tell its build."""
+    suffix = version.partition("+")[2]
+    build = next((kind for start, kind in (("rocm", "rocm"), ("cu", "cuda"), ("cpu", "cpu")) if suffix.startswith(start)), "")
+    if build == "rocm":
+        return access.closed(environment)
+    kinds = {device.kind for device in environment.accelerators}
+    if not build or not kinds or build in kinds:
+        return ""
+    return f"this build sees no {' or '.join(_BUILDS.get(kind, kind) for kind in sorted(kinds))} device: install torch's build for it (pytorch.org/get-started)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -9,12 +10,15 @@ from typing import Literal
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report import names
 from profharness.report.figures import cores_text, figure_tip, finite, fraction_text, quantity_text
-from profharness.report.labels import AXIS_TITLES, Axis, item_unit, scan_axis
+from profharness.report.labels import AXIS_TITLES, Axis, item_unit, load_text, point_name, scan_axis, several_batches
 from profharness.report.limits import short_verdict
 from profharness.report.rates import MEANING, throughput_ends, throughput_text
 from profharness.units import format_number
 
 VERDICT = "verdict"
+_NO_VERDICT = "no verdict"
+_PLACES = 4
+_BRACKETS = re.compile(r" \([^()]*\)")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ def scan_columns(summary: Summary) -> tuple[Column, ...]:
     points = summary.points
     axis = scan_axis(points)
     columns = [_level_column(axis)]
+    if several_batches(points):
+        columns.append(Column("batch", "right", lambda point: Cell("" if point.batch_size is None else str(point.batch_size))))
     if len({point.backend for point in points}) > 1:
         columns.append(Column("backend", "left", lambda point: Cell(point.backend)))
     if any(point.throughput is not None for point in points):
@@ -54,6 +60,39 @@ def scan_columns(summary: Summary) -> tuple[Column, ...]:
 def caption(summary: Summary) -> str:
     """What ± in the table means; empty where no point has an interval."""
     return MEANING if any(throughput_ends(point) for point in summary.points) else ""
+
+
+def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
+    """Why points have no verdict, a line per reason, for below the table; with the points where there are several reasons.
+
+    Points whose reasons differ in bracketed figures only share a line, without these. After `most` lines the rest is counted.
+    """
+    reasons: dict[str, list[tuple[str, str]]] = {}
+    for point in summary.points:
+        reason = _reason(point)
+        if reason:
+            reasons.setdefault(_BRACKETS.sub("", reason), []).append((point_name(summary, point), reason))
+    lines = []
+    for plain, found in reasons.items():
+        places = f" at {_places([name for name, _ in found])}" if len(reasons) > 1 else ""
+        alike = len({reason for _, reason in found}) == 1
+        lines.append(f"{_NO_VERDICT}{places}: {found[0][1] if alike else plain}")
+    if most is None or len(lines) <= most:
+        return tuple(lines)
+    rest = sum(len(found) for found in list(reasons.values())[most:])
+    return (*lines[:most], f"{_NO_VERDICT} at {rest} more {'point' if rest == 1 else 'points'}: the report says why")
+
+
+def _reason(point: PointSummary) -> str:
+    """Why a verdict on the point is withheld; empty where it has one."""
+    if point.state != "ok" or point.verdict is None or point.verdict.trusted:
+        return ""
+    return point.verdict.evidence.removeprefix(f"{_NO_VERDICT}: ").partition(";")[0]
+
+
+def _places(points: list[str]) -> str:
+    rest = len(points) - _PLACES
+    return ", ".join(points[:_PLACES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def scan_rows(summary: Summary, columns: tuple[Column, ...]) -> tuple[tuple[Cell, ...], ...]:
@@ -77,12 +116,27 @@ def _figure_columns(summary: Summary) -> tuple[Column, ...]:
     item = item_unit(summary).removesuffix("/s").rstrip("s") or "item"
     return (
         _latency_column(summary),
+        *(_served_columns() if any(point.mode for point in summary.points) else ()),
         _metric_column("GPU %", _whole, names.GPU_PERCENT),
         _metric_column("fill", _fraction, names.FILL_BARE, names.FILL, names.WAVE_FILL),
-        _metric_column("power", _fraction, names.POWER_SATURATION),
+        _metric_column("power", _power, names.POWER_SATURATION),
         _metric_column("cores", _cores(summary), names.CORES_USED),
         _metric_column(f"J/{item}", _energy, names.ENERGY_PER_ITEM),
     )
+
+
+def _served_columns() -> tuple[Column, ...]:
+    """What matters of a level of load beside its median latency."""
+    return (
+        _metric_column("p99", _latency, names.LATENCY_P99),
+        Column("failed", "right", lambda point: Cell(f"{point.failed} of {point.requests + point.failed}", tone="error")
+               if point.failed and point.requests is not None else Cell(""), "requests without an answer in time"),
+        _metric_column("batches", _count, names.SERVER_BATCH),
+    )
+
+
+def _count(value: float, _unit: str) -> str:
+    return f"{value:.3g}"
 
 
 def _level_column(axis: Axis | None) -> Column:
@@ -90,8 +144,7 @@ def _level_column(axis: Axis | None) -> Column:
         return Column("point", "left", lambda point: Cell(point.point))
 
     def cell(point: PointSummary) -> Cell:
-        value: int | None = getattr(point, axis)
-        return Cell(point.point if value is None else str(value), tip=f"point {point.point}")
+        return Cell(load_text(point, axis) or point.point, tip=f"point {point.point}")
 
     return Column(AXIS_TITLES[axis], "right", cell)
 
@@ -150,6 +203,11 @@ def _whole(value: float, unit: str) -> str:
 
 def _fraction(value: float, unit: str) -> str:
     return fraction_text(value / 100 if unit in {"%", "percent"} else value)
+
+
+def _power(value: float, _unit: str) -> str:
+    """A share of the way from idle to the limit; the sensor resolves no more than hundredths, above or below nothing."""
+    return f"{value + 0.0 if abs(value) >= 0.005 else 0.0:.2f}"
 
 
 def _energy(value: float, _unit: str) -> str:

@@ -13,6 +13,8 @@ from profharness.report.limits import clause_of, headroom_text, largest_cause, l
 from profharness.units import format_ns, format_share
 
 OTHER_WORK = "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+WAITS = ("Faster operations gain little here: find what it waits for first (imports and start-up count too, reading data, "
+         "other processes). The merged trace shows when its cores idle.")
 _SIGNALLED = 128
 
 
@@ -52,7 +54,9 @@ def _upper(text: str) -> str:
 
 
 def next_step(summary: Summary) -> str:
-    """The advice for the verdict of the whole window, or what would give one."""
+    """The advice for the verdict of the whole window, or what would give one; of a command that failed, to repair that first."""
+    if is_command(summary) and summary.run is not None and summary.run.exit_status:
+        return "First the command itself: it failed, and what it did until then need not be what it does."
     verdict = summary.verdict
     if verdict is not None and verdict.trusted and verdict.limiter != "none":
         gain = headroom_text(verdict)
@@ -60,11 +64,18 @@ def next_step(summary: Summary) -> str:
             return f"{verdict.evidence[0].upper()}{verdict.evidence[1:].rstrip('.')}. Try {limit_of(verdict, summary.partition).advice}."
         clause = clause_of(verdict, summary.partition, device_word(summary))
         return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {limit_of(verdict, summary.partition).advice}."
+    return _without_limit(summary)
+
+
+def _without_limit(summary: Summary) -> str:
+    """Where no limit stands out, or none can be told: what holds the process up from outside, else what would tell more."""
+    verdict = summary.verdict
+    trusted = verdict is not None and verdict.trusted
+    if verdict is not None and trusted and verdict.evidence and on_cpu(summary):
+        return WAITS
     if under_pressure(summary):
         return OTHER_WORK
-    if verdict is not None and verdict.trusted:
-        return "Nothing stands out: the next gain lies in the model or in a faster device."
-    return _without_verdict(summary)
+    return "Nothing stands out: the next gain lies in the model or in a faster device." if trusted else _without_verdict(summary)
 
 
 def _without_verdict(summary: Summary) -> str:
@@ -121,11 +132,27 @@ def _gpu_percent(summary: Summary) -> str:
 
 def top_row(summary: Summary) -> str:
     """The kernel or operation that takes most time; empty without a table of hotspots."""
+    largest = _largest_row(summary)
+    return f"Most time goes to {largest}." if largest else ""
+
+
+def start_with(summary: Summary) -> str:
+    """Where to begin: the same row as an advice, with its pass where several were profiled; empty without a table."""
+    largest = _largest_row(summary)
+    if not largest:
+        return ""
+    table = first_hotspots(summary)
+    several = sum(bool(row.layers) for row in summary.passes) > 1
+    return f"Start with {largest}{f' (pass {table.pass_name})' if several and table is not None and table.pass_name else ''}."
+
+
+def _largest_row(summary: Summary) -> str:
+    """`aten::mm: 28.5 % of 385 ms in operations`."""
     table = first_hotspots(summary)
     if table is None:
         return ""
     row = table.rows[0]
-    return f"Most time goes to {fold_kernel_name(row.name, 48)}: {format_share(row.share)} of {format_ns(table.total_ns, 3)} in {_kind(table)}."
+    return f"{fold_kernel_name(row.name, 48)}: {format_share(row.share)} of {format_ns(table.total_ns, 3)} in {_kind(table)}"
 
 
 def first_hotspots(summary: Summary) -> Hotspots | None:
@@ -143,7 +170,8 @@ def _cores(summary: Summary) -> str:
     if used is None or used.value is None or not on_cpu(summary):
         return ""
     of = f" of {brief_text(allowed.value, 3)}" if allowed is not None and allowed.value is not None else ""
-    return f"It kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
+    who = "command" if is_command(summary) else "workload"
+    return f"The {who} kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
 
 
 def _share(ns: int, partition: Partition) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from profharness.analysis.records import Estimate, Figure
-from profharness.units import digits_for, format_bytes, format_ns, format_number, format_with_uncertainty
+from profharness.units import digits_for, format_bytes, format_ns, format_number, format_share, format_with_uncertainty
 
 NOT_MEASURED = "not measured"
 _NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SI_UNITS = frozenset({"FLOP/s", "B/s", "bit/s", "Hz"})
+_ONE = {"processes": "process", "trials": "trial", "kernels": "kernel", "streams": "stream", "items": "item", "requests": "request", "clients": "client"}
 _FRACTIONS = frozenset({"", "1", "share", "ratio", "fraction"})
 
 
@@ -72,7 +73,12 @@ def quantity_text(value: float, unit: str, half: float | None = None) -> str:
         return fraction_text(value) if half is None else number_text(value, half)
     if unit == "cores" and half is None:
         return f"{brief_text(value, 3)} {unit}"
-    return f"{number_text(value, half)} {unit}"
+    return f"{number_text(value, half)} {singular(unit) if value == 1 and half is None else unit}"
+
+
+def singular(unit: str) -> str:
+    """The unit of exactly one: `process`, `trial`; other units as they are."""
+    return _ONE.get(unit, unit)
 
 
 def number_text(value: float, half: float | None = None) -> str:
@@ -130,7 +136,7 @@ def percent_text(estimate: Estimate) -> str:
         return NOT_MEASURED
     half = half_width(value, estimate.low, estimate.high)
     if not half:
-        return f"{100 * value:.1f} %"
+        return format_share(value)
     digits = max(digits_for(100 * half) - 1, 1)
     return f"{100 * value:.{digits}f} % ± {100 * half:.{digits}f}"
 
@@ -152,6 +158,13 @@ def _end(value: float | None) -> str:
     return "open" if value is None else brief_text(value)
 
 
+def coverage_text(figure: Figure) -> str:
+    """How much of what the figure is about it rests on: of kernel time, or of the time sampled; empty where that is not said."""
+    if figure.coverage is None:
+        return ""
+    return f"covers {100 * figure.coverage:.0f} % of {'the time' if 'telemetry' in figure.source else 'kernel time'}"
+
+
 def figure_tip(figure: Figure | None, meaning: str = "") -> str:
     """Provenance of a figure for a tooltip: meaning, interval, where it came from, coverage, note."""
     if figure is None:
@@ -164,7 +177,7 @@ def figure_tip(figure: Figure | None, meaning: str = "") -> str:
     if figure.source:
         parts.append(f"from {figure.source}")
     if figure.coverage is not None:
-        parts.append(f"covers {100 * figure.coverage:.0f} % of kernel time")
+        parts.append(coverage_text(figure))
     if figure.note:
         parts.append(figure.note)
     if finite(figure.value) is None:
@@ -189,7 +202,7 @@ def _suffixed(label: str, suffix: str, value: float) -> str:
     if suffix == "bytes":
         return f"{label} {format_bytes(value)}"
     if suffix in {"share", "fraction"}:
-        return f"{label} {100 * value:.1f} %"
+        return f"{label} {format_share(value)}"
     if suffix in _SUFFIX_UNITS:
         return f"{label} {brief_text(value)} {_SUFFIX_UNITS[suffix]}"
     return f"{label} {suffix} {brief_text(value)}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profharness.analysis.records import Summary
+import msgspec
+
+from profharness.analysis.records import Series, Summary
 from profharness.findings import Finding
 from profharness.report.figures import suffixed_text
-from profharness.report.labels import point_name_by_id
+from profharness.report.labels import point_name_by_id, series_name
 
 SHOWN = 3
 RANK = {"error": 0, "warning": 1, "info": 2}
@@ -22,8 +24,15 @@ def all_findings(summary: Summary) -> tuple[Finding, ...]:
     """The summary's findings and those of its series, each once, errors first."""
     seen = list(summary.findings)
     for series in summary.series:
-        seen.extend(finding for finding in series.findings if finding not in seen)
+        seen.extend(_of_series(found, series, summary) for found in series.findings if found not in seen)
     return ordered(seen)
+
+
+def _of_series(found: Finding, series: Series, summary: Summary) -> Finding:
+    """Its message names the series among several."""
+    if len(summary.series) < 2 or not series.key:
+        return found
+    return msgspec.structs.replace(found, message=f"{series_name(series)}: {found.message}")
 
 
 def finding_place(summary: Summary, finding: Finding) -> str:
@@ -71,9 +80,12 @@ def grouped(found: Sequence[Finding]) -> tuple[tuple[Finding, ...], ...]:
 def finding_lines(summary: Summary, limit: int = SHOWN) -> tuple[tuple[str, str], ...]:
     """(severity, line) of the errors and warnings that a terminal shows, and a last ("", "and 4 more") where there are more.
 
-    Notes are only counted there; without an error or a warning there is no line.
+    Notes are only counted there; without an error or a warning there is no line. What is missing of a run opens the answer,
+    and what to do about it the next step: it is not said a third time.
     """
     found = all_findings(summary)
+    if found and found[0].id == "run-incomplete":
+        found = found[1:]
     lines = [(finding.severity, finding_line(summary, finding)) for finding in found if finding.severity != "info"][:limit]
     rest = len(found) - len(lines)
     return (*lines, ("", f"and {rest} more")) if rest > 0 and lines else tuple(lines)

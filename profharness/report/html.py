@@ -11,7 +11,17 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from profharness.analysis.records import Summary
-from profharness.report import columns, page, page_tables, plots_curves, plots_time
+from profharness.report import (
+    columns,
+    communication,
+    counters,
+    page,
+    page_tables,
+    plots_curves,
+    plots_load,
+    plots_time,
+    sharing,
+)
 from profharness.report.plots import Plot
 from profharness.report.sentences import sentences
 
@@ -26,8 +36,8 @@ def render(summary: Summary) -> str:
     """The whole page; under SIZE_LIMIT bytes, of which plotly is 4 to 5 million where there is anything to draw."""
     drawn = _plots(summary)
     return _environment().get_template("report.html.j2").render(
-        summary=summary, page=page, tables=page_tables, said=sentences(summary), plots=drawn, caption=columns.caption(summary),
-        plotly=_plotly() if any(drawn.values()) else "", data=_embedded(plot for group in drawn.values() for plot in group),
+        summary=summary, page=page, tables=page_tables, talk=communication, counters=counters, sharing=sharing, said=sentences(summary), plots=drawn, caption=columns.caption(summary),
+        withheld=columns.withheld(summary), plotly=_plotly() if any(drawn.values()) else "", data=_embedded(plot for group in drawn.values() for plot in group),
     )
 
 
@@ -38,6 +48,7 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
 
     return {
         "curves": some(plots_curves.throughput_plot(summary), plots_curves.latency_plot(summary)),
+        "requests": plots_load.request_plots(summary),
         "saturation": plots_time.saturation_plots(summary),
         "time": plots_time.partition_plots(summary),
         "roofline": some(plots_curves.roofline_plot(summary)),

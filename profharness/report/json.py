@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from profharness.analysis.records import SCHEMA, Figure, PointSummary, Summary
+from profharness.analysis.records import SCHEMA, Figure, PointSummary, StepSummary, Summary
 from profharness.findings import Finding
 from profharness.report.findings_text import all_findings
 
@@ -21,6 +21,7 @@ def run_json(summary: Summary) -> bytes:
         "points": [_run_point(point) for point in summary.points],
         "findings": [_finding(finding) for finding in all_findings(summary)],
         "problems": summary.problems,
+        **({"sharing": summary.sharing} if summary.sharing else {}),
     })
 
 
@@ -36,7 +37,16 @@ def metrics_json(summary: Summary) -> bytes:
         "metrics": {name: {**_figure(figure), "needs": figure.needs} for name, figure in summary.metrics.items()},
         "findings": [_finding(finding) for finding in all_findings(summary)],
         "problems": summary.problems,
+        **({"communication": summary.communication} if summary.communication is not None else {}),
+        **({"counters": summary.counters} if summary.counters else {}),
+        **({"steps_from": summary.steps_from} if summary.steps_from else {}),
+        **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
     })
+
+
+def _step(step: StepSummary) -> dict[str, object]:
+    return {"step": step.step, "number": step.number, "start_ns": step.start_ns, "dur_ns": step.dur_ns, "processes": step.processes,
+            "metrics": {name: _point_figure(figure) for name, figure in step.metrics.items()}}
 
 
 def _document(value: dict[str, object]) -> bytes:
@@ -45,10 +55,10 @@ def _document(value: dict[str, object]) -> bytes:
 
 def _run_point(point: PointSummary) -> dict[str, object]:
     shown: dict[str, object] = {"point": point.point}
-    for name in ("backend", "batch_size", "concurrency", "processes", "trials", "warmup_trials", "throughput", "throughput_sem",
-                 "latency_ms", "consistency"):
+    for name in ("backend", "batch_size", "concurrency", "processes", "mode", "rate", "requests", "failed", "trials", "warmup_trials", "throughput",
+                 "throughput_sem", "latency_ms", "consistency"):
         value = getattr(point, name)
-        if value not in (None, ""):
+        if value not in (None, "") and not (point.mode and name in ("trials", "warmup_trials")):
             shown[name] = value
     if point.overhead:
         shown["overhead"] = point.overhead

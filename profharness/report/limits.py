@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profharness.analysis.records import IdleCauses, Partition, Verdict
+from profharness.units import format_number, format_share
 
 
 @dataclass(frozen=True)
@@ -94,18 +95,21 @@ def share_of(verdict: Verdict, partition: Partition | None) -> float:
 
 def clause_of(verdict: Verdict, partition: Partition | None, device: str) -> str:
     """`78 % of the time the GPU waits for kernel launches`: the verdict within a sentence."""
-    return limit_of(verdict, partition).clause.format(share=f"{100 * share_of(verdict, partition):.0f} %", device=device)
+    return limit_of(verdict, partition).clause.format(share=format_share(share_of(verdict, partition), 0), device=device)
 
 
 def short_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
-    """One cell: `host: launches (78 % of the time)`, `bandwidth: gathers at 71 % of the measured copy`."""
+    """One cell: `host: launches (78 % of the time)`, `bandwidth: gathers at 71 % of the measured copy`.
+
+    Of a withheld one the reason stands below the table (`columns.withheld`).
+    """
     if verdict is None:
         return ""
     if not verdict.trusted:
-        return "no verdict: see findings"
+        return "no verdict"
     if verdict.limiter == "none":
         return verdict.evidence or "nothing stands out"
-    limit, share = limit_of(verdict, partition), f"{100 * share_of(verdict, partition):.0f} %"
+    limit, share = limit_of(verdict, partition), format_share(share_of(verdict, partition), 0)
     if limit in CPU_LIMITERS.values():
         return f"{limit.label} ({share})"
     if verdict.limiter == "idle" or not verdict.evidence:
@@ -118,13 +122,13 @@ def full_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
     """One sentence for a whole window: what limits it, the evidence, and the bound on the gain."""
     if verdict is None or not verdict.trusted or verdict.limiter == "none":
         return verdict.evidence if verdict is not None and verdict.evidence else short_verdict(verdict, partition)
-    said = verdict.evidence.rstrip(".") or f"{100 * verdict.share:.0f} % of the time"
+    said = verdict.evidence.rstrip(".") or f"{format_share(verdict.share, 0)} of the time"
     return "; ".join(part for part in (f"{limit_of(verdict, partition).label}: {said}", headroom_text(verdict)) if part)
 
 
 def headroom_text(verdict: Verdict) -> str:
-    """`removing it bounds the gain at 1.28x`, where the verdict bounds it; of idle time the bound is for all of it."""
+    """`without it the work would run at most 1.28 times as fast`, where the verdict bounds it; of idle time the bound is for all of it."""
     if verdict.headroom is None:
         return ""
-    what = "removing all idle time" if verdict.limiter == "idle" else "removing it"
-    return f"{what} bounds the gain at {verdict.headroom:.2f}x"
+    what = "without any idle time" if verdict.limiter == "idle" else "without it"
+    return f"{what} the work would run at most {format_number(verdict.headroom, 2 if verdict.headroom < 10 else 0)} times as fast"

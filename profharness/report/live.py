@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from profharness.errors import InputError
 from profharness.readers import telemetry
+from profharness.report.figures import quantity_text, singular
 from profharness.report.names import meaning_of, title_of
 from profharness.trace.model import NULL, Trace
-from profharness.trace.sample_metrics import SAMPLE_METRICS
-from profharness.units import format_bytes, format_number, format_share
+from profharness.trace.sample_metrics import place_of, unit_of
+from profharness.units import format_number, format_share
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 EVERY_S = 1.0
 SECONDS = 3.0  # of samples that a value is the mean of
 _LINE = ("gpu_percent", "wave_fill", "sm_activity", "memory_activity", "power_w", "cpu_tree", "cpu_node")
-_UNITS = {metric.name: metric.unit for metric in SAMPLE_METRICS}
-_ORDER = {metric.name: place for place, metric in enumerate(SAMPLE_METRICS)}
 
 
 def latest(trace: Trace) -> dict[tuple[str, str], float]:
@@ -33,17 +32,18 @@ def latest(trace: Trace) -> dict[tuple[str, str], float]:
         values = samples.value[(samples.metric == metric) & (samples.device == device)]
         name = "" if device == NULL else trace.devices[device].index
         found[trace.strings[metric], name] = float(values.mean())
-    return dict(sorted(found.items(), key=lambda item: (_ORDER.get(item[0][0], len(_ORDER)), item[0])))
+    return dict(sorted(found.items(), key=lambda item: (place_of(item[0][0]), item[0])))
 
 
 def value_text(metric: str, value: float) -> str:
-    """`97 %`, `0.36` of a share as `36.0 %`, `324 W`, `62.4 GiB`."""
-    unit = _UNITS.get(metric, "")
+    """`97 %`, `0.36` of a share as `36.0 %`, `324 W`, `62.4 GiB`, `12.3 MB/s`."""
+    unit = unit_of(metric)
     if unit in ("B", "B/s"):
-        return format_bytes(value) + unit.removeprefix("B")
+        return quantity_text(value, unit)
     if unit == "share":
         return format_share(value)
-    return f"{format_number(value, 1 if unit == 'cores' else 0)} {unit}".rstrip()
+    shown = format_number(value, 1 if unit == "cores" else 0)
+    return f"{shown} {singular(unit) if shown == '1' else unit}".rstrip()
 
 
 class LiveView:

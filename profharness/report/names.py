@@ -28,6 +28,7 @@ MEMORY_ACTIVITY = "memory_activity"
 BANDWIDTH_SHARE = "bandwidth_share"
 MFU = "mfu"
 STEP_TIME = "step_time"
+SERVER_BATCH = "server_batch"
 STEP_RATE = "steps_per_second"
 INTENSITY = "operational_intensity"
 ACHIEVED_FLOPS = "achieved_flops"
@@ -59,6 +60,7 @@ _TITLES = {
     "compute": MetricTitle("compute", "share of the window in which a kernel other than a collective ran"),
     "communication": MetricTitle("communication", "share of the window in which a collective ran"),
     "exposed_communication": MetricTitle("communication, exposed", "the same, with no compute beside it"),
+    "overlapped_communication": MetricTitle("communication, overlapped", "share of the window in which a collective ran beside compute"),
     "copy": MetricTitle("copies", "share of the window in which a copy ran"),
     "exposed_copy": MetricTitle("copies, exposed", "the same, with no kernel beside it"),
     "idle": MetricTitle("idle", "share of the window in which the device had nothing to do"),
@@ -70,6 +72,7 @@ _TITLES = {
     "idle_host_not_ready": MetricTitle("idle: host not ready", "the next launching call had not begun"),
     "idle_micro_gaps": MetricTitle("idle in gaps under 10 µs"),
     "idle_macro_gaps": MetricTitle("idle in longer gaps"),
+    "idle_longest_gap": MetricTitle("longest gap", "the longest time without a kernel or copy on a device"),
     "launch_latency_median": MetricTitle("launch latency, median", "kernel start after launch start, for kernels that met an empty queue"),
     "launch_latency_p99": MetricTitle("launch latency, p99"),
     "queue_delay_median": MetricTitle("queue delay, median", "the same for kernels that queued behind others"),
@@ -80,7 +83,27 @@ _TITLES = {
     "short_kernels_by_time": MetricTitle("kernels under 10 µs, by time"),
     "underfilled": MetricTitle("underfilled", "share in which kernels run that fill less than half of the compute units"),
     STEP_RATE: MetricTitle("steps per second", "mean over the steady steps of one over their time"),
-    STEP_TIME: MetricTitle("step time", "median of the steady steps"),
+    "requests_per_s": MetricTitle("requests answered", "requests answered in the window over its length"),
+    "failed_share": MetricTitle("failed requests", "share of the requests that ended in the window without an answer"),
+    "in_flight": MetricTitle("requests in flight", "mean number over the window, clients that think included"),
+    "service_latency_mean": MetricTitle("service latency mean", "from the send to the answer"),
+    "service_latency_p50": MetricTitle("service latency p50", "from the send to the answer"),
+    "service_latency_p99": MetricTitle("service latency p99", "from the send to the answer"),
+    **{f"part_{name}": MetricTitle(f"part of a request: {title}", meaning) for name, title, meaning in (
+        ("transport_out", "transport out", "from the send until the server has the request in its queue"),
+        ("queue", "queue", "waiting in the server's queue"), ("input", "compute input", "the server copies inputs"),
+        ("hand_over", "hand-over", "between the server and the model's process, both ways"), ("model", "model", "the inference function"),
+        ("infer", "compute infer", "the server's inference step"), ("output", "compute output", "the server copies outputs"),
+        ("transport_back", "transport back", "from the server's answer until the client has it"), ("transport", "transport", "both ways"),
+        ("before", "before the model", "transport and queue"), ("after", "after the model", "the way back"))},
+    "parts_sum": MetricTitle("parts of a request, together", "over the mean latency; 1 where nothing is missing or counted twice"),
+    SERVER_BATCH: MetricTitle("batch in the server", "items that the server ran at once, on average"),
+    "client_cores": MetricTitle("cores of the load generator", "CPU cores that its processes used"),
+    "client_cpu_per_request": MetricTitle("client CPU per request", "CPU time of the load generator"),
+    "server_cores": MetricTitle("cores of the server", "CPU cores that the server's processes used in the window"),
+    "load_sent": MetricTitle("sent to the server", "bytes per second from the clients"),
+    "load_received": MetricTitle("received from the server", "bytes per second to the clients"),
+    STEP_TIME: MetricTitle("step time", "one steady step: the mean in a run, the median in a single trace"),
     "kernels_per_step": MetricTitle("kernels per step"),
     "operators": MetricTitle("operators", "share of the window in which a framework operator ran"),
     "busy_bare": MetricTitle("busy, bare", "kernel time of the traced pass over the trial time of the bare pass"),
@@ -111,6 +134,16 @@ _TITLES = {
     "flops_of_ceiling": MetricTitle("FLOP/s of ceiling", "useful FLOP/s over the calibrated GEMM, or the data sheet where no calibration exists"),
     "hfu": MetricTitle("HFU", "operations that the hardware did, by counters, over the dense peak"),
     "achieved_bandwidth": MetricTitle("bytes per second", "memory traffic by counters, or what the tensors need at least"),
+    "hbm_bytes": MetricTitle("bytes to memory", "traffic to and from memory, by counters of DRAM requests"),
+    "gpu_util": MetricTitle("GPU_UTIL", "share of clocks in which the device was active, by counters"),
+    "counted_occupancy": MetricTitle("occupancy, counted", "resident waves over the most that fit, by counters"),
+    "simd_utilisation": MetricTitle("units with waves", "share of the compute units that held a wave, by counters"),
+    "valu_busy": MetricTitle("vector units busy", "share of clocks in which a vector instruction was issued, by counters"),
+    "mfma_util": MetricTitle("matrix units busy", "share of clocks in which the matrix units worked, by counters"),
+    "lane_use": MetricTitle("lanes in use", "active lanes of vector instructions, by counters: divergence, not load"),
+    "l2_hit": MetricTitle("L2 hits", "share of requests to the L2 that it answered, by counters"),
+    "lds_bank_conflicts": MetricTitle("LDS bank conflicts", "share of clocks in which the LDS was stalled by conflicts, by counters"),
+    "memory_unit_stalled": MetricTitle("memory unit stalled", "share of clocks in which the vector memory unit waited for data, by counters"),
     "fabric_bytes": MetricTitle("bytes to the fabric", "traffic between L2 and fabric by counters: an upper bound of memory traffic"),
     "roofline_share": MetricTitle("of the roofline", "achieved FLOP/s over what the operational intensity allows"),
     "occupancy": MetricTitle("occupancy", "resident waves over the waves that the compute units hold, while kernels run"),
@@ -136,7 +169,13 @@ _SAMPLE_TITLES = {
     "power_cpu": "power of the CPUs", "clock_gpu": "GPU clock", "clock_memory": "memory clock", "clock_soc": "fabric clock",
     "temperature_edge": "temperature, edge", "temperature_hotspot": "temperature, hotspot", "temperature_memory": "temperature, memory",
     "throttle_power": "throttled by power", "throttle_thermal": "throttled by temperature", "throttle_external": "throttled from outside",
+    "power_module": "power of the module", "power_module_energy": "power of the module by its energy counter", "power_module_limit": "power limit of the module",
+    "power_node": "power of the node", "power_node_energy": "power of the node by its energy counter", "power_node_limit": "power limit of the node",
+    "power_cpu_energy": "power of the CPUs by the node's meter", "power_memory_energy": "power of the memory by the node's meter",
+    "network_received": "network received", "network_sent": "network sent", "network_loopback": "loopback traffic",
+    "rdma_received": "RDMA received", "rdma_sent": "RDMA sent",
     "gpu_memory_used": "device memory used", "gpu_memory_total": "device memory", "gpu_processes": "processes on the device",
+    "gpu_processes_other": "other processes on the device",
     **{f"xcc_busy_{number}": f"GPU %, compute die {number}" for number in range(XCC_LIMIT)},
 }
 _SAMPLE_MEANINGS = {metric.name: metric.meaning for metric in SAMPLE_METRICS}
@@ -145,10 +184,12 @@ _SAMPLE_MEANINGS = {metric.name: metric.meaning for metric in SAMPLE_METRICS}
 def title_of(name: str) -> str:
     """The title of a metric; its own name with blanks where the table has none."""
     known = _TITLES.get(name)
-    return known.title if known else _SAMPLE_TITLES.get(name) or name.replace("_", " ")
+    base, _, part = name.partition(":")
+    plain = known.title if known else _SAMPLE_TITLES.get(base) or base.replace("_", " ")
+    return f"{plain}, {part}" if part else plain
 
 
 def meaning_of(name: str) -> str:
     """One clause on what the metric says; empty where the table has none."""
     known = _TITLES.get(name)
-    return known.meaning if known else _SAMPLE_MEANINGS.get(name, "")
+    return known.meaning if known else _SAMPLE_MEANINGS.get(name.partition(":")[0], "")

@@ -5,16 +5,18 @@ The template prints these and decides nothing besides leaving out what is empty.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from profharness.analysis.records import Figure, Series, Summary
+from profharness.analysis.records import Figure, Series, Summary, TelemetryRow
 from profharness.findings import Finding
 from profharness.report import names
 from profharness.report.columns import Cell, scan_columns, scan_rows
 from profharness.report.figures import (
     brief_text,
     cores_text,
+    coverage_text,
     estimate_text,
     figure_text,
     figure_tip,
@@ -39,8 +41,11 @@ from profharness.report.labels import (
 from profharness.report.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.plots_time import PARTS, allowed_cores, part_ns, telemetry_scale, telemetry_title
 from profharness.report.rates import MEANING, throughput_ends, throughput_text
-from profharness.report.scan_sentences import best_series, recommended_point
+from profharness.report.scan_sentences import best_series, points_of, recommended_point, still_rising
 from profharness.units import format_clock, format_ns, format_number, format_share
+
+BUILT_IN = "particlenet"
+"""The scan that runs where none is named, and its own model."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +95,12 @@ class FindingBox:
 
 
 def title(summary: Summary) -> str:
-    """The run's scan or command, as the page's heading."""
+    """The run's scan or command, as the page's heading; the built-in scan of another model is called by the model."""
     run = summary.run
     if run is None:
         return summary.source.rstrip("/").rsplit("/", 1)[-1]
+    if run.scan == BUILT_IN and (model := run.asked.get("model", BUILT_IN)) != BUILT_IN:
+        return ", ".join(part.rstrip("/").rsplit("/", 1)[-1] for part in model.split(","))
     return " ".join(run.command) if is_command(summary) and run.command else run.scan or run.id
 
 
@@ -160,13 +167,13 @@ def _command_tiles(summary: Summary) -> Iterable[Tile]:
         yield Tile("idle", format_share(partition.idle_ns / partition.window_ns), f"of {format_ns(partition.window_ns, 3)}")
     step = summary.metrics.get(names.STEP_TIME)
     if step is not None and finite(step.value) is not None:
-        yield Tile("step", figure_text(step, interval=False), names.meaning_of(names.STEP_TIME), figure_tip(step))
+        yield Tile("step", figure_text(step, interval=False), f"{step.note} of the steady steps" if step.note in ("mean", "median") else step.note or "steady steps", figure_tip(step))
     for name, label in ((names.STEP_RATE, "steps per second"), (names.THROUGHPUT, "throughput")):
         figure = summary.metrics.get(name)
         if figure is not None and finite(figure.value) is not None:
             yield Tile(label, figure_text(figure, interval=False), figure.note or "steady steps", figure_tip(figure, names.meaning_of(name)))
     yield from _device_tiles(summary, summary.metrics, "")
-    if partition is None and summary.trace.span_ns:
+    if partition is None and summary.trace.span_ns and summary.trace.busy_ns is not None:
         yield Tile("device busy", format_share(summary.trace.busy_ns / summary.trace.span_ns),
                    f"of {format_ns(summary.trace.span_ns, 3)}", f"{format_number(summary.trace.kernels)} kernels, first start to last end")
 
@@ -177,16 +184,34 @@ def scan_table(summary: Summary) -> Table | None:
         return None
     columns = scan_columns(summary)
     heads = tuple(Head(column.title, "num" if column.align == "right" else "", column.meaning) for column in columns)
-    rows, marked = list(scan_rows(summary, columns)), _recommended_rows(summary)
-    for index in marked:
+    rows, marked = list(scan_rows(summary, columns)), _marked_rows(summary)
+    for index, why in marked.items():
         first = rows[index][0]
-        rows[index] = (Cell(f"★ {first.text}", tip=f"recommended; {first.tip}"), *rows[index][1:])
-    return Table("The points of the scan", heads, tuple(rows), marked)
+        rows[index] = (Cell(f"★ {first.text}", tip=f"{why}; {first.tip}"), *rows[index][1:])
+    return Table("The points of the scan", heads, tuple(rows), frozenset(marked))
 
 
-def _recommended_rows(summary: Summary) -> frozenset[int]:
-    points = {point.point for series in summary.series if (point := recommended_point(summary, series)) is not None}
-    return frozenset(index for index, point in enumerate(summary.points) if point.point in points)
+def star_text(summary: Summary) -> str:
+    """What a star says: the recommended level, or every level that may be the best where the intervals overlap."""
+    if any(series.overlaps_best for series in summary.series):
+        return ("★ marks the recommended level and every other one whose interval overlaps that of the highest throughput: among them "
+                "no level is proven best.")
+    return "★ marks the recommended level."
+
+
+def _marked_rows(summary: Summary) -> dict[int, str]:
+    """Row and reason of each marked point: the recommended ones, and where intervals overlap all that tie with the best."""
+    why: dict[str, str] = {}
+    for series in summary.series:
+        tied = set(series.overlaps_best)
+        if tied:
+            sound = [(rate, level) for level, rate in zip(series.levels, series.throughput, strict=True) if level not in series.flagged]
+            tied.add(max(sound)[1])
+        why |= {point.point: "as good as the best within the intervals" for point in points_of(summary, series) if getattr(point, series.axis) in tied}
+        recommended = recommended_point(summary, series)
+        if recommended is not None:
+            why[recommended.point] = "recommended" + (", not proven better than the other marked ones" if tied else "")
+    return {index: why[point.point] for index, point in enumerate(summary.points) if point.point in why}
 
 
 def partition_table(summary: Summary) -> Table | None:
@@ -259,20 +284,27 @@ def _fit_rows(series: Series) -> Iterable[tuple[Cell, ...]]:
                                       ("κ", series.usl.kappa, "cost of keeping the clients consistent"),
                                       ("N peak", series.usl.n_peak, "concurrency of the highest throughput")):
             yield Cell(name), Cell(label), Cell(estimate_text(value)), Cell(meaning, tone="muted")
+    if series.fitted_note and (series.batch is not None or series.usl is not None):
+        yield Cell(name), Cell("levels"), Cell(""), Cell(series.fitted_note, tone="muted")
     yield from _knee_rows(name, series)
 
 
 def _knee_rows(name: str, series: Series) -> Iterable[tuple[Cell, ...]]:
     if series.knee is not None:
         ends = [number_text(round(end, 1)) for end in (series.knee.low, series.knee.high) if end is not None]
-        value = "not reached in this scan" if series.knee.n is None else number_text(round(series.knee.n, 1))
+        value = "not reached in this scan" if series.knee.n is None else f"{_least(series)}{number_text(round(series.knee.n, 1))}"
         between = f" ({' to '.join(ends)})" if len(ends) == 2 else ""
         yield Cell(name), Cell("knee"), Cell(f"{value}{between}"), Cell("concurrency where the asymptotes meet", tone="muted")
     if series.jobs_per_device is not None:
-        yield Cell(name), Cell("jobs per device"), Cell(format_number(series.jobs_per_device)), Cell("the knee less its margin", tone="muted")
+        yield Cell(name), Cell("jobs per device"), Cell(f"{_least(series)}{format_number(series.jobs_per_device)}"), Cell("the knee less its margin", tone="muted")
     if series.step is not None:
         yield (Cell(name), Cell("jump"), Cell(f"{series.step.ratio:.2f}x at {format_number(series.step.at)}"),
                Cell("throughput against the trend, most often a kernel switch", tone="muted"))
+
+
+def _least(series: Series) -> str:
+    """A curve that still rises bounds its knee from below only."""
+    return "at least " if still_rising(series) else ""
 
 
 def passes_table(summary: Summary) -> Table | None:
@@ -291,17 +323,19 @@ def passes_table(summary: Summary) -> Table | None:
 def telemetry_table(summary: Summary) -> Table | None:
     """Mean and extremes of every telemetry metric."""
     several = len({row.device for row in summary.telemetry}) > 1
-    rows = tuple((Cell(telemetry_title(row), tip=names.meaning_of(row.metric)), *([Cell(row.device)] if several else []), *(Cell(_plain(value, row.unit)) for value in (row.mean, row.low, row.high)),
+    rows = tuple((Cell(telemetry_title(row), tip=names.meaning_of(row.metric)), *([Cell(row.device)] if several else []), *(Cell(_plain(value, row)) for value in (row.mean, row.low, row.high)),
                   Cell(format_number(row.samples))) for row in summary.telemetry if finite(row.mean) is not None)
     heads = (Head("metric"), *([Head("device")] if several else []), Head("mean", "num", "weighted by time"), Head("lowest", "num"), Head("highest", "num"),
              Head("samples", "num"))
     return Table("Telemetry", heads, rows) if rows else None
 
 
-def _plain(value: float, unit: str) -> str:
-    shown = finite(value)
-    factor, scaled = telemetry_scale(unit)
-    return "" if shown is None else f"{brief_text(shown * factor)} {scaled}".strip()
+def _plain(value: float, row: TelemetryRow) -> str:
+    """Four significant digits of the row's largest value: the same decimals in all three cells, and no 0.00001895."""
+    shown, largest = finite(value), max(abs(one) for one in (row.mean, row.low, row.high) if finite(one) is not None)
+    factor, scaled = telemetry_scale(row.unit)
+    decimals = 3 - math.floor(math.log10(largest * factor)) if largest else 0
+    return "" if shown is None else f"{brief_text(round(shown * factor, decimals))} {scaled}".strip()
 
 
 def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
@@ -328,7 +362,7 @@ def figures_table(caption: str, metrics: dict[str, Figure]) -> Table | None:
 
 
 def _remarks(figure: Figure) -> str:
-    covers = "" if figure.coverage is None else f"covers {100 * figure.coverage:.0f} % of kernel time"
+    covers = coverage_text(figure)
     return "; ".join(part for part in (covers, figure.note) if part)
 
 

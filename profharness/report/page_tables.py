@@ -134,7 +134,8 @@ def provenance(summary: Summary) -> tuple[tuple[str, str], ...]:
     if run is None:
         return (("source", summary.source),)
     rows = (("command line", " ".join(run.argv)), ("run", run.path), ("created", run.created), ("state", _state(run.state, run.exit_status)),
-            ("host", run.host), ("device", run.device), ("CPU", run.cpu_model), ("capture", captured(summary) or run.capture), ("version control", run.git),
+            ("host", run.host), ("device", run.device), ("CPU", run.cpu_model), ("capture", captured(summary) or run.capture), ("steps", summary.steps_from),
+            ("version control", run.git),
             ("profharness", run.profharness), ("versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())))
     return tuple((name, text) for name, text in rows if text)
 

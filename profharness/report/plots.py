@@ -13,7 +13,7 @@ from typing import Any
 
 from profharness.analysis.records import Figure, PointSummary, Series, Summary
 from profharness.report.figures import finite, half_width, si_text
-from profharness.report.labels import Axis, scan_axis
+from profharness.report.labels import Axis, scan_axis, several_batches
 
 Trace = Any  # plotly ships no types
 SERIES_COLORS = ("#0f8b8d", "#d9730d", "#6d5bd0", "#c2366b", "#5b8c2a", "#2f74c0", "#a1762b", "#7a8694")
@@ -41,18 +41,25 @@ class Group:
 
 
 def groups(summary: Summary) -> tuple[Group, ...]:
-    """The points by backend, each with its fitted series where one exists."""
+    """The points by curve (backend, and batch size where clients vary), each with its fitted series where one exists.
+
+    Open loops stand on no curve of closed ones.
+    """
     axis = scan_axis(summary.points)
-    backends = list(dict.fromkeys(point.backend for point in summary.points))
+    apart = several_batches(summary.points)
+    keys = list(dict.fromkeys((point.backend, point.batch_size if apart else None) for point in summary.points))
     found = []
-    for index, backend in enumerate(backends):
-        points = [point for point in summary.points if point.backend == backend]
+    for index, (backend, batch) in enumerate(keys):
+        points = [point for point in summary.points if point.backend == backend and batch in (None, point.batch_size)
+                  and (axis == "rate" or point.rate is None)]
         if axis is not None:
             points.sort(key=lambda point: getattr(point, axis) or 0)
-        series = next((one for one in summary.series if one.key.get("backend", backend) == backend), None)
-        found.append(Group(name=backend if len(backends) > 1 else "", points=tuple(points), series=series,
+        series = next((one for one in summary.series if one.key.get("backend", backend) == backend
+                       and one.key.get("batch_size", str(batch)) == str(batch)), None)
+        words = [backend] if len({name for name, _ in keys}) > 1 else []
+        found.append(Group(name=", ".join([*words, f"batch {batch}"] if batch is not None else words), points=tuple(points), series=series,
                            color=SERIES_COLORS[index % len(SERIES_COLORS)]))
-    return tuple(found)
+    return tuple(group for group in found if group.points)
 
 
 def figure_json(traces: Sequence[Trace], layout: dict[str, Any]) -> str:
@@ -78,10 +85,10 @@ def level_axis(axis: Axis | None, points: Sequence[PointSummary]) -> dict[str, A
     if axis is None:
         return {"title": {"text": "point"}, "type": "category"}
     levels = sorted({getattr(point, axis) for point in points if point.state == "ok"} - {None})
-    titles = {"batch_size": "batch size", "concurrency": "concurrency", "processes": "processes"}
+    titles = {"batch_size": "batch size", "concurrency": "concurrency", "processes": "processes", "rate": "requests/s"}
     shown = levels[:: max(1, -(-len(levels) // 8))]
     return {"title": {"text": f"{titles[axis]} (log scale)"}, "type": "log", "tickvals": shown,
-            "ticktext": [str(level) for level in shown], "minor": {"showgrid": False}}
+            "ticktext": [f"{level:g}" for level in shown], "minor": {"showgrid": False}}
 
 
 def log_ticks(shown: Sequence[float | None], unit: str = "") -> dict[str, Any]:

@@ -106,6 +106,8 @@ def latency_plot(summary: Summary) -> Plot | None:
     traces: list[Trace] = []
     for group in groups(summary):
         traces.append(_latency_trace(group, axis, main, tail=False))
+        if main is not None and (few := _means(group, main, axis)) is not None:
+            traces.append(few)
         if tail is not None:
             traces.append(_latency_trace(group, axis, tail, tail=True))
     layout = {"xaxis": level_axis(axis, summary.points), "legend": LEGEND, "hovermode": "closest",
@@ -113,6 +115,17 @@ def latency_plot(summary: Summary) -> Plot | None:
     shown = names.title_of(main) if main else "mean latency"
     return Plot("latency", figure_json(traces, layout), 360, "Latency",
                 f"{shown[0].upper()}{shown[1:]} of one trial or request against the level, with 95 % intervals.")
+
+
+def _means(group: Group, main: str, axis: Any) -> Trace | None:
+    """Mean latencies of the points with too few trials for a median, as open circles; None where there are none."""
+    points = [point for point, median in zip(group.points, values(group.points, main), strict=True) if median is None and finite(point.latency_ms) is not None]
+    if not points:
+        return None
+    label = f"{group.name} mean".strip()
+    return scatter([level(point, axis) for point in points], [finite(point.latency_ms) for point in points], group.color, name=label, mode="markers",
+                   marker={"symbol": "circle-open", "size": 7, "color": group.color, "line": {"width": 1.5}},
+                   hovertemplate=f"%{{x}}: %{{y:,.4~g}} ms, too few trials for a median<extra>{label}</extra>")
 
 
 def _tail(summary: Summary) -> str | None:

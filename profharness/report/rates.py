@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from profharness.analysis.records import PointSummary
 from profharness.report import names
 from profharness.report.figures import finite, interval_text
@@ -27,6 +29,14 @@ def throughput_ends(point: PointSummary) -> tuple[float, float] | None:
     if low is not None and high is not None and low <= value <= high:
         return low, high
     return (max(value - _Z95 * sem, 0.0), value + _Z95 * sem) if sem else None
+
+
+def widened(point: PointSummary) -> PointSummary:
+    """The point with a standard error that holds the drift of repeated points too, as its interval does; that of its trials alone is smaller."""
+    ends = throughput_ends(point)
+    if ends is None:
+        return point
+    return msgspec.structs.replace(point, throughput_sem=max((ends[1] - ends[0]) / (2 * _Z95), finite(point.throughput_sem) or 0.0))
 
 
 def throughput_text(point: PointSummary) -> str:

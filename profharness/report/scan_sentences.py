@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from profharness.analysis.records import PointSummary, Series, Summary
+from profharness.levels import SHARED
 from profharness.report import names
-from profharness.report.command_sentences import OTHER_WORK, top_row, under_pressure
+from profharness.report.command_sentences import OTHER_WORK, start_with, under_pressure
 from profharness.report.figures import cores_text, figure_text, finite
 from profharness.report.labels import (
     device_word,
+    in_series,
     item_unit,
     level_name,
     on_cpu,
@@ -16,6 +18,7 @@ from profharness.report.labels import (
     series_name,
 )
 from profharness.report.limits import clause_of, full_verdict, limit_of
+from profharness.report.load_sentences import load_sentences, shared_sentence
 from profharness.report.rates import throughput_text, unproven
 from profharness.units import format_number, format_share
 
@@ -26,8 +29,10 @@ def answer(summary: Summary) -> str:
     """Where the best series is full, and how little the driver's GPU % says at the smallest level."""
     series = best_series(summary)
     if series is None or series.recommended is None:
-        return _without_curve(summary)
-    parts = [_saturation(summary, series), _unproven(summary, series), _other_series(summary, series), _misleading(summary, series), _cores(summary, series)]
+        return " ".join(part for part in (_without_curve(summary), shared_sentence(summary)) if part)
+    parts = [_saturation(summary, series), _cores(summary, series), _unproven(summary, series),
+             *load_sentences(summary, series, rising=still_rising(series)), _other_series(summary, series), shared_sentence(summary),
+             _misleading(summary, series)]
     return " ".join(part for part in parts if part)
 
 
@@ -46,9 +51,8 @@ def best_rate(series: Series) -> float:
 def points_of(summary: Summary, series: Series) -> tuple[PointSummary, ...]:
     """The measured points of a series, smallest level first."""
     wanted = set(series.levels)
-    backend = series.key.get("backend", "")
     found = [point for point in summary.points if getattr(point, series.axis) in wanted
-             and finite(point.throughput) is not None and (not backend or point.backend == backend)]
+             and finite(point.throughput) is not None and in_series(point, series)]
     return tuple(sorted(found, key=lambda point: getattr(point, series.axis)))
 
 
@@ -85,9 +89,10 @@ def _unproven(summary: Summary, series: Series) -> str:
 
 
 def still_rising(series: Series) -> bool:
-    """Whether the curve has no end in this scan, its largest level being the best."""
+    """Whether the curve has no end in this scan: its largest level is the best, and no smaller one as good within 5 %."""
     best = max(zip(series.throughput, series.levels, strict=True))[1]
-    return best == max(series.levels) and any(finding.id == "peak-beyond-range" for finding in series.findings)
+    flat = series.recommended is not None and series.recommended.at < best
+    return best == max(series.levels) and not flat and any(finding.id == "peak-beyond-range" for finding in series.findings)
 
 
 def _other_series(summary: Summary, best: Series) -> str:
@@ -119,22 +124,27 @@ def _cores(summary: Summary, series: Series) -> str:
 
 
 def _without_curve(summary: Summary) -> str:
-    best = max((point for point in summary.points if finite(point.throughput) is not None), key=lambda point: point.throughput or 0.0)
+    measured = [point for point in summary.points if finite(point.throughput) is not None]
+    points = [point for point in summary.points if point.backend not in SHARED]  # the sum of several models is no point of one
+    best = max([point for point in measured if point in points] or measured, key=lambda point: point.throughput or 0.0)
     assert best.throughput is not None
     rate = f"{throughput_text(best)} {item_unit(summary)}"
     p50 = best.metrics.get(names.LATENCY_P50)
     latency = f", latency p50 {figure_text(p50, interval=False)}" if p50 is not None and p50.value is not None else ""
-    if len(summary.points) == 1:
+    if len(points) == 1:
         return f"{rate} at {point_name(summary, best)}{latency}. One point says nothing about saturation."
-    doubt = " The intervals overlap: none is proven best." if unproven(best, summary.points) else ""
-    return f"The best of {len(summary.points)} points is {point_name(summary, best)}: {rate}{latency}.{doubt}"
+    if len([point for point in measured if point in points]) == 1:
+        return f"Of {len(points)} points only {point_name(summary, best)} has figures: {rate}{latency}. One point says nothing about saturation."
+    doubt = " The intervals overlap: none is proven best." if unproven(best, points) else ""
+    return f"The best of {len(points)} points is {point_name(summary, best)}: {rate}{latency}.{doubt}"
 
 
 def next_step(summary: Summary) -> str:
     """The advice that follows from the smallest point's waste, or from what was not measured."""
     series = best_series(summary)
     if series is None:
-        return "Scan several levels, such as --batch-sizes 1..1024, to see where the throughput levels off."
+        levels = "--concurrency 1..64" if any(point.mode for point in summary.points) else "--batch-sizes 1..1024"
+        return f"Scan several levels, such as {levels}, to see where the throughput levels off."
     largest = max(series.levels)
     parts = []
     if still_rising(series):
@@ -142,8 +152,15 @@ def next_step(summary: Summary) -> str:
     parts.append(_small_level(summary, series))
     parts.append(_at_recommended(summary, series))
     if on_cpu(summary) or not any(point.verdict is not None for point in summary.points):
-        parts.append(top_row(summary))
+        parts.append(_quiet_first(summary))
+        parts.append(start_with(summary))
     return " ".join(part for part in parts if part) or _unknown(summary)
+
+
+def _quiet_first(summary: Summary) -> str:
+    """Where other work left no point with a verdict, that is what to mend first."""
+    told = any(point.verdict is not None and point.verdict.trusted for point in summary.points)
+    return OTHER_WORK if under_pressure(summary) and not told else ""
 
 
 def _larger(series: Series, largest: float) -> str:
@@ -206,6 +223,8 @@ def _unknown(summary: Summary) -> str:
         return f"{waiting[0].upper()}{waiting[1:].rstrip('.')}."
     if any(point.verdict is not None and point.verdict.trusted for point in summary.points):
         return "Nothing stands out: the next gain lies in the model or in a faster device."
+    if summary.run is not None and summary.run.asked.get("url"):
+        return "Why it is not faster can be measured where the server starts: profile it there, by --server-command."
     profiled = {layer for row in summary.passes for layer in row.layers}
     backends = dict.fromkeys(point.backend for point in summary.points if point.backend in ("torch", "onnxruntime"))
     layers = ",".join(backend for backend in backends or ("torch",) if backend not in profiled)

@@ -141,11 +141,12 @@ def _brief(ns: int) -> str:
 
 
 def _statistics(summary: Summary) -> str:
-    trials = [point.trials for point in measured(summary.points) if point.trials]
-    if not trials:
-        return ""
-    low, high = min(trials), max(trials)
-    return f"throughput from {low if low == high else f'{low} to {high}'} trials per point"
+    for counts, what in (([point.trials for point in measured(summary.points) if point.trials], "trials per point"),
+                         ([point.requests for point in measured(summary.points) if point.requests], "requests per level")):
+        if counts:
+            low, high = min(counts), max(counts)
+            return f"throughput from {low if low == high else f'{low} to {high}'} {what}"
+    return ""
 
 
 def _overheads(summary: Summary) -> str:

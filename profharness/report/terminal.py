@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from profharness.analysis.records import HotspotRow, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
-from profharness.report import names
-from profharness.report.columns import VERDICT, Cell, Column, caption, scan_columns, scan_rows
+from profharness.report import names, sharing
+from profharness.report.columns import VERDICT, Cell, Column, caption, scan_columns, scan_rows, withheld
 from profharness.report.command_sentences import captured, ending, first_hotspots
 from profharness.report.figures import figure_text, finite, percent_text
 from profharness.report.findings_text import finding_lines
@@ -35,22 +36,23 @@ _SEEN = 0.0005  # smaller shares would print as 0.0 %
 _GAP = 3
 _VERDICT = 24
 _LABELS = 24
-_DROPPED = ("J/", "power", "cores", "GPU %", "fill", "latency")
+_REASONS = 3
+_DROPPED = ("J/", "power", "batches", "cores", "p99", "GPU %", "fill", "latency")
 
 
 def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()) -> str:
     """The whole view, `width` characters wide at most (40 at least).
 
-    `made` are the last lines: what was made and what to do with it, one row of cells each.
+    `made` are the last lines: what was made and what to do with it, one row of cells each; only these may be wider.
     """
     out = io.StringIO()
     console = _console(out, max(width, _NARROWEST), color=color)
-    blocks = [_scan(summary, width) if _shows_points(summary) else _command(summary, width), _opening(summary), _notes(summary), _made(made)]
+    blocks = [_scan(summary, width) if _shows_points(summary) else _command(summary, width), _opening(summary), _notes(summary)]
     for block in blocks:
         if block is not None:
             console.print(block)
             console.print()
-    return _trimmed(out.getvalue())
+    return _trimmed(out.getvalue() + "\n".join(made_lines(made, width)))
 
 
 def render_error(error: ProfharnessError, color: bool, width: int = 100) -> str:
@@ -98,8 +100,31 @@ def _scan(summary: Summary, width: int) -> RenderableType:
     for row in rows:
         table.add_row(*(Text(row[index].text, style=STYLES["error"] if row[index].tone == "error" else "") for index in shown))
     left_out = [column.title for index, column in enumerate(columns) if index not in shown]
-    notes = [caption(summary), f"not shown at this width: {', '.join(left_out)}" if left_out else ""]
-    return Group(table, *(Text(note, style="dim") for note in notes if note))
+    notes = [*withheld(summary, _REASONS), caption(summary), f"not shown at this width: {', '.join(left_out)}" if left_out else ""]
+    return Group(table, *(Text(note, style="dim") for note in notes if note), *_shared(summary, width))
+
+
+def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:
+    """Models alone and together, where they were measured so; the last columns go first where the width does not hold all."""
+    from rich.table import Table
+    from rich.text import Text
+
+    found = sharing.table(summary)
+    if found is None:
+        return
+    needed = [max(len(head.title), *(len(row[index].text) for row in found.rows)) for index, head in enumerate(found.heads)]
+    shown = len(needed)
+    while shown > 2 and sum(needed[:shown]) + _GAP * (shown - 1) > width:
+        shown -= 1
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for head in found.heads[:shown]:
+        table.add_column(head.title, justify="right" if head.kind else "left", no_wrap=True)
+    for row in found.rows:
+        table.add_row(*(cell.text for cell in row[:shown]))
+    yield ""
+    yield table
+    if shown < len(needed):
+        yield Text(f"not shown at this width: {', '.join(head.title for head in found.heads[shown:])}", style="dim")
 
 
 def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
@@ -227,7 +252,7 @@ def _notes(summary: Summary) -> Table | None:
     """Errors and warnings by word and colour, three at most; then what the readers dropped or repaired."""
     rows: list[tuple[str, str]] = list(finding_lines(summary))
     serious = [row for row in summary.problems if row.severity != "info"]
-    rows.extend((row.severity, f"{row.source}: {row.message} ({format_number(row.count)} times)") for row in serious[:3])
+    rows.extend((row.severity, f"{row.source}: {row.message} ({'once' if row.count == 1 else f'{format_number(row.count)} times'})") for row in serious[:3])
     rest = len(serious) - 3
     if rest > 0:
         rows.append(("", f"and {rest} more problems"))
@@ -258,15 +283,10 @@ def _grid(rows: Iterable[tuple[str, str]], indent: int = 2, style: str = "") -> 
     return table
 
 
-def _made(made: Sequence[Sequence[str]]) -> Table | None:
-    from rich.table import Table
-    from rich.text import Text
-
-    if not made:
-        return None
-    table = Table.grid(padding=(0, 4, 0, 0))
-    for _ in range(max(len(row) for row in made)):
-        table.add_column(overflow="fold")
-    for row in made:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
+def made_lines(made: Sequence[Sequence[str]], width: int) -> list[str]:
+    """What was made, in columns where these fit; else each cell on a line of its own. None is broken: people copy them."""
+    widths = [max(len(cell) for cell in column) for column in zip_longest(*made, fillvalue="")]
+    lines = ["    ".join(f"{cell:<{wide}}" for cell, wide in zip(row, widths, strict=False)).rstrip() for row in made]
+    if all(len(line) <= width for line in lines):
+        return lines
+    return [cell if index == 0 else f"  {cell}" for row in made for index, cell in enumerate(row) if cell]

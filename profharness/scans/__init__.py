@@ -5,22 +5,32 @@ The contract is `Scan`; members are listed literally in `SCANS`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from profharness.control import StreamOutput
 from profharness.environment import Environment
+from profharness.levels import Level, LevelResult, Mode
 from profharness.manifest import PointRecord
 from profharness.request import Request
+from profharness.serving_options import SATURATION
 
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement to make. `key` names it in the protocol and on disk; repeats end in ~1, ~2 ..."""
+    """One measurement to make. `key` names it in the protocol and on disk; repeats end in ~1, ~2 ...
+
+    `mode`, `concurrency` and `rate` (requests/s) are the load on a server.
+    """
 
     id: str
     backend: str
     batch_size: int | None = None
+    mode: Mode | None = None
+    concurrency: int | None = None
+    rate: float | None = None
+    processes: int | None = None
     repeat: int = 0
     params: Mapping[str, object] = field(default_factory=dict)
 
@@ -33,7 +43,9 @@ class Point:
 class PointOutput:
     """What the worker answered for one point, or why it gave no answer. Times in ns of CLOCK_MONOTONIC.
 
-    `begun`: False where no worker came as far as this point, for a reason that holds for others as well.
+    `begun`: False where no worker came as far as this point, for a reason that holds for others as well. `level` is the
+    load generator's report on a level, `result` what its requests say; `streams` are the processes of a point that several
+    measured, each with a file of its batches in the point's folder.
     """
 
     ok: bool
@@ -52,6 +64,9 @@ class PointOutput:
     device: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
     begun: bool = True
+    level: Level | None = None
+    result: LevelResult | None = None
+    streams: tuple[StreamOutput, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,19 @@ class WorkloadSpec:
 
     script: str
     settings: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class ServerSpec:
+    """What serves a target: a worker program of ours with its settings, a command with the URL that says when it is ready,
+    or (neither) a server that runs already at `url`. `model` is the model's name there.
+    """
+
+    model: str
+    worker: WorkloadSpec | None = None
+    command: tuple[str, ...] = ()
+    ready: str = ""
+    urls: tuple[str, ...] = ()
 
 
 class Scan(Protocol):
@@ -75,11 +103,20 @@ class Scan(Protocol):
     def backends(self) -> tuple[str, ...]: ...
     @property
     def points(self) -> tuple[Point, ...]:
-        """The points of the bare pass in order, repeats included."""
+        """The points of the bare pass in order, repeats included; those of an adaptive scan are not known before."""
 
+    @property
+    def adaptive(self) -> bool:
+        """Whether results decide which points follow."""
 
-    def profiled(self, backend: str) -> tuple[Point, ...]:
-        """The points of a layer pass for one backend: the same points, with few trials and no minimum time."""
+    def next(self, done: Sequence[PointRecord]) -> Point | None:
+        """The next point of the bare pass, from the records that it has so far; None at its end."""
+
+    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:
+        """The points of a layer pass for one backend: the same points as in the bare pass (`done`), in less time each."""
+
+    def server(self, backend: str) -> ServerSpec | None:
+        """What serves this backend's points; None where the worker runs the model itself."""
 
     def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
         """The record of one finished point."""
@@ -90,9 +127,29 @@ class Scan(Protocol):
 
 def create(request: Request, environment: Environment) -> Scan:
     """The scan that the request names. Its settings were checked by `Request`."""
+    if request.served:
+        from profharness.scans.saturation import SaturationScan
+        from profharness.scans.triton import TritonScan
+
+        return SaturationScan.from_request(request, environment) if request.scan == SATURATION else TritonScan.from_request(request, environment)
+    if request.pinning.asked:
+        from profharness.scans.pinned import PinnedScan
+
+        return PinnedScan.from_request(request, environment)
     from profharness.scans.batch import BatchScan
 
     return BatchScan.from_request(request, environment)
 
 
-SCANS = ("particlenet",)
+def key_of(record: PointRecord) -> str:
+    """The key of the point that the record is of."""
+    return f"{record.id}~{record.repeat}" if record.repeat else record.id
+
+
+def first_missing(points: Sequence[Point], done: Sequence[PointRecord]) -> Point | None:
+    """`Scan.next` of a fixed sweep: the first of its points that has no record."""
+    there = {key_of(record) for record in done}
+    return next((point for point in points if point.key not in there), None)
+
+
+SCANS = ("particlenet", SATURATION)

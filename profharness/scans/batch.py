@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profharness.environment import Environment
 from profharness.errors import UsageError
 from profharness.manifest import PointRecord
-from profharness.request import Request
-from profharness.scans import Point, PointOutput, WorkloadSpec
+from profharness.request import Request, is_sleep
+from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 
 # Powers of two as the published scans use them; a CPU would need minutes per trial at the upper end.
 DEVICE_SIZES = tuple(4 * 2**k for k in range(10))
 CPU_SIZES = (1, 2, 4, 8, 16, 32)
 REPEATED = 2
+_FITTING = {".onnx": "onnxruntime", ".pt": "torch", ".pth": "torch", ".graphdef": "tensorflow", ".pb": "tensorflow"}
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,12 @@ class BatchScan:
     profile_points: tuple[Point, ...]
     settings: dict[str, object]
     item: str = "item"
+    adaptive: bool = False
 
     @classmethod
     def from_request(cls, request: Request, environment: Environment) -> BatchScan:
         """Lay out the points. Raises UsageError where model file and backend do not fit."""
-        backends = _backends(request)
+        backends = backends_for(request, request.model)
         on_device = request.device != "cpu" and bool(environment.accelerators)
         sizes = request.batch_sizes or (DEVICE_SIZES if on_device else CPU_SIZES)
         timed: dict[str, object] = {"trials": request.trials, "min_seconds": request.min_seconds, "warmup": request.warmup, "seed": request.seed}
@@ -40,9 +43,17 @@ class BatchScan:
         points = tuple(_point(backend, size, timed) for backend in backends for size in _ordered(sizes, request))
         return cls(name=request.name or request.scan, backends=backends, points=_with_repeats(points, backends),
                    profile_points=tuple(replace(p, params={**p.params, **few}) for p in points),
-                   settings=_settings(request), item="jet" if "particlenet" in request.model.lower() else "item")
+                   settings=settings_of(request, request.model), item=item_of(request.model))
 
-    def profiled(self, backend: str) -> tuple[Point, ...]:
+    def next(self, done: Sequence[PointRecord]) -> Point | None:
+        """The first point of the sweep that is not done."""
+        return first_missing(self.points, done)
+
+    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002  the worker runs the model itself
+        """None: there is no server."""
+        return None
+
+    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002  the sweep is fixed
         """The backend's points with few trials, without repeats."""
         return tuple(point for point in self.profile_points if point.backend == backend)
 
@@ -61,19 +72,30 @@ class BatchScan:
         return WorkloadSpec(script=f"workloads/batch_{backend}.py", settings={**self.settings, "backend": backend})
 
 
-def _backends(request: Request) -> tuple[str, ...]:
-    """Asked backends; without any, torch (or what the model file needs), plus onnxruntime when its layer is asked."""
-    suffix = Path(request.model).suffix.lower()
-    fits = {".onnx": "onnxruntime", ".pt": "torch", ".pth": "torch"}.get(suffix)
-    if request.model != "particlenet" and fits is None:
-        raise UsageError(f"--model: {request.model} is neither .onnx nor TorchScript (.pt)", "export the model to one of them")
+def item_of(model: str) -> str:
+    """What an item of a batch is called: jets for the jet taggers, events for models of whole events."""
+    name = model.lower()
+    return "jet" if "particlenet" in name else "event" if "deepmet" in name else "item"
+
+
+def backends_for(request: Request, model: str) -> tuple[str, ...]:
+    """Asked backends; without any, torch (or what the model file needs), plus onnxruntime when its layer is asked.
+
+    Raises UsageError where model file and backend do not fit.
+    """
+    fits = "tensorflow" if (Path(model) / "saved_model.pb").is_file() else _FITTING.get(Path(model).suffix.lower())
+    if model != "particlenet" and fits is None:
+        raise UsageError(f"--model: {model} is no ONNX, TorchScript or TensorFlow model by its name",
+                         "name an .onnx, .pt or .graphdef file, or a SavedModel folder")
     if not request.backend:
         default = (fits or "torch",)
         extra = tuple(name for name in ("torch", "onnxruntime") if name in request.profile and name not in default)
         return default if fits else (*default, *extra)
     for backend in request.backend:
         if fits and backend != fits:
-            raise UsageError(f"--backend {backend} cannot run {request.model}", f"use --backend {fits}, or a model in the other format")
+            raise UsageError(f"--backend {backend} cannot run {model}", f"use --backend {fits}, or a model in the other format")
+        if backend == "tensorflow" and not fits:
+            raise UsageError("--backend tensorflow cannot run the built-in ParticleNet", "name a frozen graph (.graphdef, .pb) or SavedModel folder with --model")
     return request.backend
 
 
@@ -101,8 +123,9 @@ def _with_repeats(points: tuple[Point, ...], backends: tuple[str, ...]) -> tuple
     return tuple(laid_out)
 
 
-def _settings(request: Request) -> dict[str, object]:
-    model = request.model if request.model == "particlenet" else str(Path(request.model).resolve())
+def settings_of(request: Request, model: str) -> dict[str, object]:
+    """What a worker must know of the model and its inputs."""
+    model = model if model == "particlenet" or is_sleep(model) else str(Path(model).resolve())
     inputs = request.inputs if request.inputs in ("normal", "hep") else str(Path(request.inputs).resolve())
     return {"model": model, "device": request.device, "compile": request.compile, "torchscript": request.torchscript,
             "inputs": inputs, "shapes": {name: list(dims) for name, dims in request.shape.items()}, "seed": request.seed,

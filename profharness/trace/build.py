@@ -8,16 +8,17 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from profharness.trace.column import gathered, narrow
 from profharness.trace.model import I32, I64, NULL, Strings
 
 KeyT = TypeVar("KeyT")
 
 
 class Growing:
-    """Named int64 columns that grow by equal blocks."""
+    """Named int64 columns that grow by equal blocks, each kept as narrow as its values are."""
 
     def __init__(self, *names: str) -> None:
-        self._blocks: dict[str, list[I64]] = {name: [] for name in names}
+        self._blocks: dict[str, list[npt.NDArray[np.integer[Any]]]] = {name: [] for name in names}
         self._rows = 0
 
     def __len__(self) -> int:
@@ -29,13 +30,13 @@ class Growing:
             raise KeyError(f"no such column: {sorted(unknown)}")
         for name, grown in self._blocks.items():
             block = np.asarray(blocks[name], np.int64)
-            grown.append(block if block.shape == (rows,) else np.broadcast_to(block, (rows,)))
+            grown.append(narrow(block) if block.shape == (rows,) else np.broadcast_to(block, (rows,)))
         self._rows += rows
 
     def take(self, name: str) -> I64:
         """The whole column; its blocks are let go, so a column can be taken once."""
         blocks = self._blocks.pop(name)
-        return np.concatenate(blocks) if blocks else np.zeros(0, np.int64)
+        return gathered(blocks, np.int64) if blocks else np.zeros(0, np.int64)
 
 
 class Pool(dict[KeyT, int], Generic[KeyT]):

@@ -22,7 +22,7 @@ from profharness.units import format_ns
 # Columns that hold times of the source's clock; all other columns of nanoseconds are lengths.
 TIME_COLUMNS: dict[str, tuple[str, ...]] = {
     "kernels": ("start_ns",), "copies": ("start_ns",), "api": ("start_ns",), "ops": ("start_ns",), "marks": ("start_ns",),
-    "samples": ("at_ns", "until_ns"), "requests": ("intended_ns", "sent_ns", "done_ns"),
+    "samples": ("at_ns", "until_ns"), "requests": ("intended_ns", "sent_ns", "done_ns", "server_start_ns"),
 }
 RECORDED_CLOCK = "recorded_clock"
 _LONGEST = 1 << 52  # ns, 52 days: float64 holds such numbers exactly

@@ -8,6 +8,7 @@ as the passes ran the same kernels in the same order from the start. What a reco
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,24 +34,42 @@ class Match:
     kernels: int
 
 
-def enrich_geometry(trace: Trace) -> tuple[Trace, tuple[Match, ...]]:
+@dataclass(frozen=True)
+class PassRole:
+    """What one pass gives or takes: the position of its first source with such kernels, and what its kernels say."""
+
+    gives: bool
+    first_source: int
+    counted: bool
+    ranked: bool
+    pointed: bool
+
+
+Roles = Mapping[tuple[str, bool], PassRole]
+"""By name of the pass and whether it gives."""
+
+
+def enrich_geometry(trace: Trace, roles: Roles | None = None) -> tuple[Trace, tuple[Match, ...]]:
     """The trace with the geometry that its Kineto passes on ROCm lack, and one match per such pass.
 
     Times, names, order and number of records stay. Each match is also a Problem of severity info. Without kernels of
-    rocprofv3 in another pass the trace is returned as it is.
+    rocprofv3 in another pass the trace is returned as it is. `roles` are those of the whole of which `trace` is a part, which
+    must hold all kernels of its ranks.
     """
     kernels = trace.kernels
-    giving = _donor(trace)
-    if giving is None:
+    roles = pass_roles(trace) if roles is None else roles
+    donor = donor_of(roles)
+    if donor is None:
         return trace, ()
-    donor, from_rows = giving
+    from_rows = _giving_rows(trace).get(donor, np.zeros(0, np.int64))
     columns = {name: getattr(kernels, name).copy() for name in GEOMETRY}
     matches, problems = [], []
     for pass_name, rows in _receivers(trace, donor).items():
+        given, taken = roles[donor, True], roles[pass_name, False]
         needy = (kernels.workgroups[rows] == NULL) | (kernels.vgpr[rows] == NULL)
         if not needy.any():
             continue
-        to, origin = _pairs(trace, rows, from_rows)
+        to, origin = _pairs(trace, rows, from_rows, (given.ranked and taken.ranked, given.pointed and taken.pointed))
         usable = np.isin(to, rows[needy]) & (kernels.name[to] != NULL) & _agree(kernels, to, origin)
         usable &= (kernels.workgroups[origin] != NULL) | (kernels.vgpr[origin] != NULL)
         to, origin = to[usable], origin[usable]
@@ -73,18 +92,52 @@ def told(match: Match) -> str:
 
 # ---------------------------------------------------------------- who gives, who receives
 
-def _donor(trace: Trace) -> tuple[str, I64] | None:
-    """The rocprofv3 pass to take from, and its kernels: the first one without counters, which disturb the least."""
-    passes = _rows_by_pass(trace, [source.layer == "rocprofv3" for source in trace.sources])
-    counted = np.unique(trace.counters.kernel)
-    plain = [(name, rows) for name, rows in passes.items() if not np.isin(rows, counted).any()]
-    return next(iter([*plain, *passes.items()]), None)
+def pass_roles(trace: Trace) -> dict[tuple[str, bool], PassRole]:
+    """The passes of a trace that give or take geometry."""
+    ranks, points = _ranks(trace, np.arange(len(trace.kernels))), trace.kernels.point
+    counted = np.zeros(len(trace.kernels) + 1, np.bool_)
+    counted[trace.counters.kernel] = True
+    return {(name, gives): PassRole(gives, int(trace.kernels.source[rows].min()), bool(counted[rows].any()),
+                                    bool((ranks[rows] != NULL).any()), bool((points[rows] != NULL).any()))
+            for gives, passes in ((True, _giving_rows(trace)), (False, _taking_rows(trace))) for name, rows in passes.items()}
+
+
+def join_roles(one: Roles, other: Roles) -> dict[tuple[str, bool], PassRole]:
+    """The roles of two parts together."""
+    joined = dict(one)
+    for key, role in other.items():
+        known = joined.get(key, role)
+        joined[key] = PassRole(role.gives, min(known.first_source, role.first_source), known.counted or role.counted,
+                               known.ranked or role.ranked, known.pointed or role.pointed)
+    return joined
+
+
+def donor_of(roles: Roles) -> str | None:
+    """The rocprofv3 pass to take from: the first one without counters, which disturb the least."""
+    giving = sorted((role.counted, role.first_source, name) for (name, gives), role in roles.items() if gives)
+    return giving[0][2] if giving else None
+
+
+def gives_geometry(source: Source) -> bool:
+    """Whether kernels of this source have all that there is to know of a launch."""
+    return source.layer == "rocprofv3"
+
+
+def takes_geometry(trace: Trace, position: int) -> bool:
+    """Whether Kineto recorded the kernels of the source at this position on ROCm."""
+    return trace.sources[position].format == "kineto" and _is_rocm(trace, trace.sources[position], position)
+
+
+def _giving_rows(trace: Trace) -> dict[str, I64]:
+    return _rows_by_pass(trace, [gives_geometry(source) for source in trace.sources])
+
+
+def _taking_rows(trace: Trace) -> dict[str, I64]:
+    return _rows_by_pass(trace, [takes_geometry(trace, position) for position in range(len(trace.sources))])
 
 
 def _receivers(trace: Trace, donor: str) -> dict[str, I64]:
-    """Rows of the kernels that Kineto recorded on ROCm, by pass."""
-    found = _rows_by_pass(trace, [source.format == "kineto" and _is_rocm(trace, source, position) for position, source in enumerate(trace.sources)])
-    return {name: rows for name, rows in found.items() if name != donor}
+    return {name: rows for name, rows in _taking_rows(trace).items() if name != donor}
 
 
 def _rows_by_pass(trace: Trace, chosen: list[bool]) -> dict[str, I64]:
@@ -106,13 +159,16 @@ def _is_rocm(trace: Trace, source: Source, position: int) -> bool:
 
 # ---------------------------------------------------------------- which record is which
 
-def _pairs(trace: Trace, to: I64, origin: I64) -> tuple[I64, I64]:
-    """Rows of both passes that are the same launch: those of equally frequent names, and those of the common beginning."""
+def _pairs(trace: Trace, to: I64, origin: I64, told: tuple[bool, bool]) -> tuple[I64, I64]:
+    """Rows of both passes that are the same launch: those of equally frequent names, and those of the common beginning.
+
+    `told`: whether both passes know ranks, and points.
+    """
     both = np.concatenate((to, origin))
     is_to = np.arange(len(both)) < len(to)
-    place = pack(_places(trace, both, is_to))
+    place = pack(_places(trace, both, told))
     key = pack([place, _names(trace)[trace.kernels.name[both]]])
-    order = np.lexsort((trace.kernels.start_ns[both], place))
+    order = np.lexsort((trace.kernels.device[both], trace.kernels.start_ns[both], place))
     both, is_to, place, key = both[order], is_to[order], place[order], np.unique(key[order], return_inverse=True)[1]
     size = int(key.max()) + 1
     here, there = np.bincount(key[is_to], minlength=size), np.bincount(key[~is_to], minlength=size)
@@ -131,13 +187,16 @@ def _pairs(trace: Trace, to: I64, origin: I64) -> tuple[I64, I64]:
     return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
 
 
-def _places(trace: Trace, rows: I64, is_to: npt.NDArray[np.bool_]) -> list[I64]:
+def _places(trace: Trace, rows: I64, told: tuple[bool, bool]) -> list[I64]:
     """Rank and point of each row; one that either pass knows nothing of does not tell kernels apart."""
+    columns = (_ranks(trace, rows), trace.kernels.point[rows].astype(np.int64))
+    return [column if known else np.zeros(len(rows), np.int64) for column, known in zip(columns, told, strict=True)]
+
+
+def _ranks(trace: Trace, rows: I64) -> I64:
     kernels = trace.kernels
     ranks = np.array([NULL if source.rank is None else source.rank for source in trace.sources], np.int64)[kernels.source[rows]]
-    rank = np.where(ranks == NULL, kernels.rank[rows], ranks).astype(np.int64)
-    point = kernels.point[rows].astype(np.int64)
-    return [column if all((column[side] != NULL).any() for side in (is_to, ~is_to)) else np.zeros(len(rows), np.int64) for column in (rank, point)]
+    return np.where(ranks == NULL, kernels.rank[rows], ranks).astype(np.int64)
 
 
 def _names(trace: Trace) -> I64:

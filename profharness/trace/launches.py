@@ -122,12 +122,13 @@ def _owners(trace: Trace) -> I64:
     donors: dict[object, int] = {}
     for position, source in enumerate(trace.sources):
         if source.pid is not None and calls[position] and not device[position]:
-            donors.setdefault(_process(source), position)
+            donors.setdefault(correlated_process(source), position)
     for position, source in enumerate(trace.sources):
         if source.pid is not None and not (calls[position] and device[position]):
-            owners[position] = donors.get(_process(source), position)
+            owners[position] = donors.get(correlated_process(source), position)
     return owners
 
 
-def _process(source: Source) -> object:
+def correlated_process(source: Source) -> object:
+    """What sources of one process have in common where a tool writes its calls and its device work apart."""
     return source.pass_name, source.layer, source.format, source.host, source.rank, source.pid

@@ -7,7 +7,7 @@ are kept: they are unique within a source and process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -37,28 +37,42 @@ def merge(traces: Sequence[Trace]) -> Trace:
 
 def merge_with_places(traces: Sequence[Trace]) -> tuple[Trace, list[Places]]:
     """`merge`, with the new place of what each trace held."""
+    sizes = [(len(trace.ops), len(trace.kernels)) for trace in traces]
+    return merge_by_table(traces, sizes, lambda name, position, _: getattr(traces[position], name))
+
+
+Tables = Callable[[str, int, Strings], Table]
+"""Gives the table of this name of the trace at this position; it may read it, adding texts to the strings."""
+
+
+def merge_by_table(heads: Sequence[Trace], sizes: Sequence[tuple[int, int]], table: Tables, *, coded: bool = False) -> tuple[Trace, list[Places]]:
+    """`merge_with_places` of traces whose tables come one by one, so that no more than one of them is there twice.
+
+    `heads` are the traces, whose own tables are not looked at; `sizes` their numbers of ops and kernels. `coded`: texts of the tables have codes
+    of the strings that were given along.
+    """
     strings = Strings()
     devices = _Devices()
     streams = _Streams()
     places = []
     sources = ops = kernels = 0
-    for trace in traces:
+    for trace, (more_ops, more_kernels) in zip(heads, sizes, strict=True):
         device_places = devices.add(trace.devices)
         places.append(Places(
             strings.codes(trace.strings.texts), _shifted(len(trace.sources), sources), device_places,
-            streams.add(trace, device_places), _shifted(len(trace.ops), ops), kernels))
+            streams.add(trace, device_places), _shifted(more_ops, ops), kernels))
         sources += len(trace.sources)
-        ops += len(trace.ops)
-        kernels += len(trace.kernels)
+        ops += more_ops
+        kernels += more_kernels
     tables = {}
-    for name, table in traces[0].tables():
-        parts = [_rewritten(getattr(trace, name), place) for trace, place in zip(traces, places, strict=True)]
+    for name, empty in heads[0].tables():
+        parts = (_rewritten(table(name, position, strings), replace(place, codes=None) if coded else place) for position, place in enumerate(places))
         filled = [part for part in parts if len(part)]
-        tables[name] = concat(filled) if filled else table
-    statistics = tuple(replace(row, source=int(place.sources[row.source])) for trace, place in zip(traces, places, strict=True)
+        tables[name] = concat(filled) if filled else type(empty).empty()
+    statistics = tuple(replace(row, source=int(place.sources[row.source])) for trace, place in zip(heads, places, strict=True)
                        for row in trace.statistics)
-    merged = Trace(tuple(source for trace in traces for source in trace.sources), strings, tuple(devices.all), tuple(streams.all),
-                   problems=tuple(problem for trace in traces for problem in trace.problems), statistics=statistics,
+    merged = Trace(tuple(source for trace in heads for source in trace.sources), strings, tuple(devices.all), tuple(streams.all),
+                   problems=tuple(problem for trace in heads for problem in trace.problems), statistics=statistics,
                    **tables)  # type: ignore[arg-type] # each name maps to its own kind of table
     return merged, places
 
@@ -95,7 +109,8 @@ class _Devices:
             other, name=other.name or device.name, vendor=other.vendor or device.vendor,
             compute_units=other.compute_units if other.compute_units is not None else device.compute_units,
             architecture=other.architecture or device.architecture, dies=other.dies if other.dies is not None else device.dies,
-            max_clock_mhz=other.max_clock_mhz if other.max_clock_mhz is not None else device.max_clock_mhz,
+            max_clock_mhz=other.max_clock_mhz if other.max_clock_mhz is not None else device.max_clock_mhz, pci_id=other.pci_id or device.pci_id,
+            memory_bytes=other.memory_bytes if other.memory_bytes is not None else device.memory_bytes,
             rank=other.rank if other.rank == device.rank else None)
         return known
 
@@ -110,14 +125,16 @@ class _Streams:
     def add(self, trace: Trace, device_places: I32) -> I32:
         """The position of each; tools number streams differently, and a pid of one pass is no pid of another, so that both are part of the name."""
         origin = ",".join(sorted({f"{source.pass_name} {source.format}" for source in trace.sources}))
-        return np.array([self._place(stream, device_places, origin) for stream in trace.streams], np.int32)
+        before = len(self.all)  # those of one trace are different ones
+        return np.array([self._place(stream, device_places, (origin, before)) for stream in trace.streams], np.int32)
 
-    def _place(self, stream: Stream, device_places: I32, origin: str) -> int:
+    def _place(self, stream: Stream, device_places: I32, origin: tuple[str, int]) -> int:
         moved = replace(stream, device=int(device_places[stream.device]) if stream.device != NULL else NULL)
-        key = (moved.device, moved.name, moved.pid, origin)
+        key = (moved.device, moved.name, moved.pid, origin[0])
         known = self._known.get(key) if moved.pid != NULL else None
-        if known is None:
-            known = self._known[key] = len(self.all)
+        if known is None or known >= origin[1]:
+            known = len(self.all)
+            self._known.setdefault(key, known)
             self.all.append(moved)
         return known
 

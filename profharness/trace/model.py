@@ -16,6 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.findings import Severity
+from profharness.trace.column import compact, joined, own, packed, repeated, taken, unpacked
+from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model, kept apart for length
+from profharness.trace.places import Stream as Stream  # noqa: PLC0414  the same
 from profharness.trace.statistics import StatRow
 
 NULL = -1
@@ -68,7 +71,10 @@ def float64(meaning: str, unit: str = "") -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of equal length. Subclasses declare the columns; rows are addressed by position."""
+    """Columns of equal length. Subclasses declare the columns; rows are addressed by position.
+
+    Columns are not written to. One that holds a single value for all rows takes the memory of that value.
+    """
 
     def __len__(self) -> int:
         return len(getattr(self, fields(self)[0].name))
@@ -83,7 +89,7 @@ class Table:
         known = {f.name: f.metadata["dtype"] for f in fields(cls)}
         if unknown := set(columns) - set(known):
             raise TypeError(f"{cls.__name__} has no column {sorted(unknown)}")
-        arrays = {name: np.asarray(value, known[name]) for name, value in columns.items()}
+        arrays = {name: compact(np.asarray(value, known[name])) for name, value in columns.items()}
         lengths = {len(a) for a in arrays.values() if a.ndim}
         if rows is not None:
             lengths.add(rows)
@@ -92,9 +98,9 @@ class Table:
         size = lengths.pop() if lengths else 0
         for name, dtype in known.items():
             if name not in arrays:
-                arrays[name] = np.full(size, np.nan if dtype is np.float64 else NULL, dtype)
+                arrays[name] = repeated(np.nan if dtype is np.float64 else NULL, dtype, size)
             elif not arrays[name].ndim:
-                arrays[name] = np.full(size, arrays[name][()], dtype)
+                arrays[name] = repeated(arrays[name][()], dtype, size)
         return cls(**arrays)
 
     @classmethod
@@ -105,13 +111,22 @@ class Table:
     def take(self, rows: npt.ArrayLike) -> Self:
         """The rows at these positions, or where the boolean mask holds."""
         picked = np.asarray(rows)
-        return type(self)(**{f.name: getattr(self, f.name)[picked] for f in fields(self)})
+        if picked.dtype == np.bool_ and len(picked) == len(self):  # found once, not for each column
+            picked = np.flatnonzero(picked)
+        return type(self)(**{f.name: taken(getattr(self, f.name), picked) for f in fields(self)})
 
     def with_columns(self, **columns: npt.ArrayLike) -> Self:
         """The same table with these columns replaced (cast to their declared type)."""
         types = {f.name: f.metadata["dtype"] for f in fields(self)}
-        return replace(self, **{name: np.broadcast_to(np.asarray(value, types[name]), (len(self),)).copy()
-                                for name, value in columns.items()})
+        return replace(self, **{name: own(np.broadcast_to(np.asarray(value, types[name]), (len(self),))) for name, value in columns.items()})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes: of a column with one value, that value."""
+        return {f.name: packed(getattr(self, f.name)) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, column in state.items():
+            object.__setattr__(self, name, unpacked(column))
 
 
 def concat(tables: Sequence[TableT]) -> TableT:
@@ -119,7 +134,7 @@ def concat(tables: Sequence[TableT]) -> TableT:
     kind = type(tables[0])
     if len(tables) == 1:
         return tables[0]
-    return kind(**{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(kind)})
+    return kind(**{f.name: joined([getattr(t, f.name) for t in tables]) for f in fields(kind)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +167,7 @@ class Kernels(Table):
     lds_dynamic_bytes: I64 = int64("dynamic LDS (shared memory) per workgroup", "B")
     scratch_bytes: I64 = int64("scratch per work-item", "B")
     op: I32 = index("ops", "innermost framework op that launched it")
+    collective: I32 = code("what a collective does, as text of `trace.collectives`")
     point: I32 = code("point of the scan")
     source: I32 = index("sources", "where the record came from")
 
@@ -214,7 +230,7 @@ class Ops(Table):
     source: I32 = index("sources", "where the record came from")
 
 
-MarkKind = Literal["trial", "warmup", "step", "phase", "range", "request", "point", "marker"]
+MarkKind = Literal["trial", "warmup", "step", "phase", "range", "request", "execution", "point", "marker"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +243,8 @@ class Marks(Table):
     kind: I32 = code("one of MarkKind")
     point: I32 = code("point of the scan")
     items: I64 = int64("items processed inside", "items")
+    number: I64 = int64("which step it is, where its name does not say it")
+    collective: I32 = code("what a collective on the CPU does, as text of `trace.collectives`")
     host: I32 = code("host name")
     rank: I32 = int32("global rank")
     pid: I64 = int64("process")
@@ -266,36 +284,13 @@ class Requests(Table):
     think_ns: I64 = ns("pause of the client before it")
     point: I32 = code("point of the scan")
     items: I64 = int64("items in the request", "items")
-    ok: I32 = int32("1 for an answer, 0 for an error")
+    ok: I32 = int32("1 for an answer, 0 for an error or none in time; NULL where the window's end cut it off")
     client: I32 = int32("client that sent it")
+    server_start_ns: I64 = ns("when the model began on it; NULL where the server does not tell")
     server_queue_ns: I64 = ns("time in the server's queue")
     server_compute_ns: I64 = ns("time in the model")
+    execution: I64 = int64("number of the execution that served it, in its server")
     source: I32 = index("sources", "where the record came from")
-
-
-@dataclass(frozen=True)
-class Device:
-    """An accelerator as a source names it. `index` is the tool's own number as text, `dies` the XCDs that it spans."""
-
-    index: str
-    host: str = ""
-    identity: str = ""
-    name: str = ""
-    vendor: str = ""
-    compute_units: int | None = None
-    rank: int | None = None
-    architecture: str = ""
-    dies: int | None = None
-    max_clock_mhz: int | None = None
-
-
-@dataclass(frozen=True)
-class Stream:
-    """A stream of one device; `device` is a position in `Trace.devices`, `name` the tool's own number."""
-
-    device: int
-    name: str
-    pid: int = NULL
 
 
 @dataclass(frozen=True)
@@ -324,6 +319,8 @@ class Source:
     details: tuple[tuple[str, str], ...] = ()
 
 
+TABLES = "tables"
+"""Entry of `Source.details` where a tool writes one file per kind of record: the kinds that were read."""
 FIRST_STEP, STEPS = "capture.first_step", "capture.steps"
 """Entries of `Source.details` where a capture went by steps: the first one and their number, in digits."""
 

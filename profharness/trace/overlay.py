@@ -5,50 +5,67 @@ For looking only: figures that need two passes are joined by point, never by tim
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from profharness.trace.clocks import TIME_COLUMNS, rows_by_source
-from profharness.trace.model import I64, NULL, Table, Trace
+from profharness.trace.model import I64, NULL, Source, Table, Trace
 
 Shifts = tuple[I64, I64]
 
 
-def overlay(trace: Trace, bare: str = "bare") -> Trace:
+BARE = "bare"
+PointSpans = Mapping[str, Mapping[str, tuple[int, int]]]
+"""By pass, then by point: first start and last end over all ranks."""
+
+
+def overlay(trace: Trace, bare: str = BARE, spans: PointSpans | None = None) -> Trace:
     """The trace with the points of every other pass moved to where the bare pass had them.
 
     The trace must be aligned and its sources must name their passes. A point begins where it began in the bare pass,
     or where the point before it in its own pass now ends, if that is later: points never overlap. What lies between
     two points moves with the one before, what lies before the first with the first. Sources without a pass (telemetry)
-    and passes without common points stay; durations never change.
+    and passes without common points stay; durations never change. `spans` are those of the whole of which `trace` is a part.
     """
-    spans = _point_spans(trace)
-    shifts: list[Shifts | None] = []
-    for source in trace.sources:
-        own = spans.get(source.pass_name, {})
-        there = spans.get(bare, {})
-        movable = source.pass_name not in ("", bare) and own.keys() & there.keys()
-        shifts.append(_shifts(own, there) if movable else None)
+    spans = point_spans(trace) if spans is None else spans
+    movable = [_movable(source, spans, bare) for source in trace.sources]
+    shifts = [_shifts(spans[source.pass_name], spans[bare]) if moves else None for source, moves in zip(trace.sources, movable, strict=True)]
     changed = {name: _moved(table, TIME_COLUMNS[name], shifts) for name, table in trace.tables() if name in TIME_COLUMNS}
-    sources = tuple(replace(source, alignment=f"{source.alignment}; laid over pass {bare}".lstrip("; ")) if shift else source
-                    for source, shift in zip(trace.sources, shifts, strict=True))
-    return replace(trace, sources=sources, **changed)  # type: ignore[arg-type] # each table keeps its own type
+    return replace(trace, sources=laid_over(trace.sources, spans, bare), **changed)  # type: ignore[arg-type] # each table keeps its own type
 
 
-def _point_spans(trace: Trace) -> dict[str, dict[int, tuple[int, int]]]:
-    """By pass, then by point code: first start and last end over all ranks, from marks of kind point."""
+def laid_over(sources: Sequence[Source], spans: PointSpans, bare: str = BARE) -> tuple[Source, ...]:
+    """The sources as `overlay` leaves them: those that it moves say so."""
+    return tuple(replace(source, alignment=f"{source.alignment}; laid over pass {bare}".lstrip("; ")) if _movable(source, spans, bare) else source
+                 for source in sources)
+
+
+def _movable(source: Source, spans: PointSpans, bare: str) -> bool:
+    return source.pass_name not in ("", bare) and bool(spans.get(source.pass_name, {}).keys() & spans.get(bare, {}).keys())
+
+
+def point_spans(trace: Trace) -> dict[str, dict[str, tuple[int, int]]]:
+    """The spans of the points of each pass, from marks of kind point."""
     marks = trace.marks
-    spans: dict[str, dict[int, tuple[int, int]]] = {}
+    spans: dict[str, dict[str, tuple[int, int]]] = {}
     for row in np.flatnonzero((marks.kind == trace.strings.find("point")) & (marks.point != NULL)):
-        points = spans.setdefault(trace.sources[marks.source[row]].pass_name, {})
         start, end = int(marks.start_ns[row]), int(marks.start_ns[row] + marks.dur_ns[row])
-        first, last = points.get(int(marks.point[row]), (start, end))
-        points[int(marks.point[row])] = (min(first, start), max(last, end))
+        add_spans(spans, {trace.sources[marks.source[row]].pass_name: {trace.strings[int(marks.point[row])]: (start, end)}})
     return spans
 
 
-def _shifts(own: dict[int, tuple[int, int]], there: dict[int, tuple[int, int]]) -> Shifts:
+def add_spans(spans: dict[str, dict[str, tuple[int, int]]], more: PointSpans) -> None:
+    """Widen `spans` by those of another part."""
+    for pass_name, points in more.items():
+        own = spans.setdefault(pass_name, {})
+        for point, (start, end) in points.items():
+            first, last = own.get(point, (start, end))
+            own[point] = (min(first, start), max(last, end))
+
+
+def _shifts(own: Mapping[str, tuple[int, int]], there: Mapping[str, tuple[int, int]]) -> Shifts:
     """Starts of the pass's points in rising order, and what to add from each on."""
     starts: list[int] = []
     shifts: list[int] = []

@@ -21,9 +21,9 @@ XCC_LIMIT = 8  # compute dies of one package that the driver reports
 # What the vendors' drivers say of a device. A mean over an interval is made from a counter or from two readings.
 DEVICE_METRICS: tuple[SampleMetric, ...] = (
     SampleMetric("gpu_percent", "%", "instant", "the driver's figure: share of its own averaging time in which anything ran on the device"),
-    SampleMetric("gpu_activity_mean", "%", "interval", "the same, averaged between two samples by the driver's accumulator"),
+    SampleMetric("gpu_activity_mean", "%", "interval", "share of time in which anything ran on the device, averaged between two samples by the driver's accumulator"),
     SampleMetric("memory_activity", "share", "instant", "share of time in which the memory controller worked (NVIDIA: in which memory was read or written)"),
-    SampleMetric("memory_activity_mean", "share", "interval", "the same, averaged between two samples by the driver's accumulator"),
+    SampleMetric("memory_activity_mean", "share", "interval", "share of time in which the memory controller worked, averaged between two samples by the driver's accumulator"),
     SampleMetric("wave_fill", "share", "instant", "waves in flight over the waves that the device can hold (KFD's cu_occupancy, in units of full compute units)"),
     *(SampleMetric(f"xcc_busy_{number}", "%", "instant", f"the driver's busy figure of compute die {number} of the device") for number in range(XCC_LIMIT)),
     SampleMetric("sm_activity", "share", "interval", "share of the SMs with at least one warp, averaged over time"),
@@ -55,6 +55,7 @@ DEVICE_METRICS: tuple[SampleMetric, ...] = (
     SampleMetric("gpu_memory_used", "B", "instant", "device memory allocated, by all processes"),
     SampleMetric("gpu_memory_total", "B", "instant", "device memory"),
     SampleMetric("gpu_processes", "processes", "instant", "processes that hold device memory or queues"),
+    SampleMetric("gpu_processes_other", "processes", "instant", "those of them that are not the workload's"),
 )
 
 SAMPLE_METRICS: tuple[SampleMetric, ...] = (
@@ -71,5 +72,37 @@ SAMPLE_METRICS: tuple[SampleMetric, ...] = (
     SampleMetric("pressure_io", "share", "interval", "share of time that some task waited for I/O"),
     SampleMetric("processes_tree", "processes", "instant", "processes of the workload's tree"),
     SampleMetric("power_cpu", "W", "interval", "power of all CPU packages of the node (RAPL)"),
+    SampleMetric("power_node", "W", "instant", "power of the whole node by its own meter"),
+    SampleMetric("power_node_energy", "W", "interval", "power of the whole node between two samples by its meter's energy counter"),
+    SampleMetric("power_node_limit", "W", "instant", "power cap of the whole node"),
+    SampleMetric("power_cpu_energy", "W", "interval", "power of all CPUs by the node's own meter"),
+    SampleMetric("power_memory_energy", "W", "interval", "power of the node's memory by its own meter"),
+    SampleMetric("power_module", "W", "instant", "power of an accelerator module by the node's own meter (package and memory)"),
+    SampleMetric("power_module_energy", "W", "interval", "power of an accelerator module between two samples by the energy counter of the node's own meter"),
+    SampleMetric("power_module_limit", "W", "instant", "power cap of an accelerator module, as the node enforces it"),
+    SampleMetric("network_received", "B/s", "interval", "bytes received by the node's network interfaces (without RDMA)"),
+    SampleMetric("network_sent", "B/s", "interval", "bytes sent by the node's network interfaces (without RDMA)"),
+    SampleMetric("network_loopback", "B/s", "interval", "bytes between programs of this node (loopback)"),
+    SampleMetric("rdma_received", "B/s", "interval", "bytes received by the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too"),
+    SampleMetric("rdma_sent", "B/s", "interval", "bytes sent by the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too"),
     SampleMetric("throughput", "items/s", "interval", "items of the trials in the interval over its length"),
 )
+
+_BY_NAME = {metric.name: metric for metric in SAMPLE_METRICS}
+_PLACES = {metric.name: place for place, metric in enumerate(SAMPLE_METRICS)}
+
+
+def metric_of(name: str) -> SampleMetric | None:
+    """The metric of that name; `network_sent:eth0` is the `network_sent` of one interface. None for an unknown one."""
+    return _BY_NAME.get(name.partition(":")[0])
+
+
+def unit_of(name: str) -> str:
+    """Empty for an unknown metric."""
+    metric = metric_of(name)
+    return "" if metric is None else metric.unit
+
+
+def place_of(name: str) -> tuple[int, str]:
+    """For sorting: the table's order, unknown metrics last."""
+    return _PLACES.get(name.partition(":")[0], len(_PLACES)), name

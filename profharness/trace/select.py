@@ -66,8 +66,10 @@ def rows(trace: Trace, kept: Mapping[str, Mask]) -> Trace:
     """The rows by mask and table (absent: all rows); kernels' ops and counters' kernels follow."""
     ops = kept.get("ops", np.ones(len(trace.ops), np.bool_))
     kernels = kept.get("kernels", np.ones(len(trace.kernels), np.bool_))
-    tables: dict[str, Any] = {name: table.take(kept[name]) if name in kept else table for name, table in trace.tables()}
-    tables["kernels"] = tables["kernels"].with_columns(op=looked_up(tables["kernels"].op, _new_positions(ops).astype(np.int32)))
+    # a table that is kept whole is not copied: often that is most of a trace
+    tables: dict[str, Any] = {name: table.take(kept[name]) if name in kept and not kept[name].all() else table for name, table in trace.tables()}
+    if not ops.all():
+        tables["kernels"] = tables["kernels"].with_columns(op=looked_up(tables["kernels"].op, _new_positions(ops).astype(np.int32)))
     new_kernels = _new_positions(kernels)
     counters = tables["counters"]
     owner = np.where(counters.kernel == NULL, NULL, new_kernels[counters.kernel] if len(new_kernels) else NULL)

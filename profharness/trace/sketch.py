@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from profharness.trace.keys import Integers, pack
 from profharness.trace.merge import Places, place_tables
-from profharness.trace.model import Counters, Marks, Ops, Requests, Samples, Strings, Table, Trace
+from profharness.trace.model import (
+    NULL,
+    Counters,
+    Kernels,
+    Marks,
+    Ops,
+    Requests,
+    Samples,
+    Strings,
+    Table,
+    Trace,
+    concat,
+)
 
 TableT = TypeVar("TableT", bound=Table)
+_IDENTIFYING = ("host", "domain")
 
 
 def sketch(trace: Trace) -> Trace:
@@ -26,20 +39,49 @@ def sketch(trace: Trace) -> Trace:
     few_copies = _first(copies, (copies.source, copies.host, copies.rank, copies.pid, copies.device, copies.stream))
     few_calls = _first(api, (api.source, api.domain))
 
-    def recoded(codes: Integers) -> list[int]:
-        return [strings.code(trace.strings[code]) if code >= 0 else code for code in codes.tolist()]
-
     return replace(
-        trace, strings=strings, kernels=few_kernels.with_columns(host=recoded(few_kernels.host), name=-1, point=-1, op=-1),
-        copies=few_copies.with_columns(host=recoded(few_copies.host), name=-1, point=-1, kind=-1),
-        api=few_calls.with_columns(host=recoded(few_calls.host), domain=recoded(few_calls.domain), name=-1, point=-1),
+        trace, strings=strings, kernels=_recoded(few_kernels, trace.strings, strings), copies=_recoded(few_copies, trace.strings, strings),
+        api=_recoded(few_calls, trace.strings, strings),
         ops=Ops.empty(), marks=Marks.empty(), samples=Samples.empty(), counters=Counters.empty(), requests=Requests.empty(), statistics=())
+
+
+def _recoded(table: TableT, before: Strings, after: Strings) -> TableT:
+    """The table with codes of `after` for what identifies records, and without other texts and operators."""
+    changed: dict[str, Any] = {}
+    for column in fields(table):
+        if column.name in _IDENTIFYING:
+            changed[column.name] = [after.code(before[code]) if code >= 0 else code for code in getattr(table, column.name).tolist()]
+        elif column.metadata["unit"] == "string" or column.metadata.get("of") == "ops":
+            changed[column.name] = NULL
+    return table.with_columns(**changed)
 
 
 def placed(trace: Trace, places: Places, pools: Trace) -> Trace:
     """A part among the pools that were joined from sketches; its codes are of `pools.strings` already."""
     return replace(trace, sources=pools.sources, devices=pools.devices, streams=pools.streams, strings=pools.strings,
                    **place_tables(trace, places))  # type: ignore[arg-type] # each name maps to its own kind of table
+
+
+def together(parts: Sequence[Trace]) -> Trace:
+    """Parts that were `placed` among the same pools as one: rows in the order of the parts, references to rows shifted."""
+    if len(parts) == 1:
+        return parts[0]
+    tables: dict[str, Any] = {}
+    for name, _ in parts[0].tables():
+        moved, ops, kernels = [], 0, 0
+        for part in parts:
+            moved.append(_shifted(getattr(part, name), ops, kernels))
+            ops, kernels = ops + len(part.ops), kernels + len(part.kernels)
+        tables[name] = concat(moved)
+    return replace(parts[0], **tables)
+
+
+def _shifted(table: Table, ops: int, kernels: int) -> Table:
+    if isinstance(table, Kernels) and ops:
+        return table.with_columns(op=np.where(table.op == NULL, NULL, table.op + ops))
+    if isinstance(table, Counters) and kernels:
+        return table.with_columns(kernel=np.where(table.kernel == NULL, NULL, table.kernel + kernels))
+    return table
 
 
 def _first(table: TableT, columns: Sequence[Integers]) -> TableT:

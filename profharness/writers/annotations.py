@@ -37,6 +37,7 @@ INTEGER_NOTES = (
     Note(REQUESTS, "think_ns", "think ns"),
     Note(REQUESTS, "server_queue_ns", "server queue ns"),
     Note(REQUESTS, "server_compute_ns", "server compute ns"),
+    Note(REQUESTS, "execution", "execution"),
 )
 TEXT_NOTES = (
     Note(OPS, "shapes", "shapes"),
@@ -80,7 +81,7 @@ def collect_texts(trace: Trace, spans: Spans) -> Texts:
     return Texts(distinct, iids, entries)
 
 
-def notes(trace: Trace, table: I64, row: I64, begin: Mask, texts: Texts) -> Iterator[Field]:
+def notes(trace: Trace, table: Ints, row: Ints, begin: Mask, texts: Texts) -> Iterator[Field]:
     """Annotation fields for these events; only begin events carry any."""
     for note in INTEGER_NOTES:
         mine, values = _values(trace, note, table, row, begin)
@@ -101,14 +102,14 @@ def notes(trace: Trace, table: I64, row: I64, begin: Mask, texts: Texts) -> Iter
             yield _annotation(note, Double(Annotation.DOUBLE, _filled(mine, figures)), present)
 
 
-def column_values(trace: Trace, note: Note, rows: I64) -> npt.NDArray[Any]:
+def column_values(trace: Trace, note: Note, rows: Ints) -> npt.NDArray[Any]:
     """The noted column at these rows of its table."""
     table = {API: trace.api, OPS: trace.ops, MARKS: trace.marks, REQUESTS: trace.requests}[note.table]
     values: npt.NDArray[Any] = getattr(table, note.column)[rows]
     return values
 
 
-def _values(trace: Trace, note: Note, table: I64, row: I64, begin: Mask) -> tuple[Mask, npt.NDArray[Any]]:
+def _values(trace: Trace, note: Note, table: Ints, row: Ints, begin: Mask) -> tuple[Mask, npt.NDArray[Any]]:
     mine = begin & (table == note.table)
     return mine, column_values(trace, note, row[mine])
 

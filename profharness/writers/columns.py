@@ -7,10 +7,10 @@ sources.parquet and ops.parquet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,21 +19,32 @@ from profharness.trace.model import NULL, Strings, Table, Trace
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_ROWS = 1 << 17  # of a row group: Arrow holds the encoded columns of one before it writes them
+TableT = TypeVar("TableT", bound=Table)
+
 
 def write(trace: Trace, folder: Path) -> tuple[Path, ...]:
     """Write every table that has rows into `folder`, which is made if need be; the files in the order of the tables."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     folder.mkdir(parents=True, exist_ok=True)
-    tables = {name: _table(table, trace.strings) for name, table in trace.tables() if len(table)}
-    tables |= {name: _records(rows) for name, rows in (("devices", trace.devices), ("streams", trace.streams),
-                                                       ("sources", trace.sources), ("problems", trace.problems)) if rows}
     paths = []
-    for name, table in tables.items():
-        path = folder / f"{name}.parquet"
-        pq.write_table(table, path, compression="zstd")
-        paths.append(path)
+    for name, table in _tables(trace):
+        paths.append(folder / f"{name}.parquet")
+        pq.write_table(table, paths[-1], compression="zstd", row_group_size=_ROWS)
+        del table  # one at a time: the next is made when this one is gone
+    pa.default_memory_pool().release_unused()
     return tuple(paths)
+
+
+def _tables(trace: Trace) -> Iterator[tuple[str, pa.Table]]:
+    for name, table in trace.tables():
+        if len(table):
+            yield name, _table(table, trace.strings)
+    for name, rows in (("devices", trace.devices), ("streams", trace.streams), ("sources", trace.sources), ("problems", trace.problems)):
+        if rows:
+            yield name, _records(rows)
 
 
 def read(folder: Path, pools: Trace) -> Trace:
@@ -41,23 +52,27 @@ def read(folder: Path, pools: Trace) -> Trace:
 
     Positions are as they were written. Raises OSError where a file cannot be read.
     """
+    return replace(pools, **{name: read_table(folder, name, type(empty), pools.strings) for name, empty in pools.tables()})  # type: ignore[arg-type]  # each name maps to its own kind of table
+
+
+def read_table(folder: Path, name: str, kind: type[TableT], strings: Strings) -> TableT:
+    """One of these tables, empty where `write` had no rows. Raises OSError where its file cannot be read."""
     import pyarrow.parquet as pq
 
-    tables: dict[str, Any] = {}
-    for name, empty in pools.tables():
-        path = folder / f"{name}.parquet"
-        if path.exists():
-            found = pq.read_table(path, memory_map=True)
-            tables[name] = type(empty).build(**{column: _values(found[column], pools.strings) for column in found.column_names})
-        else:
-            tables[name] = type(empty).empty()
-    return replace(pools, **tables)
+    path = folder / f"{name}.parquet"
+    if not path.exists():
+        return kind.empty()
+    file = pq.ParquetFile(path, memory_map=True)
+    # column by column: what Arrow needs for one is free before the next
+    return kind.build(file.metadata.num_rows, **{column: _values(file.read([column])[column], strings) for column in file.schema_arrow.names})
 
 
 def _values(column: Any, strings: Strings) -> Any:
     """An Arrow column as NumPy; nulls are NULL, and left to NumPy's NaN in columns of floats."""
     import pyarrow as pa
 
+    if len(column) and column.null_count == len(column):
+        return np.nan if pa.types.is_floating(column.type) else NULL
     if pa.types.is_dictionary(column.type):
         unified: Any = column.unify_dictionaries().combine_chunks()
         whole: Any = unified.chunk(0) if isinstance(unified, pa.ChunkedArray) else unified  # what it is depends on Arrow's version

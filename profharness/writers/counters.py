@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.model import I64, Trace
-from profharness.trace.sample_metrics import SAMPLE_METRICS
+from profharness.trace.sample_metrics import metric_of
 from profharness.writers import wire
 from profharness.writers.groups import group_rows
 from profharness.writers.output import Output
@@ -22,7 +22,6 @@ from profharness.writers.schema import Packet, Track, TrackEvent
 from profharness.writers.tracks import Machine, Registry, child_track, state_packets, track_packet
 
 CHUNK = 1 << 14
-_UNITS = {metric.name: metric.unit for metric in SAMPLE_METRICS}
 
 
 @dataclass(frozen=True)
@@ -81,13 +80,13 @@ class CounterWriter:
                 yield position, groups[device], child_track(groups[device], 0, self._group_name(int(samples.source[row]), device))
             metric = self.trace.strings[int(samples.metric[row])]
             uuid = self.registry.uuid()
-            yield position, uuid, child_track(uuid, groups[device], metric) + wire.blob(Track.COUNTER, _counter(metric))
+            yield position, uuid, child_track(uuid, groups[device], metric) + _counter(metric)
 
     def _group_name(self, source: int, device: int) -> str:
         origin = self.trace.sources[source] if source >= 0 else None
         parts = ["Telemetry"]
         if origin is not None:
-            parts += [part for part in (origin.pass_name, origin.host) if part]
+            parts += [part for part in (origin.pass_name, origin.point, origin.host) if part]
         if device >= 0:
             shown = self.trace.devices[device]
             parts.append(f"{shown.name or 'GPU'} {shown.index}".strip())
@@ -98,12 +97,16 @@ class CounterWriter:
 
 
 def _counter(metric: str) -> bytes:
-    """CounterDescriptor fields: the unit, and one vertical scale for the same metric of all devices."""
-    unit = _UNITS.get(metric, "")
-    fields = wire.text(Track.Y_AXIS_SHARE_KEY, metric)
-    if unit == "B":
-        return fields + wire.integer(Track.UNIT, Track.UNIT_BYTES)
-    return fields + wire.text(Track.UNIT_NAME, unit) if unit else fields
+    """TrackDescriptor fields of a counter: its unit, one vertical scale for the same metric of all devices, and what it says.
+
+    The track keeps the metric's own name, which queries and our reader go by; viewers show the description beside it.
+    """
+    known = metric_of(metric)
+    scale = wire.text(Track.Y_AXIS_SHARE_KEY, metric)
+    if known is None:
+        return wire.blob(Track.COUNTER, scale)
+    unit = wire.integer(Track.UNIT, Track.UNIT_BYTES) if known.unit == "B" else wire.text(Track.UNIT_NAME, known.unit)
+    return wire.text(Track.DESCRIPTION, known.meaning) + wire.blob(Track.COUNTER, scale + unit)
 
 
 def _with_closing(track: I64, at: I64, until: I64, value: npt.NDArray[np.float64]) -> _Points:

@@ -29,7 +29,7 @@ class Events:
     `span` is the position of the span; a span of no length has its begin and end side by side.
     """
 
-    span: I64
+    span: npt.NDArray[np.int32]
     begin: Mask
 
 
@@ -39,15 +39,17 @@ def order_events(group: Ints, start: I64, dur: I64) -> Events:
     At one instant: ends (inner first), spans of no length, begins (outer first).
     """
     opens, closes = _instants(group, start, start + dur)
-    by_begin = _sorted_by(opens, -closes)
+    by_begin = _sorted_by(opens, -closes).astype(np.int32)
     empty = (dur == 0)[by_begin]
     points, longer = by_begin[empty], by_begin[~empty]
     backwards = longer[::-1]
     by_end = backwards[_sorted_by(closes[backwards], -opens[backwards])]
     keys = np.concatenate((closes[by_end] * 4, np.repeat(opens[points] * 4 + 1, 2), opens[longer] * 4 + 2))
+    del opens, closes  # what is not needed any more would add to the largest of all sorts
+    order = np.argsort(keys, kind="stable").astype(np.int32)
+    del keys
     span = np.concatenate((by_end, np.repeat(points, 2), longer))
     begin = np.concatenate((np.zeros(len(by_end), np.bool_), np.tile([True, False], len(points)), np.ones(len(longer), np.bool_)))
-    order = np.argsort(keys, kind="stable")
     return Events(span[order], begin[order])
 
 
@@ -120,17 +122,17 @@ def _stack_lanes(stretches: Sequence[int], starts: Sequence[int], ends: Sequence
     return lanes
 
 
-def _levels(events: Events) -> I64:
+def _levels(events: Events) -> npt.NDArray[np.int32]:
     """Depth of each event: 1 for the outermost begin and its end."""
-    depth: I64 = np.cumsum(np.where(events.begin, 1, -1))
+    depth: npt.NDArray[np.int32] = np.cumsum(np.where(events.begin, np.int8(1), np.int8(-1)), dtype=np.int32)
     depth += ~events.begin
     return depth
 
 
-def _by_level(level: I64) -> I64:
+def _by_level(level: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Events by level, then as they come: begins and ends alternate, each begin before its stack partner."""
     small = level.astype(np.int16) if len(level) and level.max() < np.iinfo(np.int16).max else level
-    return np.argsort(small, kind="stable")
+    return np.argsort(small, kind="stable").astype(np.int32)
 
 
 def _instants(group: Ints, start: I64, end: I64) -> tuple[I64, I64]:

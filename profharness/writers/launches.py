@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class Launches:
     linked: I64
     base: int
 
-    @property
+    @cached_property
     def counts(self) -> I64:
         """Launched records per host call."""
         return np.diff(self.offsets)

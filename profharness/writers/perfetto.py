@@ -67,7 +67,9 @@ def write_parts(parts: Parts, path: Path, *, attributes: Mapping[str, str | int]
             kept, left_out = select(trace, options)
             for one in left_out:
                 left[one.table, one.reason] = left.get((one.table, one.reason), 0) + one.count
+            del trace
             yield kept
+            del kept
 
     report = _written(replace(parts, traces=chosen()), path, attributes or {}, options)
     return replace(report, left_out=tuple(LeftOut(table, count, reason) for (table, reason), count in left.items()))
@@ -79,6 +81,7 @@ def _written(parts: Parts, path: Path, attributes: Mapping[str, str | int], opti
         job.open(attributes, parts.outlines)
         for trace in parts.traces:
             job.add(trace)
+            del trace  # the next part comes when this one is gone
     return replace(job.report, bytes=path.stat().st_size)
 
 
@@ -91,7 +94,7 @@ class _Job:
         self._options = options
         self._registry = Registry(pools)
         self._gpus = Gpus(pools, self._registry)
-        self._declared = 0
+        self._declared: set[int] = set()
         self._events = 0
         self.report = WriteReport(kernels=0, copies=0, slices=0, samples=0, flows=0, bytes=0)
 
@@ -113,9 +116,7 @@ class _Job:
         threads = lay_out(thread_spans(trace, registry, registry.process_rows(trace.api)), nested)
         benchmark = lay_out(benchmark_spans(trace, registry), flat)
         queues = self._queues(trace, kernels, copies)
-        for process in registry.processes[self._declared:]:
-            self._out.write(track_packet(self._sequence, process.machine, process.descriptor()))
-        self._declared = len(registry.processes)
+        self._declare(np.concatenate((kernels, copies, threads.spans.process, benchmark.spans.process)))
         # host spans come first: an arrow of the track-event kind needs its start before its end where times are equal
         slices = SliceWriter(trace, registry, self._out, launches, self._options.gpu_repr)
         slices.write_threads(threads)
@@ -131,6 +132,13 @@ class _Job:
             before, kernels=before.kernels + len(trace.kernels), copies=before.copies + len(trace.copies),
             slices=before.slices + len(threads.spans) + len(benchmark.spans), samples=before.samples + len(trace.samples),
             flows=before.flows + int(launches.linked.sum()))
+
+    def _declare(self, used: I64) -> None:
+        """The processes that are seen for the first time."""
+        for position in sorted(set(np.unique(used).tolist()) - self._declared):
+            process = self._registry.processes[position]
+            self._out.write(track_packet(self._sequence, process.machine, process.descriptor()))
+            self._declared.add(position)
 
     def _queues(self, trace: Trace, kernels: I64, copies: I64) -> tuple[I64, I64]:
         unknown = np.full(len(trace.copies), -1, np.int64)

@@ -6,6 +6,7 @@ allocated memory, always. A cell without a value is empty.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -44,6 +45,18 @@ def write(trace: Trace, folder: Path, machine: Machine, device: int | None, step
     return log, about
 
 
+def write_marks(begins: Sequence[tuple[int, int]], folder: Path, machine: Machine) -> Path:
+    """Write ResourceLog.marks.txt: a line per point of a scan with its batch size and local begin, in order of time.
+
+    `begins` are instants of CLOCK_MONOTONIC in ns with the batch size that began. The line is the one that the published
+    scans print for their figures of resources, to the microsecond.
+    """
+    path = folder / "ResourceLog.marks.txt"
+    lines = [f"Starting batch size {size} at time: {_local(at + machine.monotonic_to_realtime_ns, 6)}\n" for at, size in sorted(begins)]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
 def _begin(trace: Trace, device: int) -> int:
     """When every value of the log that was sampled at all has been sampled once."""
     samples = trace.samples
@@ -63,10 +76,17 @@ def held(trace: Trace, metric: str, device: int, grid: I64) -> F64:
     return np.where(place >= 0, samples.value[rows[np.maximum(place, 0)]], np.nan)
 
 
-def _local(realtime_ns: int) -> str:
+def _local(realtime_ns: int, digits: int = 1) -> str:
     """`2026-11-20 09:31:07.3`, as `date '+%F %T.%1N'` prints it."""
     moment = datetime.fromtimestamp(realtime_ns // 1_000_000_000).astimezone()
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{realtime_ns // 100_000_000 % 10}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{realtime_ns % 1_000_000_000:09d}"[: digits - 9]
+
+
+def _rates(trace: Trace) -> str:
+    """How often each column was read."""
+    facts = dict(trace.sources[0].details)
+    columns = {"GPU Util": "gpu_percent", "GPU Mem": "gpu_memory_used", "CPU Util": "cpu_node", "RAM Util": "memory_node_used"}
+    return "times a second that it was read: " + ", ".join(f"{title} {facts.get(f'hz.{metric}', facts.get('hz', '?'))}" for title, metric in columns.items())
 
 
 def _about(trace: Trace, device: int | None) -> str:
@@ -80,6 +100,7 @@ def _about(trace: Trace, device: int | None) -> str:
 ResourceLog.csv, column by column. A cell without a value is empty.
 
 Timestamp     local time of {trace.sources[0].host}, UTC{zone:%z}; each row holds the latest values at that time
+              ({_rates(trace)})
 GPU Util (%)  the driver's busy figure, the share of its own averaging time in which anything ran, however little: {gpu}
 GPU Mem (%)   device memory allocated by all processes over the device's memory (not memory activity, which older tools printed here)
 CPU Util (%)  share of all CPUs of the node that ran user, system or interrupt time; waiting for I/O counts as idle

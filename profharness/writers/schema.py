@@ -134,6 +134,7 @@ class Track:
     COUNTER = 8
     CHILD_ORDERING = 11
     SIBLING_ORDER_RANK = 12
+    DESCRIPTION = 14
     EXPLICIT = 3
     PID = 1
     PROCESS_NAME = 6

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from profharness.trace.model import I64, NULL, Counters, Kernels, Requests, Samples, Table, Trace
+from profharness.trace.model import I64, NULL, ClockDomain, Counters, Kernels, Requests, Samples, Table, Trace
 from profharness.writers.options import LeftOut, WriteOptions
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -26,7 +26,7 @@ def select(trace: Trace, options: WriteOptions) -> tuple[Trace, tuple[LeftOut, .
         if isinstance(table, Counters):
             continue
         keep = np.ones(len(table), np.bool_)
-        for reason, mask in _rules(table):
+        for reason, mask in (*_rules(table), *_placed(trace, table)):
             dropped = int(np.count_nonzero(keep & ~mask))
             if dropped:
                 left.append(LeftOut(name, dropped, reason))
@@ -58,16 +58,29 @@ def _rules(table: Table) -> Iterator[tuple[str, Mask]]:
         yield "a value that is not a finite number", np.isfinite(table.value)
 
 
+def _placed(trace: Trace, table: Table) -> Iterator[tuple[str, Mask]]:
+    """Kernels of a file without times stand at zero, which is a place on no axis."""
+    if isinstance(table, Kernels) and any(source.clock is ClockDomain.UNKNOWN for source in trace.sources):
+        unknown = np.array([*(source.clock is ClockDomain.UNKNOWN for source in trace.sources), False])
+        yield "no time in their file, neither a start nor a length", ~unknown[table.source] | (table.start_ns != 0) | (table.dur_ns != 0)
+
+
 def _capped(kernels: Kernels, keep: Mask, limit: int | None, left: list[LeftOut]) -> Mask:
     excess = int(np.count_nonzero(keep)) - (limit if limit is not None else len(kernels))
     if excess <= 0:
         return keep
     rows = np.flatnonzero(keep)
-    late = rows[np.argsort(kernels.start_ns[rows], kind="stable")][len(rows) - excess :]
+    late = rows[first_of(kernels, rows)[len(rows) - excess :]]
     left.append(LeftOut("kernels", excess, f"more than the {limit} kernels asked for; the first were kept"))
     kept = keep.copy()
     kept[late] = False
     return kept
+
+
+def first_of(kernels: Kernels, rows: I64) -> I64:
+    """The order of these rows by start; those that start together by device and source, so that it does not depend on how they are stored."""
+    order: I64 = np.lexsort((kernels.source[rows], kernels.device[rows], kernels.start_ns[rows]))
+    return order
 
 
 def _renumbered(counters: Counters, kernel_rows: I64) -> Counters:

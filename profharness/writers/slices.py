@@ -10,7 +10,7 @@ import numpy as np
 from profharness.trace.model import I64, Trace
 from profharness.writers import wire
 from profharness.writers.annotations import Texts, collect_texts, label_entries, notes
-from profharness.writers.groups import group_rows
+from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import intern_codes
 from profharness.writers.launches import Launches
 from profharness.writers.options import GpuRepresentation
@@ -39,7 +39,7 @@ _WIDE_SLOTS = 1 << 22
 _API_OF_DOMAIN = {"hip": Context.HIP, "hsa": Context.HIP, "cuda": Context.CUDA, "cuda_driver": Context.CUDA}
 _BENCHMARK = "Benchmark"
 _BENCHMARK_TRACKS = {"point": "points", "warmup": "warm-up trials", "trial": "trials", "step": "steps", "phase": "phases",
-                     "request": "requests", "range": "ranges", "marker": "markers"}
+                     "request": "requests", "execution": "executions", "range": "ranges", "marker": "markers"}
 
 
 # tracks of one process: (position of the track, uuid, TrackDescriptor fields), parents first
@@ -67,12 +67,12 @@ class SliceWriter:
     def _write(self, laned: Laned, declare: Declare) -> None:
         """One sequence per process; events come sorted by process."""
         spans = laned.spans
-        by_process = np.argsort(spans.process, kind="stable")
-        at = np.empty(len(spans), np.int64)
+        by_process = np.argsort(spans.process, kind="stable").astype(np.int32)
+        at = np.empty(len(spans), np.int32)
         uuids = np.zeros(len(laned.tracks), np.int64)
         for rows in _segments(spans.process[by_process]):
             mine = by_process[rows]
-            at[mine] = np.arange(len(mine))
+            at[mine] = np.arange(len(mine), dtype=np.int32)
             process = self.registry.processes[int(spans.process[mine[0]])]
             slices = self._begin(laned, process, mine, at)
             for track, uuid, fields in declare(laned, process, np.unique(laned.tracks.of[mine])):
@@ -82,19 +82,19 @@ class SliceWriter:
                 events = slice(first, min(first + CHUNK, 2 * rows.stop))
                 self._write_chunk(slices, uuids, laned.events.span[events], laned.events.begin[events])
 
-    def _begin(self, laned: Laned, process: Process, mine: I64, at: I64) -> _Slices:
+    def _begin(self, laned: Laned, process: Process, mine: Ints, at: Ints) -> _Slices:
         """Open a sequence and write its interned names."""
         sequence = self.registry.sequence()
-        spans = laned.spans.take(mine)
+        spans = laned.spans if len(mine) == len(laned.spans) else laned.spans.take(mine)
         names = intern_codes(Interned.EVENT_NAMES, spans.name, spans.strings)
         categories = intern_codes(Interned.EVENT_CATEGORIES, spans.category, spans.strings)
         texts = collect_texts(self.trace, spans)
         interned = [*names.entries, *categories.entries, *label_entries(), *texts.entries]
         for packet in state_packets(sequence, process.machine, interned):
             self.out.write(packet)
-        return _Slices(laned, process, sequence, names.iid, categories.iid, texts, at)
+        return _Slices(laned, process, sequence, names.iid.astype(np.int32), categories.iid.astype(np.int32), texts, at)
 
-    def _write_chunk(self, slices: _Slices, uuids: I64, span: I64, begin: Mask) -> None:
+    def _write_chunk(self, slices: _Slices, uuids: I64, span: Ints, begin: Mask) -> None:
         calls = begin & (slices.laned.spans.table[span] == API)
         counts = np.zeros(len(span), np.int64)
         counts[calls] = self.launches.counts[slices.laned.spans.row[span[calls]]]
@@ -109,7 +109,7 @@ class SliceWriter:
         joined = Encoded(np.concatenate([p.data for p in parts]), np.concatenate([p.sizes for p in parts]))
         self.out.write(interleave(wide, narrow, joined))
 
-    def _encode(self, slices: _Slices, uuids: I64, span: I64, begin: Mask, counts: I64) -> Encoded:
+    def _encode(self, slices: _Slices, uuids: I64, span: Ints, begin: Mask, counts: I64) -> Encoded:
         fields = [*slices.fields(self.trace, uuids, span, begin)]
         if counts.any():
             fields += self._links(slices.laned.spans.row[span], counts)
@@ -119,7 +119,7 @@ class SliceWriter:
                  + slices.process.machine.stamp())
         return packets((integers(Packet.TIMESTAMP, when), Same(fixed), Message(Packet.TRACK_EVENT, fields)), len(span))
 
-    def _links(self, row: I64, counts: I64) -> Iterator[Field]:
+    def _links(self, row: Ints, counts: I64) -> Iterator[Field]:
         """Numbers of the device records that each call launched."""
         first = self.launches.offsets[np.where(counts > 0, row, 0)]
         offset = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
@@ -162,12 +162,12 @@ class _Slices:
     laned: Laned
     process: Process
     sequence: int
-    name: I64
-    category: I64
+    name: Ints
+    category: Ints
     texts: Texts
-    at: I64
+    at: Ints
 
-    def fields(self, trace: Trace, uuids: I64, span: I64, begin: Mask) -> Iterator[Field]:
+    def fields(self, trace: Trace, uuids: I64, span: Ints, begin: Mask) -> Iterator[Field]:
         here = self.at[span]
         spans = self.laned.spans
         yield Varint(TrackEvent.TYPE, np.where(begin, TrackEvent.BEGIN, TrackEvent.END))
@@ -189,14 +189,14 @@ def flow_ids(number: int, events: I64) -> Encoded:
     return Encoded(data.reshape(-1), np.full(len(events), len(head) + 8))
 
 
-def _context_api(trace: Trace, row: I64) -> I64:
+def _context_api(trace: Trace, row: Ints) -> I64:
     domains = trace.api.domain[row]
     groups = group_rows(domains)
     names: Sequence[str] = [trace.strings[int(code)] for code in domains[groups.first]]
     return np.asarray([_API_OF_DOMAIN.get(name, Context.UNDEFINED) for name in names], np.int64)[groups.of]
 
 
-def _segments(ordered: I64) -> Iterator[slice]:
+def _segments(ordered: Ints) -> Iterator[slice]:
     """Runs of equal values."""
     ends = np.flatnonzero(np.diff(ordered)) + 1
     for lo, hi in zip([0, *ends.tolist()], [*ends.tolist(), len(ordered)], strict=True):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from profharness.trace.column import compact, joined, repeated, taken
 from profharness.trace.model import I64, NULL, Strings, Trace
 from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.lanes import Events, flat_lanes, nested_lanes, order_events
@@ -19,7 +21,7 @@ from profharness.writers.selection import span
 from profharness.writers.tracks import Registry
 
 API, OPS, MARKS, REQUESTS = range(4)
-BENCHMARK_KINDS = ("point", "warmup", "trial", "step", "phase", "request", "range", "marker")
+BENCHMARK_KINDS = ("point", "warmup", "trial", "step", "phase", "request", "execution", "range", "marker")
 _THREAD_KINDS = ("range", "marker")
 
 
@@ -31,23 +33,23 @@ class Spans:
     """
 
     strings: Strings
-    table: I64
-    row: I64
-    process: I64
-    place: I64
+    table: Ints
+    row: Ints
+    process: Ints
+    place: Ints
     start: I64
     dur: I64
-    name: I64
-    category: I64
+    name: Ints
+    category: Ints
 
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, rows: I64) -> Spans:
+    def take(self, rows: Ints) -> Spans:
         """The spans at these positions."""
-        return Spans(self.strings, *(column[rows] for column in self.columns()))
+        return Spans(self.strings, *(taken(column, rows) for column in self.columns()))
 
-    def columns(self) -> tuple[I64, ...]:
+    def columns(self) -> tuple[Any, ...]:
         return (self.table, self.row, self.process, self.place, self.start, self.dur, self.name, self.category)
 
 
@@ -73,7 +75,7 @@ def thread_spans(trace: Trace, registry: Registry, api_process: I64) -> Spans:
               np.full(len(trace.ops), op)),
         _part(MARKS, marks, registry.process_rows(named), named.tid, span(named), named.name, named.kind),
     )
-    return Spans(strings, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return Spans(strings, *(joined(column) for column in zip(*parts, strict=True)))
 
 
 def benchmark_spans(trace: Trace, registry: Registry) -> Spans:
@@ -92,15 +94,15 @@ def benchmark_spans(trace: Trace, registry: Registry) -> Spans:
         _part(REQUESTS, np.arange(len(requests)), owner, np.full(len(requests), BENCHMARK_KINDS.index("request")),
               span(requests), served, np.full(len(requests), strings.code("request"))),
     )
-    return Spans(strings, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return Spans(strings, *(joined(column) for column in zip(*parts, strict=True)))
 
 
 def lay_out(spans: Spans, lanes: Callable[[Events, I64, I64], I64]) -> Laned:
     """Events in order of process, place and time, and tracks: one per process, place and lane."""
-    places = group_rows(spans.process, spans.place)
-    events = order_events(places.of, spans.start, spans.dur)
+    place = group_rows(spans.process, spans.place).of
+    events = order_events(place, spans.start, spans.dur)
     lane = lanes(events, spans.start, spans.dur)
-    return Laned(spans, events, lane, group_rows(places.of, lane))
+    return Laned(spans, events, compact(lane), group_rows(place, lane))
 
 
 def nested(events: Events, start: I64, dur: I64) -> I64:
@@ -120,6 +122,7 @@ def _on_thread(trace: Trace) -> npt.NDArray[np.bool_]:
 
 
 def _part(table: int, rows: I64, process: I64, place: Ints, times: tuple[I64, I64],
-          *codes: Ints) -> tuple[I64, ...]:
-    columns = (np.full(len(rows), table), rows, process, place, *times, *codes)
-    return tuple(np.asarray(column, np.int64) for column in columns)
+          *codes: Ints) -> tuple[Any, ...]:
+    """The columns of `Spans`, as narrow as their values allow: there are several spans per kernel."""
+    columns = (repeated(table, np.int8, len(rows)), rows.astype(np.int32), np.asarray(process, np.int32), place, *times, *codes)
+    return tuple(compact(np.asarray(column)) for column in columns)

@@ -23,6 +23,7 @@ _FIRST_STAND_IN = 5_000_000  # Linux pids end at 2**22
 _PID_LIMIT = 1 << 31
 HostRows = Kernels | Copies | Api | Ops | Marks  # tables whose rows belong to processes
 _UNKNOWN_SOURCE = Source(path="", format="")
+_OF_THE_LOAD = ("requests", "level")  # formats of what a load generator wrote
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Registry:
         hosts = dict.fromkeys(source.host for source in trace.sources)
         hosts.update(dict.fromkeys(device.host for device in trace.devices if device.host))
         self._reference = reference_host(trace)
+        self._clients = {(source.pass_name, source.pid) for source in trace.sources if source.format in _OF_THE_LOAD and source.pass_name}
         self._machines = {self._reference: Machine(self._reference, 0)}
         for host in hosts:
             self.machine(host)
@@ -170,7 +172,7 @@ class Registry:
         return self._processes[key]
 
     def _name(self, key: ProcessKey) -> str:
-        parts = [key.pass_name] if key.pass_name else []
+        parts = [key.pass_name, self._role(key)] if key.pass_name else []
         if key.source >= 0 and len(self._trace.sources) > 1:
             parts.append(PurePath(self._trace.sources[key.source].path).name)
         if key.rank != NULL:
@@ -178,6 +180,12 @@ class Registry:
         if key.pid != NULL and not parts:
             parts.append(f"process {key.pid}")
         return " · ".join(part for part in parts if part) or "process"
+
+    def _role(self, key: ProcessKey) -> str:
+        """Of a served pass: whether the process is of the load or of the server, which alone is under layers; empty of other passes."""
+        if key.pid == NULL or all(name != key.pass_name for name, _ in self._clients):
+            return ""
+        return "client" if (key.pass_name, key.pid) in self._clients else "server"
 
     def _space(self, machine: Machine) -> _Numbers:
         return self._numbers.setdefault(machine.id, _Numbers())

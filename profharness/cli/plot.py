@@ -1,0 +1,95 @@
+"""`profharness plot`: scans of runs and tables of results as a figure for a paper, or a run's resources over time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profharness.errors import InputError, OutputExists, UsageError
+
+if TYPE_CHECKING:
+    from profharness.analysis.resources import Resources
+    from profharness.report.scan_figure import Curve
+    from profharness.trace.scan_table import ScanTable
+
+List = list[str]
+
+
+def plot(
+    paths: Annotated[list[Path], typer.Argument(help="Run directories or CSVs of results.", metavar="RUN|CSV...")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Picture to write; its ending says which kind (.pdf, .png, .svg).")],
+    label: Annotated[List | None, typer.Option(help="What to call each run, in order. Repeatable.")] = None,
+    ratio_to: Annotated[str, typer.Option("--ratio-to", help="Add panels with the ratio to the curve of this name.")] = "",
+    only: Annotated[str, typer.Option(help="Draw only curves whose name holds this.")] = "",
+    title: Annotated[str, typer.Option(help="A line above the figure.")] = "",
+    resources: Annotated[bool, typer.Option("--resources", help="One run: GPU and memory (CPU and RAM without a GPU) over time, with a mark at each batch size.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
+) -> None:
+    """Draw throughput and latency over a scan, in two panels.
+
+    \b
+    profharness plot traces/mi210 traces/a100 -o devices.pdf --ratio-to a100
+    profharness plot results.csv -o results.png --only direct
+    profharness plot traces/mi210 -o resources.pdf --resources
+    """
+    if output.exists() and not force:
+        raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
+    if label and len(label) != len(paths):
+        raise UsageError(f"--label: {len(label)} for {len(paths)} {'inputs' if len(paths) > 1 else 'input'}", "give one for each, in order")
+    from profharness.report import scan_figure
+
+    if resources:
+        if len(paths) > 1:
+            raise UsageError("--resources draws one run", "name one")
+        scan_figure.draw_resources(_resources(paths[0]), output, title=title)
+    else:
+        names = label or ([path.resolve().name for path in paths] if len(paths) > 1 else [""])
+        found, item = _curves(paths, names)
+        chosen = [curve for curve in found if only in curve.label]
+        if not chosen:
+            raise UsageError(f"--only {only}: no curve's name holds that", f"the curves are: {'; '.join(curve.label for curve in found)}")
+        scan_figure.draw(scan_figure.shortened(chosen), output, ratio_to=ratio_to, title=title, item=item)
+    typer.echo(f"made {output}", err=True)
+
+
+def _curves(paths: list[Path], names: list[str]) -> tuple[list[Curve], str]:
+    """The curves of all inputs, and what their items are called. Raises InputError for a run without two levels."""
+    from profharness.readers.scan_csv import read_scan_csv
+    from profharness.report.scan_figure import curves
+
+    found: list[Curve] = []
+    items = set()
+    for path, name in zip(paths, names, strict=True):
+        if not path.is_dir():
+            found += curves(read_scan_csv(path), name)
+            continue
+        table, item = _of_run(path)
+        items.add(item)
+        found += curves(table, name)
+    return found, items.pop() if len(items) == 1 else "item"
+
+
+def _of_run(path: Path) -> tuple[ScanTable, str]:
+    from profharness import understand
+    from profharness.report.scan_figure import table_of
+
+    loaded = understand.load([path])
+    table = table_of(understand.summarise(loaded).points, str(path))
+    if table is None:
+        raise InputError(f"{path}: no two levels were measured", "scan several batch sizes: profharness run --batch-sizes 4..2048")
+    scan = loaded.manifest.scan if loaded.manifest is not None else None
+    return table, scan.item if scan is not None else "item"
+
+
+def _resources(path: Path) -> Resources:
+    """From the run's telemetry and the points of its bare pass. Raises InputError for a run without telemetry."""
+    from profharness import understand
+    from profharness.analysis.resources import columns
+
+    loaded = understand.load([path])
+    found = columns(loaded.trace, loaded.manifest)
+    if found is None:
+        raise InputError(f"{path}: this run holds no telemetry", "run it with --telemetry auto")
+    return found

@@ -1,0 +1,55 @@
+"""`profharness run --resume -o DIR`: the settings are those of the run; what is given besides must agree with them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from profharness.cli import Rest
+from profharness.errors import UsageError
+from profharness.request import COMMAND_LINE, Request, from_mapping, read_scan_file
+from profharness.resuming import is_complete, recorded_request
+from profharness.rundir import RunDir
+from profharness.scans import SCANS
+
+
+def resumed(scan: str | None, flags: dict[str, Any], rest: Rest, *, as_json: bool, quiet: bool) -> int:
+    """Go on with the run in --output. Raises UsageError where options differ from those that it was begun with."""
+    if not flags.get("output"):
+        raise UsageError("--resume needs to know the run", "name its directory: --output DIR")
+    if rest.given:
+        raise UsageError("--resume is for scans, and a command stands after --", "run the command again, with another --output")
+    root = Path(str(flags["output"])).absolute()
+    manifest = RunDir.open(root).read_manifest()
+    recorded = recorded_request(manifest, root)
+    _agree(_asked(scan, flags), recorded, root)
+    from profharness.cli.run_steps import perform
+
+    if is_complete(manifest):
+        print(f"profharness: nothing is missing in {root}", file=sys.stderr)
+    elif not quiet and not as_json:
+        kept = len(manifest.points)
+        print(f"resume  {kept} measured point{'s' * (kept != 1)} stand{'s' * (kept == 1)}; the plan is that of the whole run", file=sys.stderr)
+    return perform(recorded, tuple(sys.argv), as_json=as_json, quiet=quiet, again=True)
+
+
+def _asked(scan: str | None, flags: dict[str, Any]) -> dict[str, object]:
+    """What was given, by setting."""
+    given = {key: value for key, value in flags.items() if key != "output"}
+    if scan is None:
+        return given
+    if scan.endswith(".toml"):
+        return {"name": Path(scan).stem, **read_scan_file(Path(scan)), **given}
+    if scan not in SCANS:
+        raise UsageError(f"there is no scan {scan!r}", f"known scans: {', '.join(SCANS)}, or a .toml file")
+    return {"scan": scan, **given}
+
+
+def _agree(given: dict[str, object], recorded: Request, root: Path) -> None:
+    asked = from_mapping({"scan": recorded.scan, "via": recorded.via, "model": recorded.model, **given}, COMMAND_LINE)
+    differing = [key for key in given if getattr(asked, key) != getattr(recorded, key)]
+    if differing:
+        key = differing[0]
+        raise UsageError(f"--resume: the run in {root} was begun with {key} {getattr(recorded, key)!r}, not {getattr(asked, key)!r}",
+                         "leave the option out: a run goes on as it was begun; or make a new run, with another --output")

@@ -1,0 +1,31 @@
+"""The lines of multi_process_benchmark.py of the DeepSparse examples, for scripts that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profharness.analysis.records import PointSummary, Summary
+
+
+def classic_lines(summary: Summary) -> tuple[str, ...]:
+    """Of each backend and batch size the point with most processes, a block of the tool's own lines and one on why its throughput is
+    not the table's; none without such points.
+    """
+    last = {(point.backend, point.batch_size): point for point in sorted(summary.points, key=lambda point: point.processes or 0) if point.classic is not None}
+    return tuple(line for point in last.values() for line in _block(point))
+
+
+def _block(point: PointSummary) -> Iterator[str]:
+    found = point.classic
+    if found is None:
+        return
+    yield f"Original Model Path: {found.model}"
+    yield f"Batch Size: {found.batch_size}"
+    yield f"Throughput (items/sec): {found.throughput:.4f}"
+    yield f"Latency Mean (ms/batch): {found.latency_mean_ms:.4f}"
+    yield f"Latency Median (ms/batch): {found.latency_median_ms:.4f}"
+    yield f"Latency Std (ms/batch): {found.latency_std_ms:.4f}"
+    yield f"Iterations: {found.iterations}"
+    if point.throughput is not None:
+        yield (f"({found.throughput:.4g} sums each process over its own window, as that tool does; "
+               f"the table's {point.throughput:.4g} is over the window common to all {point.processes})")

@@ -1,0 +1,74 @@
+"""The served sweep: every target at every batch size, under every asked concurrency or rate (DESIGN 3, METRICS 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from profharness.environment import Environment
+from profharness.manifest import PointRecord
+from profharness.request import Request
+from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
+from profharness.scans.served import Load, Service, service
+from profharness.serving_options import DEFAULT_LEVELS
+
+
+@dataclass(frozen=True)
+class TritonScan:
+    """A fixed sweep on servers, one after the other: small loads first; the first and the last level again at the end."""
+
+    name: str
+    service: Service
+    points: tuple[Point, ...]
+    adaptive: bool = False
+
+    @classmethod
+    def from_request(cls, request: Request, environment: Environment) -> TritonScan:  # noqa: ARG003  levels do not depend on the device
+        """Lay out the points. Raises UsageError where model file and backend do not fit."""
+        found = service(request)
+        return cls(request.name or request.scan, found, tuple(_laid_out(found, loads(request))))
+
+    @property
+    def item(self) -> str:
+        return self.service.item
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        return self.service.labels
+
+    def next(self, done: Sequence[PointRecord]) -> Point | None:
+        """The first point of the sweep that is not done."""
+        return first_missing(self.points, done)
+
+    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002  the sweep is fixed
+        """The target's levels, short and without repeats."""
+        return tuple(self.service.point(backend, point.batch_size or 1, Load(point.concurrency, point.rate), profiled=True)
+                     for point in self.points if point.backend == backend and not point.repeat)
+
+    def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
+        """What the load generator and its requests say."""
+        return self.service.record(point, pass_name, output)
+
+    def workload(self, backend: str) -> WorkloadSpec:
+        """The load generator."""
+        return self.service.client(backend)
+
+    def server(self, backend: str) -> ServerSpec:
+        """The server of that target."""
+        return self.service.server(backend)
+
+
+def loads(request: Request) -> tuple[Load, ...]:
+    """The asked levels from small to large; closed loops of 1, 2, 4 and 8 where none is asked."""
+    if request.rate:
+        return tuple(Load(rate=rate) for rate in sorted(request.rate))
+    return tuple(Load(concurrency=level) for level in sorted(request.concurrency or DEFAULT_LEVELS))
+
+
+def _laid_out(found: Service, levels: Sequence[Load]) -> list[Point]:
+    """Target by target, since each has a server of its own; the drift of the repeats widens the intervals."""
+    points: list[Point] = []
+    for label in found.labels:
+        own = [found.point(label, batch, load) for batch in found.batch_sizes for load in levels]
+        points += [*own, *(replace(point, repeat=1) for point in (own[0], own[-1])[: len(own)])]
+    return points

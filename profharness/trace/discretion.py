@@ -1,0 +1,57 @@
+"""A trace without the secret values that its texts hold: names of marks and calls, and what tools tell of a process. Pure.
+
+Tools write what they are given: a range named after a command line, an environment among the details of a file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from profharness.secrets import MARKER, clean_text, is_secret, may_hold_secrets
+from profharness.trace.merge import looked_up
+from profharness.trace.model import Source, Strings, Table, Trace
+
+_LINE = "\n"
+
+
+def without_secrets(trace: Trace) -> Trace:
+    """The trace with the values of secret-looking variables replaced in its texts; the same object where there are none."""
+    sources = tuple(_discreet(source) for source in trace.sources)
+    strings = _cleaned(trace.strings)
+    if strings is None:
+        return trace if sources == trace.sources else replace(trace, sources=sources)
+    pool, codes = strings
+    tables = {name: _recoded(table, codes) for name, table in trace.tables()}
+    return replace(trace, sources=sources, strings=pool, **tables)  # type: ignore[arg-type]  # each name maps to its own kind of table
+
+
+def _discreet(source: Source) -> Source:
+    if not source.details:
+        return source
+    details = tuple((name, MARKER if is_secret(name, value) else clean_text(value)) for name, value in source.details)
+    return source if details == source.details else replace(source, details=details)
+
+
+def _cleaned(strings: Strings) -> tuple[Strings, Sequence[int]] | None:
+    """A pool without secrets and the new code of each text; None where all texts may stay."""
+    # all at once: nearly every trace is done with here
+    whole = _LINE.join(strings.texts)
+    if not may_hold_secrets(whole.lower().encode("utf-8", "surrogateescape")):
+        return None
+    found: Counter[str] = Counter()
+    clean_text(whole, found)
+    if not found:
+        return None
+    pool = Strings()
+    return pool, [pool.code(clean_text(text)) for text in strings.texts]
+
+
+def _recoded(table: Table, codes: Sequence[int]) -> Table:
+    if not len(table):
+        return table
+    places = np.array(codes, np.int32)
+    return table.with_columns(**{column.name: looked_up(getattr(table, column.name), places) for column in fields(table) if column.metadata["unit"] == "string"})
