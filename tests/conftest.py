@@ -3,14 +3,58 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+
+from tests import quiet
+
+# Tests start profharness a thousand times: to compile it anew for each would be a good part of their time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # a busy machine must not make a property fail for its time
-settings.register_profile("no-deadline", deadline=None)
+settings.register_profile("no-deadline", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 settings.load_profile("no-deadline")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist, which writes the groups into the names
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes run the tests: those that share a fixture of their file stay in one of them, so that it is made
+    once, and the slow ones come first, so that no process ends with a long one while the others wait.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    for item in items:
+        if _shares_a_fixture(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Around everything of a test, its fixtures included: no other test works beside one that is marked `alone`."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    with quiet.turn(os.getppid(), alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        for path in quiet.files(os.getpid()):
+            path.unlink(missing_ok=True)
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether it uses a fixture of its own file that lives longer than one test."""
+    used = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    own = item.nodeid.partition("::")[0]
+    return any(one.scope in ("module", "session") and one.baseid.startswith(own) for ones in used.values() for one in ones)
+
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("PROFHARNESS_SHARED", ROOT.parent / "shared"))

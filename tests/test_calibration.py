@@ -5,7 +5,7 @@ import pytest
 
 from profharness import calibration
 from profharness.calibrating import Measured, typed
-from profharness.calibration import Calibration, cache_dir, of_device, path_of, relevant, store, stored
+from profharness.calibration import Calibration, cache_dir, lacking, of_device, path_of, relevant, store, stored
 from profharness.environment import Device, Environment
 from profharness.errors import InputError
 
@@ -61,6 +61,13 @@ def test_a_run_keeps_a_copy(tmp_path, monkeypatch):
     (tmp_path / calibration.COPY_NAME).write_text("[]]")
     with pytest.raises(InputError, match=r"calibration\.json: not a readable calibration"):
         calibration.for_run(tmp_path)
+
+
+def test_a_run_is_given_what_its_copy_lacks():
+    newer, alone = changed(created="2027-01-01", copy_bytes_per_s=2e10), changed(compute_units=1)
+    assert lacking((CPU,), (newer, alone)) == (alone,)
+    assert lacking((), (newer, alone)) == (newer, alone)
+    assert lacking((CPU, alone), (newer, alone)) == ()
 
 
 def test_the_probes_name_stands_beside_torchs():

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from profharness.analysis.kernel_facts import NO_YARDSTICK
 from profharness.cli import run_cli
 from profharness.errors import Unavailable, UsageError
-from profharness.jobs import Files, Workers
-from profharness.many import summarise_files
+from profharness.jobs import Files, Workers, read_each
+from profharness.many import PartJob, part_of, summarise_files
 from profharness.merging import MergeOptions, merge_to_file
 from profharness.spread import dask_cluster
 from profharness.tables import TallyJob, hotspots_of_files, tally_of
@@ -36,7 +37,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Generated]:
 @pytest.fixture
 def cluster() -> Iterator[distributed.LocalCluster]:
     """Three worker processes, each with a nanny that starts another when it dies."""
-    with distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
         yield cluster
 
 
@@ -68,6 +69,31 @@ def test_a_worker_killed_in_the_middle_changes_no_answer(cluster, ranks):
         assert {row.name: (row.calls, row.total_ns) for row in found[position].tally.table().rows} == made.totals
 
 
+def test_sixteen_ranks_on_three_workers_of_which_one_is_killed(cluster, tmp_path):
+    made = [generate(tmp_path, f"rank{rank}.json", 1_500, "--seed", str(rank), "--rank", str(rank), "--unlinked-fraction", "0.05") for rank in range(16)]
+    paths = [one.path for one in made]
+    workers = Workers(dask=cluster.scheduler_address)
+    killed = []
+
+    def kill_one(*_: object) -> None:
+        if not killed:
+            killed.append(next(iter(cluster.workers.values())).process.process.pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    with dask_cluster(cluster.scheduler_address, 0) as spread:
+        jobs = [PartJob(Files((path,)), NO_YARDSTICK) for path in paths]
+        found, unread = read_each(spread, part_of, jobs, kill_one)
+    assert killed
+    assert not unread
+    assert [one.summary.source for one in found] == [str(path) for path in paths]
+    assert [one.summary.trace.busy_any_ns for one in found] == [one.truth["busy_union_ns"] for one in made]
+    assert [one.summary.trace.unlinked_kernels for one in found] == [one.truth["unlinked"] for one in made]
+    assert summarise_files(paths, workers) == summarise_files(paths, Workers(processes=1))
+    there, here = (merge_to_file(paths, tmp_path / name, MergeOptions(allow_unaligned=True, max_kernels=5_000, workers=own)).lines
+                   for name, own in (("there.pftrace", workers), ("here.pftrace", Workers(processes=1))))
+    assert there == here
+
+
 def test_a_worker_that_dies_of_its_own_work(cluster, tmp_path):
     flag = str(tmp_path / "died")
     with dask_cluster(cluster.scheduler_address, 0) as spread:
@@ -83,6 +109,9 @@ def test_files_are_summarised_where_the_workers_are(cluster, ranks):
 def test_no_scheduler_and_no_jobs_are_said(tmp_path):
     with pytest.raises(Unavailable, match="no Dask scheduler answers"), dask_cluster("tcp://127.0.0.1:9", 0):
         pass
+    for word in ("local", str(tmp_path / "absent.json")):
+        with pytest.raises(UsageError, match="neither slurm, nor a scheduler's address"), dask_cluster(word, 0):
+            pass
     with pytest.raises(UsageError, match="how many jobs"), dask_cluster("slurm", 0):
         pass
 

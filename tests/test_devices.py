@@ -121,3 +121,53 @@ def test_limits_of_one_unit():
 def test_the_records_are_immutable():
     with pytest.raises((AttributeError, msgspec.ValidationError)):
         table().devices[0].clock_mhz = 1
+
+
+def test_memory_tells_products_of_one_size_apart():
+    seen = {"architecture": "gfx942", "compute_units": 304}
+    assert identify(**seen).model is None
+    assert identify(**seen, memory_bytes=206_141_652_992).model.name == "MI300X"
+    assert identify(**seen, memory_bytes=256 * 2**30).model.name == "MI325X"
+    # an MI210 and a die of an MI250 are the same in all three
+    assert identify(architecture="gfx90a", compute_units=104, memory_bytes=64 * 2**30).model is None
+
+
+def test_a_pci_id_comes_before_the_name():
+    assert identify(name="AMD Radeon Graphics", architecture="gfx90a", compute_units=104, pci_id="1002:740C").model.name == "MI250"
+    assert identify(name="MI300X", pci_id="1002:74a5").model.name == "MI325X"
+    assert identify(pci_id="1002:ffff", name="MI100").model.name == "MI100"
+
+
+def test_devices_of_recorded_files_are_found(shared):
+    """A Kineto file that leaves the name empty, and rocprofv3's agents by their ids."""
+    from profharness import readers
+    from profharness.analysis.accelerators import of_device
+
+    nameless = readers.read(shared / "fixtures/kineto/mi300x_vllm_piecewise_graphs.json.gz").devices[0]
+    assert (nameless.name, of_device(nameless).model.name) == ("", "MI300X")
+    agents = readers.read(shared / "fixtures/rocm/rocprofv3/csv/gfx950_bank_test_counter_collection.csv").devices
+    assert {(device.name, device.pci_id) for device in agents} == {("AMD Radeon Graphics", "1002:75a3")}
+    assert {of_device(device).model.name for device in agents} == {"MI355X"}  # the MI350X has as many compute units
+    for path in sorted((shared / "fixtures/rocm/rocprofv3/rocpd").glob("*.db.gz")):
+        assert {of_device(device).model.name for device in readers.read(path).devices} == {"MI300X"}
+
+
+def test_every_source_can_be_looked_up_or_says_that_it_was_not():
+    for key, text in table().sources.items():
+        recorded = any(word in text for word in ("real nodes", "recorded on", "rocprofiler-compute", "LLVM", "reports of users"))
+        assert "https://" in text or "not rechecked" in text or recorded, key
+    used = {key for one in (*table().devices, *table().architectures.values()) for key in one.sources.values()}
+    assert used <= set(table().sources)
+
+
+def test_recorded_devices_agree_with_the_table(shared):
+    """Compute units and memory as drivers gave them in real files."""
+    from profharness import readers
+
+    seen = {(device.name, device.compute_units, device.memory_bytes) for path in sorted((shared / "fixtures/kineto").glob("*.json.gz")) if "rocprofv3" not in path.name
+            for device in readers.read(path, ops=False).devices if device.compute_units}
+    models = {name: (identify(name=name).model, units, memory) for name, units, memory in seen if identify(name=name).model}
+    assert {model.name for model, _, _ in models.values()} >= {"MI300X", "MI210", "H100 SXM", "A100 SXM 40GB", "A100 SXM 80GB", "V100 SXM2"}
+    for name, (model, units, memory) in models.items():
+        assert model.listed_units == units, name
+        assert memory is None or abs(memory / (model.memory_gib * 2**30 * units / model.compute_units) - 1) < 0.1, name

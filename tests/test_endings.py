@@ -2,21 +2,23 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profharness.endings import Ending
+from profharness.endings import Ending, _cpu_ticks
 from profharness.launchers import Outcome
 from profharness.layers import Where
 
 
 def place(tmp_path: Path) -> Where:
     where = Where(run_root=tmp_path, pass_name="rocprof", wrappers=tmp_path, host="node1")
-    where.statuses.mkdir(parents=True)
-    where.hooks.mkdir(parents=True)
+    where.statuses.mkdir(parents=True, exist_ok=True)
+    where.hooks.mkdir(parents=True, exist_ok=True)
     return where
 
 
@@ -57,6 +59,61 @@ def test_python_says_bye_before_a_profiler_inside_it_dies_or_hangs(tmp_path: Pat
     assert ending.own_status(outcome(134)) is None
     bye(where, 50, "python", "train.py", uncaught=True)
     assert ending.own_status(outcome(134, by_signal=True)) == 1
+
+
+def test_the_status_that_python_passed_to_exit_is_exact(tmp_path: Path) -> None:
+    where = place(tmp_path)
+    ending = Ending(where, [], 10)
+    ending.follow(50)
+    bye(where, 50, "python", "train.py")
+    (where.hooks / "bye-50.status").write_bytes(b"")
+    assert not ending.own_ends().exact  # it is made before it is written
+    (where.hooks / "bye-50.status").write_bytes(struct.pack("i", 3 + 256))
+    assert ending.own_ends().exact
+    for seen in (outcome(0), outcome(7), outcome(134, by_signal=True), outcome(137, overdue=True)):
+        assert ending.own_status(seen) == 3
+    note(where, 49, status=9)  # of the recorder that started process 50: the tool inside changed it
+    assert ending.own_status(outcome(9)) == 3
+
+
+def test_a_handler_that_hangs_is_overdue_once_nothing_works_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, ticks, said = [0.0], [5], [""]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("profharness.endings._cpu_ticks", lambda _: ticks[0])
+    ending = Ending(place(tmp_path), [], 60, lambda: said[0])
+    ending.follow(50)
+
+    def overdue_at(seconds: float) -> bool:
+        now[0] = seconds
+        return ending.overdue()
+
+    assert not overdue_at(100)
+    said[0] = "E20260102 09:53:32.744880 1 tool.cpp:9] rocprofv3 caught signal 15..."
+    assert not overdue_at(200)
+    ticks[0] += 1  # a process that was not hit goes on
+    assert not overdue_at(300)
+    assert not overdue_at(355)
+    assert overdue_at(361)
+
+
+def test_a_tool_that_refused_its_counters_gets_no_more_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    refused = "failed with error code 38: Request exceeds the capabilities of the hardware to collect"
+    counting = Ending(replace(place(tmp_path), counters=("SQ_WAVES",)), [], 60, lambda: refused)
+    tracing = Ending(place(tmp_path / "tracing"), [], 60, lambda: refused)  # where only the workload can have said so
+    for seconds, expected in ((10, False), (65, False), (75, True)):
+        now[0] = seconds
+        assert (counting.overdue(), tracing.overdue()) == (expected, False)
+
+
+def test_cpu_time_of_a_tree_is_that_of_all_its_processes() -> None:
+    before = _cpu_ticks([os.getpid()])
+    end = time.process_time() + 0.05
+    while time.process_time() < end:
+        pass
+    assert _cpu_ticks([os.getpid()]) >= before + 3
+    assert _cpu_ticks([2**22 + 1]) == 0
 
 
 def test_a_recorded_python_that_died_after_its_bye_ended_by_itself(tmp_path: Path) -> None:
@@ -107,3 +164,21 @@ def test_half_written_notes_count_as_none(tmp_path: Path) -> None:
     ending = Ending(where, [], 10)
     (where.statuses / "status-5.json").write_text('{"v": 1, "pi')
     assert ending.own_ends().statuses == ()
+
+
+def test_a_scans_worker_says_itself_that_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = place(tmp_path)
+    ending = Ending(where, [], 0.0)
+    ending.follow(50)
+    assert not ending.own_ends().over
+    assert not ending.overdue()
+    ending.ended(50)
+    assert ending.own_ends().over
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 5)
+    assert not ending.overdue()  # from here on it counts
+    monkeypatch.setattr(time, "monotonic", lambda: now + 10)
+    assert ending.overdue()
+    assert ending.own_status(outcome(137, overdue=True)) == 0
+    # where it then exits by itself with another status, that one counts
+    assert ending.own_status(outcome(3)) is None

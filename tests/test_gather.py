@@ -19,7 +19,7 @@ def test_files_come_in_order_whoever_reads_them(tmp_path, monkeypatch, processes
              for n in (3, 1, 2)]
     unknown = tmp_path / "unknown.json"
     unknown.write_text(json.dumps({"nothing": "known"}))
-    found = gather._read([*paths, unknown, tmp_path / "absent.json"])
+    found = gather._read([(path,) for path in (*paths, unknown, tmp_path / "absent.json")])
     assert [len(trace.kernels) for trace in found[:3]] == [3, 1, 2]
     assert "no known trace format" in found[3]
     assert "does not exist" in found[4]

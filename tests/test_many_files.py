@@ -10,25 +10,30 @@ from pathlib import Path
 
 import pytest
 
+from profharness import calibration, file_merging
+from profharness.calibration import Calibration
 from profharness.cli import run_cli
 from profharness.errors import InputError, Unavailable, UsageError
-from profharness.file_merging import ByFile, merge_files
+from profharness.file_merging import merge_files
 from profharness.jobs import Files, Workers
 from profharness.loading import load
 from profharness.many import linked, summarise_files
 from profharness.merging import MergeOptions, merge_to_file
+from profharness.part_writing import MergeJob
 from profharness.spread import Here, Processes
 from profharness.tables import hotspots_of_files
 from profharness.trace.cutting import Cut
 from profharness.writers.options import WriteOptions
 from profharness.writers.perfetto import write
 from tests.generated import Generated, generate
-from tests.readers.kineto_files import document, kernel, launch
+from tests.readers.kineto_files import document, event, kernel, launch
 from tests.readers.kineto_files import write as write_json
 from tests.writers.decode import Decoded, decode
 
 SEEDS = ((1, ()), (2, ("--graph-fraction", "0.5")), (3, ("--unlinked-fraction", "0.1")),
          (4, ("--flavor", "cuda", "--graph-fraction", "0.3", "--unlinked-fraction", "0.05")), (5, ("--kernels-per-step", "500", "--python-stack")))
+
+CALIBRATED = Calibration(created="2026", kind="rocm", name="AMD Instinct MI300X", compute_units=304, copy_bytes_per_s=4e12)
 
 
 def output(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
@@ -50,6 +55,39 @@ def test_answers_equal_the_generators_truth(capsys, tmp_path, seed, options):
     assert counts["unlinked_kernels"] == truth["unlinked"]
     assert counts["streams"] == len(truth["per_stream"])
     assert table["busy_ns"] == counts["busy_ns"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graphs", ["0", "0.5"])
+@pytest.mark.parametrize("unlinked", ["0", "0.1"])
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_every_seed_with_graphs_and_unlinked_kernels_on_several_ranks(tmp_path, seed, unlinked, graphs):
+    """Counts, sums, unions and links of each rank and of all together, by both commands."""
+    made = [generate(tmp_path, f"rank{rank}.json", 2_000 + 100 * rank, "--seed", str(10 * seed + rank), "--rank", str(rank), "--graph-fraction", graphs,
+                     "--unlinked-fraction", unlinked, "--kernels-per-step", "300") for rank in range(3)]
+    for one in made:
+        counts = summarise_files([one.path], Workers(processes=1)).trace
+        truth = one.truth
+        assert (counts.kernels, counts.busy_any_ns, counts.span_ns, counts.unlinked_kernels, counts.streams) == (
+            truth["kernels"], truth["busy_union_ns"], truth["span_ns"], truth["unlinked"], len(truth["per_stream"]))
+        assert (counts.kernels_in_graphs > 0) == (graphs != "0")
+        table = hotspots_of_files([one.path], None)[0]
+        assert {row.name: (row.calls, row.total_ns) for row in table.rows} == one.totals
+        assert (table.busy_any_ns, table.device_span_ns) == (truth["busy_union_ns"], truth["span_ns"])
+    paths = [one.path for one in made]
+    counts = summarise_files(paths, Workers(processes=1)).trace
+    for name, key in (("kernels", "kernels"), ("busy_any_ns", "busy_union_ns"), ("unlinked_kernels", "unlinked")):
+        assert getattr(counts, name) == sum(one.truth[key] for one in made)
+    totals: Counter[str] = Counter()
+    for one in made:
+        totals.update({name: total for name, (_, total) in one.totals.items()})
+    assert {row.name: row.total_ns for row in hotspots_of_files(paths, None, workers=Workers(processes=1))[0].rows} == totals
+    written = decode(merge_to_file(paths, tmp_path / "all.pftrace", MergeOptions(allow_unaligned=True, workers=Workers(processes=1))).path)
+    found = Counter()
+    for work in written.gpu:
+        if work.stage == "kernel":
+            found[work.name] += work.dur
+    assert found == totals
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +183,7 @@ def test_files_written_in_turn_give_the_records_of_one_merge_in_memory(ranks, tm
 @pytest.mark.parametrize("limit", [1, 2_000, 100_000])
 def test_the_first_kernels_of_all_files_are_kept(ranks, tmp_path, limit):
     paths = [made.path for made in ranks]
-    job = ByFile(tmp_path / "m.pftrace", Cut(), WriteOptions(max_kernels=limit), {}, Workers(processes=1))
+    job = MergeJob(tmp_path / "m.pftrace", Cut(), WriteOptions(max_kernels=limit), lambda _: {}, Workers(processes=1))
     merged = merge_files(paths, job, lambda sources: None)
     trace = load(paths, allow_unaligned=True).trace
     assert merged.written.kernels == min(limit, 9_000)
@@ -188,7 +226,7 @@ def test_a_window_of_one_file_by_the_command_line(capsys, tmp_path):
         assert run_cli(["merge", str(path), "-o", str(tmp_path / "m.pftrace"), "--force", "--window", "2ms:4ms", "--gpu-repr", representation]) == 0
         err = capsys.readouterr().err
         assert "wrote 2 kernels" in err
-        assert "left out 8 kernels: outside of the window 0.002 s to 0.004 s" in err
+        assert "left out 8 kernels: outside of the window 2 ms to 4 ms" in err
 
 
 # functions of the processes below stand here, so that these can import them
@@ -230,6 +268,78 @@ def test_errors_come_back_with_their_hint(spread):
     with pytest.raises(InputError, match="item 3") as raised:
         dict(spread.each(fail, [3]))
     assert raised.value.hint == "a hint"
+
+
+def one_file(folder: Path, name: str, host: str, events: int = 1, **keys: object) -> Path:
+    pairs = [event for i in range(events) for event in (launch("hipLaunchKernel", 10 * i, 1, i + 1), kernel("k", 10 * i + 5, 2, correlation=i + 1))]
+    return write_json(folder / name, document(pairs, baseTimeNanoseconds=10**18, **({"host_name": host} if host else {}), **keys))
+
+
+def test_files_of_several_hosts_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    paths = [one_file(tmp_path, f"{host}.json", host) for host in ("n0", "n1", "n2")]
+    read = []
+    monkeypatch.setattr(file_merging, "load_files", lambda *given, **_: read.append(given))
+    with pytest.raises(UsageError, match="recorded on n0, n1, n2"):
+        merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
+    assert not read
+
+
+def test_files_beside_which_a_hook_wrote_another_host_are_refused_unread(tmp_path, monkeypatch):
+    paths = [one_file(tmp_path, f"{n}.json", "") for n in range(2)]
+    for number, path in enumerate(paths):
+        Path(f"{path}.profharness.json").write_text(json.dumps({"v": 1, "host": f"h{number}"}))
+    monkeypatch.setattr(file_merging, "load_files", lambda *_given, **_: pytest.fail("was read"))
+    with pytest.raises(UsageError, match="recorded on h0, h1"):
+        merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
+
+
+def test_other_ranks_hosts_do_not_matter(tmp_path):
+    paths = [one_file(tmp_path, f"{rank}.json", f"n{rank // 2}", distributedInfo={"rank": rank, "world_size": 4}) for rank in range(4)]
+    report = merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions(cut=Cut(ranks=frozenset({2, 3}))))
+    assert "left out 2 files of ranks that were not asked for" in report.lines
+
+
+def test_files_that_only_their_bodies_tell_apart_are_refused_at_the_second(tmp_path, monkeypatch):
+    paths = [one_file(tmp_path, f"{n}.json", "") for n in range(5)]
+    taken = []
+    whole = file_merging.load_files
+    monkeypatch.setattr(file_merging, "load_files", lambda given, **options: taken.append(given) or whole(given, **options))
+    with pytest.raises(UsageError, match="does not say which clock or host"):
+        merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
+    assert len(taken) == 2
+    assert not list(tmp_path.glob("*.pftrace")) + list(tmp_path.glob(".profharness-merge-*"))
+
+
+def test_points_of_several_files_are_joined(tmp_path):
+    """Point p: busy 2 of 10 us in one file, 6 of 20 in the other, which alone has point q."""
+    def made(name: str, spans: tuple[tuple[str, int, int, int], ...]) -> Path:
+        events = []
+        for number, (point, start, length, busy) in enumerate(spans, 1):
+            events += [event("user_annotation", f"profharness.point:{point}", start, length), launch("hipLaunchKernel", start, 1, number),
+                       event("user_annotation", f"profharness.trial:{point}:0", start, length), kernel("k", start + 2, busy, correlation=number)]
+        return write_json(tmp_path / name, document(events, baseTimeNanoseconds=10**18, host_name=name))
+
+    paths = [made("a", (("p", 0, 10, 2),)), made("b", (("p", 0, 20, 6), ("q", 100, 10, 5)))]
+    together = summarise_files(paths, Workers(processes=1))
+    assert [point.point for point in together.points] == ["p", "q"]
+    busy = [point.metrics["busy"] for point in together.points]
+    assert (busy[0].low, busy[0].high) == pytest.approx((0.2, 0.3))
+    assert busy[0].value == pytest.approx(8 / 30)
+    assert "2 files" in busy[0].note
+    assert busy[1].value == pytest.approx(0.5)
+    assert together.points[0].partition.window_ns == 30_000
+    assert together.points[0].verdict is not None
+    shown = [summarise_files([path]).points for path in paths]
+    assert together.points[1].metrics["busy"].value == shown[1][1].metrics["busy"].value
+
+
+def test_ceilings_of_this_machines_devices_are_known_of_many_files_too(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(calibration, "stored", lambda: asked.append(1) or (CALIBRATED,))
+    paths = [one_file(tmp_path, f"{n}.json", "n0", deviceProperties=[{"id": 0, "name": CALIBRATED.name, "numSms": 304}]) for n in range(2)]
+    one, two = summarise_files(paths[:1]), summarise_files(paths)
+    assert asked
+    assert two.metrics["ceiling_bandwidth"].value == one.metrics["ceiling_bandwidth"].value == 4e12
 
 
 def test_jobs_say_what_they_are_about():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -24,6 +25,37 @@ def a_manifest() -> Manifest:
 
 def test_the_manifest_comes_back_as_it_was() -> None:
     assert decode(encode(a_manifest()), "m") == a_manifest()
+
+
+def test_a_full_disk_does_not_end_the_run_and_is_made_up_for_when_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(RunDir.create(tmp_path / "r"), a_manifest())
+    room = [False, False, True]
+
+    def written(run: RunDir, manifest: Manifest) -> None:
+        if not room.pop(0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_atomic(run.manifest_path, encode(manifest))
+
+    monkeypatch.setattr(RunDir, "write_manifest", written)
+    recorder.update(state="running")
+    recorder.add_finding(finding("cpu-pressure", "other work"))
+    assert recorder.unwritten == "No space left on device"
+    assert recorder.run.read_manifest() == a_manifest()
+    recorder.update(state="done")
+    assert recorder.unwritten == ""
+    found = recorder.run.read_manifest()
+    assert (found.state, [one.id for one in found.findings]) == ("done", ["drift", "cpu-pressure"])
+
+
+def test_another_fault_of_the_disk_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(RunDir.create(tmp_path / "r"), a_manifest())
+
+    def refused(_run: RunDir, _manifest: Manifest) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(RunDir, "write_manifest", refused)
+    with pytest.raises(OSError, match="Read-only"):
+        recorder.update(state="done")
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"schema": 99}', b'{"schema": 1, "id": 3}', b"\xff\xfe"])

@@ -167,6 +167,7 @@ def test_a_run_that_is_killed_at_any_moment_can_still_be_read(tmp_path: Path, ca
                                stderr=subprocess.DEVNULL, process_group=0)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (root / "points" / "bare" / "torch-b1" / "trials.csv").exists():
+        assert process.poll() is None
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pytest
@@ -59,6 +59,14 @@ def test_layers_of_different_backends_have_their_own_passes() -> None:
         ("bare", ("torch", "onnxruntime")), ("torch", ("torch",)), ("onnxruntime", ("onnxruntime",))]
 
 
+def test_all_models_on_one_server_are_recorded_where_one_of_them_can_be() -> None:
+    targets = ("torch@a", "onnxruntime@b", "sleep@c", "together")
+    plan = plan_scan(named(("torch", "onnxruntime")), targets)
+    assert [one.targets for one in plan.passes] == [targets, ("torch@a", "together"), ("onnxruntime@b", "together")]
+    with pytest.raises(UsageError, match="nothing to attach to"):
+        plan_scan(named(("torch",)), ("sleep@c", "sleep@d", "together"))
+
+
 def test_a_layer_with_nothing_to_attach_to_is_a_usage_error() -> None:
     with pytest.raises(UsageError) as caught:
         plan_scan(named(("onnxruntime",)), ("torch",))
@@ -73,6 +81,9 @@ def test_a_command_runs_once_unless_more_is_allowed() -> None:
         plan_command((TRACER, OTHER_TRACER), bare=False, allowed=None, agreed=False)
     assert "2 times" in caught.value.message
     assert "--passes 2" in caught.value.hint
+    dry = plan_command((TRACER, OTHER_TRACER), bare=False, allowed=None, agreed=False, dry=True)
+    assert len(dry.passes) == 2
+    assert dry.reasons[0].endswith("the command would run 2 times; allow it with --passes 2 or --yes")
     for allowed, agreed in ((2, False), (None, True)):
         assert len(plan_command((TRACER, OTHER_TRACER), bare=False, allowed=allowed, agreed=agreed).passes) == 2
 
@@ -88,7 +99,11 @@ def test_counters_get_passes_of_their_own_after_the_trace() -> None:
     plan = plan_scan((TRACER,), ("torch",), counting)
     assert [(p.name, p.counters, p.perturbing) for p in plan.passes] == [
         ("bare", (), False), ("tracer", (), False), ("tracer-pmc1", ("A", "B"), True), ("tracer-pmc2", ("C",), True)]
-    assert "none of its times is used" in plan.reasons[-1]
+    assert "none of its times is used" in plan.reasons[-2]
+    assert plan.reasons[-1].startswith("tracer-pmc1: if the tool refuses these counters together")
+    told = replace(counting, assumed="planned for a device that is not here")
+    assert plan_scan((TRACER,), ("torch",), told).reasons[-1] == told.assumed
+    assert plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=told).reasons[-1] == told.assumed
     with pytest.raises(UsageError, match="3 times"):
         plan_command((TRACER,), bare=False, allowed=None, agreed=False, counting=counting)
     assert len(plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=counting).passes) == 3

@@ -8,16 +8,18 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from profharness import readers, scrubbing
+from profharness import readers, scrubbing, understand
 from profharness.errors import InputError
 from profharness.manifest import Artifact
+from profharness.rundir import MANIFEST
 from profharness.secrets import MARKER
 from tests.fakes.rocpd_files import write_rocpd
-from tests.fakes.rocprofv3_program import program
+from tests.fakes.rocprofv3_program import Call, program
 from tests.readers.rocm_tables_spelled import spelled
 from tests.test_amd_runs import Node
 
@@ -81,6 +83,19 @@ def test_a_database_loses_its_secrets_and_nothing_else(tmp_path: Path, journal: 
     assert path.read_bytes() == kept
 
 
+def test_a_compressed_database_stays_compressed(tmp_path: Path) -> None:
+    packed = tmp_path / "r.db.gz"
+    packed.write_bytes(gzip.compress(write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT).read_bytes()))
+    (tmp_path / "r.db").unlink()
+    before = spelled(readers.read(packed))
+    assert scrubbing.scan(packed) == scrubbing.scrub(packed) == {"HF_TOKEN": 1, "DB_PASSWORD": 1}
+    assert scrubbing.scan(packed) == {}
+    assert spelled(readers.read(packed)) == before
+    (tmp_path / "plain.db").write_bytes(gzip.decompress(packed.read_bytes()))
+    assert environments(tmp_path / "plain.db") == [CLEAN]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["plain.db", "r.db.gz"]
+
+
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
 def test_json_keeps_every_other_byte(tmp_path: Path, name: str) -> None:
     path = kineto(tmp_path / name)
@@ -112,17 +127,30 @@ def test_the_command_line_says_what_it_removed_and_never_the_value(tmp_path: Pat
     assert TOKEN not in planned.stdout + planned.stderr + done.stdout + done.stderr + path.read_text()
 
 
+def test_the_folder_of_a_scan_with_the_empty_logs_of_its_points(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    logs = run / "points" / "bare" / "torch-b1"
+    logs.mkdir(parents=True)
+    (run / MANIFEST).write_text("{}")
+    (logs / "stdout.log").write_text("")
+    (logs / "stderr.log").write_text(f"HF_TOKEN={TOKEN}\n")
+    done = profharness("scrub", str(run))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"{logs / 'stderr.log'}: removed 1 value (HF_TOKEN)", f"{run}: nothing that looks secret in 1 file"]
+    assert (logs / "stdout.log").read_bytes() == b""
+    assert TOKEN not in (logs / "stderr.log").read_text()
+
+
 def test_files_that_cannot_be_cleaned_stay_and_say_why(tmp_path: Path) -> None:
     cut = kineto(tmp_path / "cut.json.gz")
     cut.write_bytes(cut.read_bytes()[:-20])
     binary = tmp_path / "t.pftrace"
     binary.write_bytes(b"\x0a\x02\x08\x01HF_TOKEN=" + TOKEN.encode())
     packed = tmp_path / "r.db.gz"
-    packed.write_bytes(gzip.compress(write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT).read_bytes()))
-    assert scrubbing.scan(packed) == {"HF_TOKEN": 1, "DB_PASSWORD": 1}
+    packed.write_bytes(gzip.compress(write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT).read_bytes())[:-20])
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"SQLite format 3\0" + b"\1" * 5000)
-    for path, why in ((cut, "damaged"), (binary, "neither SQLite nor JSON nor text"), (packed, "compressed database"), (broken, "damaged"), (tmp_path, "folder")):
+    for path, why in ((cut, "damaged"), (binary, "neither SQLite nor a Perfetto trace"), (packed, "damaged|cut|early"), (broken, "damaged"), (tmp_path, "folder")):
         raw = path.read_bytes() if path.is_file() else b""
         with pytest.raises(InputError, match=why):
             scrubbing.scrub(path)
@@ -156,6 +184,26 @@ def test_one_finding_of_all_files_with_names_only(tmp_path: Path) -> None:
     assert scrubbing.findings(tmp_path, artifacts[2:]) == ()
 
 
+def test_merged_and_reported_traces_hold_no_secret(tmp_path: Path) -> None:
+    said = f"request with HF_TOKEN={TOKEN}"
+    range_ = Call("MARKER_CORE_RANGE_API", "roctxThreadRangeA", 63_857_982_592_000, 63_857_982_692_000, 9, 4711, said)
+    given = program(1)
+    path = write_rocpd(tmp_path / "4711_results.db", replace(given, calls=(*given.calls, range_)))
+    merged = tmp_path / "merged.pftrace"
+    assert profharness("merge", str(path), "-o", str(merged)).returncode == 0
+    for name in ("1.db", "2.db"):
+        write_rocpd(tmp_path / name, replace(given, calls=(range_,)))
+    both = tmp_path / "both.pftrace"
+    assert profharness("merge", "--allow-unaligned", str(tmp_path / "1.db"), str(tmp_path / "2.db"), "-o", str(both)).returncode == 0
+    for file in (merged, both):
+        assert TOKEN.encode() not in file.read_bytes()
+        names = readers.read(file)
+        assert f"request with HF_TOKEN={MARKER}" in names.strings.decode(names.marks.name)
+    before, after = readers.read(path), understand.load([path]).trace
+    assert [name if TOKEN not in name else f"request with HF_TOKEN={MARKER}" for name in before.strings.decode(before.marks.name)] == after.strings.decode(after.marks.name)
+    assert {table: rows for table, rows in spelled(before).items() if table != "marks"} == {table: rows for table, rows in spelled(after).items() if table != "marks"}
+
+
 def test_a_run_writes_no_secret_of_its_command_line_and_reports_those_of_its_tools(tmp_path: Path) -> None:
     node = Node(tmp_path, "7.0")
     done = node.run("--profile", "amd-log", "--quiet", program=("--miopen", f"--api-token={TOKEN}", "--password", "hunter2", f"NOTE HF_TOKEN={TOKEN}"))
@@ -176,7 +224,12 @@ def test_a_run_tells_of_secrets_in_the_database_of_its_tool(tmp_path: Path) -> N
     database, = (artifact.path for artifact in node.manifest.artifacts if artifact.format == "rocpd")
     assert found.message == f"{database}: values that look secret (PLANTED_TOKEN)"
     kernels = node.kernels()
-    assert scrubbing.scrub(node.run_dir / database) == {"PLANTED_TOKEN": 1}
+    scrubbed = profharness("scrub", str(node.run_dir))
+    assert (scrubbed.returncode, scrubbed.stderr) == (0, "")
+    removed, others = scrubbed.stdout.splitlines()
+    assert removed == f"{node.run_dir / database}: removed 1 value (PLANTED_TOKEN)"
+    assert others.startswith(f"{node.run_dir}: nothing that looks secret in ")
+    assert scrubbing.scan(node.run_dir / database) == {}
     assert environments(node.run_dir / database) == [{"PLANTED_TOKEN": MARKER, "PLANTED_AUTHOR": "somebody"}]
     assert node.kernels() == kernels
     assert not [file for file in node.run_dir.rglob("*") if file.is_file() and TOKEN.encode() in file.read_bytes()]

@@ -10,10 +10,12 @@ import time
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from profharness import harness_process
 from profharness.analysis.run_checks import incomplete_findings
+from profharness.control import StreamOutput
 from profharness.errors import InputError
 from profharness.findings import Finding
 from profharness.manifest import HarnessRecord, Manifest, PassRecord, PassState, PointRecord, ScanRecord
@@ -101,6 +103,19 @@ def test_a_repeat_of_a_failed_point_is_no_second_finding(tmp_path: Path) -> None
     assert not any("~" in words for words in said)
 
 
+@pytest.mark.parametrize(("counts", "says"), [((0, 0), "no process ended a batch"), ((3, 0), "process 1 ended no batch")])
+def test_a_process_too_slow_for_the_window_is_a_failed_point_with_the_way_out(counts: tuple[int, ...], says: str, tmp_path: Path) -> None:
+    taken, recorder = results(tmp_path)
+    folder = recorder.run.point_dir("bare", "p1")
+    for index, batches in enumerate(counts):
+        (folder / f"{index}.i64").write_bytes(np.arange(2 * batches, dtype="<i8").tobytes())
+    streams = tuple(StreamOutput(index=index, pid=7, cpus=(0,), file=f"{index}.i64", batches=batches) for index, batches in enumerate(counts))
+    taken.take(Point(id="p1", backend="torch", batch_size=16, processes=2), PointOutput(ok=True, items=16, streams=streams))
+    (point,) = recorder.manifest.points
+    assert (point.state, says in point.error, "raise --time" in point.error) == ("failed", True, True)
+    assert [one.id for one in recorder.manifest.findings] == ["point-failed"]
+
+
 def test_a_worker_that_never_began_is_one_finding(tmp_path: Path) -> None:
     taken, recorder = results(tmp_path)
     for key in ("p1", "p2", "p3"):
@@ -110,7 +125,7 @@ def test_a_worker_that_never_began_is_one_finding(tmp_path: Path) -> None:
 
 def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "profharness", *words], cwd=cwd, env={**ENV, "PROFHARNESS_CACHE": str(cwd / "cache")}, capture_output=True,
-                          text=True, stdin=subprocess.DEVNULL, check=False, timeout=120)
+                          text=True, stdin=subprocess.DEVNULL, check=False, timeout=280)
 
 
 @pytest.mark.slow

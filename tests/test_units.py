@@ -59,3 +59,15 @@ def test_bytes_and_clock() -> None:
     assert units.format_bytes(12) == "12 B"
     assert units.format_clock(58.2) == "0:58"
     assert units.format_clock(724) == "12:04"
+
+
+def test_a_share_below_the_whole_never_reads_as_the_whole():
+    assert units.format_share(0.99997) == "> 99.9 %"
+    assert units.format_share(0.9994) == "99.9 %"
+    assert units.format_share(1.0) == units.format_share(1 - 1e-12) == "100.0 %"
+    assert units.format_share(0.996, 0) == "> 99 %"
+    assert units.format_share(0.28, 0) == "28 %"
+
+
+def test_times_as_they_were_given():
+    assert [units.format_exact_ns(ns) for ns in (250_000_000, 1_500_000_000, 30_000, 0, 1_234_567)] == ["250 ms", "1.5 s", "30 µs", "0 s", "1.234567 ms"]

@@ -68,6 +68,39 @@ def test_a_forked_user_of_a_framework_is_advised_to_spawn(tmp_path: Path) -> Non
     assert "PYTHONPATH" not in found[0].advice
 
 
+def test_processes_without_messages_say_nothing() -> None:
+    assert message_findings([hello(1), hello(2, window="exported")]) == ()
+
+
+def test_a_framework_without_a_hook_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real process that has torch's library mapped, and one that helloed and never used it after a fork."""
+    monkeypatch.setattr("profharness.observe.EVERY_S", 0.0)
+    library = tmp_path / "libtorch_cpu.so"
+    library.write_bytes(bytes(4096))
+    hold = ("import mmap, sys\n"
+            f"file = open({str(library)!r}, 'rb')\n"
+            "held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)\n"
+            "print('held', flush=True)\n"
+            "sys.stdin.read()")
+    with subprocess.Popen([sys.executable, "-S", "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        observer = Observer(tmp_path)
+        observer.follow(process.pid)
+        observer.look()
+        process.communicate()
+    found: list[Finding] = []
+    observer.report(found.append)
+    assert [(one.id, one.severity, one.figures) for one in found] == [("hook-not-loaded", "error", {"pid": process.pid})]
+    assert "used torch" in found[0].message
+    # the same process with its hook's hello: nothing is said, of a fork that used no framework neither
+    for one in (hello(process.pid), Hello(pid=6, forked=True)):
+        (tmp_path / f"hello-{one.pid}.json").write_bytes(msgspec.json.encode(one))
+    found.clear()
+    observer.report(found.append)
+    assert found == []
+
+
 SCRIPT = """
 import os, sys, torch
 how = sys.argv[1]
@@ -97,7 +130,7 @@ def test_a_real_run_says_why_nothing_was_recorded(tmp_path: Path, how: str, opti
     (tmp_path / "train.py").write_text(SCRIPT)
     command = ("bash", "-c", "true") if how == "bash" else (sys.executable, "train.py", how)
     done = subprocess.run([sys.executable, "-m", "profharness", "run", "--profile", "torch", *options, "--telemetry", "off", "--quiet", "-o", "run", "--", *command],
-                          cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False, timeout=120)
+                          cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr
     found = [one for one in RunDir(tmp_path / "run").read_manifest().findings if one.id in ("nothing-recorded", "hook-message")]
     assert [one.id for one in found] == ["nothing-recorded"], found

@@ -37,12 +37,12 @@ def served(path: Path, *, keep: bool = False) -> Iterator[tuple[TraceServer, thr
             yield server, thread
         finally:
             server.shutdown()
-            thread.join(timeout=20)
+            thread.join(timeout=90)
             assert not thread.is_alive()
 
 
 def ask(server: TraceServer, method: str, name: str, origin: str | None = DEFAULT_UI) -> tuple[http.client.HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=90)
     connection.request(method, name, headers={"Origin": origin} if origin else {})
     response = connection.getresponse()
     body = response.read()
@@ -90,7 +90,7 @@ def test_preflight_and_head_are_answered_and_do_not_end_the_server(trace: Path) 
 def test_the_server_ends_after_the_first_complete_download(trace: Path) -> None:
     with served(trace) as (server, thread):
         assert ask(server, "GET", "/merged%20run.pftrace", origin=None)[1] == CONTENT
-        thread.join(timeout=20)
+        thread.join(timeout=90)
         assert not thread.is_alive()
         assert server.downloads == 1
 
@@ -173,12 +173,12 @@ def test_the_command_serves_once_and_ends_well(trace: Path) -> None:
     assert process.stdout is not None
     url = process.stdout.readline().strip()
     assert url.startswith("http://127.0.0.1:10000/#!/?url=")
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
     name = re.search(r"url=http://127\.0\.0\.1:\d+(/[^&]+)", url)
     assert name is not None
     connection.request("GET", name.group(1), headers={"Origin": "http://127.0.0.1:10000"})
     assert connection.getresponse().read() == CONTENT
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=90)
     assert process.returncode == 0
     assert "was fetched" in told
 
@@ -188,7 +188,7 @@ def test_the_command_ends_well_on_ctrl_c(trace: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=90)
     assert (process.returncode, "stopped" in told) == (0, True)
 
 
@@ -197,7 +197,7 @@ def test_the_command_says_that_the_port_is_taken(trace: Path) -> None:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         process = start(str(trace), "--port", str(holder.getsockname()[1]), "--no-browser")
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=90)
     assert process.returncode == 3
     assert "Traceback" not in told
     assert "port" in told

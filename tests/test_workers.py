@@ -100,3 +100,15 @@ def test_results_are_followed_line_by_line_and_foreign_lines_refused(tmp_path: P
         file.write(b"Traceback\n")
     with pytest.raises(InputError, match="outside the protocol"):
         tail.poll()
+
+
+@pytest.mark.parametrize(("hopeless", "executions", "reported"), [(True, 1, ["p0"]), (False, 2, ["p0", "p1", "p2"])])
+def test_a_hopeless_pass_is_given_up_after_the_execution_that_ended_early(tmp_path: Path, hopeless: bool, executions: int, reported: list[str]) -> None:
+    run = RunDir.create(tmp_path / "run")
+    todo = points("ok", "die", "ok")
+    write_points(run.control_dir("bare") / "points.jsonl", ((p.key, p.params) for p in todo), complete=True)
+    work = PassWork(run=run, pass_name="bare", python=sys.executable, wrappers=FAKES, backend="torch", cache_dir=tmp_path / "cache",
+                    workload=WorkloadSpec("workloads/stand_in_worker.py", {"backend": "torch"}), wrap=lambda command: command, hopeless=lambda: hopeless)
+    taken: list[str] = []
+    outcomes = serve(work, todo, LocalLauncher(), Events(lambda _: None, lambda: None, lambda point, _: taken.append(point.key)))
+    assert (len(outcomes), taken) == (executions, reported)

@@ -66,7 +66,7 @@ def load_trace(request: pytest.FixtureRequest) -> Iterator[LoadTrace]:
     for client in clients:
         client.close()
     for server in servers:
-        server.communicate(input="", timeout=20)  # closing stdin ends it
+        server.communicate(input="", timeout=90)  # closing stdin ends it
 
 
 def errors(client: TraceProcessor) -> list[tuple[str, int]]:

@@ -64,8 +64,8 @@ class Scene:
         self._add("marks", start, end, kind=self.strings.code(kind), name=self.strings.code(name or kind), items=items, pid=pid, tid=1,
                   point=self.strings.code(point) if point else NULL, source=source)
 
-    def sample(self, metric: str, start: int, end: int, value: float) -> None:
-        self.rows["samples"].append({"at_ns": start, "until_ns": end, "metric": self.strings.code(metric), "value": value, "source": 0})
+    def sample(self, metric: str, start: int, end: int, value: float, *, device: int = NULL, source: int = 0) -> None:
+        self.rows["samples"].append({"at_ns": start, "until_ns": end, "metric": self.strings.code(metric), "value": value, "device": device, "source": source})
 
     def build(self) -> Trace:
         tables = {name: kind.build(**{column: [row[column] for row in self.rows[name]] for column in self.rows[name][0]})

@@ -5,6 +5,7 @@ import pytest
 from profharness.analysis.integrity import findings, from_problems
 from profharness.findings import Finding
 from profharness.trace.model import Device, Problem, Source, Strings, Trace
+from profharness.trace.statistics import KERNELS, StatRow
 from tests.analysis.scene import Scene
 
 
@@ -219,3 +220,30 @@ def test_problems_stand_among_the_findings():
     scene = healthy()
     scene.problems = (Problem("error", "a.json", 1, "it ends inside an event"),)
     assert found(scene)["truncated-file"].figures == {"count": 1}
+
+
+@pytest.mark.parametrize("tool", ["amd-log", "miopen-log"])
+def test_a_log_of_the_host_has_lost_no_kernels(tool: str):
+    scene = Scene(sources=(Source("host.log", tool, pid=7),))
+    scene.launch(0, 5)
+    assert found(scene) == {}
+    scene.sources = (*scene.sources, Source("a.json", "kineto", pid=7))
+    scene.launch(10, 15, source=1)
+    assert found(scene)["kernels-missing"].figures["launches"] == 1
+
+
+def test_totals_alone_are_no_empty_trace():
+    totals = Trace(sources=(Source("stats.csv", "rocprof-stats"),), strings=Strings(), statistics=(StatRow("k", KERNELS, 1, 10),))
+    assert findings(totals) == ()
+
+
+def test_steps_of_other_executions_say_nothing_of_replayed_dispatches():
+    def scene(tool: str) -> Scene:
+        made = Scene(sources=(Source("pmc_perf.csv", tool), Source("steps.jsonl", "steps", pid=7)))
+        made.kernel(50, 90)
+        for start in (0, 100, 200):
+            made.mark("step", start, start + 100, source=1)
+        return made
+
+    assert found(scene("rocprof-compute")) == {}
+    assert found(scene("rocprofv3-csv"))["steps-without-device-events"].figures["silent"] == 2

@@ -36,7 +36,7 @@ def test_every_share_of_a_made_up_step():
         "busy": 0.6, "busy_any": 0.65, "sum_busy": 0.75, "concurrency": 0.75 / 0.6, "compute": 0.5, "communication": 0.15,
         "exposed_communication": 0.1, "copy": 0.06, "exposed_copy": 0.05, "idle": 0.35,
         "idle_launch_in_progress": 0.1 + 0.2, "idle_synchronisation": 0.04, "idle_host_not_ready": 0.01, "idle_queued_gap": 0.0,
-        "idle_micro_gaps": 0.35, "idle_macro_gaps": 0.0,
+        "idle_micro_gaps": 0.35, "idle_macro_gaps": 0.0, "idle_longest_gap": 250,
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
 

@@ -68,6 +68,23 @@ def test_an_operator_counts_once_over_its_kernels():
     assert (found.dtypes, found.dtype.tolist()) == (("fp32",), [0, 0, -1])
 
 
+@pytest.mark.parametrize(("kernels", "kind", "dtype"), [
+    (("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4", "splitKreduce_kernel"), F32, "tf32"),
+    (("xmma_new::gemm::kernel<Ampere_hmma_tf32_traits<unsigned int, float>>",), F32, "tf32"),
+    (("cutlass_80_tensorop_s1688f32gemm_64x64", "ampere_sgemm_128x64_nn"), F32, "fp32"),  # three products for fp32's own precision
+    (("cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64",), BF16, "bf16"),
+])
+def test_the_type_of_a_product_is_that_of_its_operands_unless_the_kernel_says_tf32(kernels, kind, dtype):
+    scene = Scene()
+    product = scene.op("aten::mm", 0, 10)
+    for at, name in enumerate(kernels):
+        scene.kernel(10 * at, 10 * at + 5, name=name, op=product)
+    trace = scene.build()
+    trace = type(trace)(**{**vars(trace), "ops": trace.ops.with_columns(shapes=trace.strings.code("[[3,5],[5,7]]"), dtype=trace.strings.code(json.dumps([kind, kind])))})
+    found = of_kernels(trace)
+    assert {found.dtypes[code] for code in found.dtype.tolist()} == {dtype}
+
+
 def test_real_matrix_products_stay_below_the_peak_and_streams_below_the_memory(shared):
     trace = readers.read(shared / "fixtures/kineto/h100_qwen0.5b_prefill.json.gz")
     found = of_kernels(trace)

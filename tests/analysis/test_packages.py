@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
 from profharness.analysis.intervals import window
-from profharness.analysis.packages import package_findings, packages, power_figures, used
+from profharness.analysis.packages import calibrated, package_findings, packages, power_figures, used
 from profharness.analysis.records import Figure
 from profharness.analysis.run_telemetry import figures_in
 from profharness.analysis.streams import idle_window, streams
 from profharness.analysis.summary import summarise_run
 from profharness.analysis.telemetry_verdict import telemetry_verdict
+from profharness.calibration import Calibration
 from profharness.trace.model import ClockDomain, Device, Samples, Source, Strings, Trace, concat
 from tests.analysis.run_scene import Builder, manifest, scan_trace
 
@@ -119,6 +121,12 @@ def test_a_counter_that_disagrees_is_a_finding_and_not_used():
     assert "integrated power" in energy["energy"].source
 
 
+def test_a_counter_that_agrees_is_no_finding():
+    (package,) = packages(streams(telemetry(counter=(1.0,), scope="device")))
+    assert package.check.why_not == ""
+    assert tuple(package_findings((package,))) == ()
+
+
 def test_without_an_accelerator_the_cpus_stand_in():
     builder = Builder()
     at = np.arange(0, 4 * S, 200 * MS)
@@ -133,14 +141,28 @@ def test_without_an_accelerator_the_cpus_stand_in():
     assert packages(()) == ()
 
 
-def test_a_run_prints_energy_per_point():
+def powered_run():
+    """A run beside which a device draws 200 W, and when its points ran."""
     builder, spans = scan_trace(kernels=False)
     start = min(low for low, _ in spans.values())
     at = np.arange(start - 50 * MS, builder.now + 50 * MS, MS)
     builder.telemetry("power_w", at, at, np.full(len(at), 200.0) + np.where(np.arange(len(at)) % 2, 1.0, -1.0))
-    for part in builder.samples[-1:]:
-        part.device[:] = 0
-    trace = replace(builder.trace(), devices=(Device("0", "node", C1),))
+    builder.samples[-1:] = [part.with_columns(device=0) for part in builder.samples[-1:]]
+    return replace(builder.trace(), devices=(Device("0", "node", C1),)), spans
+
+
+def test_what_a_device_draws_while_the_cpu_works_is_not_the_workloads():
+    trace, _ = powered_run()
+    made = manifest()
+    on_cpu = msgspec.structs.replace(made, points=tuple(msgspec.structs.replace(point, device="cpu") for point in made.points))
+    summary = summarise_run(on_cpu, trace, "x")
+    assert {figure for point in summary.points for figure in point.metrics} & {"power_w", "energy", "power_w_0"} == set()
+    assert summary.points[0].metrics["energy_per_item"].needs == "power"
+    assert [row.metric for row in summary.telemetry] == ["power_w"]
+
+
+def test_a_run_prints_energy_per_point():
+    trace, spans = powered_run()
     summary = summarise_run(manifest(), trace, "x")
     metrics = next(one for one in summary.points if one.batch_size == 4).metrics
     low, high = spans[4]
@@ -158,6 +180,8 @@ def shown(**values):
 @pytest.mark.parametrize(("values", "limiter", "said"), [
     ({"gpu_percent": 20.0, "cores_used": 1.0, "cores_allowed": 8.0}, "idle", "idle 80.0 % of the time while the host ran on 1.0 of 8 cores"),
     ({"gpu_percent": 100.0, "wave_fill": 0.03}, "underfilled", "holds 3.0 % of the waves"),
+    ({"gpu_percent": 100.0, "wave_fill": 0.03, "gpu_processes": 1.0}, "underfilled", "holds 3.0 % of the waves"),
+    ({"gpu_percent": 100.0, "wave_fill": 0.0, "gpu_processes": 0.0}, "undetermined", "busy 100.0 % of the time; whether"),
     ({"gpu_percent": 100.0, "wave_fill": 0.5, "memory_activity": 0.7}, "bandwidth", "memory controller 70.0 %"),
     ({"gpu_percent": 95.0, "gpu_activity_mean": 100.0, "sm_activity": 0.3}, "underfilled", "30.0 % of the SMs"),
     ({"gpu_percent": 100.0, "sm_activity": 0.9, "tensor_activity": 0.8}, "compute", "tensor cores 80.0 %"),
@@ -179,3 +203,68 @@ def test_telemetry_alone_keeps_its_distrust():
 
 def test_no_verdict_without_figures():
     assert telemetry_verdict({}) is None
+
+
+def known(gemm: float | None = 450.0, idle: float | None = 80.0) -> Calibration:
+    return Calibration(created="2026", kind="rocm", name="AMD Instinct MI300X", gemm_power_w=gemm, idle_power_w=idle)
+
+
+def against_gemm(calibration: Calibration | None, *, idle=None, busy=(90.0,), devices=(C1,)) -> Figure:
+    trace = telemetry(devices=devices, scope="device" if len(devices) == 1 else "package of 2 dies", busy=busy)
+    trace = replace(trace, devices=tuple(replace(device, name="AMD Instinct MI300X") for device in trace.devices))
+    every = streams(trace)
+    found = calibrated(packages(every, window(0, 0) if idle is None else idle), trace, () if calibration is None else (calibration,), None, "")
+    return power_figures(every, found, window(S, 3 * S), 100, "test")["power_vs_gemm"]
+
+
+def test_power_beside_the_calibrated_product():
+    found = against_gemm(known())
+    assert found.value == pytest.approx((300 - 80) / (450 - 80), rel=0.005)
+    assert found.low < found.value < found.high
+    # idle power of the run goes before that of the calibration: here the device is said to rest in its first second, at 300 W
+    assert against_gemm(known(), idle=window(0, S)).value == pytest.approx(0, abs=0.02)
+
+
+@pytest.mark.parametrize(("calibration", "busy", "devices", "needs"), [
+    (None, (90.0,), (C1,), "profharness calibrate"), (known(gemm=None), (90.0,), (C1,), "profharness calibrate"), (known(idle=None), (90.0,), (C1,), "--idle-seconds"),
+    (known(gemm=70.0), (90.0,), (C1,), "draws more than an idle device"), (known(), (90.0, 90.0), (C1, C6), "one die at work")])
+def test_power_beside_the_calibrated_product_says_what_it_needs(calibration, busy, devices, needs):
+    found = against_gemm(calibration, busy=busy, devices=devices)
+    assert found.value is None
+    assert needs in found.needs
+
+
+def test_a_package_of_two_dies_with_one_at_work_is_compared_with_the_product_on_one():
+    assert against_gemm(known(), busy=(90.0, 0.0), devices=(C1, C6)).value == pytest.approx((300 - 80) / (450 - 80), rel=0.005)
+
+
+def test_a_cpu_is_compared_with_the_product_on_most_threads():
+    """One thread's product draws little of what the package can, however new its calibration is."""
+    builder = Builder()
+    at = np.arange(0, 8 * S, 200 * MS)
+    builder.telemetry("power_cpu", at[:-1], at[1:], np.full(len(at) - 1, 80.0))
+    trace = builder.trace()
+    threads = [Calibration(created=str(2020 + number), kind="cpu", name="CPU", compute_units=units, gemm_power_w=watts, idle_power_w=40.0)
+               for number, (units, watts) in enumerate(((4, 180.0), (16, 240.0), (1, 60.0)))]
+    (package,) = calibrated(packages(streams(trace)), trace, threads, None, "CPU")
+    assert package.gemm_w == 240.0
+    (package,) = calibrated(packages(streams(trace)), trace, threads, None, "Another")
+    assert package.gemm_w is None
+
+
+def test_a_slow_sensor_is_a_finding_with_its_period_and_delay():
+    """New values every 200 ms, each the mean of the 200 ms before it; the counter tells what the power really was."""
+    rng = np.random.default_rng(5)
+    at = np.arange(0, 30 * S, 20 * MS)
+    true = np.repeat(rng.uniform(150.0, 400.0, len(at) // 5), 5)  # another level every tenth of a second
+    joules = np.concatenate(([0.0], np.cumsum(true) * 0.02))
+    shown = np.array([(joules[place] - joules[max(place - 10, 0)]) / 0.2 for place in range(len(at))])
+    shown = np.repeat(shown[::10], 10)
+    strings = Strings()
+    power = Samples.build(len(at), at_ns=at, until_ns=at, device=0, metric=strings.code("power_w"), value=shown, source=0)
+    counter = Samples.build(len(at) - 1, at_ns=at[:-1], until_ns=at[1:], device=0, metric=strings.code("power_energy"), value=true[:-1], source=0)
+    trace = Trace((Source("t", "telemetry"),), strings, (Device("0", "node", C1),), samples=concat([power, counter]))
+    (found,) = [one for one in package_findings(packages(streams(trace))) if one.id == "power-sensor"]
+    assert found.figures["period_ns"] == pytest.approx(200 * MS, rel=0.1)
+    assert found.figures["window_ns"] + found.figures["delay_ns"] == pytest.approx(300 * MS, abs=120 * MS)  # averaging, and half a period of waiting
+    assert "new value every 200.0 ms" in found.message

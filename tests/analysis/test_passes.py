@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from profharness.analysis.hotspots import by_kernel
+from profharness.analysis.hotspots import by_call, by_kernel
 from profharness.analysis.passes import choose
 from profharness.errors import UsageError
 from profharness.trace.model import Source
@@ -30,6 +30,13 @@ def test_the_first_layer_in_order_speaks_and_nothing_is_added_up():
     assert name == "rocprofv3"
     table = by_kernel(trace)
     assert [(row.calls, row.total_ns) for row in table.rows] == [(1, 13)]
+
+
+def test_without_kernels_and_operators_the_pass_with_host_calls_speaks():
+    scene = Scene(sources=(Source("t.parquet", "telemetry", pass_name="bare", layer="telemetry"), Source("hip.log", "amd-log", pass_name="amd-log", layer="amd-log")))
+    scene.call("hipMalloc", 0, 10, source=1)
+    name, trace = choose(scene.build())
+    assert (name, [row.name for row in by_call(trace).rows]) == ("amd-log", ["hipMalloc"])
 
 
 @pytest.mark.parametrize(("wanted", "total"), [("torch", 10), ("rocprofv3", 13), ("onnxruntime", 0), ("bare", 0)])

@@ -117,3 +117,15 @@ def test_overhead_is_that_of_the_profiled_steps():
     summary = summarise_run(manifest(kind="command", points=(), scan=None, passes=passes), log.trace(), "x")
     assert summary.passes[1].overhead["torch"].value == pytest.approx(1 - FAST / PROFILED)
     assert summary.metrics["steps_per_second"].source == "bare pass, 30 steady steps"
+
+
+def test_a_pass_that_perturbs_the_workload_does_not_tell_its_rate():
+    log = Log()
+    log.steps([FAST] * 20, name="amd-log")
+    logged = PassRecord(name="amd-log", layers=("amd-log",), perturbing=True)
+    figures = step_figures(manifest(kind="command", points=(), scan=None, passes=(logged,)), log.trace())
+    assert {name: (figure.value, figure.needs.endswith("--bare")) for name, figure in figures.items()} == {
+        "steps_per_second": (None, True), "step_time": (None, True)}
+    log.steps([FAST] * 20, name="bare", start=START + 10**10)
+    both = manifest(kind="command", points=(), scan=None, passes=(logged, PassRecord(name="bare")))
+    assert step_figures(both, log.trace())["steps_per_second"].source == "bare pass, 20 steady steps"

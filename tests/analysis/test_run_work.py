@@ -50,7 +50,34 @@ def test_without_calibration_a_cpu_has_no_ceiling():
 
 def test_a_calibration_with_other_threads_is_of_another_device():
     node = NodeRecord(host="node", cpu_model="CPU", cpus_allowed=(0, 1, 2, 3), variables={"OMP_NUM_THREADS": "2"})
-    assert ceilings_of(run_scene.manifest(nodes=(node,)), point(), Yardstick((CPU,))).calibration is None
+    roofs = ceilings_of(run_scene.manifest(nodes=(node,)), point(), Yardstick((CPU,)))
+    assert roofs.calibration is None
+    said = "a calibration of this CPU with 2 threads (there is one with 4): `profharness calibrate --threads 2`"
+    figures = work_figures(point(), STATS, "", roofs, {})
+    assert {figures[name].needs for name in ("mfu", "bandwidth_share", "ceiling_flops", "ceiling_bandwidth")} == {said}
+
+
+def test_the_threads_that_a_framework_says_go_before_the_cores_that_it_may_use():
+    """Left alone, torch takes one thread per physical core."""
+    node = NodeRecord(host="node", cpu_model="CPU", cpus_allowed=tuple(range(8)), variables={"OMP_NUM_THREADS": "2"})
+    record = point(notes={**point().notes, "threads": "4"})
+    assert ceilings_of(run_scene.manifest(nodes=(node,)), record, Yardstick((CPU,))).calibration == CPU
+
+
+@pytest.mark.parametrize(("allowed", "known", "said"), [
+    ((), (), "a calibration of this CPU: `profharness calibrate --device cpu`"),
+    ((0,), (), "a calibration of this CPU with 1 thread: `profharness calibrate --threads 1`"),
+    ((0, 1), (8, 4), "a calibration of this CPU with 2 threads (there is one with 4 and 8): `profharness calibrate --threads 2`")])
+def test_what_a_cpu_needs_is_said_with_the_command(allowed, known, said):
+    node = NodeRecord(host="node", cpu_model="CPU", cpus_allowed=allowed)
+    every = (*(msgspec.structs.replace(CPU, compute_units=units) for units in known), msgspec.structs.replace(CPU, name="Another", compute_units=16))
+    assert ceilings_of(run_scene.manifest(nodes=(node,)), point(), Yardstick(every)).needs == said
+
+
+def test_a_calibration_that_says_no_number_of_threads_fits_any():
+    node = NodeRecord(host="node", cpu_model="CPU", cpus_allowed=(0,))
+    old = msgspec.structs.replace(CPU, compute_units=None)
+    assert ceilings_of(run_scene.manifest(nodes=(node,)), point(), Yardstick((old,))).calibration == old
 
 
 def test_an_accelerator_by_its_number_and_clock():

@@ -208,6 +208,52 @@ def test_flagged_levels_are_not_recommended():
     assert one.recommended_note == "left out: 1 (warmup-leak), 8 (missing-sync)"
 
 
+def test_a_curve_is_not_fitted_through_flagged_levels():
+    truth = batch_truth(BATCHES, 25_000, 40, 1.5)
+    spoiled = truth * np.where(BATCHES < 16, 0.6, 1.0) * np.where(BATCHES > 1000, 1.4, 1.0)
+    made = table(BATCHES, spoiled * noise(7, 10, 0.004), sem=spoiled * 0.004)
+    wrong = {4.0: "warmup-leak", 8.0: "warmup-leak", 1024.0: "missing-sync", 2048.0: "generator-bound"}
+    (one,) = series(made, flagged={(): wrong})
+    assert one.batch.t_max.low <= 25_000 <= one.batch.t_max.high
+    assert one.batch.b_half.low <= 40 <= one.batch.b_half.high
+    assert one.step is None
+    assert one.fitted_note == "fitted on 6 of 10 levels: left out 4, 8 (warmup-leak), 1024 (missing-sync), 2048 (generator-bound)"
+    (blind,) = series(made, flagged={})
+    assert blind.fitted_note == "" or "times" in blind.fitted_note
+    assert blind.step is not None or not blind.batch.t_max.low <= 25_000 <= blind.batch.t_max.high
+
+
+def test_flagged_levels_are_taken_where_too_few_others_are_left():
+    truth = batch_truth(BATCHES, 25_000, 40, 1.5)
+    wrong = dict.fromkeys(BATCHES[:7].tolist(), "warmup-leak")
+    (one,) = series(table(BATCHES, truth * noise(8, 10, 0.004), sem=truth * 0.004), flagged={(): wrong})
+    assert one.batch is not None
+    assert one.fitted_note.startswith("fitted on all 10 levels, though 7 are flagged (4, 8, 16, 32, 64, 128, 256 (warmup-leak))")
+
+
+def test_a_level_that_drifted_is_kept_out_of_the_fit_and_may_be_recommended():
+    truth = usl_truth(CLIENTS, 10, 0.1, 0.0)
+    (one,) = series(table(CLIENTS, truth * noise(9, 9, 0.01), sem=truth * 0.01, axis="concurrency"), flagged={(): {256.0: "unstable-level"}})
+    assert one.fitted_note == "fitted on 8 of 9 levels: left out 256 (unstable-level)"
+    assert (one.flagged, one.recommended_note) == ((), "")
+
+
+def test_a_jump_near_the_end_leaves_a_curve_and_says_how():
+    truth = batch_truth(BATCHES, 25_000, 40, 1.5) * np.where(BATCHES >= 1024, 1.4, 1.0)
+    (one,) = series(table(BATCHES, truth * noise(10, 10, 0.004), sem=truth * 0.004))
+    assert one.step.at == 1024
+    assert one.batch.t_max.low <= 35_000 <= one.batch.t_max.high
+    assert one.fitted_note.startswith("only 2 from the jump on: those before it enter times 1.4")
+
+
+def test_a_jump_at_the_last_level_is_said_to_be_doubtful():
+    truth = batch_truth(BATCHES, 25_000, 40, 1.5) * np.where(BATCHES >= 2048, 1.4, 1.0)
+    (one,) = series(table(BATCHES, truth * noise(11, 10, 0.004), sem=truth * 0.004))
+    (said,) = [item.message for item in one.findings if item.id == "step"]
+    assert one.step.at == 2048
+    assert said.endswith("at 2048; with a single level from there on it may also be an odd measurement: measure more levels")
+
+
 def test_levels_that_overlap_the_best_one():
     level, rate, half = np.array([1.0, 2, 4, 8]), np.array([10.0, 95, 94, 99]), np.array([1.0, 3, np.nan, 3])
     assert indistinct(level, rate, rate - half, rate + half) == (2.0,)

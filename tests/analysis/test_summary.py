@@ -99,6 +99,15 @@ def test_drift_widens_the_interval_and_is_found(summary):
     assert point(drifted, 4).overhead["torch"].low < point(summary, 4).overhead["torch"].low
 
 
+def test_drift_widens_the_times_as_it_does_the_throughput(summary):
+    builder, _ = scan_trace(drift=1.1)
+    drifted = summarise_run(manifest(), builder.trace(), "x")
+    for name in ("latency_mean", "latency_p50"):
+        wide, narrow = (point(one, 4).metrics[name] for one in (drifted, summary))
+        assert narrow.low < narrow.value < narrow.high
+        assert (wide.high - wide.low) - (narrow.high - narrow.low) == pytest.approx(2 * 0.1 * narrow.value, rel=0.2)
+
+
 def test_an_uncertain_larger_drift_hides_no_certain_one():
     builder = Builder()
     wild = np.array([2, 60, 3, 2, 90, 2, 3, 2, 2, 40]) * MS
@@ -278,15 +287,13 @@ def test_command_overhead_from_steps():
     builder = Builder()
     for name, length in (("bare", 10 * MS), ("torch", 12 * MS)):
         builder.trials(name, "", 1, [50 * MS] + [length] * 20, layer="steps")
-    for table in builder.marks:
-        table.kind[:] = builder.strings.code("step")
-        table.point[:] = -1
+    builder.marks = [table.with_columns(kind=builder.strings.code("step"), point=-1) for table in builder.marks]
     passes = (PassRecord(name="bare", start_boot_ns=0, end_boot_ns=10), PassRecord(name="torch", layers=("torch",), start_boot_ns=0, end_boot_ns=20))
     summary = summarise_run(manifest(kind="command", points=(), passes=passes, scan=None), builder.trace(), "x")
     assert summary.passes[1].overhead["torch"].value == pytest.approx(1 - 10 / 12)
     rate = summary.metrics["steps_per_second"]
     assert rate.value == pytest.approx(100)
-    assert (rate.source, rate.note) == ("bare pass, 20 steady steps, 1 slower ones at the start left out", "")
+    assert (rate.source, rate.note) == ("bare pass, 20 steady steps, 1 slower one at the start left out", "")
     assert summary.metrics["throughput"].value == pytest.approx(100, rel=1e-3)
     bare_time = summarise_run(manifest(kind="command", points=(), passes=passes, scan=None), Trace(sources=(), strings=Strings()), "x")
     assert bare_time.passes[1].overhead["torch"].value == pytest.approx(0.5)

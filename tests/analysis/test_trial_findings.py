@@ -39,6 +39,8 @@ def test_one_slow_trial(position, expected):
     assert found[0].point == "p"
     assert found[0].figures["longest_ns"] == durations[position]
     assert found[0].figures["moved_share"] == pytest.approx(0.19, abs=0.02)
+    assert found[0].message.startswith(f"trial {position} of 100 ")
+    assert " raises the mean time by" in found[0].message
 
 
 def test_slow_decay_is_a_leak():

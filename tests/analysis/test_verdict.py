@@ -24,6 +24,21 @@ def test_idle_names_its_causes_and_bounds_the_gain():
     assert found.trusted
 
 
+def test_idle_time_that_is_one_gap_says_so():
+    def said(longest: int) -> str:
+        return verdict(split(compute=20, idle=80), {"idle_longest_gap": Figure(value=longest, unit="ns")}, ()).evidence
+
+    assert said(70).endswith("; one gap of 70 ns makes up 70.0 %")
+    assert "gap" not in said(40)
+    assert "gap" not in said(80)  # there is no other one
+
+
+def test_a_loss_of_nothing_is_not_named():
+    found = verdict(split(compute=996, idle=4), {"fill_busy": share(0.9)}, ())
+    assert found.limiter == "undetermined"
+    assert "loss" not in found.evidence
+
+
 def test_communication_and_copies():
     found = verdict(split(compute=30, communication=60, idle=10), {}, ())
     assert (found.limiter, found.headroom) == ("communication", pytest.approx(2.5))
@@ -87,8 +102,8 @@ def test_idle_cores_bound_a_gain_only_where_steps_or_points_show_one():
     ({"cpu_node": 2.0, "cpu_tree_wait": 0.7}, (), "other work held the cores"),
     ({"cpu_node": 0.65, "cpu_tree_wait": 0.7}, (), "other work held the cores"),
     ({}, (finding("cpu-pressure", "waited"),), "other work held the cores"),
-    ({"cpu_throttled": 0.3}, (), "the CPU quota of its cgroup stopped the process 30.0 % of the time"),
-    ({"cpu_sampled": 90_000_000}, (), "sampled for 90.0"),
+    ({"cpu_throttled": 0.3}, (), "the CPU quota of its cgroup stopped the process (30.0 % of the time); "),
+    ({"cpu_sampled": 90_000_000}, (), "sampled for less than 1 s (90.00 ms), too short to judge the cores; "),
 ])
 def test_cores_that_the_process_could_not_have_are_not_idle(more, findings, why):
     found = verdict(None, cpu(cores_used=0.6, cores_allowed=2, throughput=100.0, **more), findings)
@@ -166,3 +181,23 @@ def test_the_cpu_is_judged_by_its_ceilings_too(rates, limiter):
     found = verdict(None, figures | {name: share(value) for name, value in rates.items()}, ())
     assert found.limiter == limiter
     assert "7.9 of 8" in found.evidence
+
+
+def test_a_power_cap_modifies_the_verdict_and_never_is_the_limiter():
+    capped = {"compute_bound": share(0.7), "throttle_power": share(0.42), "throttle_thermal": share(0.05)}
+    found = verdict(split(compute=95, idle=5), capped, ())
+    plain = verdict(split(compute=95, idle=5), {"compute_bound": share(0.7)}, ())
+    assert (found.limiter, found.share, found.headroom) == (plain.limiter, plain.share, plain.headroom) == ("compute", 0.7, pytest.approx(1 / 0.3))
+    assert found.evidence == f"{plain.evidence}; its power limit held the clock down 42.0 % of the time"
+
+
+def test_the_clock_speaks_where_the_driver_tells_nothing_of_throttling():
+    figures = {"compute_bound": share(0.7), "mfu": share(0.36), "mfu_at_clock": share(0.45)}
+    assert verdict(split(compute=95, idle=5), figures, ()).evidence.endswith("; the clock was at 80.0 % of its peak, for a reason that the driver does not tell")
+    for other in ({"throttle_power": share(0.0)}, {"mfu_at_clock": share(0.37)}, {"mfu": share(None)}):
+        assert "clock" not in verdict(split(compute=95, idle=5), figures | other, ()).evidence
+    assert "clock" not in verdict(split(compute=75, idle=25), figures, ()).evidence  # an idle device lowers its clock by itself
+
+
+def test_an_idle_device_is_not_said_to_be_capped():
+    assert "power" not in verdict(split(compute=20, idle=80), {"throttle_power": share(0.5)}, ()).evidence

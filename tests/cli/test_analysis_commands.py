@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from profharness.cli import run_cli
+from profharness.loading import no_run
 
 GEMM = "void gemm_kernel<float, 128>(float const*, float*)"
 
@@ -156,7 +157,75 @@ def test_hotspots_of_an_empty_file_promise_no_other_table(capsys, tmp_path):
     path = tmp_path / "none.pt.trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": []}))
     assert run_cli(["hotspots", str(path), "--by", "kernel"]) == 0
-    assert "nothing to list by kernel\n" in capsys.readouterr().err
+    assert "nothing to list by kernel; a run records operators" in capsys.readouterr().err
+
+
+@pytest.fixture
+def hip_log(tmp_path: Path) -> Path:
+    path = tmp_path / "hip.log"
+    path.write_text(":3:hip_memory.cpp           :12  : 0000001000 us: [pid:7 tid:0x8]  hipMalloc ( 8 ) \n"
+                    ":3:hip_memory.cpp           :12  : 0000001034 us: [pid:7 tid:0x8] hipMalloc: Returned hipSuccess : \n")
+    return path
+
+
+def test_hotspots_of_a_log_of_host_calls_list_these(capsys, hip_log, kineto, operators_only):
+    table = json.loads(output(capsys, "hotspots", hip_log, "--json"))
+    assert (table["by"], [(row["name"], row["category"], row["calls"], row["total_ns"]) for row in table["rows"]]) == ("call", [("hipMalloc", "hip", 1, 34_000)])
+    assert capsys.readouterr().err == ""
+    text = output(capsys, "hotspots", hip_log)
+    assert text.splitlines()[0] == "by call, 34.00 µs in 1 calls"
+    assert text.endswith("host calls: the time of one holds that of the calls inside it\n")
+    calls = json.loads(output(capsys, "hotspots", kineto, "--by", "call", "--json"))
+    assert [(row["name"], row["calls"], row["total_ns"]) for row in calls["rows"]] == [("hipLaunchKernel", 2, 4000), ("hipMemcpyAsync", 1, 2000)]
+    for other, by in ((kineto, "kernel"), (operators_only, "op")):
+        assert json.loads(output(capsys, "hotspots", hip_log, other, "--processes", "1", "--json"))["by"] == by
+
+
+def test_hotspots_without_rows_name_the_host_calls_and_the_readers_notes(capsys, hip_log):
+    assert run_cli(["hotspots", str(hip_log), "--by", "kernel"]) == 0
+    error = capsys.readouterr().err
+    assert "nothing to list by kernel; its host calls are listed by --by call" in error
+    assert f"info: {hip_log}: 2 x lines of a HIP log" in error
+
+
+def test_hotspots_of_lines_without_times_say_what_would_give_some(capsys, tmp_path):
+    path = tmp_path / "miopen.log"
+    path.write_text("MIOpen(HIP): Info [get_device_name] Raw device name: gfx942\n")
+    assert run_cli(["hotspots", str(path)]) == 0
+    error = capsys.readouterr().err
+    assert "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does" in error
+    assert "nothing to list by kernel" in error
+
+
+@pytest.mark.parametrize("command", ["hotspots", "metrics", "merge"])
+def test_a_folder_of_trace_files_names_those_that_can_be_given(capsys, hip_log, kineto, command):
+    (hip_log.parent / "notes.txt").write_text("nothing of ours")
+    assert run_cli([command, str(hip_log.parent)]) == 4
+    error = capsys.readouterr().err
+    assert "is not a run directory (no manifest.json)\n  name one of its files: small.pt.trace.json, hip.log\n" in error
+
+
+def test_only_some_of_many_files_are_named(tmp_path, hip_log):
+    for number in range(5):
+        (tmp_path / f"hip{number}.log").write_bytes(hip_log.read_bytes())
+    error = no_run(tmp_path)
+    assert error.hint == "name one of its files: hip.log, hip0.log, hip1.log, hip2.log and 2 more"
+
+
+def test_a_folder_of_rocprof_names_its_database_first(shared):
+    error = no_run(shared / "fixtures" / "rocm" / "rocprof_v1" / "kokkos_2021")
+    assert error.hint == "name one of its files: results.db, results.json, results.copy_stats.csv, results.hip_stats.csv and 2 more"
+
+
+def test_a_report_is_of_runs_and_says_what_takes_files(capsys, kineto, tmp_path):
+    assert run_cli(["report", str(kineto)]) == 4
+    error = capsys.readouterr().err
+    assert f"error: {kineto} is a file, and a report is of a run\n" in error
+    assert "`profharness hotspots`, `metrics`, `compare` and `merge` take trace files" in error
+    assert run_cli(["report", str(kineto.parent)]) == 4
+    assert "`compare` and `merge` take trace files, such as small.pt.trace.json in it" in capsys.readouterr().err
+    assert run_cli(["report", str(tmp_path / "none")]) == 4
+    assert "there is no such run directory" in capsys.readouterr().err
 
 
 def test_hotspots_name_what_a_broken_file_lost(capsys, kineto):
@@ -184,3 +253,12 @@ def test_merge_is_brief_unless_it_is_asked_for_more(capsys, kineto, operators_on
     assert lines[-1].startswith("wrote ")
     assert f"{kineto}: not aligned" in full.err
     assert "not aligned: its" not in brief.err
+
+
+def test_telemetry_is_joined_to_no_host_calls(hip_log):
+    from profharness import readers
+    from profharness.cli.hotspots import By, chosen
+    from profharness.errors import UsageError
+
+    with pytest.raises(UsageError, match="these rows are host calls"):
+        chosen(readers.read(hip_log), By.CALL, None, "power")

@@ -6,12 +6,18 @@ import json
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
-from profharness.calibration import Calibration, stored
+from profharness import understand
+from profharness.calibration import COPY_NAME, Calibration, decode, stored
+from profharness.calibration_power import PowerWatch
 from profharness.cli.calibrate import lines_of
+from profharness.units import format_share
 
 
 @pytest.mark.slow
@@ -33,6 +39,124 @@ def test_the_cpu_at_hand_is_measured_and_kept(tmp_path):
     assert found.round_trip_ns > 10
 
 
+def products(path: Path) -> None:
+    """An ONNX model of four products with 1024 x 1024 matrices, which keep the size of what goes through them."""
+    onnx = pytest.importorskip("onnx")
+    width, names = 1024, ("x", "a", "b", "c", "y")
+    weights = [onnx.numpy_helper.from_array(np.eye(width, dtype=np.float32)[::-1].copy(), f"w{number}") for number in range(4)]
+    nodes = [onnx.helper.make_node("MatMul", [names[number], f"w{number}"], [names[number + 1]]) for number in range(4)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch", width]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph(nodes, "products", ends[:1], ends[1:], weights)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+@pytest.mark.slow
+def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_path):
+    """Real processes from the calibration to the verdict: what is missing is said, then measured, then used."""
+    pytest.importorskip("torch")
+    pytest.importorskip("onnxruntime")
+    products(tmp_path / "products.onnx")
+    environment = {**os.environ, "PROFHARNESS_CACHE": str(tmp_path / "cache")}
+    environment.pop("OMP_NUM_THREADS", None)  # the threads are those asked for
+
+    def profharness(*words: str) -> None:
+        done = subprocess.run([sys.executable, "-m", "profharness", *words], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def summary():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PROFHARNESS_CACHE", str(tmp_path / "elsewhere"))  # what the run keeps is enough
+            return understand.summarise(understand.load([tmp_path / "run"]))
+
+    profharness("calibrate", "--threads", "2", "--seconds", "0.05")
+    profharness("run", "--model", "products.onnx", "--backend", "onnxruntime", "--threads", "1", "--batch-sizes", "256", "--trials", "12",
+                "--min-seconds", "1", "-o", "run")
+    lacking = summary().points[0].metrics
+    for name in ("mfu", "flops_of_ceiling", "bandwidth_share", "ceiling_flops", "ceiling_bandwidth"):
+        assert lacking[name].value is None
+        assert lacking[name].needs == "a calibration of this CPU with 1 thread (there is one with 2): `profharness calibrate --threads 1`"
+
+    profharness("calibrate", "--threads", "1", "--seconds", "0.5")
+    profharness("report", "run")
+    kept = decode((tmp_path / "run" / COPY_NAME).read_bytes(), COPY_NAME)
+    assert [one.compute_units for one in kept] == [2, 1]
+    mine = kept[1]
+    point = summary().points[0]
+    figures = point.metrics
+    assert figures["flops_per_item"].value == 4 * 2 * 1024**2
+    assert figures["achieved_flops"].value == pytest.approx(point.throughput * 4 * 2 * 1024**2)
+    mfu = figures["mfu"]
+    assert mfu.value == figures["flops_of_ceiling"].value == pytest.approx(figures["achieved_flops"].value / mine.gemm_flops["fp32"])
+    # nothing but products, by another library than the ceiling's: a good part of it, and no more than two measurements may differ
+    assert 0.1 < mfu.value < 1.2
+    assert 0 < mfu.low <= mfu.value <= mfu.high < 2
+    assert mfu.note == "of calibrated GEMM, fp32"
+    assert (figures["ceiling_flops"].value, figures["ceiling_flops"].source) == (mine.gemm_flops["fp32"], "calibrated GEMM, fp32")
+    assert (figures["ceiling_bandwidth"].value, figures["ceiling_bandwidth"].source) == (mine.copy_bytes_per_s, "calibrated copy")
+    moved = figures["bandwidth_share"]
+    assert moved.value == pytest.approx(point.throughput * 1024 * 4 / mine.copy_bytes_per_s)  # a row of 1024 floats per item
+    assert moved.note.startswith("of calibrated copy; at least")
+    assert 0 < moved.value < 0.1
+    assert point.verdict is not None
+    assert f"of {len(os.sched_getaffinity(0))} allowed cores" in point.verdict.evidence
+    if mfu.value >= 0.6:
+        assert point.verdict.limiter == "compute"
+        assert point.verdict.evidence.startswith(f"{format_share(mfu.value)} of the measured GEMM; ")
+
+
+@pytest.mark.slow
+def test_power_at_rest_and_under_the_held_product(tmp_path):
+    """The CPU packages of an emulated powercap tree: 50 W until the worker uses its core, 150 W while it does."""
+    pytest.importorskip("torch")
+    zone = tmp_path / "sys/class/powercap/intel-rapl:0"
+    zone.mkdir(parents=True)
+    for name, text in (("name", "package-0"), ("max_energy_range_uj", "262143328850"), ("energy_uj", "0")):
+        (zone / name).write_text(text + "\n")
+    counter = os.open(zone / "energy_uj", os.O_WRONLY)
+    environment = {**os.environ, "PROFHARNESS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "PROFHARNESS_SYSFS": str(tmp_path / "sys")}
+    with subprocess.Popen([sys.executable, "-m", "profharness", "calibrate", "--device", "cpu", "--seconds", "0.05", "--json"],
+                          env=environment, stdout=subprocess.PIPE) as process:
+        joules, last = 0.0, time.monotonic()
+        while process.poll() is None:
+            time.sleep(0.005)
+            now = time.monotonic()
+            joules += (now - last) * (150 if measuring(process.pid) else 50)
+            last = now
+            os.pwrite(counter, f"{int(joules * 1e6):020d}\n".encode(), 0)
+        found = msgspec.json.decode(process.stdout.read(), type=Calibration)
+    os.close(counter)
+    assert found.idle_power_w == pytest.approx(50, rel=0.02)
+    assert found.gemm_power_w == pytest.approx(150, rel=0.02)
+    assert found.power_scope.startswith("CPU packages of the node, ")
+    assert "150 W   at rest 50 W" in "\n".join(lines_of(found))
+
+
+def hidden_nvml(folder: Path) -> Path:
+    """A place before all others in which NVIDIA's package is broken."""
+    (folder / "pynvml.py").write_text("raise ImportError\n")
+    return folder
+
+
+def measuring(pid: int) -> bool:
+    """Whether the harness has its worker running."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    lines = [Path(f"/proc/{child}/cmdline") for child in children]
+    return any(line.exists() and b"calibrate_torch" in line.read_bytes() for line in lines)
+
+
+def test_without_a_source_of_power_the_calibration_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROFHARNESS_SYSFS", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(hidden_nvml(tmp_path)))
+    watch = PowerWatch()
+    with watch:
+        watch.rest()  # nothing to wait for
+        assert watch.seconds(1.0) == 0.0
+    found = watch.completed(Calibration(created="2026", kind="cpu", name="x"), None, ())
+    assert found.gemm_power_w is None
+    assert found.notes[0].startswith("power: ")
+
+
 def test_a_device_that_is_not_there_is_missing(tmp_path):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
@@ -40,7 +164,9 @@ def test_a_device_that_is_not_there_is_missing(tmp_path):
     done = subprocess.run([sys.executable, "-m", "profharness", "calibrate", "--device", "cuda:3"],
                           env={**os.environ, "PROFHARNESS_CACHE": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert done.returncode == 3
+    assert done.stderr.startswith("error: --device cuda:3: torch ")
     assert "sees no GPU" in done.stderr
+    assert "or use --device cpu" in done.stderr
     assert not (tmp_path / "calibration").exists()
 
 

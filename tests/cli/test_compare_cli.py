@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from profharness.analysis.compare import compare
+from profharness.analysis.compare import Delta, compare
 from profharness.analysis.records import Figure, Summary, TraceCounts
 from profharness.cli import run_cli
-from profharness.cli.compare import _lines
+from profharness.cli.compare import _change, _lines
 from profharness.manifest import ClockSnapshot, Manifest, NodeRecord, PassRecord, PointRecord
 from profharness.recorder import Recorder
 from profharness.rundir import RunDir
@@ -46,7 +46,7 @@ def runs(tmp_path):
 def test_a_run_against_itself(runs, capsys):
     assert run_cli(["compare", runs[0], runs[0], "--fail-on", "throughput<0%, latency>0%"]) == 0
     text = capsys.readouterr().out
-    assert text.count("within noise") == 6
+    assert text.count("within noise") == 9  # throughput, mean and median latency of three points
     assert "worse" not in text
 
 
@@ -65,6 +65,15 @@ def test_what_cannot_be_told_is_said(tmp_path, runs, capsys):
     assert run_cli(["compare", runs[0], noisy, "--fail-on", "throughput<-5%"]) == 0
     text = capsys.readouterr().out
     assert "cannot tell (the noise is not bounded)" in text
+
+
+def test_the_noise_beside_a_change_is_that_of_its_direction():
+    """30 % more and 23 % less are as likely: a fall by a quarter is beyond what chance explains."""
+    def said(change, significant):
+        return _change(Delta(name="x", unit="ms", a=1.0, b=1.0 + change, change=change, noise=0.3, significant=significant, better="lower"))
+
+    assert said(-0.25, True) == "-25.0 %, better (noise ± 23.1 %)"
+    assert said(0.25, False) == "+25.0 %, within noise (± 30.0 %)"
 
 
 def test_steps_of_commands_are_always_compared():

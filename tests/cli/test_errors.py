@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from profharness import cli
 
 
 def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -18,6 +23,7 @@ def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     (("rnu",), 2, "did you mean `profharness run`"),
     (("run", "resnet"), 2, "a command goes after --"),
     (("run", "--profile", "rocprof9"), 2, "known layers"),
+    (("wrap", "rocprof9", "--", "true"), 2, "error: there is no layer 'rocprof9'"),
     (("run", "--backend", "tensorrt"), 2, "known backends"),
     (("run", "--batch-sizes", "0"), 2, "--batch-sizes"),
     (("run", "--batch-sizes", "64..4"), 2, "4..64"),
@@ -34,7 +40,14 @@ def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     (("run", "--batch-sizes", "1", "--", "true"), 2, "--batch-sizes is for scans"),
     (("run", "--strict", "--", "true"), 2, "compare --fail-on"),
     (("run", "--bare"), 2, "a scan always has a bare pass"),
+    (("run", "--profile", "torch", "python", "train.py"), 2, "a command goes after --: profharness run ... -- python train.py"),
+    (("run", "train.py"), 2, "profharness run -- python train.py"),
+    (("run", "--launcher", "slurm", "--", "true"), 2, "srun -n8 profharness run"),
     (("run", "--order", "up"), 2, "--order: 'up' is not one of asc, desc, random"),
+    (("saturation", "x.csv", "--jobs", "many"), 2, "--jobs: 'many' is not a whole number\n"),
+    (("serve", "particlenet", "--grpc-port", "99999"), 2, "error: --grpc-port: 99999 is not in the range"),
+    (("calibrate", "--device", "gpu"), 2, "--device: there is no device 'gpu'"),
+    (("calibrate", "--device", "cuda:1", "--threads", "2"), 2, "--threads: are of a CPU, not of cuda:1"),
     (("run", "--warmup", "some"), 2, "--warmup: 'some' is not auto or a whole number"),
     (("hotspots", "x.json", "--by", "foo"), 2, "--by: 'foo' is not one of"),
     (("run", "--output", "/proc/profharness", "--", "echo", "ran"), 2, "--output"),
@@ -112,3 +125,29 @@ def test_an_output_folder_that_exists_is_not_touched(tmp_path: Path) -> None:
     assert "exists" in done.stderr
     assert "ran" not in done.stdout
     assert [path.name for path in taken.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(("number", "name", "says"), [
+    (errno.ENOSPC, None, "error: No space left on device\n  make room, or name another place"),
+    (errno.EACCES, "/data/x.json", "error: /data/x.json: Permission denied\n  look at its permissions"),
+    (errno.EBADF, None, "profharness itself failed: OSError")])
+def test_what_the_system_refuses_is_no_fault_of_ours(number: int, name: str | None, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(_arguments: Sequence[str]) -> int:
+        raise OSError(number, os.strerror(number), name)
+
+    monkeypatch.setattr(cli, "_call", refused)
+    assert cli.run_cli(["ls"]) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_a_file_that_may_not_be_read_is_named_without_the_parsers_words() -> None:
+    said = cli._plain("Invalid value for 'RUN|FILE...': Path '/tmp/a b.json' is not readable.")
+    assert said == "/tmp/a b.json: permission denied"
+    assert "permissions" in cli._hint("hotspots", said, cli.Rest((), given=False))
+
+
+def test_ctrl_c_is_told(tmp_path: Path) -> None:
+    """Also by a parser that makes a silent exit of it: a command that ends without a word looks as if it were done."""
+    words = "import sys\nfrom profharness import cli, doctor\ndef stop(*_, **__): raise KeyboardInterrupt\ndoctor.examine = stop\nsys.exit(cli.run_cli(['doctor']))"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")

@@ -97,3 +97,13 @@ def test_a_folder_that_is_no_run(tmp_path, capsys):
 def test_usage(tmp_path, capsys):
     assert run_cli(["saturation"]) == 2
     assert run_cli(["saturation", str(tmp_path), "--jobs", "0"]) == 2
+
+
+def test_a_knee_below_a_curve_that_still_rises_is_a_bound(tmp_path, capsys):
+    path = csv_of(tmp_path, "concurrency", CLIENTS[:5], noisy(usl_truth(CLIENTS[:5], 10, 0.15, 0.0), 4))
+    assert run_cli(["saturation", path, "--jobs", "500"]) == 0
+    text = capsys.readouterr().out
+    assert "peak above 16" in text
+    assert "knee         at least " in text
+    assert "; at least " in text
+    assert "devices      at most " in text

@@ -35,6 +35,8 @@ TABLES: dict[str, str] = {
                        " grid_size_x INT, grid_size_y INT, grid_size_z INT, region_name_id INT, event_id INT, extdata JSONB",
     "memory_copy": 'nid INT, pid INT, tid INT, start BIGINT, "end" BIGINT, name_id INT, dst_agent_id INT, dst_address INT, src_agent_id INT,'
                    " src_address INT, size INT, queue_id INT, stream_id INT, region_name_id INT, event_id INT, extdata JSONB",
+    "memory_allocate": 'nid INT, pid INT, tid INT, agent_id INT, type TEXT, level TEXT, start BIGINT, "end" BIGINT, address INT, size INT,'
+                       " queue_id INT, stream_id INT, event_id INT, extdata JSONB",
 }
 
 
@@ -75,6 +77,11 @@ VIEWS: dict[str, str] = {
                      + " ".join((_join("string", "S", "M.name_id", "M"), _join("info_agent", "D", "M.dst_agent_id", "M"),
                                  _join("info_agent", "F", "M.src_agent_id", "M"), _join("event", "E", "M.event_id", "M"),
                                  _join("info_process", "P", "M.pid", "M"), _join("info_thread", "T", "M.tid", "M"))),
+    "memory_allocations": f"SELECT M.id, M.guid, {_text('E.category_id', 'E')} AS category, M.nid, P.pid, T.tid, M.start, M.\"end\", M.type, M.level,"
+                          " M.size, E.stack_id FROM rocpd_memory_allocate M "
+                          + " ".join((_join("event", "E", "M.event_id", "M"), _join("info_process", "P", "M.pid", "M"), _join("info_thread", "T", "M.tid", "M"))),
+    "scratch_memory": "SELECT M.id, M.guid, M.nid, P.pid, M.type AS operation, M.start, M.\"end\", M.size FROM rocpd_memory_allocate M "
+                      + _join("info_process", "P", "M.pid", "M") + " WHERE M.level = 'SCRATCH'",
     "counters_collection": "SELECT MIN(V.id) AS id, V.guid, K.dispatch_id, P.pid, I.name AS counter_name, SUM(V.value) AS value, K.start, K.\"end\""
                            " FROM rocpd_pmc_event V "
                            + " ".join((_join("info_pmc", "I", "V.pmc_id", "V"),
@@ -130,7 +137,7 @@ class _Writer:
         gpus = [("GPU", agent.number, agent.number, index, 0, agent.name, "", "AMD", agent.product, agent.product,
                  msgspec.json.encode(agent_record(agent, index)).decode()) for index, agent in enumerate(program.agents)]
         self._rows("info_agent", [(row[1], node, program.pid, *row) for row in (*cpus, *gpus)])
-        threads = {record.tid for record in (*program.kernels, *program.calls, *program.copies)}
+        threads = {record.tid for record in (*program.kernels, *program.calls, *program.copies, *program.allocations)}
         self._rows("info_thread", [(tid, node, 1, program.pid, tid, None, None, None, "{}") for tid in sorted(threads)])
         self._rows("info_queue", [(queue, node, program.pid, f"Queue {queue}", "{}") for queue in sorted({0, *(k.queue for k in program.kernels)})])
         self._rows("info_stream", [(stream, node, program.pid, f"Stream {stream}", "{}") for stream in sorted({0, *(k.stream for k in program.kernels)})])
@@ -140,13 +147,16 @@ class _Writer:
         self._rows("memory_copy", [(number, node, program.pid, c.tid, c.start, c.end, self._string(f"MEMORY_COPY_{c.direction}"), c.target, 0, c.source, 0,
                                     c.bytes, 0, c.stream, None, self._event("MEMORY_COPY", c.correlation), "{}")
                                    for number, c in enumerate(program.copies, 1)])
+        self._rows("memory_allocate", [(number, node, program.pid, a.tid, a.agent, a.kind, a.level, a.start, a.end, 0, a.bytes, None, None,
+                                        self._event("SCRATCH_MEMORY" if a.level == "SCRATCH" else "MEMORY_ALLOCATION", a.correlation), "{}")
+                                       for number, a in enumerate(program.allocations, 1)])
         self._calls(node)
         self._rows("string", [(number, text) for text, number in self.strings.items()])
 
     def _kernels(self, node: int) -> None:
         program = self.program
         empty = self._string("")
-        counters = {name: number for number, name in enumerate(sorted({name for k in program.kernels for name, _ in k.counters}), 1)}
+        counters = {name: number for number, name in enumerate(sorted({name for k in program.kernels for name, _ in k.counters} | {name for name, _ in program.loose}), 1)}
         self._rows("info_pmc", [(number, node, program.pid, 2, name, name, "{}") for name, number in counters.items()])
         values = []
         rows = []
@@ -155,6 +165,7 @@ class _Writer:
             rows.append((k.dispatch, node, program.pid, k.tid, k.agent, k.symbol, k.dispatch, k.queue, k.stream, k.start, k.end, k.scratch, k.lds,
                          *k.size, *k.grid, empty, event, "{}"))
             values += [(event, counters[name], value, "{}") for name, parts in k.counters for value in parts]
+        values += [(self._event("COUNTER_COLLECTION", 0), counters[name], value, "{}") for name, value in program.loose]
         self._rows("kernel_dispatch", rows)
         self._rows("pmc_event", [(number, *row) for number, row in enumerate(values, 1)])
 

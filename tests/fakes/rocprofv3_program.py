@@ -78,7 +78,23 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Allocation:
+    """`level` is REAL, VIRTUAL or SCRATCH; `kind` ALLOC, FREE, REALLOC or RECLAIM."""
+
+    kind: str
+    level: str
+    start: int
+    end: int
+    bytes: int
+    agent: int
+    correlation: int
+    tid: int = 0
+
+
+@dataclass(frozen=True)
 class Program:
+    """`loose` are counter values that were taken of a device, beside any dispatch."""
+
     host: str = "node1"
     pid: int = 4711
     agents: tuple[GpuAgent, ...] = (GpuAgent(2, 37946), GpuAgent(3, 37947, location=0x0500))
@@ -86,6 +102,8 @@ class Program:
     kernels: tuple[Kernel, ...] = ()
     copies: tuple[Copy, ...] = ()
     calls: tuple[Call, ...] = field(default=())
+    allocations: tuple[Allocation, ...] = ()
+    loose: tuple[tuple[str, float], ...] = ()
     cpus: int = 2
 
 

@@ -46,11 +46,15 @@ def _chrome(processes: Sequence[Record]) -> str:
     events: list[Record] = [{}]
     sections = ((1, "COPY"), (2, "CPU HIP API"), (6, "GPU0"))
     events += [{"args": {"name": name}, "ph": "M", "pid": pid, "name": "process_name", "sort_index": n} for n, (pid, name) in enumerate(sections)]
+    arrow = 0
     for process in processes:
         pid = str(process["pid"])
         for k in process["kernels"]:
             events.append(_span(6, k["name"], k["start"], k["end"], {"dev-id": "2", "queue-id": "0", "pid": pid, "tid": pid, "stream-id": "0"}))
-            events.append(_span(2, "hipLaunchKernel", k["call"], k["call"] + 1500, {"pid": pid, "tid": pid}))
+            events.append({**_span(2, "hipLaunchKernel", k["call"], k["call"] + 1500, {"pid": pid, "tid": pid}), "tid": pid})
+            arrow += 1
+            events += [{"ts": k[time] // 1000, "ph": phase, "cat": "DataFlow", "id": arrow, "pid": section, "tid": lane, "name": "dep"}
+                       for time, phase, section, lane in (("call", "s", 2, process["pid"]), ("start", "t", 6, 0))]
         for c in process["copies"]:
             events.append(_span(1, "CopyHostToDevice", c["start"], c["end"], {"dev-id": "2", "queue-id": "0", "pid": pid, "tid": pid, "stream-id": "0"}))
     return '{ "traceEvents":[' + "\n,".join(json.dumps(event) for event in events) + '\n],"otherData":{}}\n'

@@ -1,4 +1,4 @@
-"""A small program that uses the stand-in HIP runtime: `stand_in_gpu_program.py [--kernels N] [--exit N] [--crash] [--child] [--stripped-child]`."""
+"""A small program that uses the stand-in HIP runtime; `--help` says what it can be told to do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -16,6 +17,12 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--kernels", type=int, default=5)
 parser.add_argument("--exit", type=int, default=0)
 parser.add_argument("--crash", action="store_true")
+parser.add_argument("--abort", action="store_true", help="as by assert() in C: a signal that the tracer handles")
+parser.add_argument("--raise", dest="raises", action="store_true", help="end by an uncaught exception")
+parser.add_argument("--system-exit", type=int, help="raise SystemExit with this status, without sys.exit")
+parser.add_argument("--steps", type=int, default=0, help="this many marked steps, each with --kernels kernels")
+parser.add_argument("--step-seconds", type=float, default=0.0)
+parser.add_argument("--range", default="", help="a range of this name around nothing")
 parser.add_argument("--child", action="store_true", help="a child process does the work, under the same tracer")
 parser.add_argument("--stripped-child", action="store_true", help="the child loses the tracer's environment")
 parser.add_argument("--framework", action="store_true", help="import the module `tensorflow` of the path")
@@ -33,11 +40,26 @@ if options.child or options.stripped_child:
     sys.exit(subprocess.run(words, env=environment, check=False).returncode)
 if options.miopen and os.environ.get("MIOPEN_ENABLE_LOGGING_CMD"):
     sys.stderr.write("MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1\nnot of MIOpen\n")
-for number in range(options.kernels):
+for number in range(0 if options.steps else options.kernels):
     hip.launch(f"kernel_{number % 2}", workgroups=4 + number)
-if options.kernels:
+if options.range:
+    with importlib.import_module("profharness_mark").range(options.range):
+        pass
+for step in range(options.steps):
+    for _ in range(options.kernels):
+        hip.launch(f"step_{step}")
+    time.sleep(options.step_seconds)
+    importlib.import_module("profharness_mark").step(items=8)
+if options.kernels and not options.steps:
     hip.copy(1 << 20)
 if options.crash:
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGSEGV)
+if options.abort:
+    sys.stdout.flush()
+    os.kill(os.getpid(), signal.SIGABRT)
+if options.raises:
+    raise RuntimeError("the program's own")
+if options.system_exit is not None:
+    raise SystemExit(options.system_exit)
 sys.exit(options.exit)

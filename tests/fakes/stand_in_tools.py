@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,14 @@ NAMES = {"rocprofv3": ("6.2", "6.3", "6.4", "7.0"), "rocprof": ("5.7", "6.1", "6
          "rocprof-compute": ("6.3", "6.4", "7.0"), "omniperf": ("5.7", "6.1", "6.2")}
 
 
-def install(folder: Path, release: str, tools: Sequence[str] | None = None) -> Path:
-    """A folder like /opt/rocm-<release>, with the tools that this release has (or those named); returns its bin folder."""
+ROCTX = "librocprofiler-sdk-roctx.so.1"
+
+
+def install(folder: Path, release: str, tools: Sequence[str] | None = None, *, roctx: bool = False) -> Path:
+    """A folder like /opt/rocm-<release>, with the tools that this release has (or those named); returns its bin folder.
+
+    With `roctx` its lib folder has a stand-in for that library too, which needs a C compiler.
+    """
     rocm = folder / f"rocm-{release}.1"
     (rocm / "bin").mkdir(parents=True)
     (rocm / ".info").mkdir()
@@ -33,15 +40,25 @@ def install(folder: Path, release: str, tools: Sequence[str] | None = None) -> P
     for tool, releases in NAMES.items():
         if (tool in tools) if tools is not None else (release in releases):
             program = rocm / "bin" / tool
-            program.write_text(f"#!/bin/sh\nPYTHONPATH=\"{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}\" exec {shlex.quote(sys.executable)} -m tests.fakes.stand_in_tools {tool} {release} \"$@\"\n")
+            program.write_text(f"#!/bin/sh\nPYTHONPATH=\"{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}\" STAND_IN_ROCM={shlex.quote(str(rocm))} exec {shlex.quote(sys.executable)} -m tests.fakes.stand_in_tools {tool} {release} \"$@\"\n")
             program.chmod(0o755)
+    if roctx:
+        (rocm / "lib").mkdir()
+        compiler = shutil.which("cc") or shutil.which("gcc") or "cc"
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", rocm / "lib" / ROCTX, ROOT / "tests" / "fakes" / "stand_in_roctx.c"], check=True)
     return rocm / "bin"
+
+
+def _traced(**variables: str) -> dict[str, str]:
+    """The environment of what a tool starts: our stand-in for its library is loaded into every Python of it."""
+    path = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, **variables, "PYTHONPATH": f"{ROOT / 'tests' / 'fakes' / 'stand_in_site'}{':' if path else ''}{path}"}
 
 
 def _replace_by(argv: Sequence[str], **variables: str) -> NoReturn:
     """As the real tools do: the command takes this process over, and with it the exit status."""
     try:
-        os.execvpe(argv[0], list(argv), {**os.environ, **variables})
+        os.execvpe(argv[0], list(argv), _traced(**variables))
     except OSError as error:
         sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
         sys.exit(127)
@@ -96,6 +113,16 @@ def rocprofv3(release: str, arguments: list[str]) -> NoReturn:
     _become_v3(release, options, command)
 
 
+def _period(options: argparse.Namespace) -> tuple[int, int] | None:
+    """Start and duration in ns of the first collection period; its repetitions are not played."""
+    triplets = getattr(options, "collection_period", None)
+    if not triplets:
+        return None
+    unit = {"hour": 3600 * 10**9, "min": 60 * 10**9, "sec": 10**9, "msec": 10**6, "usec": 10**3, "nsec": 1}[options.collection_period_unit or "sec"]
+    start, duration, _ = (float(part) for part in triplets[0].split(":"))
+    return int(start * unit), int(duration * unit)
+
+
 def _become_v3(release: str, options: argparse.Namespace, command: Sequence[str]) -> NoReturn:
     counters = list(getattr(options, "pmc", []))
     sub = ""
@@ -108,7 +135,11 @@ def _become_v3(release: str, options: argparse.Namespace, command: Sequence[str]
     if any(name.startswith("NOT_") for name in counters):
         sys.stderr.write("Unable to find all counters for agent 2 (gpu-0, gfx942)\n")
         counters = []
-    asked = {"tool": "rocprofv3", "release": release, "formats": options.output_format, "directory": options.output_directory, "file": options.output_file,
+    if on["--marker-trace"] and release == "7.0" and getattr(options, "selected_regions", False):
+        os.environ["ROCPROF_SELECTED_REGIONS"] = "1"
+    library = Path(os.environ.get("STAND_IN_ROCM", "/nowhere")) / "lib"
+    os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, (os.environ.get("LD_LIBRARY_PATH"), str(library))))
+    asked = {"tool": "rocprofv3", "release": release, "markers": on["--marker-trace"] or on["--sys-trace"], "period": _period(options), "formats": options.output_format, "directory": options.output_directory, "file": options.output_file,
              "sub": sub, "hip": on["--hip-trace"] or on["--hip-runtime-trace"] or on["--sys-trace"],
              "copies": on["--memory-copy-trace"] or on["--sys-trace"], "pmc": counters}
     _replace_by(command, STAND_IN_TRACER=json.dumps(asked))
@@ -153,7 +184,7 @@ def _run_v1(output: Path, values: dict[str, str], switches: set[str], words: Seq
     with tempfile.TemporaryDirectory() as folder:
         # cmd-qts: each word in double quotes, then eval, so that a shell evaluates what they hold
         line = " ".join(f'"{word}"' for word in words)
-        done = subprocess.run(["sh", "-c", line], env={**os.environ, "STAND_IN_TRACER": json.dumps({"tool": "raw", "folder": folder})}, check=False)
+        done = subprocess.run(["sh", "-c", line], env=_traced(STAND_IN_TRACER=json.dumps({"tool": "raw", "folder": folder})), check=False)
         processes = [json.loads(path.read_text()) for path in sorted(Path(folder).glob("raw-*.json"))]
     if os.environ.get("STAND_IN_CORRUPT"):
         sys.stderr.write("Profiling data corrupted: ' results.txt'\n")
@@ -207,11 +238,12 @@ def rocprof_compute(tool: str, arguments: list[str]) -> int:
     executions: list[dict[str, Any]] = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(arguments[split + 1:], env={**os.environ, "STAND_IN_TRACER": json.dumps({"tool": "raw", "folder": folder})}, check=False)
+            done = subprocess.run(arguments[split + 1:], env=_traced(STAND_IN_TRACER=json.dumps({"tool": "raw", "folder": folder})), check=False)
             if done.returncode != 0:
                 sys.stderr.write(f"ERROR {tool}: the application failed\n")
                 return 1
-            executions += [json.loads(path.read_text()) for path in sorted(Path(folder).glob("raw-*.json"))]
+            processes = [json.loads(path.read_text()) for path in sorted(Path(folder).glob("raw-*.json"))]
+            executions.append({"kernels": [kernel for process in processes for kernel in process["kernels"]]})
     write_compute(Path(options.path) / options.name / "MI300X_A1", executions)
     return 0
 

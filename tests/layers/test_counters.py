@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from profharness.errors import UsageError
-from profharness.layers.counters import groups, load
+from profharness.layers.counters import assumption, groups, load
 from profharness.wrappers_path import wrappers_dir
 from tests.layers.places import node
 
@@ -68,3 +68,8 @@ def test_tables_are_data_in_toml() -> None:
         table = tomllib.loads(path.read_text())
         assert table["architecture"] == path.stem
         assert table["limits"] == {"SQ": 8, "TA": 2, "TD": 2, "TCP": 4, "TCC": 4, "CPC": 2, "CPF": 2, "SPI": 6, "GRBM": 2, "GDS": 4}
+
+
+def test_what_was_assumed_without_a_device_is_said() -> None:
+    assert assumption(node("7.0")) == ""
+    assert "planned for gfx942" in assumption(node(""))

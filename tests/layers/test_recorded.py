@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profharness.layers.recorded import holds_kernels, tail_closes
+from profharness.layers.recorded import holds_counters, holds_kernels, tail_closes
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_files import write_csv, write_json
 from tests.fakes.rocprofv3_program import program
@@ -26,6 +26,17 @@ def test_rocprofv3_files(tmp_path: Path, whole: object) -> None:
     tables = {path.name: holds_kernels(path, "rocprofv3-csv") for path in write_csv(tmp_path, made, "6.3", "b_")}
     assert tables["b_hip_api_trace.csv"] is False
     assert tables.get("b_kernel_trace.csv", False) is expected
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_counters_are_told_apart_from_kernels(tmp_path: Path, counted: bool) -> None:
+    made = program(kernels=3, counters=counted)
+    assert holds_counters(write_rocpd(tmp_path / "a_results.db", made)) is counted
+    assert holds_counters(write_json(tmp_path / "a_results.json", made)) is counted
+    assert any(holds_counters(path) for path in write_csv(tmp_path, made, "6.2", "b_")) is counted
+    (tmp_path / "c_results.db").write_bytes(b"SQLite format 3" + bytes(100))
+    assert not holds_counters(tmp_path / "c_results.db")
+    assert not holds_counters(tmp_path / "d_counter_collection.csv")
 
 
 @pytest.mark.parametrize("kernels", [[RECORD], []], ids=["kernels", "none"])

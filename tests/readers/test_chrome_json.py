@@ -323,6 +323,28 @@ def test_any_block_size_gives_the_same_trace(tmp_path_factory: pytest.TempPathFa
     assert decoded(chrome_json.read_blocks(path, block_bytes=block)) == decoded(chrome_json.read(path))
 
 
+ODD = [
+    {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}}, {**kernel("k", 1, 1), "ph": "B"}, {**kernel("k", 1, 1), "args": None},
+    {**kernel("k", 1, 1, device={"id": 1})}, {**kernel("k", "1.5", None)}, event("overhead", "buffer", 1, 1), event("Kernel", "old", 1, 1, device=0, stream=1),
+    {**op("mm", 1, 1, 1), "cat": None}, {key: value for key, value in op("mm", 1, 1, 1).items() if key != "ph"}, event("python_function", "f", 1, 1),
+    {"cat": "fwdbwd", "ph": "s", "id": 1}, event("cuda_driver", "cuLaunchKernel", 1, 1, correlation="7"), event("user_annotation", "gloo:all_reduce", 1, 1),
+    op("ProfilerStep#7", 1, 5, 3), {**event("cpu_op", "gloo:broadcast", 1, 1), "args": None},
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 180), st.sampled_from(ODD)), max_size=4), st.integers(200, 9000), st.booleans())
+def test_usual_blocks_say_what_any_other_would(tmp_path_factory: pytest.TempPathFactory, odd: list[tuple[int, Any]], block: int, ops: bool) -> None:
+    events = many(30)
+    for place, one in odd:
+        events.insert(place, one)
+    path = write(tmp_path_factory.mktemp("usual") / "t.json", document(events, baseTimeNanoseconds=1_700_000_000_000_000_000))
+    found = decoded(chrome_json.read_blocks(path, block_bytes=block, ops=ops))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(chrome_json, "Usual", None)
+        assert found == decoded(chrome_json.read_blocks(path, block_bytes=block, ops=ops))
+
+
 def test_a_cut_file_keeps_its_events_and_says_so(tmp_path: Path) -> None:
     text = json.dumps({"traceEvents": many(50), "baseTimeNanoseconds": 1_700_000_000_000_000_000})
     trace = readers.read(write(tmp_path / "t.json", text[: len(text) // 2]))

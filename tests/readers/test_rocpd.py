@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from profharness.errors import InputError
 from profharness.readers import rocpd, sqlite_file
 from profharness.trace.model import Trace
 from tests.fakes.rocpd_files import write_rocpd
-from tests.fakes.rocprofv3_program import Call, Program, program
+from tests.fakes.rocprofv3_program import Allocation, Call, Program, program
 from tests.readers.rocm_tables_spelled import spelled, totals
 
 
@@ -127,6 +128,65 @@ def test_kernels_that_the_view_hides_are_counted(tmp_path: Path) -> None:
     change(path, f'UPDATE "{table(path, "kernel_dispatch")}" SET kernel_id = 999 WHERE id <= 3')
     trace = readers.read(path)
     assert (len(trace.kernels), said(trace, "does not show")) == (37, 3)
+
+
+ALLOCATIONS = (Allocation("ALLOC", "REAL", 10, 20, 4096, 2, 1, 7), Allocation("FREE", "REAL", 30, 40, 0, 2, 2, 7), Allocation("ALLOC", "VIRTUAL", 50, 60, 64, 3, 3, 7),
+               Allocation("ALLOC", "SCRATCH", 70, 80, 256, 2, 4, 7), Allocation("RECLAIM", "SCRATCH", 90, 95, 0, 2, 5, 7))
+
+
+def left_out(trace: Trace) -> list[tuple[str, int, str]]:
+    return [(problem.severity, problem.count, problem.message.partition("left out: ")[2]) for problem in trace.problems]
+
+
+def test_allocations_and_scratch_are_counted_not_read(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", replace(program(1), allocations=ALLOCATIONS))
+    assert left_out(readers.read(path)) == [("info", 5, "memory allocations 3, scratch memory 2")]
+    change(path, f'UPDATE "{table(path, "memory_allocate")}" SET event_id = 99999 WHERE id = 1')  # its view does not show that one
+    assert left_out(readers.read(path)) == [("info", 5, "memory allocations 3, scratch memory 2")]
+
+
+def test_of_several_processes_each_counts_its_own(tmp_path: Path) -> None:
+    one, two = replace(program(1, 10, host="a"), allocations=ALLOCATIONS[:4]), replace(program(2, 12, host="b"), allocations=ALLOCATIONS[:1], loose=(("TEMP", 7.0),))
+    assert left_out(readers.read(write_rocpd(tmp_path / "a.db", one, two, program(3, 10, host="c")))) == [
+        ("info", 4, "memory allocations 3, scratch memory 1"), ("warning", 1, "counter values of no kernel that the file shows 1"),
+        ("info", 1, "memory allocations 1")]
+
+
+def test_a_file_from_before_these_tables_lacks_nothing(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1, counters=False))
+    for view in ("memory_allocations", "scratch_memory", "rocpd_memory_allocate", "counters_collection", "rocpd_pmc_event"):
+        change(path, f"DROP VIEW {view}")
+    trace = readers.read(path)
+    assert (len(trace.kernels), trace.problems) == (40, ())
+
+
+def test_counter_values_of_no_kernel_are_counted(tmp_path: Path) -> None:
+    """Of a device beside all dispatches, and of a kernel that the file hides; a value of several instances stands once per instance."""
+    given_ = replace(program(1), loose=(("GRBM_COUNT", 5.0), ("TEMPERATURE", 60.0)))
+    path = write_rocpd(tmp_path / "a.db", given_)
+    trace = readers.read(path)
+    assert left_out(trace) == [("warning", 2, "counter values of no kernel that the file shows 2")]
+    assert len(trace.counters) == len(readers.read(write_rocpd(tmp_path / "b.db", program(1))).counters)
+    counted = next(k for k in given_.kernels if k.counters)
+    change(path, f'UPDATE "{table(path, "kernel_dispatch")}" SET kernel_id = 999 WHERE id = {counted.dispatch}')
+    hidden = sum(len(parts) for _, parts in counted.counters)
+    assert hidden == 3
+    assert left_out(readers.read(path)) == [
+        ("warning", 3 + hidden, f"counter values of no kernel that the file shows {2 + hidden}, kernels that the file's own view does not show 1")]
+
+
+def test_counter_values_without_any_kernel_are_counted(tmp_path: Path) -> None:
+    trace = readers.read(write_rocpd(tmp_path / "a.db", Program(loose=(("TEMPERATURE", 60.0), ("TEMPERATURE", 61.0)))))
+    assert (len(trace.kernels), left_out(trace)) == (0, [("warning", 2, "counter values of no kernel that the file shows 2")])
+
+
+@pytest.mark.parametrize(("kind", "change_to", "said_"), [
+    ("memory_copy", "name_id = 99999", "copies that the file's own view does not show 2"), ("region", "tid = 99999", "host calls that the file's own view does not show 2")])
+def test_copies_and_calls_that_a_view_hides_are_counted(tmp_path: Path, kind: str, change_to: str, said_: str) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1, counters=False))
+    name = table(path, kind)
+    change(path, f'UPDATE "{name}" SET {change_to} WHERE id IN (SELECT id FROM "{name}" LIMIT 2)')
+    assert left_out(readers.read(path)) == [("warning", 2, said_)]
 
 
 def test_values_that_are_no_numbers_are_not_recorded(tmp_path: Path) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from profharness import readers
+from profharness import readers, understand
 from profharness.analysis import hotspots
 from profharness.errors import InputError
-from profharness.readers import rocprof_compute
+from profharness.readers import rocprof_compute, rocprof_compute_folder
 from profharness.trace.model import ClockDomain, Trace
 
 COMPUTE = "fixtures/rocm/rocprof_compute"
@@ -97,11 +99,11 @@ class TestMachine:
             "2", "node1", "MI300X_A1", "gfx942", 304, 8, None)
         assert ("rocm_version", "6.4.1") in trace.sources[0].details
         assert "secret" not in str(trace.sources[0].details)
-        assert rocprof_compute.read_folder(tmp_path).kernels.dur_ns.tolist() == [50]
+        assert rocprof_compute_folder.read(tmp_path).kernels.dur_ns.tolist() == [50]
 
     def test_a_folder_without_counters(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"holds no pmc_perf\.csv"):
-            rocprof_compute.read_folder(tmp_path)
+            rocprof_compute_folder.read(tmp_path)
 
     def test_kernels_by_their_sums(self, tmp_path: Path) -> None:
         path = written(tmp_path / "pmc_kernel_top.csv", "Kernel_Name,Count,Sum(us),Mean(us),Median(us),Pct", '"k(a,\n b)",3,6.25,2,2,100')
@@ -112,6 +114,52 @@ class TestMachine:
         assert ceilings.sources[0].details == (("HBMBw of device 0", "4171.5 GB/s"), ("MFMAF16Flops of device 0", "926342.4 GFLOP/s"))
         metrics = readers.read(written(tmp_path / "2.1_Speed-of-Light.csv", "Metric,Avg,Unit,Peak,Pct of Peak", "VALU IOPs,2852.58,Giop,81715.2,3.49"))
         assert metrics.sources[0].details == (("VALU IOPs", "2852.58 Giop"),)
+
+
+class TestFolder:
+    ROW = '0,"k",2,256,256,0,0,8,4,16,64,0x1,16,64,0x2,1,100,150'
+
+    @pytest.mark.parametrize("below", ["", "MI300X", "vcopy/MI300X"])
+    def test_the_joined_counters_are_read_once(self, tmp_path: Path, below: str) -> None:
+        folder = tmp_path / below
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("pmc_perf.csv", "pmc_perf_0.csv", "SQ_LEVEL_WAVES.csv", "timestamps.csv"):
+            written(folder / name, V2, self.ROW)
+        written(folder / "roofline.csv", "device,HBMBw,MFMAF16Flops", "0,4171.5,926342.4")
+        loaded = understand.load([tmp_path])
+        assert (len(loaded.trace.kernels), len(loaded.trace.sources)) == (1, 1)
+        assert ("HBMBw of device 0", "4171.5 GB/s") in loaded.trace.sources[0].details
+        assert loaded.manifest is None
+
+    def test_two_models_have_to_be_told_apart(self, tmp_path: Path) -> None:
+        for model in ("MI210", "MI300X"):
+            (tmp_path / model).mkdir()
+            written(tmp_path / model / "pmc_perf.csv", V2, self.ROW)
+        with pytest.raises(InputError, match="holds 2 workloads"):
+            understand.load([tmp_path])
+
+    def test_another_folder_is_no_run(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="is not a run directory"):
+            understand.load([tmp_path])
+
+    @pytest.mark.parametrize(("folder", "kernels", "total", "counted"), [
+        ("bank_conflict_MI300X", 1, 6249, 550), ("vcopy_MI100", 3, 62560, 2847), ("vcopy_MI300X", 3, 0, 7995), ("vcopy_MI350_v3", 3, 55546, 3063)])
+    def test_recorded_folders_of_every_generation(self, shared: Path, folder: str, kernels: int, total: int, counted: int) -> None:
+        trace = understand.load([shared / COMPUTE / folder]).trace
+        assert (len(trace.kernels), int(trace.kernels.dur_ns.sum()), len(trace.counters)) == (kernels, total, counted)
+        assert trace.devices[0].compute_units is not None
+
+    def test_recorded_tables_of_analyze(self, shared: Path) -> None:
+        trace = understand.load([shared / COMPUTE / "analyze_csv_MI300X"]).trace
+        assert [(row.name, row.calls, row.total_ns) for row in hotspots.default(trace).rows] == [
+            ("transpose_conflict(float*, float const*, int, int) [clone .kd]", 1, 10_000)]
+        assert {len(source.details) for source in trace.sources} == {0, 5, 10, 31}
+
+    def test_the_commands_take_a_folder(self, tmp_path: Path) -> None:
+        written(tmp_path / "pmc_perf.csv", V2, self.ROW)
+        for words, said in ((("hotspots",), "by kernel, 50 ns in 1 calls"), (("metrics",), "on no common timeline")):
+            done = subprocess.run([sys.executable, "-m", "profharness", *words, str(tmp_path)], capture_output=True, text=True, check=False)
+            assert (done.returncode, said in done.stdout) == (0, True), done.stderr
 
 
 class TestDatabase:

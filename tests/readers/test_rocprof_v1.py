@@ -288,6 +288,63 @@ class TestDatabase:
             readers.read(path)
 
 
+class TestGeometryOfTracedKernels:
+    """results.json and results.db beside results.csv of the same execution."""
+
+    ROWS = ((0, "k", 100, 350, 1000), (1, "q", 400, 500, 256), (2, "k", 600, 640, 512))
+
+    def table(self, counters: str = "") -> str:
+        head = HEADER + (',"SQ_WAVES"' if counters else "") + ',"DispatchNs","BeginNs","EndNs","CompleteNs","DurationNs"\n'
+        return head + "".join(f'{n},"{name}.kd",4,1,0,77,78,{grid},256,512,16,24,4,32,64,"0x0","0x7f"{counters},{begin - 9},{begin},{end},{end + 9},{end - begin}\n'
+                              for n, name, begin, end, grid in self.ROWS)
+
+    def traced(self, tmp_path: Path, *, moved: int = 0, names: str = "kqk") -> Path:
+        events: list[dict[str, object]] = [{}, {"args": {"name": "GPU0"}, "ph": "M", "pid": 6, "name": "process_name", "sort_index": 2}]
+        # the file's order is not that of the starts
+        for (_, _, begin, end, _), name in reversed(list(zip(self.ROWS, names, strict=True))):
+            events.append({"ph": "X", "name": name, "pid": 6, "tid": 0, "ts": "0", "dur": "0",
+                           "args": {"BeginNs": str(begin + moved), "EndNs": str(end + moved), "dev-id": "4", "queue-id": "0", "pid": "77", "tid": "78"}})
+        return written(tmp_path / "results.json", json.dumps({"traceEvents": events}))
+
+    def test_geometry_and_counters_are_joined_and_nothing_counts_twice(self, tmp_path: Path) -> None:
+        written(tmp_path / "results.csv", self.table(",16"))
+        trace = readers.read(self.traced(tmp_path))
+        k = trace.kernels
+        assert totals(trace) == (3, 390)
+        assert sorted(zip(k.start_ns.tolist(), k.workgroups.tolist(), k.vgpr.tolist(), k.lds_bytes.tolist(), strict=True)) == [
+            (100, 4, 24, 512), (400, 1, 24, 512), (600, 2, 24, 512)]
+        assert sorted(trace.counters.kernel.tolist()) == [0, 1, 2]
+        assert set(trace.strings.decode(trace.counters.name)) == {"SQ_WAVES"}
+        assert [(p.severity, p.count) for p in trace.problems] == [("info", 3)]
+
+    def test_a_name_that_is_not_equally_often_there_is_left_out(self, tmp_path: Path) -> None:
+        written(tmp_path / "results.csv", self.table())
+        trace = readers.read(self.traced(tmp_path, names="kkk"))
+        assert set(trace.kernels.workgroups.tolist()) == {NULL}
+        assert trace.problems == ()
+
+    def test_dispatches_of_another_time_or_no_table(self, tmp_path: Path) -> None:
+        written(tmp_path / "results.csv", self.table())
+        assert set(readers.read(self.traced(tmp_path, moved=10**9)).kernels.workgroups.tolist()) == {NULL}
+        written(tmp_path / "results.csv", "Name,Other\n1,2\n")
+        assert set(readers.read(self.traced(tmp_path)).kernels.workgroups.tolist()) == {NULL}
+
+    def test_a_database_has_both(self, tmp_path: Path) -> None:
+        path = tmp_path / "results.db"
+        rows = list(csv.reader(io.StringIO(self.table())))
+        with sqlite3.connect(path) as made:
+            typed = ", ".join(f'"{name}" {"TEXT" if name == "KernelName" else "INTEGER"}' for name in rows[0])
+            made.execute(f"CREATE TABLE KERN ({typed})")
+            made.executemany(f"INSERT INTO KERN VALUES ({','.join('?' * len(rows[0]))})", rows[1:])
+            made.execute('CREATE TABLE OPS ("BeginNs" INTEGER, "EndNs" INTEGER, "dev-id" INTEGER, "queue-id" INTEGER, "stream-id" INTEGER,'
+                         ' "Name" TEXT, "pid" INTEGER, "tid" INTEGER, "Index" INTEGER)')
+            made.executemany("INSERT INTO OPS VALUES (?, ?, 4, 0, 0, ?, 77, 78, ?)", [(b, e, name, n) for n, name, b, e, _ in self.ROWS])
+        made.close()
+        trace = readers.read(path)
+        assert totals(trace) == (3, 390)
+        assert trace.kernels.workgroups.tolist() == [4, 1, 2]
+
+
 class TestRecorded:
     """Files of three real runs; the figures are those of the files' own records and statistics."""
 

@@ -75,6 +75,18 @@ class TestHipLog:
         assert submissions(trace) == [("submission of void k<int>(int): 4 x 2 x 1 workgroups of 256 x 1 x 1", 3000)]
         assert calls(trace) == [("hipLaunchKernel", 6000)]
         assert not hotspots.default(trace).rows
+        table = hotspots.listed(trace).table()
+        assert (table.by, table.total_ns) == ("call", 9000)
+        assert [(row.name, row.category, row.calls, row.total_ns) for row in table.rows] == [
+            ("hipLaunchKernel", "hip", 1, 6000), ("submission of void k<int>(int)", "submission", 1, 3000)]
+
+    def test_submissions_of_one_kernel_count_together_whatever_their_shape(self, tmp_path: Path) -> None:
+        lines = [text for at in (10, 50) for text in (
+            line(at, "", f" hipLaunchKernel ( 0x1, {{{at},1,1}}, {{256,1,1}}, 0x2, 0, char array:<null> ) "), line(at + 2, "", "ShaderName : k"),
+            line(at + 6, "", "hipLaunchKernel: Returned hipSuccess : "))]
+        table = hotspots.by_call(read(tmp_path / "hip.log", *lines))
+        assert [(row.name, row.calls, row.total_ns, row.min_ns, row.max_ns) for row in table.rows] == [
+            ("hipLaunchKernel", 2, 12000, 6000, 6000), ("submission of k", 2, 8000, 4000, 4000)]
 
     def test_without_packets_the_geometry_is_that_of_the_call(self, tmp_path: Path) -> None:
         trace = read(tmp_path / "hip.log", line(9, "", " __hipPopCallConfiguration ( {6709,29667,58}, {0,0,92}, 0x7, 0x3 ) "),
@@ -132,7 +144,25 @@ class TestHipLog:
         assert calls(timed) == [("hipMalloc", 34_000), ("hipMalloc", 29_000), ("hipMalloc", 62_000)]
 
 
+    def test_recorded_logs_are_listed_by_call(self, shared: Path) -> None:
+        table = hotspots.listed(readers.read(shared / AMD / "rocm5_level4_vadd.log")).table()
+        assert (table.by, [(row.name, row.category, row.calls, row.total_ns) for row in table.rows]) == ("call", [
+            ("hipMemcpy", "hip", 3, 99_802_000), ("hipLaunchKernel", "hip", 1, 277_000), ("submission of _Z8vadd_hipPKfS0_Pfi", "submission", 1, 6000),
+            ("__hipPushCallConfiguration", "hip", 1, 4000), ("__hipPopCallConfiguration", "hip", 1, 3000)])
+        timed = readers.read(shared / AMD / "rocm4_5_level4_spack27535_malloc.log")
+        assert hotspots.listed(timed).table().by == "kernel"
+        assert [(row.name, row.calls, row.total_ns) for row in hotspots.by_call(timed).rows] == [("hipMalloc", 3, 125_000)]
+
+
 class TestMiopenLog:
+    def test_stamped_lines_are_counted_by_function(self, tmp_path: Path) -> None:
+        trace = read(tmp_path / "miopen.log", "@1000 MIOpen(HIP): Info [Measure] 1 ms", "@2000 MIOpen(HIP): Info [Measure] 2 ms",
+                     "@2500 MIOpen(HIP): Info2 [SaveBinary] x", "@3000 MIOpen(HIP): a call's argument")
+        table = hotspots.listed(trace).table()
+        assert (table.by, {row.category for row in table.rows}) == ("call", {"log"})
+        assert [(row.name, row.calls) for row in table.rows] == [
+            ("MIOpen Call a call's argument", 1), ("MIOpen Info [Measure]", 2), ("MIOpen Info2 [SaveBinary]", 1)]
+
     def test_stamped_lines_are_marks(self, tmp_path: Path) -> None:
         trace = read(
             tmp_path / "miopen.log", f"{miopen_log.STAMP}1000 MIOpen(HIP): Info [get_device_name] Raw device name: gfx942",

@@ -14,6 +14,7 @@ import pytest
 
 from profharness.errors import InputError
 from profharness.readers import telemetry
+from profharness.readers.telemetry_rows import read_header
 from profharness.telemetry.clocks import ClockReading, clock_line
 from profharness.telemetry.records import MAGIC, Layout, encode_header
 from profharness.telemetry.sources import Column, Missing, SampledDevice
@@ -83,6 +84,37 @@ def test_counters_become_rates_of_the_interval_and_instants_stay(tmp_path: Path)
     assert [(p.severity, p.count) for p in trace.problems] == [("warning", 1)]
 
 
+def test_a_file_without_a_row_yet_has_no_samples(tmp_path: Path) -> None:
+    """As a live view finds it before the sampler wrote its first second, with a device that says itself when it was read."""
+    path = _file(tmp_path / "n1.samples.bin", [])
+    assert len(telemetry.read(path).samples) == len(telemetry.read_tail(path, 10).samples) == 0
+
+
+def test_metrics_that_are_read_less_often_say_their_own_rate(tmp_path: Path) -> None:
+    layout = Layout((Host(), Gpus()))
+    path = tmp_path / "n1.samples.bin"
+    path.write_bytes(encode_header(layout, {"host": "n1", "hz": 100.0, "rates": {"host": 2.0, "gpus": 100.0}}) + layout.row.pack(*_row(0, 100)))
+    details = dict(telemetry.read(path).sources[0].details)
+    assert (details["hz"], details["hz.cpu_tree"], details["hz.memory_tree"]) == ("100", "2", "2")
+    assert not details.keys() & {"hz.power", "hz.energy", "hz."}
+
+
+def test_a_file_of_the_first_version_reads_the_same(tmp_path: Path) -> None:
+    """It had 8-byte fields only, in the order of its columns, and said no places."""
+    rows = [_row(0, 100, 10, (300.5, START + BOOT + 50, 200.0, 1_000)), _row(1, 200_000_100, 20, (301.0, START + BOOT + 100_000_050, 210.0, 1_001_000))]
+    new = _file(tmp_path / "new", rows)
+    header, start = read_header(new.read_bytes(), new)
+    described = json.loads(new.read_bytes()[16:start])
+    columns = [{name: value for name, value in column.items() if name != "at"} for column in described["columns"]]
+    text = json.dumps({**{name: value for name, value in described.items() if name != "width"}, "v": 1, "columns": columns}).encode()
+    text = text.ljust(-(-len(text) // 8) * 8)
+    old = tmp_path / "old"
+    old.write_bytes(MAGIC + struct.pack("<I4x", len(text)) + text + new.read_bytes()[start:])
+    assert header.v == 2
+    for metric, device in (("cpu_tree", NULL), ("memory_tree", NULL), ("power", 0), ("energy", 1)):
+        assert _series(telemetry.read(old), metric, device) == _series(telemetry.read(new), metric, device) != []
+
+
 def test_gzipped_files_say_the_same(tmp_path: Path) -> None:
     path = _file(tmp_path / "n1.samples.bin", [_row(0, 100), _row(1, 200_000_100)])
     packed = tmp_path / "n1.samples.bin.gz"
@@ -108,7 +140,7 @@ def test_what_is_missing_or_cut_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("content", "said"), [
     (b"", "is no telemetry file"), (b"PHTELEM1\xff\xff\0\0\0\0\0\0{}", "cut within its header"),
-    (MAGIC + struct.pack("<I4x", 8) + b'{"v":7} ', "version 7 is newer than 1"),
+    (MAGIC + struct.pack("<I4x", 8) + b'{"v":7} ', "version 7 is newer than 2"),
     (MAGIC + struct.pack("<I4x", 8) + b'{"v":1} ', "header is damaged"), (MAGIC + struct.pack("<I4x", 8) + b"\xffgarbage", "header is damaged"),
     (b"PAR1 but nothing else", "no telemetry table")])
 def test_other_files_are_refused(tmp_path: Path, content: bytes, said: str) -> None:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
-from profharness.report.csv import hotspots_csv, points_csv, trials_csv
+from profharness.readers.scan_csv import read_scan_csv
+from profharness.report.csv import hotspots_csv, results_csv
 from tests.report.samples import cpu_scan, failing, gpu_hotspots
 
 
@@ -20,16 +22,23 @@ def test_hotspots_keep_full_names_and_exact_nanoseconds() -> None:
     assert rows[1]["op"] == ""
 
 
-def test_trials_stand_one_per_row() -> None:
+def test_results_stand_in_the_columns_of_published_scans() -> None:
     summary = cpu_scan()
-    rows = _read(trials_csv(summary))
-    assert len(rows) == sum(len(point.trials_ms) for point in summary.points)
-    assert rows[1]["trial"] == "1"
-    assert float(rows[1]["trial_ms"]) == summary.points[0].trials_ms[1]
+    rows = _read(results_csv(summary, "particlenet", "direct", {point.point: "AMD MI210" for point in summary.points}))
+    assert list(rows[0]) == ["model", "backend", "via", "device", "batch_size", "throughput", "throughput_sem", "latency_ms", "latency_sem_ms"]
+    assert [float(row["throughput"]) for row in rows] == [point.throughput for point in summary.points]
+    assert {(row["model"], row["via"], row["device"]) for row in rows} == {("particlenet", "direct", "AMD MI210")}
 
 
-def test_failed_points_have_empty_figures() -> None:
-    rows = _read(points_csv(failing()))
-    assert rows[2]["state"] == "failed"
-    assert rows[2]["throughput"] == ""
-    assert "None" not in points_csv(failing())
+def test_failed_points_have_no_row() -> None:
+    text = results_csv(failing(), "m", "direct", {})
+    assert len(_read(text)) == sum(point.throughput is not None for point in failing().points) < len(failing().points)
+    assert "None" not in text
+
+
+def test_results_are_what_saturation_and_plot_read(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(results_csv(cpu_scan(), "m", "direct", {}))
+    table = read_scan_csv(path)
+    assert table.axis == "batch_size"
+    assert table.throughput.tolist() == [point.throughput for point in cpu_scan().points]

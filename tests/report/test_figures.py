@@ -35,6 +35,10 @@ T = "\u2009"
     (0.000012, "share", None, "0.000012"),
     (100.0, "%", None, "100 %"),
     (8, "cores", None, "8 cores"),
+    (1, "processes", None, "1 process"),
+    (1.0, "trials", None, "1 trial"),
+    (1.5, "processes", None, "1.500 processes"),
+    (2, "processes", None, "2 processes"),
 ])
 def test_quantities_carry_unit_and_uncertainty(value: float, unit: str, half: float | None, text: str) -> None:
     assert quantity_text(value, unit, half) == text
@@ -74,6 +78,10 @@ def test_unbounded_ends_are_said() -> None:
 def test_provenance_names_interval_source_and_coverage() -> None:
     tip = figure_tip(Figure(value=0.8, unit="share", low=0.7, high=0.9, source="rocprofv3 pass", coverage=0.97, note="inflated"), "how full")
     assert tip == "how full; 95 % interval 0.70 to 0.90; from rocprofv3 pass; covers 97 % of kernel time; inflated"
+
+
+def test_coverage_of_telemetry_is_that_of_the_time() -> None:
+    assert figure_tip(Figure(value=300.0, unit="W", source="bare pass, telemetry", coverage=0.97)) == "from bare pass, telemetry; covers 97 % of the time"
 
 
 @pytest.mark.parametrize(("name", "value", "text"), [

@@ -8,11 +8,12 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from profharness.analysis.records import Figure
+from profharness.analysis.records import Figure, TelemetryRow, Verdict
+from profharness.report import page
 from profharness.report.findings_text import all_findings
 from profharness.report.html import SIZE_LIMIT, render
 from profharness.report.sentences import sentences
-from tests.report.samples import SAMPLES, cpu_scan, empty, failing, gpu_scan, odd_numbers
+from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan, odd_numbers
 
 LINKS = ("src", "href", "action", "data", "poster", "srcset", "xlink:href", "formaction", "background", "cite", "manifest")
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -122,6 +123,22 @@ def test_sections_follow_what_was_measured() -> None:
     assert "roofline" not in Page(render(cpu_scan())).ids
 
 
+def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
+    row = TelemetryRow(metric="cpu_tree_wait", unit="cores", device="node7", mean=0.39281, low=0.00001895, high=1.42734, samples=25)
+    table = page.telemetry_table(msgspec.structs.replace(cpu_scan(), telemetry=(row,)))
+    assert table is not None
+    assert [cell.text for cell in table.rows[0][1:4]] == ["0.393 cores", "0 cores", "1.427 cores"]
+    silent = page.telemetry_table(msgspec.structs.replace(cpu_scan(), telemetry=(msgspec.structs.replace(row, mean=0.0, low=0.0, high=0.0),)))
+    assert silent is not None
+    assert silent.rows[0][3].text == "0 cores"
+
+
+def test_the_tile_of_a_step_says_what_it_is_of_the_steps() -> None:
+    figure = Figure(value=15.49e6, unit="ns", source="bare pass, 59 steady steps", note="mean")
+    run = msgspec.structs.replace(command(), metrics={"step_time": figure})
+    assert [tile.note for tile in page.tiles(run) if tile.label == "step"] == ["mean of the steady steps"]
+
+
 def test_every_navigation_link_has_its_target(named_page: tuple[str, str, Page]) -> None:
     _, _, page = named_page
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
@@ -133,6 +150,15 @@ def test_figures_carry_their_provenance() -> None:
     assert "from rocprofv3 pass, kernels table; covers 97 % of kernel time" in tips
     assert "from bare pass, amd telemetry at 10 Hz" in tips
     assert "not measured: needs a counter pass (--pmc)" in page.text
+
+
+def test_the_reason_of_a_withheld_verdict_stands_below_the_points() -> None:
+    scan = cpu_scan()
+    held = Verdict(limiter="none", share=0.0, evidence="no verdict: other work held the cores; the process ran on 1.4 of 8 allowed cores", trusted=False)
+    page = Page(render(msgspec.structs.replace(scan, points=(msgspec.structs.replace(scan.points[0], verdict=held), *scan.points[1:]))))
+    assert page.text.count("no verdict: other work held the cores") == 1
+    assert held.evidence in page.tips
+    assert "no verdict:" not in Page(render(scan)).text
 
 
 def test_long_kernel_names_are_folded_and_kept_whole() -> None:
@@ -203,3 +229,22 @@ def test_rates_of_a_command_are_among_the_tiles() -> None:
 
 def test_the_captured_steps_stand_in_the_provenance() -> None:
     assert "capture 20 steps captured (10 to 29)" in Page(render(SAMPLES["command"]())).text
+
+
+def test_a_star_stands_at_every_level_that_ties_with_the_best() -> None:
+    summary = cpu_scan()
+    (series,) = summary.series
+    alone = msgspec.structs.replace(series, overlaps_best=())
+    clear = page.scan_table(msgspec.structs.replace(summary, series=(alone,)))
+    assert clear is not None
+    assert len(clear.marked) == 1
+    assert page.star_text(msgspec.structs.replace(summary, series=(alone,))) == "★ marks the recommended level."
+    best = max(series.levels, key=lambda level: series.throughput[series.levels.index(level)])
+    others = tuple(level for level in series.levels if level != best)[-2:]
+    tied_summary = msgspec.structs.replace(summary, series=(msgspec.structs.replace(series, overlaps_best=others),))
+    tied = page.scan_table(tied_summary)
+    assert tied is not None
+    recommended = series.recommended.at if series.recommended else best
+    assert len(tied.marked) == len({best, recommended, *others})
+    assert all(tied.rows[index][0].text.startswith("★") for index in tied.marked)
+    assert "no level is proven best" in render(tied_summary)

@@ -18,6 +18,11 @@ window.addEventListener("load", function () {
   setTimeout(function () {
     var root = document.documentElement;
     root.dataset.sideways = String(root.scrollWidth - root.clientWidth);
+    var right = root.getBoundingClientRect().right + 1;
+    root.dataset.beyond = String(Array.from(document.querySelectorAll("body *")).filter(function (one) {
+      var box = one.getBoundingClientRect();
+      return box.right > right && box.width > 0 && !one.closest(".scroll, svg, .hoverlayer");
+    }).length);
     root.dataset.loaded = String(performance.getEntriesByType("resource").length);
     root.dataset.titles = String(document.querySelectorAll("[title]").length);
     var stops = document.querySelectorAll("table [tabindex='0']").length;
@@ -38,7 +43,7 @@ def _opened(page: Path, folder: Path, width: int) -> dict[str, str]:
     argv = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
             "--disable-component-update", "--disable-sync", f"--user-data-dir={folder}", f"--window-size={width},1400",
             "--virtual-time-budget=20000", "--dump-dom", page.as_uri()]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=280, check=True)
     opening = re.search(r"<html[^>]*>", done.stdout)
     assert opening is not None, done.stderr[-2000:]
     return dict(re.findall(r'data-(\w+)="([^"]*)"', opening[0]))
@@ -62,3 +67,13 @@ def test_the_report_draws_without_errors(name: str, width: int, tmp_path: Path) 
     assert stops <= tables
     if name in {"gpu_scan", "cpu_scan"}:
         assert seen["shown"] == "block"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH")
+def test_on_a_narrow_screen_only_tables_reach_beyond_it_and_those_scroll(tmp_path: Path) -> None:
+    """A browser's window has a least width, so the page itself is made as narrow as a telephone."""
+    page = tmp_path / "report.html"
+    page.write_text(render(SAMPLES["gpu_scan"]()).replace("</head>", "<style>html { width: 380px; }</style></head>").replace("</body>", PROBE), encoding="utf-8")
+    seen = _opened(page, tmp_path / "profile", 500)
+    assert seen["beyond"] == "0"

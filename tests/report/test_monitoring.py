@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from profharness.analysis.records import Figure
-from profharness.report.monitoring import node_verdict, on_device
+from profharness.analysis.records import Figure, Verdict
+from profharness.findings import finding
+from profharness.report.monitoring import Concluded, node_verdict, on_device, text
 
 
 def cores(used: float | None, allowed: float) -> dict[str, Figure]:
@@ -29,3 +32,16 @@ def test_without_samples_of_the_cpu_there_is_no_verdict() -> None:
 def test_a_sampled_device_is_what_the_verdict_is_about() -> None:
     assert on_device({"gpu_percent": Figure(value=0.0, unit="%")})
     assert not on_device({"gpu_percent": Figure(value=None, unit="%"), "cpu_node": Figure(value=1.0, unit="cores")})
+
+
+def test_sentences_are_wrapped_and_paths_are_not() -> None:
+    held = Verdict(limiter="none", share=0.0, evidence="no verdict: other work held the cores (1.8 on average); the process ran on 0.2 of 2 allowed cores", trusted=False)
+    why = "/sys/class/powercap is absent: the kernel offers no RAPL counters here (virtual machines rarely do)"
+    pressed = finding("cpu-pressure", "the workload waited for a core 82 % of the time that it wanted one")
+    files = (Path("/a/folder/with/a/name/that/is/longer/than/the/line/of/the/terminal/node.parquet"), Path("ResourceLog.csv"))
+    said = text(Concluded(seconds=3.0, figures={}, rows=(), findings=(pressed,), verdict=held, missing={"power_cpu": why}), files, width=60)
+    lines = said.splitlines()
+    assert all(len(line) <= 60 for line in lines if "/a/folder" not in line)
+    assert " ".join(said.split()).count("no verdict: other work held the cores") == 1
+    assert "none:" not in said
+    assert lines[-2:] == [f"made       {files[0]}", "           ResourceLog.csv"]

@@ -40,6 +40,15 @@ def test_latency_in_nanoseconds_is_drawn_in_milliseconds() -> None:
     assert drawn == pytest.approx([point.metrics["latency_p50"].value for point in scan.points])
 
 
+def test_a_point_with_too_few_trials_for_a_median_shows_its_mean() -> None:
+    scan = cpu_scan()
+    few = msgspec.structs.replace(scan.points[-1], latency_ms=70.0, metrics={
+        name: figure for name, figure in scan.points[-1].metrics.items() if not name.startswith("latency_p")})
+    traces = _figure(plots_curves.latency_plot(msgspec.structs.replace(scan, points=(*scan.points[:-1], few))))["data"]
+    means = [trace for trace in traces if trace["name"].endswith("mean")]
+    assert [(trace["x"], trace["y"], trace["mode"]) for trace in means] == [([few.batch_size], [70.0], "markers")]
+
+
 def test_partitions_sum_to_the_whole() -> None:
     for plot in (*plots_time.partition_plots(gpu_scan()), *plots_time.partition_plots(command())):
         traces = _figure(plot)["data"]

@@ -28,7 +28,7 @@ def test_a_cpu_scan_speaks_of_cores() -> None:
     said = sentences(cpu_scan())
     assert said.answer == "This CPU gives its best from batch 64 (within 5 % of the best 809 jets/s). It keeps 7.6 of 8 cores busy there."
     assert "82 % of the allowed cores are idle" in said.next
-    assert "Most time goes to aten::addmm: 36.0 % of 8.40 s in operations." in said.next
+    assert "Start with aten::addmm: 36.0 % of 8.40 s in operations." in said.next
     assert "GPU" not in said.answer + said.next + said.trust
 
 
@@ -36,7 +36,7 @@ def test_a_command_is_answered_by_the_partition_of_its_time() -> None:
     said = sentences(command())
     assert said.answer == ('The GPU computes 61.3 % of the time, waits 8.2 % for communication and is idle 30.1 %, mostly host not ready (21.7 %). '
                            'The driver\'s "GPU %" said 98 meanwhile.')
-    assert said.next.startswith("22 % of the time the GPU waits for the host to have the next work ready; removing all idle time bounds the gain at 1.43x.")
+    assert said.next.startswith("22 % of the time the GPU waits for the host to have the next work ready; without any idle time the work would run at most 1.43 times as fast.")
     assert "Overhead not measured (add --bare)." in said.trust
 
 
@@ -132,6 +132,16 @@ def test_series_findings_are_listed_once() -> None:
         found.index("kernels-missing"), found.index("drift"), found.index("too-few-trials")]
 
 
+def test_a_finding_of_one_of_several_series_names_it() -> None:
+    scan = cpu_scan()
+    falls = finding("falls-after-peak", "throughput peaks at 4 and is 4.6 % lower at 16")
+    one, other = (msgspec.structs.replace(scan.series[0], key={"backend": name}, findings=(falls,)) for name in ("torch", "onnxruntime"))
+    said = [found.message for found in all_findings(msgspec.structs.replace(scan, series=(one, other))) if found.id == falls.id]
+    assert said == [f"torch: {falls.message}", f"onnxruntime: {falls.message}"]
+    alone = all_findings(msgspec.structs.replace(scan, series=(one,)))
+    assert [found.message for found in alone if found.id == falls.id] == [falls.message]
+
+
 def test_a_finding_line_holds_figures_only_where_the_message_has_none() -> None:
     summary = failing()
     bare = finding("cpu-pressure", "other work took CPU time", pressure_percent=12.5)
@@ -152,7 +162,7 @@ def test_every_limiter_has_words(limiter: str) -> None:
 
 def test_an_untrusted_verdict_is_withheld() -> None:
     verdict = Verdict(limiter="none", share=0.0, evidence="no verdict: 3 launches have no kernel", trusted=False)
-    assert short_verdict(verdict, None) == "no verdict: see findings"
+    assert short_verdict(verdict, None) == "no verdict"
     assert full_verdict(verdict, None) == "no verdict: 3 launches have no kernel"
 
 
@@ -196,6 +206,13 @@ def test_the_answer_of_a_command_leads_with_how_it_failed(status: int | None, sa
     assert sentences(msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, exit_status=status))).answer.startswith(said)
 
 
+@pytest.mark.parametrize("status", [1, 137])
+def test_a_command_that_failed_is_repaired_first(status: int) -> None:
+    one = command()
+    assert one.run is not None
+    assert sentences(msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, exit_status=status))).next.startswith("First the command itself")
+
+
 def idle_command(**more: object) -> Summary:
     """A command on a CPU of which telemetry alone is known."""
     one = cpu_scan()
@@ -214,7 +231,7 @@ def test_a_command_without_operations_is_not_sent_to_a_table_that_is_not_there()
 
 def test_cores_have_three_digits_at_most() -> None:
     figures = {"cores_used": Figure(value=0.001683, unit="cores"), "cores_allowed": Figure(value=2.0, unit="cores")}
-    assert sentences(idle_command(metrics=figures)).answer == "It kept 0.00168 of 2 cores busy."
+    assert sentences(idle_command(metrics=figures)).answer == "The command kept 0.00168 of 2 cores busy."
 
 
 def single(backend: str, limiter: str = "", *layers: str, pressure: bool = False) -> Summary:
@@ -233,6 +250,37 @@ def test_the_layer_to_add_is_that_of_the_backend() -> None:
     assert sentences(single("onnxruntime")).next == "Why it is not faster was not measured: add --profile onnxruntime."
     assert sentences(single("torch")).next == "Why it is not faster was not measured: add --profile torch."
     assert "add --profile" not in sentences(single("torch", "", "torch")).next
+
+
+def test_a_process_that_waits_is_not_blamed_on_others() -> None:
+    waits = Verdict(limiter="none", share=0.7, evidence="the process waits: it ran on 0.33 of 2 allowed cores")
+    said = sentences(idle_command(verdict=waits, findings=(finding("cpu-pressure", "other work took CPU time"),))).next
+    assert "find what it waits for first" in said
+    assert "Other work" not in said
+
+
+def test_of_a_scan_among_other_work_the_quiet_node_comes_first() -> None:
+    scan = cpu_scan()
+    untrusted = Verdict(limiter="none", share=0.0, evidence="no verdict: other work held the cores", trusted=False)
+    points = tuple(msgspec.structs.replace(point, verdict=untrusted) for point in scan.points)
+    pressed = msgspec.structs.replace(scan, points=points, findings=(finding("cpu-pressure", "other work took CPU time"),))
+    said = sentences(pressed).next
+    assert said.index("repeat on a quiet node") < said.index("Start with aten::addmm")
+    assert "quiet node" not in sentences(scan).next
+
+
+def test_the_cores_stand_beside_the_series_that_they_are_of() -> None:
+    scan = cpu_scan()
+    other = msgspec.structs.replace(scan.series[0], key={"backend": "slower"}, throughput=tuple(rate / 2 for rate in scan.series[0].throughput))
+    said = sentences(msgspec.structs.replace(scan, series=(scan.series[0], other))).answer
+    assert said.index("cores busy there") < said.index("slower reaches")
+
+
+def test_the_pass_of_the_hotspots_is_named_among_several() -> None:
+    scan = cpu_scan()
+    twice = tuple(msgspec.structs.replace(scan.passes[0], layers=(layer,)) for layer in ("torch", "onnxruntime"))
+    tables = tuple(msgspec.structs.replace(table, pass_name="torch") for table in scan.hotspots)
+    assert sentences(msgspec.structs.replace(scan, passes=twice, hotspots=tables)).next.endswith("in operations (pass torch).")
 
 
 def test_nothing_stands_out_is_not_said_of_a_run_under_pressure() -> None:
@@ -255,3 +303,20 @@ def test_an_incomplete_run_says_so_before_anything_else() -> None:
     cut = msgspec.structs.replace(whole, findings=(found, *whole.findings))
     assert sentences(cut).answer.startswith("The run was interrupted: the torch pass is missing. ")
     assert sentences(cut).answer.endswith(sentences(whole).answer)
+
+
+def test_what_is_missing_of_a_run_is_said_once_as_answer_and_once_as_next_step() -> None:
+    missing = finding("run-incomplete", "the run was interrupted: the torch pass is missing")
+    warned = msgspec.structs.replace(cpu_scan(), findings=(missing, finding("cpu-pressure", "other work took CPU time")))
+    said = sentences(warned)
+    assert said.answer.startswith("The run was interrupted: the torch pass is missing.")
+    assert said.next.startswith("First run-incomplete: run it again")
+    assert [line.partition(":")[0] for _, line in finding_lines(warned)] == ["cpu-pressure"]
+
+
+def test_the_only_point_with_figures_is_not_called_the_best() -> None:
+    scan = cpu_scan()
+    failed = tuple(msgspec.structs.replace(point, state="failed", error="x", throughput=None, metrics={}) for point in scan.points[1:3])
+    said = sentences(msgspec.structs.replace(scan, points=(scan.points[0], *failed), series=())).answer
+    assert said.startswith("Of 3 points only batch 1 has figures: ")
+    assert "best" not in said

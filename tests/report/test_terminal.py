@@ -3,9 +3,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from profharness.analysis.records import Summary
+from profharness.analysis.records import Summary, Verdict
 from profharness.errors import Unavailable
-from profharness.report.terminal import render, render_error, wrapped_items
+from profharness.report.columns import Cell, Column, withheld
+from profharness.report.terminal import fitting, render, render_error, wrapped_items
 from tests.report.samples import SAMPLES, command, cpu_scan, failing, gpu_scan
 
 T = "\u2009"
@@ -25,10 +26,33 @@ def test_plain_text_fits_and_shows_no_holes(name: str, width: int) -> None:
         assert any(row.startswith(line) for row in text.splitlines())
 
 
+def test_what_was_made_is_never_broken_so_that_it_can_be_copied() -> None:
+    root = "traces/20261120T151801-a-name-that-is-long-enough-to-fill-the-line"
+    made = ((f"{root}/report.html", ""), (f"{root}/merged.pftrace", f"profharness view {root}"))
+    assert render(cpu_scan(), 80, color=False, made=made).splitlines()[-3:] == [
+        f"{root}/report.html", f"{root}/merged.pftrace", f"  profharness view {root}"]
+
+
+def test_a_narrow_table_gives_up_the_servers_batches_before_the_latency() -> None:
+    columns = [Column(title, "right", lambda _: Cell("")) for title in ("concurrency", "jets/s", "latency p50", "p99", "batches", "cores")]
+    rows = [[Cell("x" * 9)] * len(columns)]
+    assert [columns[index].title for index in fitting(columns, rows, 45)] == ["concurrency", "jets/s", "latency p50"]
+    assert "batches" not in [columns[index].title for index in fitting(columns, rows, 70)]
+
+
 def test_the_scan_table_holds_the_columns_that_apply() -> None:
     head = render(gpu_scan(), 140, color=False).splitlines()[0]
     assert head.split() == ["batch", "backend", "jets/s", "latency", "p50", "GPU", "%", "fill", "power", "J/jet", "verdict"]
     assert render(cpu_scan(), 140, color=False).splitlines()[0].split() == ["batch", "jets/s", "latency", "p50", "cores", "verdict"]
+
+
+def test_a_run_with_kernels_was_none_of_the_cpu_whatever_the_probe_saw() -> None:
+    summary = command()
+    assert summary.run is not None
+    unseen = msgspec.structs.replace(summary, run=msgspec.structs.replace(summary.run, device="cpu"))
+    text = render(unseen, 120, color=False)
+    assert "The GPU computes" in text
+    assert "The CPU" not in text
 
 
 def test_a_row_reads_as_measured() -> None:
@@ -43,6 +67,37 @@ def test_a_repeated_verdict_keeps_its_label_only() -> None:
     rows = render(gpu_scan(), 140, color=False).splitlines()
     assert rows[6].endswith("bandwidth: EdgeConv gathers at 71 % of the measured copy")
     assert rows[7].endswith("bandwidth")
+
+
+def without_verdicts(*reasons: str) -> Summary:
+    """The scan of a CPU whose first points have no verdict, for these reasons."""
+    scan = cpu_scan()
+    held = [msgspec.structs.replace(point, verdict=Verdict(limiter="none", share=0.0, evidence=f"no verdict: {why}; the process ran on 1.4 of 8 allowed cores", trusted=False))
+            for point, why in zip(scan.points, reasons, strict=False)]
+    return msgspec.structs.replace(scan, points=(*held, *scan.points[len(held):]))
+
+
+SHORT = "sampled for less than 1 s (503.5 ms), too short to judge the cores"
+
+
+def test_the_reason_of_a_withheld_verdict_stands_below_the_table_once() -> None:
+    rows = render(without_verdicts(SHORT, SHORT), 80, color=False).splitlines()
+    assert [row.split("   ")[-1].strip() for row in rows[1:4]] == ["no verdict", "no verdict", "cores idle (55 %)"]
+    assert [row for row in rows if row.startswith("no verdict")] == [f"no verdict: {SHORT}"]
+    assert rows[10] == f"no verdict: {SHORT}"  # nine points below the heads
+    varied = withheld(without_verdicts(SHORT, SHORT.replace("503.5", "501.2")))
+    assert varied == ("no verdict: sampled for less than 1 s, too short to judge the cores",)
+    assert withheld(cpu_scan()) == ()
+
+
+def test_several_reasons_name_their_points() -> None:
+    held = "other work held the cores (1.2 on average)"
+    summary = without_verdicts(SHORT, held, held, held, held, held)
+    assert withheld(summary) == (f"no verdict at batch 1: {SHORT}", f"no verdict at batch 2, batch 4, batch 8, batch 16 and 1 more: {held}")
+    many = without_verdicts("a", "b", "c", "d", "d", "e")
+    assert withheld(many, 3)[2:] == ("no verdict at batch 4: c", "no verdict at 3 more points: the report says why")
+    assert withheld(many)[3:] == ("no verdict at batch 8, batch 16: d", "no verdict at batch 32: e")
+    assert max(len(line) for line in render(summary, 80, color=False).splitlines()) <= 80
 
 
 def test_a_failed_point_keeps_its_row_and_says_why() -> None:

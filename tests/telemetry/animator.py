@@ -1,7 +1,7 @@
 """Rewrites an emulated device's table two hundred times a second with a power waveform of known energy.
 
-`python -m tests.telemetry.animator TABLE TRUTH`: until its stdin closes. TRUTH gets one line per write: CLOCK_BOOTTIME ns, and
-the joules since the first.
+`python -m tests.telemetry.animator TABLE TRUTH`: until its stdin closes. TRUTH gets one line per write: CLOCK_BOOTTIME ns, the
+joules since the first, and CLOCK_BOOTTIME again when it was written.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(path: str, truth: str) -> None:
             joules += power * (now - last) / 1e9
             last, number = now, number + 1
             os.pwrite(handle, table("1.3", State(power_w=power, energy_j=joules, stamp_ns=now)), 0)
-            log.write(f"{now} {joules!r}\n")
+            log.write(f"{now} {joules!r} {time.clock_gettime_ns(time.CLOCK_BOOTTIME)}\n")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ class State:
     clock: int = 1650
     stamp_ns: int = 0
     throttle: int = 0
+    throttle_status: int = 0  # in the firmware's own bits
     cycles: int = 1000
     residencies: Sequence[int] = (0, 0, 0, 0, 0)  # prochot, power, socket, regulator, HBM
     gpu_accumulated: int = 0
@@ -62,7 +63,7 @@ def _whole(version: str, fmt: str, *values: int) -> bytes:
 def _v13(s: State) -> bytes:
     return _whole("1.3", "6H 3H H Q Q 7H 7H I H H H H I I 4H Q 3H H Q",
                   51, 58, 48, U16, U16, U16, unset(s.gpu), unset(s.memory), U16, unset(s.power_w), s.energy, s.stamp, *[U16] * 7,
-                  s.clock, 1090, 1600, *[U16] * 4, 0, 0, 16, 160, U16, s.gpu_accumulated, s.memory_accumulated, 48, 47, 46, 45,
+                  s.clock, 1090, 1600, *[U16] * 4, s.throttle_status, 0, 16, 160, U16, s.gpu_accumulated, s.memory_accumulated, 48, 47, 46, 45,
                   s.stamp // 10, *[U16] * 4, s.throttle)
 
 
@@ -73,13 +74,13 @@ def _clocks(s: State) -> list[int]:
 
 def _v14(s: State) -> bytes:
     return _whole("1.4", "3H H 2H 4H Q Q I I 2H 2H II QQQQQ 8Q 8Q Q 21H H", 55, 40, 45, unset(s.power_w), unset(s.gpu), unset(s.memory), 0, 0, 0, 0,
-                  s.energy, s.stamp, 0, 0, 16, 320, 16, 32, s.gpu_accumulated, s.memory_accumulated, *[7] * 5, *range(1, 9), *[2000] * 8,
+                  s.energy, s.stamp, s.throttle_status, 0, 16, 320, 16, 32, s.gpu_accumulated, s.memory_accumulated, *[7] * 5, *range(1, 9), *[2000] * 8,
                   s.stamp // 10, *_clocks(s), U16)
 
 
 def _v15(s: State) -> bytes:
     return _whole("1.5", "3H H 2H 4H 32H Q Q I I 2H 2H II QQQQQ II 8Q 8Q Q 21H H", 55, 40, 45, unset(s.power_w), unset(s.gpu), unset(s.memory),
-                  *[0] * 36, s.energy, s.stamp, 0, 0, 16, 320, 16, 32, s.gpu_accumulated, s.memory_accumulated, *[7] * 5, 0, 0,
+                  *[0] * 36, s.energy, s.stamp, s.throttle_status, 0, 16, 320, 16, 32, s.gpu_accumulated, s.memory_accumulated, *[7] * 5, 0, 0,
                   *range(1, 9), *[2000] * 8, s.stamp // 10, *_clocks(s), U16)
 
 
@@ -138,6 +139,7 @@ class Tree:
         self.root = root
         self.write("module/amdgpu/initstate", "live\n")
         self.write("module/amdgpu/version", "6.8.5\n")
+        self.write("module/amdgpu/refcnt", "8\n")
         self.write("class/kfd/kfd/proc/.keep", "")
         (root / "class/kfd/kfd/proc/.keep").unlink()
         self.nodes = 0
@@ -163,6 +165,9 @@ class Tree:
             (self.root / "class/kfd/kfd").rmdir()
             self.link("class/kfd/kfd", "../../devices/virtual/kfd/kfd")
             (self.root / "devices/virtual/kfd/kfd/proc").mkdir(parents=True)
+            self.write("devices/virtual/kfd/kfd/topology/generation_id", "2\n")
+            self.write("devices/virtual/kfd/kfd/topology/system_properties", "platform_oem 0\nplatform_id 0\nplatform_rev 0\n")
+        (self.root / folder / "io_links").mkdir(parents=True)
         self.write(f"{folder}/gpu_id", f"{gpu_id}\n")
         self.write(f"{folder}/name", "aldebaran\n" if gpu_id else "\n")
         self.write(f"{folder}/properties", "".join(f"{name} {value}\n" for name, value in facts.items()))
@@ -175,13 +180,17 @@ class Tree:
         for name, text in {"vendor": "0x1002", "device": device, "product_name": product, "class": "0x038000", "unique_id": f"a1b2c3d4e5f6070{card}",
                            "mem_info_vram_used": str(vram[0]), "mem_info_vram_total": str(vram[1])}.items():
             self.write(f"{folder}/{name}", text + "\n")
+        self._vendor_files(folder, address, device)
+        self.write(f"{folder}/drm/card{card}/uevent", f"MAJOR=226\nMINOR={card}\nDEVNAME=dri/card{card}\nDEVTYPE=drm_minor\n")
         self.write(f"{folder}/drm/card{card}/dev", f"226:{card}\n")
         self.write(f"{folder}/drm/renderD{128 + card}/dev", f"226:{128 + card}\n")
         for name in (f"card{card}", f"renderD{128 + card}"):
             self.link(f"{folder}/drm/{name}/device", f"../../../{address}")
             self.link(f"class/drm/{name}", f"../../{folder}/drm/{name}")
         self.link(f"bus/pci/devices/{address}", f"../../../{folder}")
+        self.link(f"bus/pci/drivers/amdgpu/{address}", f"../../../../{folder}")
         hwmon = f"{folder}/hwmon/hwmon{3 + card}"
+        self.link(f"{hwmon}/device", f"../../../{address}")
         self.write(f"{hwmon}/name", "amdgpu\n")
         self.link(f"class/hwmon/hwmon{3 + card}", f"../../{hwmon}")
         for number, (label, value) in enumerate({"edge": 51000, "junction": 58000, "mem": 48000}.items(), 1):
@@ -192,6 +201,23 @@ class Tree:
         self.write(f"{hwmon}/in0_label", "vddgfx\n")
         self.write(f"{hwmon}/in0_input", "806\n")
         return folder
+
+    def _vendor_files(self, folder: str, address: str, device: str) -> None:
+        """What AMD's own library looks at and we do not."""
+        for name, text in {
+                "subsystem_vendor": "0x1002", "subsystem_device": "0x0b0c", "revision": "0x01", "numa_node": "0", "vbios_version": "113-D65209-080",
+                "uevent": f"DRIVER=amdgpu\nPCI_CLASS=38000\nPCI_ID=1002:{device[2:].upper()}\nPCI_SUBSYS_ID=1002:0B0C\nPCI_SLOT_NAME={address}",
+                "product_number": "102-D65209-00", "serial_number": "PCB0000", "mem_info_vram_vendor": "hynix", "mem_info_gtt_total": "540000000000",
+                "mem_info_gtt_used": "14000000", "mem_info_vis_vram_total": "68702699520", "mem_info_vis_vram_used": "67000000000",
+                "power_dpm_force_performance_level": "auto", "pcie_bw": "1000 2000 256", "pcie_replay_count": "0", "current_link_speed": "16.0 GT/s PCIe",
+                "current_link_width": "16", "max_link_speed": "16.0 GT/s PCIe", "max_link_width": "16", "pp_dpm_fclk": "0: 400Mhz\n1: 2000Mhz *",
+                "pp_dpm_socclk": "0: 666Mhz\n1: 1090Mhz *", "pp_dpm_pcie": "0: 2.5GT/s, x16 8Mhz\n1: 16.0GT/s, x16 619Mhz *"}.items():
+            self.write(f"{folder}/{name}", text + "\n")
+
+    def shown_clocks(self, folder: str, gpu: int, memory: int) -> None:
+        """The clocks in MHz as the driver lists them for AMD's library; the current one has a star."""
+        self.write(f"{folder}/pp_dpm_sclk", f"0: 500Mhz\n1: {gpu}Mhz *\n2: {max(gpu, 1700)}Mhz\n")
+        self.write(f"{folder}/pp_dpm_mclk", f"0: 400Mhz\n1: 700Mhz\n2: 1200Mhz\n3: {memory}Mhz *\n")
 
     def hwmon(self, folder: str, **files: int | str) -> None:
         place = next((self.root / folder / "hwmon").iterdir())
@@ -215,10 +241,13 @@ def mi250x(root: Path, first: State | None = None, second: State | None = None) 
         tree.write(f"{folder}/gpu_metrics", table("1.3", state))
         tree.write(f"{folder}/gpu_busy_percent", f"{state.gpu}\n")
         tree.write(f"{folder}/mem_busy_percent", f"{state.memory}\n")
+        tree.shown_clocks(folder, state.clock, 1600)
         watts, cap = (324_000_000, 560_000_000) if place == 0 else (0, 0)
         tree.hwmon(folder, power1_average=watts, power1_cap=cap, freq1_input=state.clock * 1_000_000, freq2_input=1_600_000_000)
         tree.node(gpu_id=50000 + 111 * place, cpu_cores_count=0, simd_count=440, simd_per_cu=4, max_waves_per_simd=8,
-                  location_id=(0xC1, 0xC6)[place] << 8, domain=0, drm_render_minor=128 + place, num_xcc=1)
+                  location_id=(0xC1, 0xC6)[place] << 8, domain=0, drm_render_minor=128 + place, num_xcc=1, array_count=8, simd_arrays_per_engine=1,
+                  cu_per_simd_array=16, gfx_target_version=90010, vendor_id=4098, device_id=0x7408, hive_id=1234567890,
+                  unique_id=int(f"a1b2c3d4e5f6070{place}", 16))
     return tree
 
 
@@ -230,10 +259,15 @@ def mi300x(root: Path, version: str = "1.6", mode: str = "SPX", state: State | N
                            busy=[[100 - 10 * part - one for one in range(8 // parts)] for part in range(parts)])
     folder = tree.pci(FIRST, "AMD Instinct MI300X", "0x74a1", (150000000000, VRAM_MI300X))
     tree.write(f"{folder}/gpu_metrics", table(version, shown))
+    tree.shown_clocks(folder, shown.clock, 1300)
+    tree.write(f"{folder}/gpu_busy_percent", f"{shown.gpu}\n")
+    tree.write(f"{folder}/mem_busy_percent", f"{shown.memory}\n")
     tree.write(f"{folder}/current_compute_partition", mode + "\n")
     tree.write(f"{folder}/current_memory_partition", "NPS1\n")
     tree.hwmon(folder, power1_input=612_000_000, power1_label="PPT", power1_cap=750_000_000, freq1_input=2_100_000_000)
     for part in range(parts):
         tree.node(gpu_id=60000 + part, cpu_cores_count=0, simd_count=1216 // parts, simd_per_cu=4, max_waves_per_simd=8,
-                  location_id=part << 28 | 0xC1 << 8, domain=0, drm_render_minor=128 + part, num_xcc=8 // parts)
+                  location_id=part << 28 | 0xC1 << 8, domain=0, drm_render_minor=128 + part, num_xcc=8 // parts, array_count=32 // parts,
+                  simd_arrays_per_engine=1, cu_per_simd_array=10, gfx_target_version=90402, vendor_id=4098, device_id=0x74A1, hive_id=1234567890,
+                  unique_id=int("a1b2c3d4e5f60700", 16))
     return tree

@@ -15,7 +15,7 @@ from typing import Any, Self
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 90.0) -> Any:
     """The condition's value once it holds; fails the test when it never does."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -62,7 +62,7 @@ class Sampler:
 
     def stop(self) -> dict[str, Any]:
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(30) == 0
+        assert self.process.wait(90) == 0
         return json.loads(self.file("done.json").read_text())
 
 

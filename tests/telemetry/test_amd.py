@@ -14,14 +14,17 @@ import numpy as np
 import pytest
 
 from profharness.readers import telemetry
-from profharness.telemetry.records import Layout
+from profharness.telemetry.files import AppendFile
+from profharness.telemetry.records import Layout, encode_header
+from profharness.telemetry.sampler import Rows
 from profharness.telemetry.sources import Missing, Source, Target, open_families
 from profharness.telemetry.sources.amd_devices import find_dies, why_none
 from profharness.telemetry.sources.amd_layouts import layout_of
 from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import SAMPLE_METRICS
-from tests.telemetry import emulated
-from tests.telemetry.emulated import FIRST, SECOND, U64, State, Tree, table
+from tests.telemetry import emulated, namespace
+from tests.telemetry.emulated import FIRST, SECOND, U32, U64, State, Tree, table
+from tests.telemetry.reading import read
 from tests.telemetry.running import ROOT, Sampler, wait_for
 
 VERSIONS = ("1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9")
@@ -30,18 +33,6 @@ UNITS = {metric.name: metric.unit for metric in SAMPLE_METRICS}
 
 def opened(root: Path) -> tuple[tuple[Source, ...], tuple[Missing, ...]]:
     return open_families(("amd",), Target(0, "", 10.0, str(root)))
-
-
-def read(sources: tuple[Source, ...]) -> dict[tuple[str, str], float]:
-    """One read of everything: scaled value by device identity and metric."""
-    found: dict[tuple[str, str], float] = {}
-    for source in sources:
-        row: list[int | float] = [float("nan") if column.type == "d" else -1 for column in source.columns]
-        source.read(row, 0)
-        for column, raw in zip(source.columns, row, strict=True):
-            if raw != -1 and raw == raw:
-                found[source.devices[column.device].identity, column.metric or column.role] = raw * column.scale
-    return found
 
 
 def why(missing: tuple[Missing, ...], metric: str) -> list[str]:
@@ -76,14 +67,22 @@ def test_columns_are_those_of_the_metric_table(tmp_path: Path) -> None:
         for column in source.columns:
             if column.role == "value":
                 assert column.unit == UNITS[column.metric]
-                assert (column.form == "counter") == (forms[column.metric] == "interval")
+                assert (column.form != "instant") == (forms[column.metric] == "interval")
 
 
-def test_a_stamp_of_another_clock_is_not_used(tmp_path: Path) -> None:
-    emulated.mi300x(tmp_path, "1.6", state=State(stamp_ns=123_456_789))
-    found = read(opened(tmp_path)[0])
-    assert (FIRST, "stamp") not in found
-    assert found[FIRST, "power_w"] == 324
+@pytest.mark.parametrize("ago_ns", [1_000_000_000, 20_000_000_000])
+def test_a_stamp_of_another_clock_is_not_used(tmp_path: Path, ago_ns: int) -> None:
+    """A second old it is the driver's, who may refresh that seldom; much older it is none of CLOCK_BOOTTIME."""
+    now = time.monotonic_ns()
+    emulated.mi300x(tmp_path / "sys", "1.6", state=State(stamp_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME) - ago_ns))
+    layout = Layout(opened(tmp_path / "sys")[0][:1])
+    file = AppendFile(str(tmp_path / "samples"))
+    file.append(encode_header(layout, {"host": "h", "hz": 10.0}))
+    Rows(layout, 100_000_000, file).record(now, 0)
+    file.close()
+    at, _, watts = values(telemetry.read(tmp_path / "samples"), "power_w")
+    assert watts.tolist() == [324]
+    assert int(at[0]) - now == pytest.approx(-ago_ns if ago_ns < 10_000_000_000 else 0, abs=500_000_000)
 
 
 def test_package_power_of_two_dies_is_read_once_and_its_scope_said(tmp_path: Path) -> None:
@@ -144,7 +143,8 @@ def test_a_field_that_is_unset_for_a_moment_leaves_its_row_empty(tmp_path: Path)
 @pytest.mark.parametrize(("content", "said"), [
     (b"", "holds 0 bytes"), (b"\x00" * 64, "says 0 bytes"), (table("1.3", State())[:-8], "says 120 bytes and holds 112"),
     (b"\x78\x00\x02\x04" + b"\x00" * 116, "v2.4 is not known"), (b"\x70\x00\x01\x03" + b"\x00" * 108, "has 112 bytes, not 120"),
-    (b"\x0c\x00\x01\x09\x05\x00\x00\x00" + b"\x00" * 4, "ends within an attribute")])
+    (b"\x0c\x00\x01\x09\x05\x00\x00\x00" + b"\x00" * 4, "ends within an attribute")],
+    ids=["empty", "zeros", "cut", "another-version", "too-small", "cut-attribute"])  # the tables hold this moment's time
 def test_an_unknown_table_falls_back_to_hwmon(tmp_path: Path, content: bytes, said: str) -> None:
     assert said in str(layout_of(content))
     tree = emulated.mi300x(tmp_path, "1.6")
@@ -171,6 +171,11 @@ def test_without_a_device_there_is_a_reason(tmp_path: Path) -> None:
     assert opened(tmp_path) == ((), (Missing("amd", "the amdgpu driver is not loaded"),))
     Tree(tmp_path)
     assert "no AMD device is visible" in why_none(str(tmp_path))
+    for number, said in ((1, "1 AMD device is on this node, but the kernel hides it from this job"), (2, "2 AMD devices are on this node, but the kernel hides them from")):
+        (tmp_path / f"class/kfd/kfd/topology/nodes/{number}").mkdir()
+        assert why_none(str(tmp_path)).startswith(said)
+        assert opened(tmp_path) == ((), (Missing("amd", why_none(str(tmp_path))),))
+    shutil.rmtree(tmp_path / "devices/virtual")
     ((), (absent,)) = open_families(("gpu",), Target(0, "", 10.0, str(tmp_path)))
     assert absent.metric == "gpu"
     assert "no AMD device is visible" in absent.why
@@ -261,6 +266,24 @@ def test_status_bits_become_shares_of_time(tmp_path: Path, bit: int, metric: str
         assert values(trace, other)[2].max() == 0
 
 
+@pytest.mark.parametrize(("version", "status", "said"), [
+    ("1.4", 0, "the driver writes 0 into throttle_status of gpu_metrics v1.4 whatever the device does; drivers with v1.6 and later (ROCm 6.3) count throttling"),
+    ("1.5", 0, "the driver writes 0 into throttle_status of gpu_metrics v1.5 whatever the device does; drivers with v1.6 and later (ROCm 6.3) count throttling"),
+    ("1.4", 0x12, "throttle_status of gpu_metrics v1.4 (0x12) has bits of the part's firmware, whose meaning is not known here"),
+    ("1.5", 0x12, "throttle_status of gpu_metrics v1.5 (0x12) has bits of the part's firmware, whose meaning is not known here"),
+    ("1.4", U32, "gpu_metrics v1.4 says nothing of throttling"), ("1.5", U32, "gpu_metrics v1.5 says nothing of throttling"),
+    ("1.3", 0, "throttle_status of gpu_metrics v1.3 (0x0) has bits of the part's firmware, whose meaning is not known here"),
+    ("1.3", U32, "gpu_metrics v1.3 says nothing of throttling"),
+])
+def test_a_status_without_a_known_meaning_is_no_share_of_time(tmp_path: Path, version: str, status: int, said: str) -> None:
+    """The 0 of v1.4 and v1.5 would read as a device that is never held down."""
+    emulated.mi300x(tmp_path, version, state=State(throttle=U64, throttle_status=status))
+    sources, missing = opened(tmp_path)
+    metrics = ("throttle_power", "throttle_thermal", "throttle_external")
+    assert {column.metric for source in sources for column in source.columns}.isdisjoint(metrics)
+    assert [why(missing, metric) for metric in metrics] == [[f"{FIRST}: {said}"]] * 3
+
+
 def test_a_device_that_vanishes_harms_no_other(tmp_path: Path) -> None:
     tree = emulated.mi250x(tmp_path / "sys")
     with Sampler(tmp_path, hz=50, sources=("amd",), sysfs=str(tree.root)) as sampler:
@@ -287,8 +310,9 @@ def animated(folder: Path, tree: Tree, hz: float, seconds: float) -> tuple[Trace
     return telemetry.read(sampler.file("samples.bin")), np.loadtxt(truth)
 
 
-def test_energy_of_a_known_waveform(tmp_path: Path) -> None:
-    trace, truth = animated(tmp_path, emulated.mi250x(tmp_path / "sys"), 20.0, 3.0)
+@pytest.mark.parametrize("hz", [20.0, 100.0])
+def test_energy_and_edges_of_a_known_waveform(tmp_path: Path, hz: float) -> None:
+    trace, truth = animated(tmp_path, emulated.mi250x(tmp_path / "sys"), hz, 3.0)
     at, until, watts = values(trace, "power_energy")
     boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
     real = np.interp([at[0] + boot, until[-1] + boot], truth[:, 0], truth[:, 1])
@@ -297,32 +321,33 @@ def test_energy_of_a_known_waveform(tmp_path: Path) -> None:
     instants, _, power = values(trace, "power_w")
     assert {200, 400} <= {int(watt) // 10 * 10 for watt in power}
     assert len(instants) > 50
+    _edges_between_the_right_samples(instants + boot, power, truth)
 
 
-def test_namespace_shows_the_tree_as_the_real_sys(tmp_path: Path) -> None:
-    """Without the override: the tree stands at /sys in a mount namespace of its own."""
+def _edges_between_the_right_samples(at: np.ndarray, power: np.ndarray, truth: np.ndarray) -> None:
+    """The level changes from one sample to the next exactly where the truth has an edge between their stamps (an odd number of them).
+
+    Begin or end of the write counts: a sample in between, where the machine was busy, may show either level.
+    """
+    level = np.diff(truth[:, 1]) / np.diff(truth[:, 0]) * 1e9 > 300
+    first = np.flatnonzero(level[1:] != level[:-1]) + 2  # the write that first showed the new level
+    changed = (power[1:] > 300) != (power[:-1] > 300)
+    begun, written = ((np.diff(np.searchsorted(edges, at + 100_000)) % 2).astype(bool) for edges in (truth[first, 0], truth[first, 2]))  # two clocks, one after the other
+    assert (changed == np.where(changed == begun, begun, written)).all()
+    assert int(changed.sum()) >= 8
+
+
+@pytest.mark.parametrize("unprivileged", [False, True])
+def test_namespace_shows_the_tree_as_the_real_sys(tmp_path: Path, unprivileged: bool) -> None:
+    """Without the override: the tree stands at /sys in a mount namespace of its own, as root or in a user namespace."""
+    if why := namespace.why_not(unprivileged=unprivileged):
+        pytest.skip(why)
     tree = emulated.mi250x(tmp_path / "tree")
-    wrap = ["unshare", "-m", "--propagation", "private", "sh", "-c", NAMESPACE, "sh", str(tree.root), str(tmp_path / "sys")]
-    (tmp_path / "sys").mkdir()
-    if not shutil.which("unshare") or subprocess.run([*wrap, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("needs unshare and the right to mount (root, or CAP_SYS_ADMIN)")
-    code = ("import json; from profharness.telemetry.sources import open_families, Target; "
-            "sources, missing = open_families(('gpu',), Target(0, '', 10.0)); row = [0] * 99; sources[0].read(row, 0); "
-            "print(json.dumps([[d.identity for d in sources[0].devices], dict(zip([c.metric for c in sources[0].columns], row))]))")
-    done = subprocess.run([*wrap, sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    code = ("import json; from profharness.telemetry.sources import open_families, Target; from tests.telemetry.reading import read; "
+            "sources, missing = open_families(('gpu',), Target(0, '', 10.0)); "
+            "print(json.dumps([[d.identity for d in sources[0].devices], {metric: value for (_, metric), value in read(sources[:1]).items()}]))")
+    done = subprocess.run(namespace.wrapped(tree, tmp_path / "sys", sys.executable, "-c", code, unprivileged=unprivileged), cwd=ROOT, capture_output=True, text=True, check=True)
     devices, found = json.loads(done.stdout)
     assert devices == [FIRST]
     assert found["power_w"] == 324
     assert found["power_energy"] != U64
-
-
-# /sys is replaced by a file system that holds the real one's other branches and the tree's classes, devices and bus
-NAMESPACE = """
-set -e; tree=$1; new=$2; shift 2
-mount -t tmpfs tmpfs "$new"
-for entry in /sys/*; do name=${entry##*/}; case $name in class|devices|bus|module) ;; *) if [ -d "$entry" ]; then mkdir "$new/$name"; mount --rbind "$entry" "$new/$name"; fi;; esac; done
-mkdir "$new/devices"; for entry in /sys/devices/*; do name=${entry##*/}; [ "$name" = virtual ] || { mkdir "$new/devices/$name"; mount --rbind "$entry" "$new/devices/$name"; }; done
-cp -a "$tree/." "$new/"
-mount --move "$new" /sys
-exec "$@"
-"""

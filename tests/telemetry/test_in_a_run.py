@@ -49,3 +49,23 @@ def test_power_and_idle_of_a_command(tmp_path: Path) -> None:
 def test_a_source_asked_for_by_name_that_gives_nothing_is_a_finding(tmp_path: Path) -> None:
     summary = run(tmp_path / "run", tmp_path / "nowhere", "--telemetry", "amd", seconds=0.2)
     assert [one["message"].partition(" on ")[0] for one in summary["findings"] if one["id"] == "sampler-gaps"] == ["--telemetry amd gives nothing"]
+
+
+def test_a_process_of_somebody_else_on_the_device_is_a_finding(tmp_path: Path) -> None:
+    """The workload's own process and its child are on one die, and this one, which no root names, is beside them."""
+    tree = emulated.mi250x(tmp_path / "sys", emulated.State(stamp_ns=1), emulated.State(power_w=0, energy_j=0.0, gpu=0, stamp_ns=1))
+    tree.process(os.getpid(), 50000, 22)
+    code = ("import os, subprocess, sys, time\n"
+            f"folder = {str(tmp_path / 'sys/devices/virtual/kfd/kfd/proc')!r}\n"
+            "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(2.4)'])\n"
+            "for pid in (os.getpid(), child.pid):\n"
+            "    os.makedirs(f'{folder}/{pid}/stats_50000')\n"
+            "    for name, text in (('stats_50000/cu_occupancy', '11'), ('vram_50000', '4096')): open(f'{folder}/{pid}/{name}', 'w').write(text)\n"
+            "child.wait()")
+    command = [sys.executable, "-m", "profharness", "run", "--quiet", "-o", str(tmp_path / "run"), "--", sys.executable, "-c", code]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env={**os.environ, "PROFHARNESS_SYSFS": str(tree.root)})
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    (found,) = [one for one in summary["findings"] if one["id"] == "device-shared"]
+    assert found["figures"]["other_processes"] == pytest.approx(1, abs=0.2)
+    assert max(row["high"] for row in summary["telemetry"] if row["metric"] == "gpu_processes") == 3
+    assert "shared, not attributable to one; other processes used it too" in summary["metrics"]["power_w"]["note"]

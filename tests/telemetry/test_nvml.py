@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profharness.analysis.packages import packages
+from profharness.analysis.streams import streams
 from profharness.readers import telemetry
 from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import SAMPLE_METRICS
@@ -41,7 +43,7 @@ def test_every_value_in_its_unit(tmp_path: Path) -> None:
     assert {name: value for name, value in means.items() if name != "power_energy"} == pytest.approx({
         "power_w": 420.0, "power_average": 415.0, "throttle_power": 0.25, "throttle_thermal": 0.0, "throttle_external": 1.0,
         "gpu_percent": 97.0, "memory_activity": 0.41, "clock_gpu": 1980.0, "clock_memory": 2619.0, "temperature_edge": 61.0,
-        "gpu_memory_used": 20 << 30, "gpu_memory_total": 80 << 30, "power_limit": 700.0, "gpu_processes": 1.0, "sm_activity": 0.8,
+        "gpu_memory_used": 20 << 30, "gpu_memory_total": 80 << 30, "power_limit": 700.0, "gpu_processes": 1.0, "gpu_processes_other": 0.0, "sm_activity": 0.8,
         "sm_occupancy": 0.35, "tensor_activity": 0.22, "dram_activity": 0.55, "fp64_activity": 0.0, "fp32_activity": 0.125,
         "fp16_activity": 0.01, "pcie_sent": 512 * 2**20, "pcie_received": 1024 * 2**20}, rel=0.02)
     assert means["power_energy"] == pytest.approx(420.0, rel=0.01)
@@ -60,6 +62,20 @@ def test_what_a_part_lacks_is_named(tmp_path: Path) -> None:
     assert "Not Supported" in missing["power_w"]
     # on an Ampere part without the instant field the older call is an average, and is called so
     assert set(values(trace, "power_average").tolist()) == {415.0}
+
+
+def test_mig_instances_have_gpm_and_memory_of_their_own(tmp_path: Path) -> None:
+    trace, missing = sampled(tmp_path, missing="mig")
+    assert [(device.index, device.identity[:4], device.name.rpartition(" ")[2]) for device in trace.devices] == [
+        ("0", "GPU-", "HBM3"), ("0.0", "MIG-", "3g.40gb"), ("0.1", "MIG-", "3g.40gb")]
+    found = {(one.metric, one.device): float(one.samples.value.mean()) for one in streams(trace)}
+    assert (found["sm_activity", "0.0"], found["sm_activity", "0.1"]) == (pytest.approx(0.1, rel=0.01), pytest.approx(0.2, rel=0.01))
+    assert (found["gpu_memory_used", "0.0"], found["gpu_memory_used", "0.1"], found["gpu_memory_total", "0.1"]) == (1 << 30, 2 << 30, 40 << 30)
+    assert [device for metric, device in found if metric in ("power_w", "power_energy", "clock_gpu", "power_limit")] == ["0"] * 4  # once, on the whole
+    assert ("sm_activity", "0") not in found
+    assert "Not Supported" in missing["sm_activity"]
+    (package,) = packages(streams(trace))
+    assert (package.scope, sorted(package.dies)) == ("package of 2 MIG instances", ["0", "0.0", "0.1"])
 
 
 @pytest.mark.parametrize(("absent", "why"), [("driver", "Library Not Found"), ("devices", "finds no device")])

@@ -18,9 +18,9 @@ from profharness.telemetry.sources.cgroup import (
     nearest_quota,
     throttled_periods,
 )
-from profharness.telemetry.sources.node import NodeSource, busy_ns, used_bytes
+from profharness.telemetry.sources.node import NodeMemorySource, NodeSource, busy_ns, used_bytes
 from profharness.telemetry.sources.pressure import PressureSource, some_total_us
-from profharness.telemetry.sources.process_tree import ProcessTree
+from profharness.telemetry.sources.process_tree import Process, ProcessTree
 from profharness.trace.sample_metrics import SAMPLE_METRICS
 from tests.telemetry.running import wait_for
 
@@ -134,8 +134,9 @@ def test_pressure_says_what_is_missing(tmp_path: Path) -> None:
 
 def test_the_node_is_read_less_often_where_reading_is_dear(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 10 kB\n")
-    source = NodeSource("/proc/stat", str(tmp_path / "meminfo"))
-    assert [absent.metric for absent in source.probe()] == ["memory_node_used"]
+    assert [absent.metric for absent in NodeMemorySource(str(tmp_path / "meminfo")).probe()] == ["memory_node_used"]
+    source = NodeSource("/proc/stat")
+    assert source.probe() == ()
     assert 0 < source.max_hz <= 5
 
     class Dear(NodeSource):
@@ -198,7 +199,72 @@ def test_children_are_found_with_and_without_the_kernels_lists(tmp_path: Path, h
         roots.write_text(f"{root.pid}\nnonsense\n")
         wait_for(lambda: size() == 2, "the child of the second thread")
         assert tree.resident_bytes() > 2e6
-        before = tree.cpu_ns()
+        before = tree.refresh(time.monotonic_ns())
         root.communicate(b"\n")
     wait_for(lambda: size() == 0, "the end of both")
-    assert tree.cpu_ns() >= before
+    assert tree.refresh(time.monotonic_ns()) >= before
+
+
+def test_processes_are_not_looked_at_again_while_no_pid_was_given_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = tmp_path / "roots"
+    tree = ProcessTree(str(roots))
+    looked: list[int] = []
+    stat = Process.stat
+
+    def counted(process: Process) -> procfs.ProcessStat | None:
+        looked.append(process.pid)
+        return stat(process)
+
+    monkeypatch.setattr(tree, "newest_pid", lambda: b"7\n")
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.readline()"], stdin=subprocess.PIPE) as child:
+        roots.write_text(f"{child.pid}\n")
+        now = time.monotonic_ns()
+        for second in range(3):
+            tree.refresh(now + second * 1_000_000_000)
+        assert tree.size == 1
+        monkeypatch.setattr(Process, "stat", counted)
+        used = [tree.refresh(now + second * 1_000_000_000) for second in range(3, 8)]
+        assert (looked, tree.size) == ([], 1)
+        assert used == sorted(used)  # its time is read at every tick all the same
+        monkeypatch.setattr(tree, "newest_pid", lambda: b"8\n")
+        tree.refresh(now + 9_000_000_000)
+        assert looked == [child.pid]
+        child.communicate(b"\n")
+
+
+BURNS_IN_A_CHILD = """
+import os, sys, time
+pid = os.fork()
+if pid == 0:
+    while time.process_time() < 0.3: pass
+    print('burnt', flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+os.waitpid(pid, 0)
+print('waited', flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_child_that_ends_just_before_its_parent_is_asked_counts_once(tmp_path: Path) -> None:
+    roots = tmp_path / "roots"
+    tree = ProcessTree(str(roots))
+    if not tree.has_children_files:
+        pytest.skip("this kernel has no /proc/<pid>/task/<tid>/children")
+    with subprocess.Popen([sys.executable, "-c", BURNS_IN_A_CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as root:
+        assert root.stdin is not None
+        assert root.stdout is not None
+        roots.write_text(f"{root.pid}\n")
+        assert root.stdout.readline() == "burnt\n"
+        later = time.monotonic_ns()
+        before = tree.refresh(later)
+        assert len(tree.processes) == 2
+        root.stdin.write("\n")
+        assert root.stdout.readline() == "waited\n"
+        # a full look: the parent's account holds the child by now, and the child was followed until a moment ago
+        for _ in range(3):
+            later += 2_000_000_000
+            used = tree.refresh(later)
+        assert len(tree.processes) == 1
+        assert used - before < 100_000_000
+        root.communicate("\n")

@@ -244,6 +244,11 @@ def test_sources_that_stay_apart_are_named() -> None:
     assert found.message.startswith("g: not aligned: the file does not say which clock")
 
 
+def test_a_source_that_is_aligned_is_not_named() -> None:
+    trace = Trace((Source("f", "x", ClockDomain.RUN, "a"), Source("g", "y", ClockDomain.BOOTTIME, host="a")), Strings())
+    assert clock_findings(align(trace, {"a": [snapshot(0)]}, "a"), {}) == ()
+
+
 def test_a_conversion_of_one_reading_is_an_offset() -> None:
     step = conversion([snapshot(500)], ClockDomain.REALTIME, ClockDomain.BOOTTIME)
     assert isinstance(step, Conversion)

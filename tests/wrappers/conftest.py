@@ -12,7 +12,7 @@ from tests.wrappers.control import WORKLOADS, Control
 from tests.wrappers.running import Runner
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def workloads() -> Path:
     """The folder of the workers, on the path."""
     if str(WORKLOADS) not in sys.path:

@@ -103,7 +103,7 @@ class Control:
     def serve(self, script: Path | str, **env: str) -> tuple[int, str]:
         """A worker to its end: exit status and stderr."""
         process = self.start(script, **env)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=280)
         return process.returncode, err
 
     def records(self, name: str = "results-0-0.jsonl") -> list[dict[str, object]]:

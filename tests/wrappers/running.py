@@ -66,7 +66,7 @@ class Runner:
         env = self.environment(**variables) if hooked else {**CLEAN, "OMP_NUM_THREADS": "1", **variables}
         with subprocess.Popen([sys.executable, *map(str, argv)], env=env, cwd=cwd or self.folder,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            out, err = process.communicate(timeout=150)
+            out, err = process.communicate(timeout=280)
         return Ran(process.returncode, out, err, self.folder, process.pid)
 
     def both(self, *argv: str | Path, **variables: str) -> tuple[Ran, Ran]:

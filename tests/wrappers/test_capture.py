@@ -155,6 +155,70 @@ def test_marks_that_take_over_start_the_count_again() -> None:
     assert [plan.step(1), plan.step(2), plan.step(3), plan.step(4)] == ["open", "open", None, "close"]
 
 
+def test_a_default_capture_that_cannot_begin_at_its_step_has_all_its_steps_later() -> None:
+    plan = policy("default")
+    assert plan.device_work(0) == "open"
+    plan.opened(0)
+    for done in range(1, 4):
+        assert plan.step(done) is None
+    for done in range(4, 31):  # a range of the script is open at every step until the thirtieth
+        assert plan.step(done) == "open"
+        if done < 30:
+            plan.postponed()
+    plan.opened(0, probed_events=1)
+    assert next(done for done in range(31, 80) if plan.step(done) == "close") == 50
+    assert not plan.truncated
+
+
+def test_steps_asked_for_by_number_that_could_not_be_recorded_are_said_to_miss() -> None:
+    plan = policy("steps=2:6")
+    plan.device_work(0)
+    assert [plan.step(1), plan.step(2)] == ["open", "open"]
+    plan.postponed()
+    assert plan.step(3) == "open"
+    plan.opened(0, probed_events=1)
+    assert (plan.truncated, plan.reason) == (True, "begun at step 3: a range of the script was open before")
+    assert [plan.step(4), plan.step(5), plan.step(6)] == [None, None, "close"]
+
+
+def test_an_early_stretch_that_cannot_begin_again_is_asked_for_by_the_clock() -> None:
+    plan = policy("default")
+    plan.device_work(0)
+    plan.opened(0)
+    assert plan.tick(10 * S, 0) == "close"
+    assert plan.exported(0, cut=False)
+    assert plan.device_work(10 * S) == "open"
+    plan.postponed()
+    assert plan.needs_clock
+    assert plan.due(10 * S, 0)
+    assert plan.tick(10 * S, 0) == "open"
+
+
+def test_a_capped_early_stretch_says_nothing_of_the_steps_after_it() -> None:
+    plan = policy("default", 1000)
+    plan.device_work(0)
+    plan.opened(0)
+    assert plan.tick(1, 1000) == "cut"
+    assert not plan.exported(900, cut=True)
+    assert plan.truncated
+    plan.ended()
+    assert [plan.step(done) for done in range(1, 6)] == [None, None, None, "open", "open"]
+    plan.opened(2, probed_events=10)
+    assert (plan.truncated, plan.reason, plan.events) == (False, "", 0)
+
+
+def test_a_cut_that_has_to_wait_for_a_range_goes_on_by_the_clock() -> None:
+    plan = policy("all", 1000)
+    plan.device_work(0)
+    plan.opened(0)
+    assert plan.tick(1, 1000) == "cut"
+    assert plan.exported(10, cut=True)
+    plan.postponed()
+    assert plan.due(2, 0)
+    assert plan.tick(2, 0) == "open"
+    assert plan.events == 10
+
+
 @pytest.mark.parametrize("path", sorted((*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))), ids=lambda path: path.name)
 def test_runs_on_old_pythons_without_our_dependencies(path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 8))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import grp
 import json
 import os
+import pwd
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +16,14 @@ from typing import Any
 import pytest
 
 from profharness.environment import parse
+from profharness.telemetry.sources.amd_devices import find_dies
+from tests.telemetry import emulated
 
 from .running import CLEAN, WRAPPERS
 from .test_capture import load
 
 sys.path.append(str(WRAPPERS))
+probe_access = load("../probe_access")
 probe_devices = load("../probe_devices")
 probe = load("../probe")
 
@@ -63,6 +70,14 @@ def test_amd_devices_from_sysfs(sysfs: Path) -> None:
         "compute_units": 110, "architecture": "gfx90a", "driver": "6.8.5"}
     assert (found[1]["index"], found[1]["name"], found[1]["identity"]) == (1, "aldebaran", "0000:c6:00.0")
     assert [device["kind"] for device in found] == ["rocm", "rocm", "cpu"]
+
+
+def test_partitions_go_by_the_names_that_the_telemetry_gives_them(tmp_path: Path) -> None:
+    for mode in ("CPX", "SPX"):
+        tree = emulated.mi300x(tmp_path / mode, "1.6", mode)
+        probed = [device["identity"] for device in ask("--sysfs", str(tree.root))["devices"] if device["kind"] == "rocm"]
+        assert probed == [die.identity for die in find_dies(str(tree.root))]
+        assert len(set(probed)) == {"CPX": 8, "SPX": 1}[mode]
 
 
 @pytest.mark.parametrize(("version", "name"), [(90010, "gfx90a"), (90402, "gfx942"), (90008, "gfx908"), (110501, "gfx1151"), (100300, "gfx1030"), (0, "")])
@@ -151,6 +166,71 @@ def test_facts_of_this_node(tmp_path: Path) -> None:
     assert found["permissions"]["kfd_readable"]
     assert found["permissions"]["render_nodes"] == ["renderD128"]
     assert found["devices"][-1]["kind"] == "cpu"
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, refusals: dict[str, int]) -> None:
+    """Those files refuse to be opened with these errnos: to root, who runs the tests, everything opens."""
+    real = os.open
+
+    def opened(path: str, flags: int, *more: Any, **named: Any) -> int:
+        if number := refusals.get(str(path)):
+            assert flags & (os.O_RDWR | os.O_CLOEXEC) == os.O_RDWR | os.O_CLOEXEC
+            raise OSError(number, os.strerror(number), path)
+        return real(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", opened)
+
+
+def test_what_this_user_may_open(tmp_path: Path, sysfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dev, proc = tmp_path / "dev", tmp_path / "proc"
+    write(dev, {"kfd": "", "dri/renderD128": "", "dri/renderD129": "", "dri/card0": ""})
+    write(proc, {"sys/kernel/perf_event_paranoid": "4\n", "self/status": "Name:\tpython\nCapEff:\t0000004000000000\n"})
+    write(sysfs, {"class/drm/renderD128/device/vendor": "0x1002\n"})
+    (dev / "kfd").chmod(0o660)
+    refusing(monkeypatch, {str(dev / "kfd"): errno.EACCES, str(dev / "dri/renderD129"): errno.EPERM})
+    group = grp.getgrgid((dev / "kfd").stat().st_gid).gr_name
+    found = probe_access.permissions(str(sysfs), str(proc), str(dev))
+    assert [(Path(file["path"]).name, file["error"], file["group"], file["vendor"]) for file in found["files"]] == [
+        ("kfd", "EACCES", group, ""), ("renderD128", "", group, "0x1002"), ("renderD129", "EPERM", group, "")]
+    assert (found["files"][0]["mode"], found["files"][0]["gid"]) == ("0660", os.getegid())
+    assert (found["kfd_present"], found["kfd_readable"], found["render_readable"]) == (True, False, False)
+    assert (found["amdgpu"], found["hidden_devices"], found["perf_event_paranoid"], found["perfmon"]) == (True, 1, 4, True)
+    assert group in found["groups"]
+    assert found["user_name"] == pwd.getpwuid(os.getuid()).pw_name
+
+
+@pytest.mark.parametrize(("capabilities", "may"), [("0000004000000000", True), ("0000000000200000", True), ("000001ffffffffff", True),
+                                                   ("0000000000000000", False), ("0000003fffdfffff", False)])
+def test_capabilities_that_go_before_the_kernels_setting(tmp_path: Path, capabilities: str, may: bool) -> None:
+    write(tmp_path, {"self/status": f"CapInh:\tffffffffffffffff\nCapEff:\t{capabilities}\n"})
+    assert probe_access.may_count(str(tmp_path)) is may
+
+
+def test_a_node_without_device_files(tmp_path: Path) -> None:
+    found = probe_access.permissions(str(tmp_path), str(tmp_path), str(tmp_path))
+    assert (found["files"], found["kfd_present"], found["amdgpu"], found["hidden_devices"], found["perf_event_paranoid"]) == ([], False, False, 0, None)
+
+
+def test_a_group_of_which_the_session_knows_nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kfd"
+    path.write_text("")
+    name = pwd.getpwuid(os.getuid()).pw_name
+    for members, listed in (([name, "eve"], True), (["eve"], False)):
+        monkeypatch.setattr(grp, "getgrgid", lambda gid, members=members: grp.struct_group(("render", "x", gid, members)))
+        assert (probe_access.device_file(str(path), "")["group"], probe_access.device_file(str(path), "")["listed"]) == ("render", listed)
+
+
+def test_a_file_that_really_refuses_its_user(tmp_path: Path) -> None:
+    """Without the capability to override modes root is a user like any other, whose class has no permission here."""
+    write(tmp_path, {"kfd": ""})
+    (tmp_path / "kfd").chmod(0o060)
+    drop = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
+    if drop and shutil.which(drop[0]) is None:
+        pytest.skip("needs setpriv (util-linux)")
+    done = subprocess.run([*drop, sys.executable, "-I", str(WRAPPERS / "probe.py"), "--dev", str(tmp_path)], env=CLEAN, capture_output=True, timeout=120, check=True)
+    permissions = parse(done.stdout).permissions
+    assert [(file.path, file.error, file.mode) for file in permissions.files] == [(str(tmp_path / "kfd"), "EACCES", "0060")]
+    assert not permissions.perfmon
 
 
 def test_cpu_limit_of_the_control_group(tmp_path: Path) -> None:

@@ -163,8 +163,10 @@ os._exit(6)  # nothing at exit can help
 """, "after=1500ms,for=700ms")
     assert (ran.status, ran.out, ran.err) == (6, "True\n", "")
     (path,) = ran.files("torch")
-    operators = spans(path, "aten::mm")
-    assert 0.2e6 < operators[-1]["ts"] - operators[0]["ts"] < 5e6  # microseconds; a busy machine may end it late
+    assert len(spans(path, "aten::mm")) > 0
+    # from its first marker to its last: never less than asked, and a busy machine may end it late
+    markers = sidecar_of(path)["markers"]
+    assert 0.7e9 < markers[-1][1] - markers[0][0] < 30e9
     assert sidecar_of(path)["window"]["kind"] == "time"
     assert not sidecar_of(path)["window"]["truncated"]
 
@@ -173,7 +175,7 @@ def test_everything_with_a_cap_is_cut_and_says_so(runner: Runner) -> None:
     ran = run(runner, """
 import time, torch
 a = torch.ones(4, 4)
-end = time.monotonic() + 20
+end = time.monotonic() + 90
 while time.monotonic() < end:
     for _ in range(1000): a.add(1)
     if list(__import__("pathlib").Path(__import__("os").environ["PROFHARNESS_ARTIFACTS"]).rglob("*.profharness.json")): break
@@ -210,6 +212,70 @@ def test_range_around_the_training_loop_never_meets_a_second_recording(runner: R
     assert window["truncated"]
     assert "stayed open" in window["reason"]
     assert len(spans(path, "Optimizer.step#SGD")) == 4
+
+
+def test_a_range_around_each_step_does_not_cost_the_window(runner: Runner) -> None:
+    ran = run(runner, TRAIN + """
+for _ in range(40):
+    with torch.profiler.record_function('my step'):
+        train(1)
+print('end')
+""")
+    assert (ran.status, ran.out, ran.err) == (0, "end\n", "")
+    (path,) = ran.files("torch")
+    # the early stretch ended inside of step 4, and the window could start once that step's range was gone
+    assert sidecar_of(path)["window"] == {"kind": "steps", "first_step": 5, "steps": 20, "truncated": False, "reason": ""}
+    assert len(spans(path, "Optimizer.step#SGD")) == 20
+
+
+@pytest.mark.parametrize("cap", ["", "20000"])
+def test_an_early_stretch_that_ends_inside_of_a_range_does_not_cost_the_steps(runner: Runner, cap: str) -> None:
+    """By the clock or by its events, as in a first step that takes long to compile, within DistributedDataParallel's own range."""
+    ran = run(runner, """
+import profharness_capture, time
+profharness_capture.SECONDS = 1
+""" + TRAIN + """
+until = time.monotonic() + 60
+with torch.profiler.record_function('DistributedDataParallel.forward'):
+    while time.monotonic() < until and torch.autograd._profiler_enabled():
+        model(torch.randn(4, 8)); time.sleep(0 if CAPPED else .001)
+train(40)
+print('end')
+""".replace("CAPPED", str(bool(cap))), PROFHARNESS_MAX_EVENTS=cap)
+    assert (ran.status, ran.out, ran.err) == (0, "end\n", "")
+    (path,) = ran.files("torch")
+    assert sidecar_of(path)["window"] == {"kind": "steps", "first_step": 5, "steps": 20, "truncated": False, "reason": ""}
+
+
+def test_nothing_is_opened_or_closed_while_torch_imports_a_module(runner: Runner) -> None:
+    """The first optimizer step imports torch._dynamo for seconds, and a profiler that starts or ends imports too."""
+    ran = run(runner, """
+import profharness_capture
+profharness_capture.SECONDS = 1
+import importlib.machinery, sys, time
+import torch
+class Slow:
+    def find_spec(self, name, path, target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name == "torch.a_slow_module" else None
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        module.seen, until = set(), time.monotonic() + 3
+        while time.monotonic() < until:
+            torch.ones(4).add(1); time.sleep(.001)
+            module.seen.add(torch.autograd._profiler_enabled())
+sys.meta_path.insert(0, Slow())
+import torch.a_slow_module
+print(torch.a_slow_module.seen)
+until = time.monotonic() + 60
+while time.monotonic() < until and torch.autograd._profiler_enabled():
+    torch.ones(4).add(1); time.sleep(.001)
+print(torch.autograd._profiler_enabled())
+""")
+    assert (ran.status, ran.out, ran.err) == (0, "{True}\nFalse\n", "")
+    (path,) = ran.files("torch")
+    assert sidecar_of(path)["window"]["kind"] == "time"
+    assert not ran.hello["messages"]
 
 
 def test_forked_children_with_a_window_open_end_as_they_like(runner: Runner) -> None:
@@ -259,7 +325,7 @@ def ours():
     for _ in range(10**6): pass
 point = safe.SafePoint(ours, lambda: print("swallowed"))
 threading.Timer(0.05, point.request).start()
-end = time.monotonic() + 20
+end = time.monotonic() + 90
 while time.monotonic() < end: pass
 """)
     assert (ran.status, ran.out, ran.err) == (23, "", "")

@@ -33,7 +33,7 @@ def test_serves_points_in_order_and_says_hello_and_bye(toy: Control) -> None:
 def test_output_of_a_point_goes_to_its_own_logs(toy: Control) -> None:
     toy.ask(point("toy-b1"), point("toy-b2"), END)
     process = toy.start(toy.toy)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert (out, err) == ("", "")
     for name in ("toy-b1", "toy-b2"):
         folder = toy.run / "points" / "bare" / name
@@ -122,7 +122,7 @@ def test_ends_when_the_harness_is_gone(toy: Control) -> None:
     until(lambda: "toy-b1" in toy.results(), process)
     harness.kill()
     harness.wait()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=180)
     assert process.returncode == 128 + signal.SIGTERM
     assert f"process {harness.pid}) is gone" in err
     assert kinds(toy.records())[-1] == "bye"
@@ -158,7 +158,7 @@ def test_signals_end_it_cleanly(toy: Control, number: signal.Signals) -> None:
     process = toy.start(toy.toy)
     until(lambda: "begin" in kinds(toy.records()), process)
     os.kill(process.pid, number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=180)
     assert process.returncode == 128 + number
     assert "Traceback" not in err
     assert toy.records()[-1]["reason"] == f"ended by {number.name}"

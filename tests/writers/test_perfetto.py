@@ -32,7 +32,7 @@ from tests.writers.decode import Decoded, decode, multiset
 from tests.writers.strategies import traces
 
 # a new encoding changes it: compare both files in a trace processor before renewing it
-GOLDEN = "0480a9547c6038cfeecb94ea382db9e723b898d3f69e12a3e985d68e2fa0c64a"
+GOLDEN = "8fa5bc77b38a44fedad622817cdf95f53cc92e31c9b73f5b02481c9263e33770"
 UNNAMED = "(no name recorded)"
 PROPERTY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -268,6 +268,23 @@ def test_equal_pids_of_two_passes_stay_apart_under_the_name_of_the_pass() -> Non
     assert processes["rocprofv3 · rank 0"].pid > 4_194_304
     assert "pid 1 on its host" in processes["rocprofv3 · rank 0"].process_labels
     assert {e.queue for e in got.gpu} == {"torch · rank 0 · stream 0", "rocprofv3 · rank 0 · stream 0"}
+
+
+def test_client_and_server_of_a_served_pass_are_told_apart() -> None:
+    strings = Strings(("k",))
+    sources = (Source(path="r", format="requests", host="n0", pid=7, pass_name="torch"), Source(path="t", format="kineto", host="n0", pid=8, pass_name="torch"),
+               Source(path="d", format="kineto", host="n0", pid=7, pass_name="direct"), Source(path="s", format="telemetry", host="n0", pass_name="torch"))
+    requests = Requests.build(1, intended_ns=1, sent_ns=1, done_ns=4, ok=1, source=0)
+    ops = Ops.build(start_ns=[1, 2], dur_ns=[1, 2], name=0, pid=[8, 7], tid=[8, 7], source=[1, 2])
+    got, _ = written(Trace(sources, strings, ops=ops, requests=requests))
+    assert {t.process.process_name: t.process.pid for t in got.tracks.values() if t.HasField("process")}.keys() == {"torch · client", "torch · server", "direct"}
+
+
+def test_the_throughput_of_each_point_is_named_by_it() -> None:
+    sources = tuple(Source(path=f"{point}/trials.csv", format="trials", host="n0", pass_name="bare", point=point) for point in ("torch-b1", "torch-b4"))
+    samples = Samples.build(at_ns=[1, 5], until_ns=[2, 6], metric=0, value=[3.0, 4.0], source=[0, 1])
+    got, _ = written(Trace(sources, Strings(("throughput",)), samples=samples))
+    assert {t.name for t in got.tracks.values()} >= {"Telemetry · bare · torch-b1 · n0", "Telemetry · bare · torch-b4 · n0"}
 
 
 def test_what_cannot_be_written_is_left_out_and_counted() -> None:

@@ -18,7 +18,9 @@ def benchmark_module(repository: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(repository / "benchmarks"))  # as when it is started, for the modules beside it
+        spec.loader.exec_module(module)
     return module
 
 

@@ -120,6 +120,8 @@ def test_nothing_is_lost_or_bent(busy: tuple[Trace, TraceProcessor]) -> None:
     s = trace.samples
     closing = [(int(s.until_ns[i]), float(s.value[i])) for i in (len(s) - 2, len(s) - 1)]
     assert values == Counter([*zip(s.at_ns.tolist(), s.value.tolist(), strict=True), *closing])
+    tracks = {(r.name, r.unit, r.description) for r in client.query("SELECT name, unit, description FROM counter_track")}
+    assert tracks == {("power_w", "W", "power as the sensor says; of the whole package where dies share one")}
 
 
 def test_hosts_passes_and_devices_stand_apart(busy: tuple[Trace, TraceProcessor]) -> None:

@@ -1,7 +1,8 @@
 """A stand-in for nvidia-ml-py's module `pynvml`: one made-up Hopper device whose energy follows its power.
 
 Put this folder on PYTHONPATH. STAND_IN_NVML chooses what is missing, parted by commas: `driver`, `devices`, `gpm`,
-`instant` (an Ampere part without field 186), `utilisation` (as under MIG).
+`instant` (an Ampere part without field 186), `utilisation`. `mig` is in it for a device of two MIG instances: a handle is a pair then
+for an instance, which has its own GPM figures, memory and processes, and neither clocks nor power.
 """
 # ruff: noqa: N801, N802 - the names are those of the package that this stands for
 
@@ -50,11 +51,41 @@ def nvmlDeviceGetHandleByIndex(number):
     return number
 
 
+def nvmlDeviceGetMigMode(handle):
+    if "mig" not in MISSING:
+        raise NVMLError(NOT_SUPPORTED, "Not Supported")
+    return [1, 1]
+
+
+def nvmlDeviceGetMaxMigDeviceCount(handle):
+    return 7
+
+
+def nvmlDeviceGetMigDeviceHandleByIndex(handle, place):
+    if place not in (0, 1):
+        raise NVMLError(6, "Not Found")
+    return (handle, place + 1)
+
+
+def nvmlDeviceGetGpuInstanceId(handle):
+    return handle[1]
+
+
+def _whole_only(handle):
+    """Not answered for an instance."""
+    if isinstance(handle, tuple):
+        raise NVMLError(NOT_SUPPORTED, "Not Supported")
+
+
 def nvmlDeviceGetUUID(handle):
+    if isinstance(handle, tuple):
+        return f"MIG-00000000-1111-2222-3333-44444444444{handle[1]}"
     return "GPU-00000000-1111-2222-3333-444444444444"
 
 
 def nvmlDeviceGetName(handle):
+    if isinstance(handle, tuple):
+        return "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
     return b"NVIDIA A40" if "instant" in MISSING else "NVIDIA H100 80GB HBM3"
 
 
@@ -84,24 +115,29 @@ def nvmlDeviceGetPowerUsage(handle):
 
 
 def nvmlDeviceGetUtilizationRates(handle):
-    if "utilisation" in MISSING:
+    if "utilisation" in MISSING or "mig" in MISSING:  # under MIG there is none, of the device nor of its instances
         raise NVMLError(NOT_SUPPORTED, "Not Supported")
     return _Answer(gpu=97, memory=41)
 
 
 def nvmlDeviceGetClockInfo(handle, kind):
+    _whole_only(handle)
     return {NVML_CLOCK_SM: 1980, NVML_CLOCK_MEM: 2619}[kind]
 
 
 def nvmlDeviceGetTemperature(handle, kind):
+    _whole_only(handle)
     return 61
 
 
 def nvmlDeviceGetMemoryInfo(handle):
+    if isinstance(handle, tuple):
+        return _Answer(total=40 << 30, used=handle[1] << 30, free=0)
     return _Answer(total=80 << 30, used=20 << 30, free=60 << 30)
 
 
 def nvmlDeviceGetEnforcedPowerLimit(handle):
+    _whole_only(handle)
     return int(LIMIT_W * 1000)
 
 
@@ -110,6 +146,7 @@ def nvmlDeviceGetComputeRunningProcesses(handle):
 
 
 def nvmlDeviceGetCurrentClocksEventReasons(handle):
+    _whole_only(handle)
     return 0x80 | 0x4
 
 
@@ -118,6 +155,7 @@ def nvmlGpmQueryDeviceSupport(handle):
 
 
 _samples = []
+_instances = {}
 
 
 def nvmlGpmSampleAlloc():
@@ -125,7 +163,15 @@ def nvmlGpmSampleAlloc():
     return len(_samples)
 
 
+def nvmlGpmMigSampleGet(handle, instance, sample):
+    _instances[sample] = instance
+    _samples[sample - 1] = time.monotonic_ns()
+    return sample
+
+
 def nvmlGpmSampleGet(handle, sample):
+    if "mig" in MISSING:
+        raise NVMLError(NOT_SUPPORTED, "Not Supported")
     _samples[sample - 1] = time.monotonic_ns()
     return sample
 
@@ -135,6 +181,8 @@ def nvmlGpmMetricsGet(wanted):
     if not 0 < older < newer:
         raise NVMLError(2, "Invalid Argument")
     values = {2: 80.0, 3: 35.0, 5: 22.0, 10: 55.0, 11: 0.0, 12: 12.5, 13: 1.0, 20: 512.0, 21: 1024.0}
+    if wanted.sample1 in _instances:
+        values[2] = 10.0 * _instances[wanted.sample1]
     for place in range(wanted.numMetrics):
         metric = wanted.metrics[place]
         metric.nvmlReturn = 0 if metric.metricId in values else NOT_SUPPORTED

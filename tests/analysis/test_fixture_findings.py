@@ -1,0 +1,184 @@
+"""Findings of every recorded file: those that it deserves, with figures recomputed from the file's own text, and no others."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from profharness import understand
+from profharness.analysis.communication_records import Communication
+from profharness.errors import InputError
+from profharness.findings import Finding
+from tests.conftest import shared_path
+
+FOLDER = shared_path("fixtures")
+PLACES = ("kineto", "rocm")
+# files that are no traces, or say themselves that they are no longer whole; their readers' tests hold the sentences
+UNREADABLE = frozenset({
+    "kineto/facts.json", "rocm/rocprof_compute/vcopy_MI100/log.txt", "rocm/rocprof_compute/vcopy_MI300X/log.txt", "rocm/rocprof_compute/vcopy_MI350_v3/log.txt",
+    "rocm/rocprof_compute/vcopy_MI300X/timestamps.csv", "rocm/rocprof_compute/vcopy_MI350_v3/profiling_config.yaml", "rocm/rocprof_v1/fd_laplacian_2023/results.json",
+    "rocm/rocprof_v1/mi300a_vecadd/input.txt", "rocm/rpd_legacy/matmul_result.rpd.gz",
+})
+TWICE = "kineto/mi3xx_rocprofv3_aorta_908_results.json.gz"  # byte for byte a file of rocm/rocprofv3/json
+CAUSAL = {"kineto/mi300x_qwen0.5b_prefill.json.gz": 8_066}  # ns by which the last kernel outlasts the synchronisation that waited for it
+NOTHING_RECORDED = {"kineto/a100_cupti_range_counters.json.gz": 77, "rocm/rocprofv3/pftrace/mi300a_3634743_results_EMPTY.pftrace": 0}  # and launches of the host
+NO_LAUNCH = {"rocm/amd_log_level/rocm4_5_level4_spack27535_malloc.log": 1}  # an excerpt: a command's completion without its launch
+SHARE = 0.1
+IN_STEPS = frozenset({"kineto/a100_multistream_graphs_rank0of16.json.gz", "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz"})
+OF_SEVERAL_DEVICES = frozenset({"rocm/rocprofv3/json/908_results.json.gz"})
+Spans = list[tuple[int, int]]
+
+
+def bus_factor(kind: str, ranks: int | None) -> float:
+    """nccl-tests, doc/PERFORMANCE.md: by what the size is multiplied that each rank must send at least."""
+    if kind == "all_reduce":
+        return 2 * ((ranks or 0) - 1) / (ranks or 1)
+    return ((ranks or 0) - 1) / (ranks or 1) if kind in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter") else 1.0
+
+
+def files() -> list[str]:
+    found = [path for place in PLACES for path in (FOLDER / place).rglob("*") if path.is_file() and path.name != "MANIFEST.md" and "expected" not in path.parts]
+    return sorted({str(path.relative_to(FOLDER)) for path in found} - UNREADABLE - {TWICE})
+
+
+def nanoseconds(text: str) -> int:
+    """Microseconds as decimal text, exactly."""
+    whole, _, part = text.partition(".")
+    return int(whole) * 1000 + int((part + "000")[:3])
+
+
+def merged(spans: Spans) -> Spans:
+    found: Spans = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+def length(spans: Spans) -> int:
+    return sum(end - start for start, end in spans)
+
+
+def kernels_of(name: str) -> tuple[Spans, Spans]:
+    """Collectives, and all other kernels, from the text of the file, in ns."""
+    path = FOLDER / name
+    text = gzip.decompress(path.read_bytes()).decode("utf-8", "replace")
+    if not re.search("nccl|rccl", text, re.IGNORECASE):
+        return [], []
+    whole = json.loads(text, parse_float=str, parse_int=str)
+    if "rocprofiler-sdk-tool" in whole:
+        tool = whole["rocprofiler-sdk-tool"][0]
+        names = {one["kernel_id"]: one["formatted_kernel_name"] for one in tool["kernel_symbols"]}
+        rows = [(names[one["dispatch_info"]["kernel_id"]], int(one["start_timestamp"]), int(one["end_timestamp"])) for one in tool["buffer_records"]["kernel_dispatch"]]
+    else:
+        events = [one for one in (whole if isinstance(whole, list) else whole["traceEvents"]) if one.get("ph") == "X" and str(one.get("cat")).lower() == "kernel"]
+        rows = [(one["name"], nanoseconds(one["ts"]), nanoseconds(one["ts"]) + nanoseconds(one["dur"])) for one in events]
+    talks = [re.search("nccl|rccl", row[0], re.IGNORECASE) is not None for row in rows]
+    return [row[1:] for row, talk in zip(rows, talks, strict=True) if talk], [row[1:] for row, talk in zip(rows, talks, strict=True) if not talk]
+
+
+@pytest.fixture(scope="module", params=files())
+def case(request: pytest.FixtureRequest) -> tuple[str, dict[str, Finding], Communication | None]:
+    name = request.param
+    summary = understand.summarise(understand.load([FOLDER / name]))
+    found = {one.id: one for one in summary.findings}
+    assert len(found) == len(summary.findings)
+    return name, found, summary.communication
+
+
+def deserved(name: str, exposed: float) -> set[str]:
+    expected = set()
+    if name in NOTHING_RECORDED:
+        expected |= {"empty-trace"} | ({"kernels-missing"} if NOTHING_RECORDED[name] else set())
+    if name in CAUSAL:
+        expected.add("clock-causality")
+    if name in NO_LAUNCH or _unlinked(name):
+        expected.add("launches-missing")
+    if exposed >= SHARE:
+        expected.add("exposed-communication")
+    return expected
+
+
+def _unlinked(name: str) -> int:
+    """Kernels without a launch, by the facts that were computed apart from this code."""
+    facts = {one["file"]: one for one in json.loads((FOLDER / "kineto/facts.json").read_text())}
+    return int(facts.get(Path(name).name, {}).get("kernels_without_runtime", 0)) if name.startswith("kineto/") else 0
+
+
+def _talked(name: str) -> tuple[int, int, float]:
+    """Of the collectives: ns in which any ran, of these without any other kernel, and the latter over the time from the first kernel to the last."""
+    talking, computing = kernels_of(name) if name.endswith(".json.gz") else ([], [])
+    if not talking:
+        return 0, 0, 0.0
+    every = talking + computing
+    alone = length(merged(every)) - length(merged(computing))
+    return length(merged(talking)), alone, alone / (max(end for _, end in every) - min(start for start, _ in every))
+
+
+def test_each_file_has_the_findings_that_it_deserves(case: tuple[str, dict[str, Finding], Communication | None]) -> None:
+    name, found, talk = case
+    total, alone, share = _talked(name)
+    assert set(found) == deserved(name, share)
+    assert (talk is not None and any(row.total_ns for row in talk.devices)) == (total > 0)
+    if talk is not None and total and name not in OF_SEVERAL_DEVICES:
+        (row,) = [row for row in talk.devices if row.total_ns]
+        if name in IN_STEPS:  # the window is that of the steps, and collectives outside of it do not count
+            assert 0 < row.exposed_ns == row.total_ns - row.overlapped_ns <= row.total_ns < total
+        else:
+            assert (row.total_ns, row.exposed_ns, row.overlapped_ns) == (total, alone, total - alone)
+        assert all(one.bus_bandwidth == pytest.approx(one.algorithm_bandwidth * bus_factor(one.kind, one.group_size)) for one in talk.collectives
+                   if one.bus_bandwidth is not None and one.algorithm_bandwidth is not None)
+    if name in NOTHING_RECORDED:
+        assert found["empty-trace"].figures["launches"] == NOTHING_RECORDED[name]
+        assert found["empty-trace"].severity == "error"
+    if "kernels-missing" in found:
+        assert (found["kernels-missing"].figures["missing"], found["kernels-missing"].figures["launches"]) == (NOTHING_RECORDED[name],) * 2
+    if "clock-causality" in found:
+        assert found["clock-causality"].figures["excess_ns"] == -CAUSAL[name]
+    if "launches-missing" in found:
+        assert found["launches-missing"].figures["unlinked"] == (NO_LAUNCH.get(name) or _unlinked(name))
+
+
+@pytest.mark.parametrize("name", sorted(UNREADABLE))
+def test_a_file_that_is_no_whole_trace_is_refused(shared: Path, name: str) -> None:
+    with pytest.raises(InputError):
+        understand.load([FOLDER / name])
+
+
+@pytest.mark.parametrize(("name", "rows"), [("rocm/rocprofv3/csv/gfx1151_decode_hip_api_trace.csv", 920), ("rocm/rocprofv3/docs_samples_0.5.0/hip_runtime_trace.csv", None)])
+def test_a_table_of_host_calls_alone_says_where_its_kernels_are(shared: Path, name: str, rows: int | None) -> None:
+    summary = understand.summarise(understand.load([FOLDER / name]))
+    assert summary.findings == ()
+    assert [one.message for one in summary.problems if "kernel_trace" in one.message] == ["the file holds host calls only: kernels stand in the kernel_trace file of the same process"]
+    if rows is not None:
+        with (FOLDER / name).open(newline="") as file:
+            assert sum(1 for _ in csv.DictReader(file)) == rows
+
+
+CUT = ("kineto/h100_bert_small.json.gz", "kineto/mi250_minitoy_rocm6.2.json.gz", "rocm/rocprofv3/json/908_results.json.gz", "rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz",
+       "rocm/rocprofv3/pftrace/mi300a_3648722_results.pftrace", "rocm/rocprof_v1/kokkos_2021/results.json")
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_recorded_file_that_is_cut_is_called_truncated(shared: Path, tmp_path: Path, name: str) -> None:
+    """At seven tenths of its bytes: what was read is kept, or it is refused, but never passed off as whole."""
+    whole = (FOLDER / name).read_bytes()
+    path = tmp_path / Path(name).name
+    path.write_bytes(whole[: len(whole) * 7 // 10])
+    try:
+        summary = understand.summarise(understand.load([path]))
+    except InputError as error:
+        refused = error.message
+    else:
+        told = [one for one in summary.findings if one.id == "truncated-file"]
+        assert [one.severity for one in told] == ["error"], summary.problems
+        assert summary.verdict is None or not summary.verdict.trusted
+        return
+    assert re.search(r"cut|damaged|ends|malformed|cannot be read", refused)
