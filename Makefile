@@ -20,7 +20,10 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 # with another torch the pin on torch must not bind
 CONSTRAINTS := $(VENV)/constraints.txt
 
-.PHONY: demo test quick check ci setup setup-dev trace-processor packages wheel bench clean help
+# The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo test quick check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench clean help
 
 help:
 	@sed -n '1,11p' Makefile | sed 's/^# \{0,1\}//'
@@ -42,7 +45,7 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),dask,dev]'
+	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),training,dask,dev]'
 	@touch $@
 
 setup: $(VENV)/.installed
@@ -59,7 +62,7 @@ check: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check trace-processor
+test: check trace-processor perf-analyzer amd-tools tensorflow
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q
 
 quick: setup-dev
@@ -68,6 +71,18 @@ quick: setup-dev
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
 	@$(BIN)/python tests/tools/get_trace_processor.py
+
+# Triton's perf_analyzer, hash-pinned, for `--via perf-analyzer` and its tests.
+perf-analyzer: setup
+	@$(BIN)/python tests/tools/get_perf_analyzer.py
+
+# AMD's own tools, hash-pinned and only unpacked, which must read what our telemetry reads; tests skip, saying so, without them.
+amd-tools: setup-dev
+	@$(BIN)/python tests/tools/get_amd_tools.py
+
+# TensorFlow in an environment of its own, every version pinned, for the DeepMET studies; tests skip, saying so, without it.
+tensorflow: setup-dev
+	@$(BIN)/python tests/tools/get_tensorflow.py
 
 # the figures of the trace engine, against its peers; --million for the long one
 bench: setup-dev

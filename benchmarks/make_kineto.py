@@ -17,7 +17,11 @@ from typing import TextIO
 BASE_NS = 1_751_410_836_000_000_000
 PID, TID, STREAMS, STEP = 4711, 4711, (0, 3), 2_000
 FIRST_ID = 100_000  # as in a capture that began in the middle of a run
-KERNELS = tuple(f"void at::native::kernel_{number:02d}<{'float, ' * (3 * number % 17)}c10::BFloat16>({'long, ' * 3}int)" for number in range(24))
+# as long as the names that torch's own templates have
+KERNELS = tuple(
+    f"void at::native::(anonymous namespace)::elementwise_kernel_{number:02d}<{'float, ' * (3 * number % 17)}c10::BFloat16, "
+    f"at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, "
+    f"at::detail::Array<char*, {2 + number % 3}>, TrivialOffsetCalculator<{1 + number % 2}, unsigned int> >({'long, ' * 3}int)" for number in range(24))
 OP = ('{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, "Record function id": 0, '
       '"Concrete Inputs": ["", "", ""], "Input type": ["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"], '
       '"Input Strides": [[4096, 1], [4096, 1], [1]], "Input Dims": [[%d, 4096], [4096, 4096], [4096]], "Ev Idx": %d}}')

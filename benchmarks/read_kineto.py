@@ -3,7 +3,10 @@
 Each way of reading runs in a process of its own, imports included: CPU time (user and system, the figure to compare where
 other work shares the machine) is the least of the repeats, the peak is that process's largest resident set.
 `json` and `orjson` load the file as Python objects and add up the kernels, which is the least that a script would do;
-`hotspots` reads all but operators and adds up kernels by name; `full` reads operators too and links them.
+`msgspec` decodes the three fields that it needs into typed events, and `simdjson` (PyPI pysimdjson) takes them from its
+parsed document: what these two libraries can do at best, before any reading of arguments, links or times is done.
+`hotspots` reads all but operators and adds up kernels by name; `full` reads operators too and links them. `--keep` writes
+the figures with the machine's description to benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import description
+
 LOAD = """
 import gzip, sys
 data = (gzip.open if sys.argv[1].endswith(".gz") else open)(sys.argv[1], "rb").read()
@@ -27,6 +32,30 @@ for e in events:
     if e.get("cat") in ("kernel", "Kernel"):
         totals[e["name"]] = totals.get(e["name"], 0) + e["dur"]
 """
+OPENED = """
+import gzip, sys
+data = (gzip.open if sys.argv[1].endswith(".gz") else open)(sys.argv[1], "rb").read()
+"""
+MSGSPEC = OPENED + """
+import msgspec
+class Event(msgspec.Struct):
+    name: str = ""
+    cat: str = ""
+    dur: float = 0.0
+class Document(msgspec.Struct):
+    traceEvents: list[Event]
+totals = {}
+for e in msgspec.json.decode(data, type=Document).traceEvents:
+    if e.cat in ("kernel", "Kernel"):
+        totals[e.name] = totals.get(e.name, 0) + e.dur
+"""
+SIMDJSON = OPENED + """
+import simdjson
+totals = {}
+for e in simdjson.Parser().parse(data)["traceEvents"]:
+    if e.get("cat") in ("kernel", "Kernel"):
+        totals[e["name"]] = totals.get(e["name"], 0) + e["dur"]
+"""
 READ = """
 import sys
 from pathlib import Path
@@ -35,13 +64,15 @@ from profharness.readers import chrome_json
 trace = chrome_json.read(Path(sys.argv[1]), ops={ops})
 totals = np.bincount(trace.kernels.name, weights=trace.kernels.dur_ns)
 """
+# VmHWM begins with the program; the largest resident set of getrusage counts that of the process which started it, too
 MEASURE = """
 import json, resource
 used = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+print(json.dumps([used.ru_utime + used.ru_stime, peak / 1024]))
 """
 WAYS = {"hotspots": READ.format(ops=False), "full": READ.format(ops=True), "json": LOAD.format(module="json"),
-        "orjson": LOAD.format(module="orjson")}
+        "orjson": LOAD.format(module="orjson"), "msgspec": MSGSPEC, "simdjson": SIMDJSON}
 
 
 def measure(script: str, trace: Path, repeats: int) -> tuple[float, float] | None:
@@ -56,18 +87,20 @@ def measure(script: str, trace: Path, repeats: int) -> tuple[float, float] | Non
     return min(cpu for cpu, _ in runs), max(peak for _, peak in runs)
 
 
-def report(trace: Path, repeats: int) -> None:
+def report(trace: Path, repeats: int) -> dict[str, tuple[float, float]]:
+    """Prints a line per way; the figures of those that ran."""
     print(f"{trace.name}: {trace.stat().st_size / 1e6:.0f} MB, the least CPU time of {repeats} runs each\n")
     print(f"{'':10}{'CPU s':>8}{'peak MiB':>10}{'CPU / hotspots':>16}{'peak / hotspots':>17}")
-    base = None
+    costs: dict[str, tuple[float, float]] = {}
     for name, script in WAYS.items():
         found = measure(script, trace, repeats)
         if found is None:
             print(f"{name:10}  not installed")
             continue
-        cpu, peak = found
-        base = base or found
-        print(f"{name:10}{cpu:8.2f}{peak:10.0f}{cpu / base[0]:16.1f}{peak / base[1]:17.1f}")
+        costs[name] = found
+        base = costs["hotspots"]
+        print(f"{name:10}{found[0]:8.2f}{found[1]:10.0f}{found[0] / base[0]:16.1f}{found[1] / base[1]:17.1f}")
+    return costs
 
 
 def main() -> None:
@@ -76,14 +109,17 @@ def main() -> None:
     given.add_argument("trace", nargs="?", type=Path)
     given.add_argument("--make", help="command that writes a trace to {out}")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    if options.trace is not None:
-        report(options.trace, options.repeats)
-        return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        subprocess.run([part.replace("{out}", str(path)) for part in shlex.split(options.make)], check=True)
-        report(path, options.repeats)
+        path = options.trace or Path(folder) / "trace.json"
+        if options.trace is None:
+            subprocess.run([part.replace("{out}", str(path)) for part in shlex.split(options.make)], check=True)
+        costs = report(path, options.repeats)
+        if options.keep:
+            rows = {name: {"cpu_s": round(cpu, 3), "peak_mib": round(peak, 1)} for name, (cpu, peak) in costs.items()}
+            described = description.machine(("profharness", "numpy", "orjson", "msgspec", "pysimdjson"))
+            print(f"\n{description.keep('read-kineto', {'machine': described, 'bytes': path.stat().st_size, 'repeats': options.repeats, 'costs': rows})}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Time and memory of the trace engine against its peers, in one run: `python benchmarks/scale.py [--million] [--ranks N]`.
+"""Time and memory of the trace engine against its peers, in one run: `python benchmarks/scale.py [--million | --full] [--ranks N]`.
 
 Generated Kineto traces of 10 000 and 100 000 kernels (a million with `--million`) are read by whole processes,
 imports included, one after the other. CPU time is user and system, the least of the repeats; memory is the largest
@@ -7,26 +7,34 @@ resident set. `hotspots` is kernels by name and busy time, `report` everything t
 HolisticTraceAnalysis is installed into an environment of its own under .tools the first time. Answers are checked
 against the generator's truth. With `--ranks` so many copies of the middle trace are summarised together.
 
+`merge` writes the trace for Perfetto, `pftrace` and `kineto` read all records of that file and of the original, and
+`protobuf` decodes the small one with protobuf's implementation in Python. `--full` adds a trace of 1,000,000 kernels,
+which the peers read too where they find the memory, and one of 10,000,000 (17 GB) for `hotspots` alone. It takes about
+ten minutes of CPU time; what was left out and why stands in the results.
+
 Results go to benchmarks/results/scale-DATE.json with a description of the machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
+import compileall
 import json
 import os
-import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO, Any
+
+import description
 
 ROOT = Path(__file__).resolve().parent.parent
+SMALLEST, LARGEST = 10_000, 1_000_000
 PEER = "HolisticTraceAnalysis==0.5.0"
 MAKE = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'benchmarks' / 'make_kineto.py'))} --kernels {{kernels}} -o {{out}} --truth {{truth}}"
 LOAD = """
@@ -48,6 +56,25 @@ analysis.get_temporal_breakdown(visualize=False)
 """
 
 
+READ = """
+import sys
+from pathlib import Path
+from profharness import readers
+trace = readers.read(Path(sys.argv[1]))
+assert len(trace.kernels) == {kernels} and len(trace.ops) == 2 * {kernels}
+"""
+PROTOBUF = """
+import sys
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+with open(sys.argv[1], "rb") as file:
+    trace = Trace.FromString(file.read())
+kernels = [(packet.timestamp, packet.gpu_render_stage_event.duration) for packet in trace.packet if packet.HasField("gpu_render_stage_event")]
+assert len(kernels) == {kernels}
+"""
+PER_MILLION_MIB = {"json": 12_000, "orjson": 15_500, "HTA": 13_000}  # memory that a peer needs for a million kernels
+SPARE_MIB = 2_000  # for everything else on the machine
+
+
 @dataclass(frozen=True)
 class Cost:
     """What one process used."""
@@ -57,20 +84,49 @@ class Cost:
     peak_mib: float
 
 
-def run(command: list[str], repeats: int = 1) -> Cost | None:
+# A small process between: the largest resident set of a child counts that of the process which started it, before the command's own program begins.
+LAUNCH = """
+import json, os, sys
+said = int(sys.argv[1])
+os.set_inheritable(said, False)
+_, status, used = os.wait4(os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ), 0)
+os.write(said, json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]).encode())
+sys.exit(os.waitstatus_to_exitcode(status) and 1)
+"""
+
+
+def measured(command: list[str], out: IO[bytes] | int, err: IO[bytes]) -> tuple[int, float, float]:
+    """Exit status, CPU seconds and peak MiB of one command and the processes that it waited for."""
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen([sys.executable, "-I", "-S", "-c", LAUNCH, str(writing), *command], stdout=out, stderr=err, pass_fds=(writing,), env=environment())
+    finally:
+        os.close(writing)
+    with os.fdopen(reading) as said:
+        cpu, peak = json.loads(said.read() or "[0, 0]")
+    return process.wait(), cpu, peak
+
+
+def environment() -> dict[str, str]:
+    """That of this process, with compiled modules used and kept, as an installation has them."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def run(command: list[str], repeats: int = 1, out: IO[bytes] | int = subprocess.DEVNULL) -> Cost | None:
     """The least CPU time of the repeats, with that run's wall time and the largest peak; None where the command fails."""
     runs = []
     for _ in range(repeats):
         begun = time.perf_counter()
         with tempfile.TemporaryFile() as err:
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err)
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            if not isinstance(out, int):  # what the last run says is kept
+                out.seek(0)
+                out.truncate()
+            status, cpu, peak = measured(command, out, err)
             if status:
                 err.seek(0)
                 print(f"{shlex.join(command[:3])} ... failed: {err.read().decode(errors='replace').strip().splitlines()[-1:]}", file=sys.stderr)
                 return None
-        runs.append(Cost(used.ru_utime + used.ru_stime, time.perf_counter() - begun, used.ru_maxrss / 1024))
+        runs.append(Cost(cpu, time.perf_counter() - begun, peak))
     best = min(runs, key=lambda cost: cost.cpu_s)
     return Cost(round(best.cpu_s, 3), round(best.wall_s, 3), round(max(cost.peak_mib for cost in runs), 1))
 
@@ -90,36 +146,60 @@ def peer_python() -> Path | None:
     return python
 
 
-def ways(trace: Path, peer: Path | None) -> dict[str, list[str]]:
+def ways(trace: Path, peer: Path | None, kernels: int) -> dict[str, list[str]]:
     ours = [sys.executable, "-m", "profharness"]
-    found = {"hotspots": [*ours, "hotspots", str(trace), "--json"], "report": [*ours, "metrics", str(trace), "--json"],
-             "json": [sys.executable, "-c", LOAD.format(module="json"), str(trace)],
-             "orjson": [sys.executable, "-c", LOAD.format(module="orjson"), str(trace)]}
+    found = {"hotspots": [*ours, "hotspots", str(trace), "--json"]}
+    if kernels > LARGEST:
+        return found
+    merged = str(trace.with_suffix(".pftrace"))
+    read = READ.format(kernels=kernels)
+    found |= {"report": [*ours, "metrics", str(trace), "--json"], "merge": [*ours, "merge", str(trace), "-o", merged, "--force"],
+              "kineto": [sys.executable, "-c", read, str(trace)], "pftrace": [sys.executable, "-c", read, merged]}
+    if kernels <= SMALLEST:
+        found["protobuf"] = ["env", "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python", sys.executable, "-c", PROTOBUF.format(kernels=kernels), merged]
+    found |= {module: [sys.executable, "-c", LOAD.format(module=module), str(trace)] for module in ("json", "orjson")}
     if peer is not None:
         found["HTA"] = [str(peer), "-c", HTA, str(trace)]
     return found
 
 
-def check(trace: Path, truth: Path) -> None:
-    """Raises AssertionError where an answer is not the generator's."""
+def check(answer: dict[str, Any], truth: Path) -> None:
+    """Raises AssertionError where an answer of `hotspots` or `metrics` is not the generator's."""
     expected = json.loads(truth.read_text())
-    said = {command: json.loads(subprocess.run([sys.executable, "-m", "profharness", command, str(trace), "--json"], check=True, capture_output=True).stdout)
-            for command in ("hotspots", "metrics")}
+    if "trace" in answer:
+        assert (answer["trace"]["busy_any_ns"], answer["trace"]["span_ns"]) == (expected["busy_union_ns"], expected["span_ns"])
+        return
     totals = {row["name"]: (row["count"], row["total_ns"]) for row in expected["by_name"] if not row["name"].startswith("Mem")}
-    assert {row["name"]: (row["calls"], row["total_ns"]) for row in said["hotspots"]["rows"]} == totals
-    assert said["hotspots"]["busy_any_ns"] == said["metrics"]["trace"]["busy_any_ns"] == expected["busy_union_ns"]
-    assert said["metrics"]["trace"]["span_ns"] == expected["span_ns"]
+    assert {row["name"]: (row["calls"], row["total_ns"]) for row in answer["rows"]} == totals
+    assert answer["busy_any_ns"] == expected["busy_union_ns"]
 
 
-def measure(trace: Path, options: argparse.Namespace, kernels: int, peer: Path | None) -> dict[str, Cost]:
+def why_not(name: str, kernels: int, options: argparse.Namespace) -> str:
+    """Why a peer does not read a trace of this size; empty where it does."""
+    if name not in PER_MILLION_MIB:
+        return ""
+    if kernels > (options.hta_upto if name == "HTA" else options.peers_upto):
+        return "larger than was asked for"
+    needed, free = PER_MILLION_MIB[name] * kernels // 1_000_000 + SPARE_MIB, description.memory("MemAvailable")
+    return f"needs about {needed} MiB, of which {free} are free" if needed > free else ""
+
+
+def measure(trace: Path, truth: Path, options: argparse.Namespace, kernels: int, peer: Path | None) -> tuple[dict[str, Cost], dict[str, str]]:
+    """Costs, and why the others were left out."""
     costs: dict[str, Cost] = {}
-    for name, command in ways(trace, peer).items():
-        if name in ("json", "orjson", "HTA") and kernels > options.peers_upto:
+    left_out: dict[str, str] = {}
+    for name, command in ways(trace, peer, kernels).items():
+        if why := why_not(name, kernels, options):
+            left_out[name] = why
             continue
-        repeats = 1 if name == "HTA" or kernels >= 1_000_000 else options.repeats
-        if (cost := run(command, repeats)) is not None:
-            costs[name] = cost
-    return costs
+        repeats = 1 if name in ("HTA", "protobuf", "merge") or kernels >= 1_000_000 else options.repeats
+        with tempfile.TemporaryFile() as out:
+            if (cost := run(command, repeats, out)) is not None:
+                costs[name] = cost
+            if cost is not None and name in ("hotspots", "report"):
+                out.seek(0)
+                check(json.loads(out.read()), truth)
+    return costs, left_out
 
 
 def show(kernels: int, trace: Path, costs: dict[str, Cost], before: dict[str, Cost], grown: float) -> None:
@@ -147,53 +227,52 @@ def of_ranks(trace: Path, count: int, folder: Path, single: Cost) -> dict[str, f
     return {"ranks": count, "processes": processes, "wall_ratio": round(ratio, 3), "cpu_ratio": round(cpu_ratio, 3), **asdict(cost)}
 
 
-def version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def machine() -> dict[str, object]:
-    """What the figures depend on; nothing that names the machine or its folders."""
-    model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), platform.machine())
-    memory = next(int(line.split()[1]) // 1024 for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
-    versions = {name: version(name) for name in ("profharness", "numpy", "msgspec", "orjson", "pyarrow")}
-    return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "memory_mib": memory, "kernel": platform.release(), "python": platform.python_version(),
-            "versions": {**versions, "peer": PEER}, "load_average": [round(one, 2) for one in os.getloadavg()]}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--million", action="store_true", help="a trace of 1,000,000 kernels too (1.9 GB)")
+    parser.add_argument("--full", action="store_true", help="1,000,000 kernels for everybody, and 10,000,000 for hotspots (20 GB of disk)")
+    parser.add_argument("--sizes", type=lambda text: [int(one) for one in text.split(",")], help="measure only traces of so many kernels, and keep today's results of the others")
+    parser.add_argument("--hta-upto", type=int, default=100_000, help="the largest trace that HolisticTraceAnalysis reads (it takes minutes for a million)")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=0, help="summarise so many copies of the 100,000-kernel trace together")
     parser.add_argument("--peers-upto", type=int, default=100_000, help="the largest trace that the others read")
     parser.add_argument("--no-hta", action="store_true")
     parser.add_argument("--make", default=MAKE, help="command that writes {kernels} kernels to {out}, and their {truth}")
     options = parser.parse_args()
+    if options.full:
+        options.peers_upto = max(options.peers_upto, 1_000_000)
     peer = None if options.no_hta else peer_python()
-    results: dict[str, object] = {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "machine": machine(),
+    compileall.compile_dir(ROOT / "profharness", quiet=1)  # what pip does where the package is installed
+    described = description.machine(("profharness", "numpy", "msgspec", "orjson", "pyarrow"))
+    results: dict[str, object] = {"date": description.today(), "machine": {**described, "peer": PEER},
                                   "generator": "benchmarks/make_kineto.py" if options.make == MAKE else "another"}
-    traces: list[object] = []
-    before: dict[str, Cost] = {}
-    previous = 0
-    for kernels in (10_000, 100_000, *((1_000_000,) if options.million else ())):
+    target = ROOT / "benchmarks" / "results" / f"scale-{results['date']}{'-full' if options.full else ''}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    traces: list[dict[str, Any]] = []
+    if options.sizes and target.exists():  # a long measurement goes on: the other sizes stay
+        traces = [one for one in json.loads(target.read_text())["traces"] if one["kernels"] not in options.sizes]
+    last = max((one for one in traces if one["kernels"] < min(options.sizes or [0])), key=lambda one: one["kernels"], default=None)
+    before = {name: Cost(**cost) for name, cost in last["costs"].items()} if last else {}
+    previous = last["kernels"] if last else 0
+    sizes = options.sizes or [10_000, 100_000, *([1_000_000] if options.million or options.full else []), *([10_000_000] if options.full else [])]
+    for kernels in sizes:
+        if kernels > LARGEST and (free := shutil.disk_usage(tempfile.gettempdir()).free) < 40e9:
+            print(f"\n{kernels:,} kernels: left out, of 40 GB of disk {free / 1e9:.0f} are free")
+            results["left_out"] = f"{kernels} kernels: of 40 GB of disk {free / 1e9:.0f} were free"
+            continue
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             trace, truth = folder / "trace.json", folder / "truth.json"
             subprocess.run(shlex.split(options.make.format(kernels=kernels, out=trace, truth=truth)), check=True, stderr=subprocess.DEVNULL)
-            check(trace, truth)
-            costs = measure(trace, options, kernels, peer)
+            costs, left_out = measure(trace, truth, options, kernels, peer)
             show(kernels, trace, costs, before, kernels / previous if previous else 1.0)
-            traces.append({"kernels": kernels, "bytes": trace.stat().st_size, "costs": {name: asdict(cost) for name, cost in costs.items()}})
+            for way, why in left_out.items():
+                print(f"{way:10}left out: {why}")
+            traces.append({"kernels": kernels, "load_average": [round(one, 2) for one in os.getloadavg()], "bytes": trace.stat().st_size, "left_out": left_out, "costs": {name: asdict(cost) for name, cost in costs.items()}})
             if kernels == 100_000 and options.ranks:
                 results["ranks"] = of_ranks(trace, options.ranks, folder, costs["report"])
         before, previous = costs, kernels
-    results["traces"] = traces
-    target = ROOT / "benchmarks" / "results" / f"scale-{results['date']}.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps(results, indent=1) + "\n")
+        target.write_text(json.dumps({**results, "traces": sorted(traces, key=lambda one: int(one["kernels"]))}, indent=1) + "\n")
     print(f"\n{target.relative_to(ROOT)}")
 
 

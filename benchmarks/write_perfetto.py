@@ -3,20 +3,20 @@
 A made-up trace: kernels with launch arguments on 32 streams of 8 GPUs, 200 kernel names of about 175
 characters, and telemetry samples. CPU time is that of `write` alone; the peak is of the whole process.
 With `--part` the trace is made and written in parts of so many kernels, as a merge of many files does, so that
-the peak is that of a part; the CPU time then includes making them.
+the peak is that of a part; the CPU time then includes making them. `--keep` adds the figures to benchmarks/results/.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import description
 import numpy as np
 
 from profharness.trace.model import Device, Kernels, Samples, Source, Stream, Strings, Trace
@@ -71,6 +71,11 @@ def written(args: argparse.Namespace, path: Path) -> WriteReport:
     return write(args.trace, path, options=options)
 
 
+def peak_kib() -> int:
+    """The largest resident set of this program; that of getrusage counts the process which started it, too."""
+    return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernels", type=int, default=1_000_000)
@@ -78,6 +83,7 @@ def main() -> None:
     parser.add_argument("--part", type=int, default=0)
     parser.add_argument("--gpu-repr", default="render-stage", choices=("render-stage", "track-event"))
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
     args.trace = None if args.part else kernel_trace(args.kernels, args.samples)
     with tempfile.TemporaryDirectory() as folder:
@@ -85,14 +91,19 @@ def main() -> None:
         wall, cpu = time.perf_counter(), time.process_time()
         report = written(args, path)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak = peak_kib()
         few = kernel_trace(min(args.kernels, 1_000_000), 0)
         alone = write(few, Path(folder) / "alone.pftrace", options=WriteOptions(gpu_repr=args.gpu_repr))
     records = report.kernels + report.samples
-    print(json.dumps({
-        "records": records, "cpu_s": round(cpu, 3), "wall_s": round(wall, 3), "records_per_cpu_s": round(records / cpu),
+    figures = {
+        "kernels": args.kernels, "samples": args.samples, "part": args.part, "gpu_repr": args.gpu_repr, "records": records, "cpu_s": round(cpu, 3), "wall_s": round(wall, 3), "records_per_cpu_s": round(records / cpu),
         "bytes": report.bytes, "bytes_per_kernel": round(alone.bytes / alone.kernels, 1), "peak_mb": peak // 1024,
-    }))
+    }
+    print(json.dumps(figures))
+    if args.keep:
+        target = description.RESULTS / f"write-perfetto-{description.today()}.json"
+        before = json.loads(target.read_text())["runs"] if target.exists() else []
+        print(description.keep("write-perfetto", {"machine": description.machine(("profharness", "numpy")), "runs": [*before, figures]}))
 
 
 if __name__ == "__main__":
