@@ -161,7 +161,7 @@ def test_a_default_capture_that_cannot_begin_at_its_step_has_all_its_steps_later
     plan.opened(0)
     for done in range(1, 4):
         assert plan.step(done) is None
-    for done in range(4, 31):  # a range of the script is open at every step until the thirtieth
+    for done in range(4, 31):  # a call of torch's is under way at every step until the thirtieth
         assert plan.step(done) == "open"
         if done < 30:
             plan.postponed()
@@ -177,7 +177,7 @@ def test_steps_asked_for_by_number_that_could_not_be_recorded_are_said_to_miss()
     plan.postponed()
     assert plan.step(3) == "open"
     plan.opened(0, probed_events=1)
-    assert (plan.truncated, plan.reason) == (True, "begun at step 3: a range of the script was open before")
+    assert (plan.truncated, plan.reason) == (True, "begun at step 3: recording could not start before")
     assert [plan.step(4), plan.step(5), plan.step(6)] == [None, None, "close"]
 
 
@@ -207,7 +207,7 @@ def test_a_capped_early_stretch_says_nothing_of_the_steps_after_it() -> None:
     assert (plan.truncated, plan.reason, plan.events) == (False, "", 0)
 
 
-def test_a_cut_that_has_to_wait_for_a_range_goes_on_by_the_clock() -> None:
+def test_a_cut_that_has_to_wait_for_a_call_goes_on_by_the_clock() -> None:
     plan = policy("all", 1000)
     plan.device_work(0)
     plan.opened(0)

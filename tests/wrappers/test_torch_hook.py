@@ -204,28 +204,156 @@ print(sum(event.count for event in own.key_averages() if event.key == "Optimizer
     assert len(ran.files("torch")) == (1 if start == "during" else 0)
 
 
-def test_range_around_the_training_loop_never_meets_a_second_recording(runner: Runner) -> None:
-    ran = run(runner, TRAIN + "with torch.profiler.record_function('all of it'):\n    train(40)\nprint('end')")
-    assert (ran.status, ran.out, ran.err) == (0, "end\n", "")
-    (path,) = ran.files("torch")
-    window = sidecar_of(path)["window"]
-    assert window["truncated"]
-    assert "stayed open" in window["reason"]
-    assert len(spans(path, "Optimizer.step#SGD")) == 4
-
-
-def test_a_range_around_each_step_does_not_cost_the_window(runner: Runner) -> None:
+@pytest.mark.parametrize("around", ["the loop", "each step"])
+def test_a_range_of_the_script_does_not_cost_the_window(runner: Runner, around: str) -> None:
+    """It is open when the early stretch and the probe end, and is renewed so that the next recording may start."""
     ran = run(runner, TRAIN + """
-for _ in range(40):
-    with torch.profiler.record_function('my step'):
-        train(1)
+from contextlib import nullcontext
+from torch.profiler import record_function
+with record_function('all of it') if LOOP else nullcontext():
+    for _ in range(40):
+        with nullcontext() if LOOP else record_function('my step'):
+            train(1)
 print('end')
-""")
+""".replace("LOOP", str(around == "the loop")))
     assert (ran.status, ran.out, ran.err) == (0, "end\n", "")
     (path,) = ran.files("torch")
-    # the early stretch ended inside of step 4, and the window could start once that step's range was gone
     assert sidecar_of(path)["window"] == {"kind": "steps", "first_step": 5, "steps": 20, "truncated": False, "reason": ""}
     assert len(spans(path, "Optimizer.step#SGD")) == 20
+    assert len(spans(path, "my step")) == (0 if around == "the loop" else 20)  # the first began inside of step 4, before the window
+
+
+def test_every_range_that_is_open_at_the_end_is_seen(runner: Runner) -> None:
+    """Also where a range around it has ended before it: torch then ends both at once. A write to freed memory was the price."""
+    ran = run(runner, """
+import sys, torch
+from torch.autograd.profiler import record_function
+import profharness_mark, profharness_open_ranges as ranges, profharness_window
+from torch._C._profiler import _RecordFunctionFast as Fast
+
+def recorded(body):
+    window = profharness_window.Window("never", device=False)
+    window.start()
+    inside = body(window)
+    window.end()
+    return window.open_ranges(), inside
+
+def around(window):
+    span = window.range("ours")
+    span.__enter__()
+    torch.ones(4).add(1)
+    inside = [record_function("Optimizer.step#X").__enter__()]
+    torch.ones(4).add(1)
+    span.__exit__(None, None, None)
+    inside.append(record_function("after it").__enter__())
+    torch.ones(4).add(1)
+    return inside
+
+def marked(window):
+    inside = [profharness_mark.range("long") for _ in range(2)]
+    for one in inside: one.__enter__()
+    torch.ones(4).add(1)
+    return inside
+
+def fast(window):
+    inside = [Fast("Torch-Compiled Region: 0/0"), record_function("around").__enter__()]
+    inside[0].__enter__()
+    return inside
+
+def named(window):
+    inside = [Fast("a range of compiled code")]
+    inside[0].__enter__()
+    return inside
+
+class Called(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        print(ranges.in_backward(torch))
+        return grad
+
+names, inside = recorded(around)
+print(names, ranges.release(torch, names))
+again, _ = recorded(lambda window: [one.__exit__(None, None, None) for one in inside])
+print(again, ranges.release(torch, again))
+names, inside = recorded(marked)
+print(names, ranges.release(torch, names))
+[one.__exit__(None, None, None) for one in inside]
+names, inside = recorded(fast)
+print(names, ranges.release(torch, names))
+[one.__exit__(None, None, None) for one in inside]
+names, inside = recorded(named)
+print(names, ranges.release(torch, names), ranges.release(torch, None))
+[one.__exit__(None, None, None) for one in inside]
+x = torch.ones(3, requires_grad=True)
+Called.apply(x).sum().backward()
+print(ranges.in_backward(torch))
+""", "steps=1000:1001")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.splitlines() == [
+        "['Optimizer.step#X', 'after it'] none", "[] none", "[] none", "['around', 'Torch-Compiled Region: 0/0'] operators", "['a range of compiled code'] unknown unknown",
+        "True", "False"]
+
+
+def test_no_recording_ends_inside_of_a_backward_pass(runner: Runner) -> None:
+    """As with recomputed activations, where Python runs inside of it: autograd would bring the ended recording back."""
+    ran = run(runner, """
+import profharness_capture, time
+profharness_capture.SECONDS = 1
+""" + TRAIN + """
+class Long(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+    @staticmethod
+    def backward(ctx, grad):
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            time.sleep(.001)
+        print(torch.autograd._profiler_enabled())
+        return grad
+Long.apply(model(torch.randn(4, 8))).sum().backward()
+until = time.monotonic() + 60
+while time.monotonic() < until and torch.autograd._profiler_enabled():
+    time.sleep(.001)
+print(torch.autograd._profiler_enabled())
+train(40)
+print('end')
+""")
+    assert (ran.status, ran.out, ran.err) == (0, "True\nFalse\nend\n", "")
+    (path,) = ran.files("torch")
+    assert sidecar_of(path)["window"] == {"kind": "steps", "first_step": 5, "steps": 20, "truncated": False, "reason": ""}
+    assert ran.hello["messages"] == []
+
+
+@pytest.mark.parametrize("idle", [False, True])
+def test_optimizers_that_step_inside_of_the_backward_pass(runner: Runner, idle: bool) -> None:
+    """To spare memory for gradients. Windows begin and end between passes; also when the early stretch ended long ago."""
+    ran = run(runner, ("""
+import os, pathlib, profharness_capture, time
+profharness_capture.SECONDS = .3 if IDLE else 60
+""" + TRAIN + """
+def has_steps():
+    return any('"kind": "steps"' in path.read_text() for path in pathlib.Path(os.environ["PROFHARNESS_ARTIFACTS"]).rglob("*.profharness.json"))
+model.bias.register_post_accumulate_grad_hook(lambda _: first.step())
+if IDLE:
+    until = time.monotonic() + 60
+    while time.monotonic() < until and torch.autograd._profiler_enabled():
+        model(torch.randn(4, 8)); time.sleep(.01)
+until = time.monotonic() + 60
+while time.monotonic() < until and not has_steps():
+    model(torch.randn(4, 8)).sum().backward(); time.sleep(.01)
+print('end')
+""").replace("IDLE", str(int(idle))))
+    assert (ran.status, ran.out, ran.err) == (0, "end\n", "")
+    path = ran.files("torch")[-1]
+    window = sidecar_of(path)["window"]
+    assert window["kind"] == "steps"
+    assert window["steps"] >= 20
+    assert len(spans(path, "Optimizer.step#SGD")) >= 20
+    assert ran.hello["messages"] == ["optimizers step inside of the backward pass: windows begin and end a little late"]
 
 
 @pytest.mark.parametrize("cap", ["", "20000"])

@@ -95,7 +95,7 @@ def everywhere(name):
         if window is None:
             yield
         else:
-            with window.span(name):
+            with window.ProgramRange(name):
                 yield
     finally:
         stop(tokens)

@@ -101,7 +101,7 @@ class Policy:
             return None
         if self.mode == "main":
             return CLOSE if done >= self.last_step else None
-        if plan.first <= done < plan.last or (self.late and plan.kind == "default" and done >= plan.last):
+        if plan.first <= done and (done < plan.last or plan.kind == "default"):
             return self._open("main")
         return self._open("probe") if done == plan.first - 1 else None
 
@@ -129,8 +129,8 @@ class Policy:
 
     @property
     def finished(self):
-        """Nothing will be opened any more, unless steps show."""
-        return self.mode in ("idle", "done")
+        """Nothing will be opened any more."""
+        return self.mode == "done"
 
     def _open(self, mode):
         self.mode, self.deadline_ns = mode, None
@@ -148,7 +148,7 @@ class Policy:
     def opened(self, age_ns, probed_events=None):
         """The window is open now (the first one of a process takes a second); the probe before it held so many events."""
         by_steps = self.plan.kind in ("default", "steps") and self.mode != "early"
-        if by_steps and self.mode == "main" and self.first_step > self.plan.first and self.late:
+        if by_steps and self.mode == "main" and self.first_step > self.plan.first:
             self._begun_late()
         if not by_steps:
             if self.until_ns is None and self.plan.for_ns is not None:
@@ -181,7 +181,7 @@ class Policy:
         if self.plan.kind == "default":
             self.last_step = self.first_step + self.plan.last - self.plan.first
         else:
-            self.truncated, self.reason = True, "begun at step %d: a range of the script was open before" % self.first_step
+            self.truncated, self.reason = True, "begun at step %d: recording could not start before" % self.first_step
 
     def _cap(self, what):
         self.truncated, self.reason = True, "%s: capped at %d events (PROFHARNESS_MAX_EVENTS)" % (what, self.max_events)

@@ -21,7 +21,10 @@ from profharness_safe_point import SafePoint, Watch, importing, monotonic_age_ns
 EVENT_BYTES = 600
 WATCH_S = 0.05
 HAND_OVER_S = 2.0
-LEFT_OPEN = "a range of the script stayed open, so recording could not be started again at once"
+LEFT_OPEN = "recording ended inside of a call of torch's, so it could not be started again at once"
+AT_EXIT = "the process ended"
+IN_BACKWARD = "optimizers step inside of the backward pass: windows begin and end a little late"
+OTHER_THREAD = "steps run outside the main thread: windows begin and end a little late, and hold no operators of that thread"
 # While steps come this often, windows are closed and cut at their ends only: no range of theirs is open there.
 PATIENCE_NS = 2 * 10**9
 
@@ -55,7 +58,7 @@ class Controller:
         self._window_mode = ""
         self._first_step = 0
         self._probed = None
-        self._held = profharness_open_ranges.Held()
+        self._inside_call = False
         self._span = None
         self._files = 0
         self._early_files = []
@@ -100,11 +103,13 @@ class Controller:
 
     def on_step(self, done):
         """`done` steps are complete."""
-        if _in_main_thread():
+        if _in_main_thread() and not profharness_open_ranges.in_backward(self._torch):
+            self._inside_call = False  # the script itself is back from what a safe point may have interrupted
             self._guarded(lambda: self._step(done))
         elif self._window is not None or not self._policy.finished:
-            self._process.hello.add("messages", "steps run outside the main thread: windows begin and end a little late, and hold no operators of that thread")
+            self._process.hello.add("messages", IN_BACKWARD if _in_main_thread() else OTHER_THREAD)
             self._safe_point.request()
+            self._watch.start()
 
     def _step(self, done):
         if self._capturing():
@@ -117,7 +122,7 @@ class Controller:
             self._watch.start()
 
     def _at_safe_point(self):
-        if not importing("torch"):  # else what is due stays so, and is asked for again
+        if not importing("torch") and not profharness_open_ranges.in_backward(self._torch):  # else what is due is asked for again
             self._guarded(self._tick)
 
     def _tick(self):
@@ -138,15 +143,16 @@ class Controller:
         due = self._policy.due(self._age_ns(), self._grown())
         if self._waiting_for_device:
             due = not is_device_build(self._torch) or self._torch.cuda.is_initialized()
-        if due and monotonic_age_ns(self._stepped_ns) > PATIENCE_NS:
+        behind = self._steps.done != self._policy.steps and not self._policy.finished
+        if behind or (due and monotonic_age_ns(self._stepped_ns) > PATIENCE_NS):
             self._safe_point.request()
-        return self._waiting_for_device or self._policy.needs_clock
+        return behind or self._waiting_for_device or self._policy.needs_clock
 
     def at_exit(self):
         """Export what is open: a recording that is still on would crash the interpreter's shutdown."""
         self._watch.pause()
         if self._window is not None:
-            self._guarded(lambda: self._close("the process ended"))
+            self._guarded(lambda: self._close(AT_EXIT))
 
     def _guarded(self, function):
         if self._busy:
@@ -168,9 +174,11 @@ class Controller:
             pass
 
     def _drop(self):
-        window, self._window, self._span = self._window, None, None
+        window, self._window = self._window, None
         if window is not None:
             window.end()
+            self._leave_span()
+            self._release(window)
 
     # -- windows ------------------------------------------------------------------------------------------------------
 
@@ -185,9 +193,10 @@ class Controller:
         window, self._window = self._window, None
         if window is not None:
             window.end()
+            self._leave_span()
             self._probed = window.count() if self._window_mode == "probe" else None
-            can_go_on = self._hold(window)
-            if not can_go_on or self._held.still_open():
+            can_go_on = self._release(window)
+            if not can_go_on or self._inside_call:
                 self._keep_instead(window)
             if not can_go_on:
                 self._policy.mode = "done"
@@ -196,12 +205,11 @@ class Controller:
         if self._window is not None:
             self._policy.opened(self._age_ns(), self._probed)
 
-    def _hold(self, window):
-        """Remember the ranges that were open at the window's end. False: nothing will tell when they have ended."""
-        held = profharness_open_ranges.held(self._torch, window.open_ranges())
-        if held is not None:
-            self._held = held
-        return held is not None
+    def _release(self, window):
+        """Untie the script from an ended recording. False: a range is open of which nothing tells when it ends."""
+        left = profharness_open_ranges.release(self._torch, window.open_ranges())
+        self._inside_call = left == profharness_open_ranges.OPERATORS
+        return left != profharness_open_ranges.UNKNOWN
 
     def _keep_instead(self, window):
         """Export what would have been thrown away; it goes once the asked window is on disk."""
@@ -212,7 +220,7 @@ class Controller:
         if self._torch.autograd._profiler_enabled():  # torch has no public name for it
             self._hand_over()
             return
-        if self._held.still_open():
+        if self._inside_call:
             self._policy.postponed()
             return
         folder = self._process.settings.folder("torch")
@@ -236,13 +244,12 @@ class Controller:
         window, mode = self._window, self._window_mode
         if window is None:
             return
-        self._leave_span()
         self._window = None
         window.end()
-        stuck = False
-        if cut or (not ended and mode != "main"):  # recording may go on, or start again later
-            stuck = not self._hold(window)
-        if cut and mode == "main" and (stuck or self._held.still_open()):
+        self._leave_span()  # afterwards: torch warns where it ends before ranges inside of it
+        # recording may go on or start again, ours or the script's own
+        stuck = ended != AT_EXIT and not self._release(window)
+        if cut and mode == "main" and (stuck or self._inside_call):
             self._policy.truncated, self._policy.reason = True, LEFT_OPEN
         events = self._keep(window, ended)
         go_on = self._policy.exported(events, cut=cut)

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 
+import profharness_open_ranges
 import profharness_window
 from profharness_controller import EVENT_BYTES, HAND_OVER_S
 from profharness_device import is_device_build, note_devices
@@ -19,6 +20,8 @@ from profharness_safe_point import resident_bytes
 LEVELS, WINDOWS = "levels.jsonl", "windows.jsonl"
 LOOK_S = 0.01
 END_S = 20.0
+# an operator that was under way in one of the program's threads when a recording ended has ended after this
+CALLS_END_S = 1.0
 
 
 def attach(process, torch):
@@ -39,6 +42,7 @@ class LevelWindows:
         self._window, self._point = None, ""
         self._resident = 0
         self._standing_back = False
+        self._not_before = 0.0
         self._stop = threading.Event()
         self._thread = None
 
@@ -70,7 +74,7 @@ class LevelWindows:
         """The first recording of a process takes a second and more to begin: not one of a level's."""
         window = profharness_window.Window("", device=False, all_threads=True)
         window.start()
-        window.end()
+        self._end(window)
 
     def _look(self):
         if self._standing_back:
@@ -98,9 +102,12 @@ class LevelWindows:
             self._process.hello.failed("recording a level with torch.profiler")
 
     def _open(self, point):
+        if self._stop.is_set():
+            return
         folder = self._process.settings.folder("torch")
         device = bool(is_device_build(self._torch) and self._torch.cuda.is_initialized())
         path = os.path.join(folder, "%s-%d.json" % (point, os.getpid()))
+        time.sleep(max(0.0, self._not_before - time.monotonic()))
         window = profharness_window.Window(path, point=point, device=device, all_threads=True)
         window.start()
         self._window, self._point, self._resident = window, point, resident_bytes()
@@ -113,12 +120,23 @@ class LevelWindows:
         if window is None:
             return
         window.extra["window"] = {"kind": "all", "first_step": None, "steps": None, "truncated": bool(ended), "reason": ended}
-        if window.stop():
+        self._end(window)
+        if window.export():
             self._process.hello.add("windows", os.path.basename(window.path))
         else:  # this process does not compute
             os.remove(window.path)
             os.remove(window.path + ".profharness.json")
         self._process.hello.update(window="exported" if self._process.hello.facts["windows"] else "nothing recorded")
+
+    def _end(self, window):
+        """End a recording, and see to what was under way: its end must not fall into the next one (see profharness_open_ranges)."""
+        window.end()
+        left = profharness_open_ranges.release(self._torch, window.open_ranges())
+        if left == profharness_open_ranges.UNKNOWN:
+            self._process.hello.add("messages", "a range of the program was open at a level's end, and nothing tells when it ends: no more levels were recorded")
+            self._stop.set()
+        elif left == profharness_open_ranges.OPERATORS:
+            self._not_before = time.monotonic() + CALLS_END_S
 
     # -- the conversation ---------------------------------------------------------------------------------------------
 

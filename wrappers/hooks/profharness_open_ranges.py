@@ -1,36 +1,56 @@
-"""Ranges of the script that were open when a recording ended, and whether they have ended since.
+"""Ranges that were open when a recording ended, so that the next one can start: see `Window.open_ranges`.
 
-Each keeps a pointer into the recording that has ended, so the next one must not start before they have (see
-`Window.open_ranges`). torch does not tell when a range ends while nothing is recorded, but its Python object
-(`torch.profiler.record_function`; those of DistributedDataParallel, DataLoader and the optimizers are the same) goes
-with the end of its `with` block: a weak reference tells.
+Those of Python objects (`torch.profiler.record_function`; DistributedDataParallel, DataLoader and the optimizers use
+the same) are ended while nothing is recorded, which writes nothing, and begun anew at once: for the script nothing has
+changed. Ranges of torch's own C++ code and of compiled code have no object to be had, and end with the call that they
+are around.
 """
 
 import gc
-import weakref
+
+# dynamo's and inductor's ranges around what they have compiled; operators of C++ have a namespace
+OF_CALLS = ("Torch-Compiled Region", "TorchDynamo", "Pregraph bytecode", "## Call", "AOTDispatcher", "Compiled")
+NODE = "autograd::engine::evaluate_function: "
+NONE, OPERATORS, UNKNOWN = "none", "operators", "unknown"
 
 
-class Held:
-    """The objects of open ranges, by weak references."""
+def release(torch, names):
+    """Renew the open ranges of these names, outermost first. Returns what is still tied to the ended recording.
 
-    def __init__(self, ranges=()):
-        self._ranges = [weakref.ref(one) for one in ranges]
-
-    def still_open(self):
-        """Whether one of them is there yet; a script that keeps the object itself keeps this true."""
-        self._ranges = [one for one in self._ranges if one() is not None]
-        return bool(self._ranges)
-
-
-def held(torch, names):
-    """The open ranges of these names as Held. None where one of them is no object of Python's: nothing tells of its end.
-
-    `names` None stands for a torch that does not name them. Looking through all objects takes some 30 ms per million.
+    NONE: the next one may start. OPERATORS: a call of C++ code goes on, and we may be inside of it. UNKNOWN: nothing
+    tells when it ends. `names` None stands for a torch that does not name them. Looking through all objects takes some
+    30 ms per million.
     """
     if names is None:
-        return None
+        return UNKNOWN
     if not names:
-        return Held()
-    kind, wanted = torch.autograd.profiler.record_function, set(names)
-    found = [one for one in gc.get_objects() if type(one) is kind and one.name in wanted and one.record is not None]
-    return Held(found) if wanted == {one.name for one in found} else None
+        return NONE
+    kind, order = torch.autograd.profiler.record_function, {name: place for place, name in enumerate(names)}
+    # a range that has ended keeps its record: ending it again does nothing, and it records nothing when begun anew here
+    found = [one for one in gc.get_objects() if type(one) is kind and one.name in order and one.record is not None and one.run_callbacks_on_exit]
+    found.sort(key=lambda one: order[one.name])
+    for one in reversed(found):
+        one.__exit__(None, None, None)
+    for one in found:
+        one.__enter__()
+    left = set(order) - {one.name for one in found}
+    if not left:
+        return NONE
+    return OPERATORS if all(_is_call(name, left) for name in left) else UNKNOWN
+
+
+def _is_call(name, names):
+    """Of an operator, of compiled code, or of a node of the backward pass, which has two ranges."""
+    return "::" in name or name.startswith(OF_CALLS) or NODE + name in names
+
+
+def in_backward(torch):
+    """Whether this thread is inside of a backward pass (False for a torch that does not tell).
+
+    autograd puts the thread's state back when it returns. A recording that ended inside would be back with it and go
+    on for good, and one that started inside would be gone.
+    """
+    try:
+        return torch._C._current_graph_task_id() != -1  # torch has no public name for it
+    except AttributeError:
+        return False

@@ -33,9 +33,13 @@ class SafePoint:
 
     def request(self):
         """Ask for a run; True when the interpreter took the request (its queue holds 32)."""
-        if not self._requested:
-            self._requested = _add_pending_call(_is_true, self._target()) == 0
-        return self._requested
+        if self._requested:
+            return True
+        self._requested = True  # beforehand: the call may have run when the next line returns
+        taken = _add_pending_call(_is_true, self._target()) == 0
+        if not taken:
+            self._requested = False
+        return taken
 
     def _target(self):
         """Inside a torch.compile'd region every new Python frame is traced: step out of that first."""

@@ -14,9 +14,11 @@ import time
 import profharness_groups
 
 MARKERS = 50
+OWN = "profharness."
 _open = None
 _inherited = False
 _fork_ready = False
+_of_program = []
 _nothing = contextlib.nullcontext()
 
 
@@ -55,6 +57,23 @@ def span(name):
     Costs well under a microsecond when closed and about one when open.
     """
     return _nothing if _open is None else _open.range(name)
+
+
+class ProgramRange:
+    """A range that the program marks with our own means, for as long as it may last; it ends with the recording at the latest."""
+
+    def __init__(self, name):
+        self._inner = span(name)
+
+    def __enter__(self):
+        self._inner.__enter__()
+        _of_program.append(self)
+        return self
+
+    def __exit__(self, *error):
+        if self in _of_program:
+            _of_program.remove(self)
+            self._inner.__exit__(*error)
 
 
 def before_other_profilers(give_way):
@@ -201,6 +220,8 @@ class Window:
         _open = None
         self._end_ns = time.time_ns()
         self._profiler.stop()
+        while _of_program:
+            _of_program[-1].__exit__(None, None, None)
 
     def export(self):
         """Write the trace and its sidecar; returns how many events it holds, markers and step ranges left out."""
@@ -215,20 +236,22 @@ class Window:
         return max(0, len(self._results().events()) - self.own_events)
 
     def open_ranges(self):
-        """Names of the ranges that were still open in this thread when the recording ended; None for a torch that does not tell.
+        """Names of the ranges that were still open when the recording ended, by their begin; None for a torch that does not tell.
 
         Such a range keeps a pointer into the ended recording and writes its end there; torch follows it only while a
-        recording is on, so starting the next one before the range has ended corrupts memory (seen in torch 2.13).
-        The profiler ends open ranges at the time of its own end, and the outermost ones are roots of its event tree.
+        recording is on, so starting the next one before the range has ended corrupts memory (seen in torch 2.13: a few
+        bytes of freed memory, and a crash much later). The profiler ends an open range at the time of its own end, or
+        together with the range around it, to the nanosecond. Ours are left by ourselves, before the next recording.
         """
         try:
-            events, names = list(self._results().experimental_event_tree()), []
+            events, found = [(event, self._end_ns) for event in self._results().experimental_event_tree()], []
             while events:
-                event = events.pop()
-                if event.tag.name == "TorchOp" and event.end_time_ns >= self._end_ns:
-                    names.append(event.name)
-                    events.extend(event.children)
-            return names
+                event, limit = events.pop()
+                end = event.end_time_ns
+                if (end >= self._end_ns or end == limit) and event.tag.name == "TorchOp" and not event.name.startswith(OWN):
+                    found.append((event.start_time_ns, event.name))
+                events.extend((child, end) for child in event.children)
+            return [name for _, name in sorted(found)]
         except AttributeError:
             return None
 
