@@ -328,6 +328,32 @@ print('end')
     assert ran.hello["messages"] == []
 
 
+def test_no_recording_ends_while_a_range_begins(runner: Runner) -> None:
+    """A safe point often comes there: torch's own first range takes long to begin."""
+    ran = run(runner, """
+import profharness_capture, time
+profharness_capture.SECONDS = 1
+""" + TRAIN + """
+begin = torch.ops.profiler._record_function_enter_new
+def slow(*args):
+    record, until = begin(*args), time.monotonic() + 3
+    while time.monotonic() < until: pass
+    return record
+torch.ops.profiler._record_function_enter_new = slow
+with torch.autograd.profiler.record_function('slow'):
+    print(torch.autograd._profiler_enabled())
+    until = time.monotonic() + 60
+    while time.monotonic() < until and torch.autograd._profiler_enabled(): time.sleep(.001)
+    print(torch.autograd._profiler_enabled())
+torch.ops.profiler._record_function_enter_new = begin
+train(40)
+print('end')
+""")
+    assert (ran.status, ran.out, ran.err) == (0, "True\nFalse\nend\n", "")
+    (path,) = ran.files("torch")
+    assert sidecar_of(path)["window"] == {"kind": "steps", "first_step": 5, "steps": 20, "truncated": False, "reason": ""}
+
+
 @pytest.mark.parametrize("idle", [False, True])
 def test_optimizers_that_step_inside_of_the_backward_pass(runner: Runner, idle: bool) -> None:
     """To spare memory for gradients. Windows begin and end between passes; also when the early stretch ended long ago."""

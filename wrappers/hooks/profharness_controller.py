@@ -122,8 +122,10 @@ class Controller:
             self._watch.start()
 
     def _at_safe_point(self):
-        if not importing("torch") and not profharness_open_ranges.in_backward(self._torch):  # else what is due is asked for again
-            self._guarded(self._tick)
+        torch = self._torch
+        if importing("torch") or profharness_open_ranges.in_backward(torch) or profharness_open_ranges.being_marked(torch):
+            return  # what is due is asked for again
+        self._guarded(self._tick)
 
     def _tick(self):
         if self._capturing():

@@ -7,6 +7,7 @@ are around.
 """
 
 import gc
+import sys
 
 # dynamo's and inductor's ranges around what they have compiled; operators of C++ have a namespace
 OF_CALLS = ("Torch-Compiled Region", "TorchDynamo", "Pregraph bytecode", "## Call", "AOTDispatcher", "Compiled")
@@ -54,3 +55,12 @@ def in_backward(torch):
         return torch._C._current_graph_task_id() != -1  # torch has no public name for it
     except AttributeError:
         return False
+
+
+def being_marked(torch):
+    """Whether this thread is just beginning or ending a range: its object does not tell yet, or any more, that it is open."""
+    kind, frame = torch.autograd.profiler.record_function, sys._getframe()
+    codes = (kind.__enter__.__code__, kind.__exit__.__code__)
+    while frame is not None and frame.f_code not in codes:
+        frame = frame.f_back
+    return frame is not None
