@@ -36,7 +36,7 @@ def _pass(prepared: Prepared, plan: PassPlan, recorder: Recorder, sampler: Sampl
     """How the execution ended, the status to pass on, whether any rank's counters were refused, and what was said."""
     recorder.set_pass(pass_record(prepared, plan, "running", start_boot_ns=pass_end.boot_ns()))
     tool, outcome, said = execute(prepared, plan, recorder.run, sampler, echo_stdout=echo_stdout)
-    command = wrapped_command(prepared, plan)
+    command = prepared.launcher.composed(wrapped_command(prepared, plan))
     status = tool.status(outcome, said)
     recorder.set_pass(pass_record(
         prepared, plan, "interrupted" if outcome.interrupted else "done", argv=(command.argv,), env=difference(command), executions=1,

@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from profharness import (
     schedule,
 )
 from profharness.command import Command
+from profharness.containers import PYTHON, container_of
 from profharness.environment import Environment
 from profharness.errors import Unavailable, UsageError
 from profharness.gather import read_clock_files
@@ -75,9 +76,12 @@ def prepare(request: Request, *, dry: bool = False) -> Prepared:
     """
     rank = ranks.detect(os.environ, os.getppid())
     chosen = layers.named(_layer_names(request))
-    launcher = LocalLauncher()
-    python = request.python or _command_python(request.command) or sys.executable
-    found = _probe(launcher, python, dry=dry)
+    root = _root(request, rank)
+    container = container_of(request, (root, *_files_of(request)), dry=dry)
+    launcher = LocalLauncher(container)
+    python = request.python or _command_python(request.command) or (PYTHON if container else sys.executable)
+    before = LocalLauncher(container and replace(container, folders=tuple(folder for folder in container.folders if folder.exists())))
+    found = _probe(before, python, dry=dry)
     scan = None if request.command else scans.create(request, found)
     if scan is not None and rank.world > 1:
         raise UsageError(f"a scan is one process, but {rank.world} were started", "start it once, or profile a command: -- python train.py")
@@ -86,9 +90,9 @@ def prepare(request: Request, *, dry: bool = False) -> Prepared:
             schedule.plan_command(chosen, bare=request.bare, allowed=request.passes, agreed=request.yes, counting=counting, dry=dry))
     if not dry:
         _require([layer for layer in chosen if layer.scope == "prefix" or scan is not None or _command_python(request.command)], found)
-    if request.command and not dry and shutil.which(request.command[0]) is None:
+    if request.command and not dry and container is None and shutil.which(request.command[0]) is None:
         raise Unavailable(f"{request.command[0]}: no such program here", "check the spelling, the PATH, or the container")
-    prepared = Prepared(request, _root(request, rank), rank, found, launcher, python, plan, scan)
+    prepared = Prepared(request, root, rank, found, launcher, python, plan, scan)
     for each in plan.passes:  # a layer refuses here what its tool's version cannot do
         planned_commands(prepared, each)
     return prepared
@@ -129,6 +133,12 @@ def _counting(request: Request, chosen: tuple[Layer, ...], found: Environment) -
         return None
     layer = next(layer for layer in chosen if layer.name in COUNTING)
     return Counting(layer, counters.groups(request.pmc, found, wrappers_dir()), counters.assumption(found))
+
+
+def _files_of(request: Request) -> tuple[Path, ...]:
+    """Folders of what a scan's workload reads."""
+    named = (*request.models, request.inputs, request.topology)
+    return tuple(Path(name).absolute().parent for name in named if name and Path(name).exists()) if not request.command else ()
 
 
 def _command_python(command: tuple[str, ...]) -> str:
@@ -178,7 +188,7 @@ def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
             planned={plan.name: planned_keys(prepared.scan, plan) for plan in prepared.plan.passes}),
         harness=harness_process.identify(),
         nodes=(prepared.environment.node(dict(os.environ)),), git=git_state(), capture=request.capture,
-        step_range=request.step_range,
+        step_range=request.step_range, container=request.container,
         layers=tuple(LayerOutcome(name=layer.name, available=state.available, version=state.version, why=state.why)
                      for layer in chosen for state in [layer.probe(prepared.environment)]),
         passes=tuple(pass_record(prepared, plan, "planned") for plan in prepared.plan.passes),

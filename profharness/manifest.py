@@ -236,7 +236,7 @@ class LayerOutcome(_Record, frozen=True, kw_only=True):
 
 
 class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The whole record of one run. `step_range` is the regular expression of the ranges that are its steps."""
+    """The whole record of one run. `step_range` is the regular expression of the ranges that are its steps, `container` the image."""
 
     schema: int = SCHEMA
     id: str
@@ -263,6 +263,7 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     harness: HarnessRecord | None = None
     capture: str = "default"
     step_range: str = ""
+    container: str = ""
     ranks: int = 1
     job: str = ""
 

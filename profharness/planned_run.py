@@ -84,7 +84,11 @@ def wrapped_command(prepared: Prepared, plan: PassPlan) -> Command:
 
 
 def planned_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
-    """What one pass would start: a worker per backend, or the command."""
+    """What one pass would start, in its container if there is one: a worker per backend, or the command."""
+    return tuple(prepared.launcher.composed(command) for command in _bare_commands(prepared, plan))
+
+
+def _bare_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
     if prepared.scan is None:
         return (wrapped_command(prepared, plan),)
     if is_served(prepared.scan):

@@ -108,7 +108,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     memory: pinning_options.Memory = "interleave"
     ranks: int = 1
     output: str = ""
-    launcher: Literal["local"] = "local"
+    launcher: Literal["local", "slurm", "task"] = "local"  # a task is what slurm has started
+    launcher_arg: tuple[str, ...] = ()
+    container: str = ""
+    container_init: str = ""
+    container_arg: tuple[str, ...] = ()
     python: str = ""
     strict: bool = False
 
@@ -173,10 +177,9 @@ def _check_type(key: str, value: object, origin: str) -> None:
         option = "--" + key.replace("_", "-") if origin == COMMAND_LINE else f"{origin}: {key}"
         only = ", which is all it takes" if get_origin(kind) is Literal and len(get_args(kind)) == 1 else ""
         shown = repr(value) if len(repr(value)) <= 60 else "this value"
-        raise UsageError(f"{option}: {shown} is not {_in_words(kind)}{only}", _HINTS.get(key, "see `profharness run --help` for each setting's values")) from error
+        raise UsageError(f"{option}: {shown} is not {_in_words(kind)}{only}", "see `profharness run --help` for each setting's values") from error
 
 
-_HINTS = {"launcher": "under Slurm start the harness itself, and all ranks join one run: srun -n8 profharness run ... -- python train.py"}
 _WORDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): ""}
 
 
@@ -320,6 +323,10 @@ def _wrong_places(request: Request) -> list[tuple[bool, str, str]]:
     own = not (request.url or request.server_command)  # the model of another's server is a name there
     absent = [model for model in request.models if own and not (model == "particlenet" or (request.served and is_sleep(model))) and not Path(model).exists()]
     return [
+        (not request.container and bool(request.container_init or request.container_arg), "--container-init and --container-arg go with --container",
+         "name the image: --container image.sif, or leave them out"),
+        (bool(request.container and request.perf_analyzer_image), "--container and --perf-analyzer-image: one image in another", "name one of them"),
+        (request.launcher == "local" and bool(request.launcher_arg), "--launcher-arg goes with --launcher slurm", "add it, or leave it out"),
         (not request.models, "--model: no model is named", "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"),
         (bool(absent), f"--model: there is no file {', '.join(absent)}", "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"),
         (len(set(request.models)) != len(request.models), f"--model: {request.model} names one twice", "name each model once"),

@@ -73,7 +73,7 @@ def _pass(prepared: Prepared, scan: Scan, plan: PassPlan, watch: Watch) -> tuple
         if not own:
             continue
         work = replace(pass_work(prepared, scan, plan, where, backend), before=tool.ready, overdue=tool.overdue, ended=tool.ended, hopeless=tool.refused_so_far)
-        argv.append(work.command().argv)
+        argv.append(prepared.launcher.composed(work.command()).argv)
         outcomes += workers.serve(work, own, prepared.launcher, workers.Events(started, sampler.check, results.take))
         if outcomes[-1].interrupted or tool.refused_so_far():
             break

@@ -92,7 +92,7 @@ def run_pass(prepared: Prepared, scan: Scan, plan: PassPlan, recorder: Recorder,
             if not points:
                 continue
             served, command = _target(own, label, points, tool, results)
-            argv.append(command.argv)
+            argv.append(prepared.launcher.composed(command).argv)
             outcomes += served
             if outcomes[-1].interrupted or tool.refused_so_far():
                 break

@@ -31,7 +31,7 @@ def test_a_wrong_setting_is_one_sentence_with_the_way_out(settings: dict[str, ob
     ({"order": "up"}, "order: 'up' is not one of asc, desc, random"), ({"warmup": 1.5}, "warmup: 1.5 is not auto or a whole number"),
     ({"trials": "many"}, "trials: 'many' is not a whole number"), ({"compile": 3}, "compile: 3 is not true or false"),
     ({"batch_sizes": [1.5]}, "batch_sizes: [1.5] is not a list of whole numbers"), ({"threads": "all"}, "threads: 'all' is not a whole number"),
-    ({"shape": {"x": "2"}}, "a table of names"), ({"launcher": "mpi"}, "launcher: 'mpi' is not local, which is all it takes"),
+    ({"shape": {"x": "2"}}, "a table of names"), ({"launcher": "mpi"}, "launcher: 'mpi' is not one of local, slurm, task"),
 ])
 def test_a_value_of_a_wrong_type_is_told_in_plain_words(settings: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -50,6 +50,8 @@ def dry_run_text(prepared: Prepared) -> str:
         lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
     else:
         lines += [f"expected time   the command's own, {len(prepared.plan.passes)} time{'s' * (len(prepared.plan.passes) != 1)}"]
+    if prepared.request.container:
+        lines += [f"container       {prepared.request.container}, around everything that is started"]
     lines += [f"expected disk   about {format_bytes(_disk(prepared))}", f"telemetry       {prepared.request.telemetry} at {prepared.request.telemetry_hz:g} Hz", ""]
     for plan in prepared.plan.passes:
         lines += _pass_lines(prepared, plan)
@@ -79,7 +81,7 @@ def _pass_lines(prepared: Prepared, plan: PassPlan) -> list[str]:
     for command in planned_commands(prepared, plan):
         lines += [f"  env     {name}={shlex.quote(value)}" if value is not None else f"  unset   {name}" for name, value in _shown(command)]
         lines.append(f"  argv    {command.shell()}")
-    lines += [f"  then    {command.shell()}" for command in after]
+    lines += [f"  then    {prepared.launcher.composed(command).shell()}" for command in after]
     lines += [f"  note    {note}" for note in dict.fromkeys(extras.notes)]
     return [*lines, ""]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from profharness.cli import Rest, pinning_flags, served_flags, tracer_flags
+from profharness.cli import Rest, pinning_flags, place_flags, served_flags, tracer_flags
 from profharness.errors import UsageError
 from profharness.request import COMMAND_LINE, Request, check_kind, check_scan, from_mapping, parse_shape, read_scan_file
 from profharness.scans import SCANS, studies, training
@@ -40,7 +40,7 @@ def run(
     rocprof_sys_mode: tracer_flags.RocprofSysMode = None,
     tool_arg: tracer_flags.ToolArg = None,
     exit_limit: tracer_flags.ExitLimit = None,
-    ranks: Annotated[int | None, typer.Option(help="Commands: start this many local ranks (RANK, WORLD_SIZE, LOCAL_RANK).")] = None,
+    ranks: place_flags.Ranks = None,
     telemetry: Annotated[str | None, typer.Option(help="auto, off, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).")] = None,
     telemetry_hz: Annotated[float | None, typer.Option(help="Telemetry samples per second.")] = None,
     idle_seconds: Annotated[float | None, typer.Option(help="Wait so long before the workload begins, to measure what the idle device draws.")] = None,
@@ -94,8 +94,12 @@ def run(
     streams: pinning_flags.Streams = None,
     pin: pinning_flags.Pin = None,
     memory: pinning_flags.Memory = None,
-    python: Annotated[str | None, typer.Option(help="Interpreter for the workload (default: this one).")] = None,
-    launcher: Annotated[str | None, typer.Option(help="local.")] = None,
+    python: place_flags.Python = None,
+    launcher: place_flags.Launcher = None,
+    launcher_arg: place_flags.LauncherArg = None,
+    container: place_flags.Container = None,
+    container_init: place_flags.ContainerInit = None,
+    container_arg: place_flags.ContainerArg = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="The run directory itself (default traces/<time>-<scan>).")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
     strict: Annotated[bool | None, typer.Option("--strict", help="Scans: exit 1 on an error-level finding.")] = None,
@@ -135,11 +139,13 @@ def run(
 
         return resumed(scan, _listed(flags), ctx.obj, as_json=json, quiet=quiet)
     request = build_request(scan, _listed(flags), ctx.obj)
-    from profharness.cli.run_steps import dry, is_rank, perform, start_ranks
+    from profharness.cli.run_steps import dry, is_rank, perform, start_ranks, start_tasks
 
     if dry_run:
         dry(request)
         return 0
+    if request.launcher == "slurm":
+        return start_tasks(request)
     if request.ranks > 1 and not is_rank():
         return start_ranks(request.ranks)
     return perform(request, tuple(sys.argv), as_json=json, quiet=quiet)
@@ -161,6 +167,11 @@ def _listed(flags: dict[str, Any]) -> dict[str, Any]:
     return flags
 
 
+def _python_of(flags: dict[str, Any]) -> str:
+    """Which interpreter a training script is for; empty for this one."""
+    return str(flags.get("python") or ("python3" if flags.get("container") else ""))
+
+
 def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Request:
     """Join scan file, flags (which win) and the command after `--`. Raises UsageError or InputError."""
     if scan is None:
@@ -171,7 +182,7 @@ def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Reques
         check_scan(flags, COMMAND_LINE, request)
         return request
     if scan in training.TRAINING:
-        request = from_mapping({"name": scan, **flags, "command": training.command(scan, rest.words, str(flags.get("python", "")))}, COMMAND_LINE)
+        request = from_mapping({"name": scan, **flags, "command": training.command(scan, rest.words, _python_of(flags))}, COMMAND_LINE)
         check_kind(flags, COMMAND_LINE, is_command=True)
         return request
     if rest.given:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from profharness import engine, ranks
 from profharness.analysis.records import Summary
 from profharness.cli.plan_text import dry_run_text, plan_line, wrapped_plan
-from profharness.errors import ProfharnessError, WorkloadFailed
+from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
+from profharness.launchers import slurm
 from profharness.planned_run import Prepared
 from profharness.report.progress import Progress, open_progress
 from profharness.request import Request
@@ -18,6 +21,8 @@ from profharness.request import Request
 
 def dry(request: Request) -> None:
     """Print what would be started; nothing is written."""
+    if request.launcher == "slurm":
+        print(f"launcher        {shlex.join(tasks(request))}")
     print(dry_run_text(engine.prepare(request, dry=True)))
 
 
@@ -31,6 +36,22 @@ def start_ranks(count: int) -> int:
     from profharness import local_ranks
 
     return local_ranks.start((sys.executable, "-m", "profharness", *sys.argv[1:]), count)
+
+
+def tasks(request: Request) -> tuple[str, ...]:
+    """The srun line that starts this same command line once per rank."""
+    return slurm.words((sys.executable, "-m", "profharness", *sys.argv[1:]), request.ranks, request.launcher_arg, is_command=bool(request.command))
+
+
+def start_tasks(request: Request) -> NoReturn:
+    """Become srun, whose exit status and signals are the run's. Raises UsageError inside of a step, Unavailable without Slurm."""
+    if is_rank():
+        raise UsageError("--launcher slurm: srun has started this already", "leave it out: all tasks of the step join one run")
+    if shutil.which("srun") is None:
+        raise Unavailable("--launcher slurm: there is no srun here", "start this where jobs are submitted, or leave it out for this node alone")
+    engine.prepare(request, dry=True)  # what is wrong with the request is told once, not by every task
+    words = tasks(request)
+    os.execvp(words[0], words)  # noqa: S606  by PATH, as a user would start it
 
 
 def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool, again: bool = False) -> int:

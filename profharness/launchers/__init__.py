@@ -55,10 +55,20 @@ class Outcome:
         return (self.end_boot_ns - self.start_boot_ns) / 1e9
 
 
+class Surrounding(Protocol):
+    """What every command is started in, such as a container."""
+
+    def around(self, command: Command) -> Command:
+        """The command as this host starts it."""
+
+
 class Launcher(Protocol):
     """Runs one job to its end. `started` gets the pid; `poll` is called about every 50 ms meanwhile."""
 
     name: str
+
+    def composed(self, command: Command) -> Command:
+        """The command as it is really started, in the container if there is one."""
 
     def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
         """Raises Unavailable when the program cannot be started."""

@@ -16,13 +16,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
 from profharness.command import Command
 from profharness.errors import Unavailable
-from profharness.launchers import Job, Outcome
+from profharness.launchers import Job, Outcome, Surrounding
 from profharness.observe import tree
 
 POLL_S = 0.05
@@ -36,10 +37,16 @@ class LocalLauncher:
 
     name = "local"
 
+    def __init__(self, inside: Surrounding | None = None) -> None:
+        self._inside = inside
+
+    def composed(self, command: Command) -> Command:
+        return command if self._inside is None else self._inside.around(command)
+
     def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
         own_group = job.log is not None or not sys.stdin.isatty()
         start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        process, copiers = _start(job, own_group=own_group)
+        process, copiers = _start(replace(job, command=self.composed(job.command)), own_group=own_group)
         try:
             # the pid goes first: a sampler must know the process even if a poll fails
             started(process.pid)
@@ -57,14 +64,17 @@ class LocalLauncher:
                        by_signal=process.returncode < 0)
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
+        started = self.composed(command)
         try:
-            done = subprocess.run(command.argv, env=command.environment(os.environ), cwd=command.cwd, check=True,
+            done = subprocess.run(started.argv, env=started.environment(os.environ), cwd=started.cwd, check=True,
                                   stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
         except FileNotFoundError as error:
-            raise Unavailable(f"{command.argv[0]}: no such program here", "check the spelling, the PATH, or --python") from error
+            raise Unavailable(f"{started.argv[0]}: no such program here", "check the spelling, the PATH, or --python") from error
         except (subprocess.SubprocessError, OSError) as error:
-            tail = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()[-1:]
-            raise Unavailable(f"{command.shell()} failed: {tail[0] if tail else error}", "run it by hand to see why") from error
+            said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()
+            why = (said[-1] if self._inside is None else "; ".join(said[-2:])) if said else str(error)
+            where = "" if self._inside is None else " in the container"
+            raise Unavailable(f"{command.shell()} failed{where}: {why}", "run it by hand to see why") from error
         return done.stdout
 
 

@@ -42,7 +42,7 @@ def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     (("run", "--bare"), 2, "a scan always has a bare pass"),
     (("run", "--profile", "torch", "python", "train.py"), 2, "a command goes after --: profharness run ... -- python train.py"),
     (("run", "train.py"), 2, "profharness run -- python train.py"),
-    (("run", "--launcher", "slurm", "--", "true"), 2, "srun -n8 profharness run"),
+    (("run", "--launcher-arg=-N2", "--", "true"), 2, "goes with --launcher slurm"),
     (("run", "--order", "up"), 2, "--order: 'up' is not one of asc, desc, random"),
     (("saturation", "x.csv", "--jobs", "many"), 2, "--jobs: 'many' is not a whole number\n"),
     (("serve", "particlenet", "--grpc-port", "99999"), 2, "error: --grpc-port: 99999 is not in the range"),

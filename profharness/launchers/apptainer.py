@@ -1,0 +1,58 @@
+"""Apptainer (formerly Singularity): a command inside of an image, where another Python and other vendor tools may live. Pure.
+
+The container is the outermost of what stands around a workload: the tools of the layers are those of the image, and the
+hooks load inside. What the two sides share is bound at its own path, and processes keep their numbers, so that nothing
+has to be translated. Clocks are the host's (facts that the sampler outside relies on).
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from profharness.command import Command
+
+# Joined to what the image sets, rather than put in its place.
+_JOINED = frozenset({"PYTHONPATH"})
+_CANNOT_BEGIN = "profharness: --container-init failed in the container"
+NOT_BEGUN = 126  # a shell's status for a command that cannot be executed
+
+
+@dataclass(frozen=True)
+class Apptainer:
+    """`program` is apptainer or singularity; `prelude` shell text that runs in the container first; `options` go to `exec`.
+
+    `inherited` is the host's PYTHONPATH, which the container has anyway. `folders` are bound at their own path.
+    """
+
+    image: str
+    program: str = "apptainer"
+    prelude: str = ""
+    options: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
+    inherited: str = ""
+    cwd: Path | None = None
+
+    def around(self, command: Command) -> Command:
+        """The command inside of the image, for this host to start."""
+        handed = {name: value for name, value in command.env.items() if value is not None and name not in _JOINED}
+        prefix = "SINGULARITYENV_" if Path(self.program).name == "singularity" else "APPTAINERENV_"
+        cwd = command.cwd or self.cwd
+        binds = [word for folder in dict.fromkeys(self.folders) for word in ("--bind", str(folder))]
+        argv = (self.program, "exec", *self.options, *binds, *(("--pwd", str(cwd)) if cwd else ()), self.image, *self._inside(command))
+        return Command(argv, {f"{prefix}{name}": value for name, value in handed.items()}, cwd)
+
+    def _inside(self, command: Command) -> tuple[str, ...]:
+        """The command, by way of a shell where something has to be said first. Activating an environment takes bash more often than not."""
+        lines = [f"unset {name}" for name, value in command.env.items() if value is None]
+        for name in sorted(_JOINED & command.env.keys()):
+            if (value := command.env[name]) is not None:
+                own = value.removesuffix(f":{self.inherited}") if self.inherited else value
+                lines.append(f"export {name}={shlex.quote(own)}${{{name}:+:${name}}}")
+        if self.prelude:
+            lines.insert(0, f"{{\n{self.prelude}\n}} || {{ echo {shlex.quote(_CANNOT_BEGIN)} >&2; exit {NOT_BEGUN}; }}")
+        if not lines:
+            return command.argv
+        shell = "bash" if self.prelude else "sh"
+        return (shell, "-c", "\n".join([*lines, 'exec "$@"']), shell, *command.argv)
