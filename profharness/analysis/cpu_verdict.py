@@ -18,6 +18,7 @@ from profharness.units import format_ns, format_share
 BUSY = 0.9
 ONE_CORE = 0.9  # below this the process itself pauses: more threads would pause with it
 HALF_A_CORE = 0.5  # a process that wants less would sleep on a quiet node too
+MOSTLY = 0.8  # of what others used
 SHORTEST_NS = 1_000_000_000
 _PACED = ("steps_per_second", "throughput")
 
@@ -77,7 +78,10 @@ def _held(figures: Mapping[str, Figure], findings: Sequence[Finding], used: floa
         return f"the CPU quota of its cgroup stopped the process ({format_share(stopped)} of the time)"
     others = _others(figures, used)
     if under_pressure(figures, findings) or used / (allowed - others) >= BUSY:
-        return "other work held the cores" + (f" ({others:.1f} on average)" if others >= 0.1 else "")
+        amount = f" ({others:.1f} on average)" if others >= 0.1 else ""
+        if others >= 0.1 and (value_of(figures, "client_cores") or 0.0) >= MOSTLY * others:
+            return f"the load generator held the other cores{amount}: load the server from another machine (--url), or give it more cores"
+        return f"other work held the cores{amount}"
     return ""
 
 

@@ -102,6 +102,8 @@ def test_idle_cores_bound_a_gain_only_where_steps_or_points_show_one():
     ({"cpu_node": 2.0, "cpu_tree_wait": 0.7}, (), "other work held the cores"),
     ({"cpu_node": 0.65, "cpu_tree_wait": 0.7}, (), "other work held the cores"),
     ({}, (finding("cpu-pressure", "waited"),), "other work held the cores"),
+    ({"cpu_node": 1.6, "cpu_tree_wait": 0.7, "client_cores": 0.9}, (), "the load generator held the other cores (1.0 on average): load the server from another machine (--url)"),
+    ({"cpu_node": 2.0, "cpu_tree_wait": 0.7, "client_cores": 0.9}, (), "other work held the cores (1.4 on average)"),
     ({"cpu_throttled": 0.3}, (), "the CPU quota of its cgroup stopped the process (30.0 % of the time); "),
     ({"cpu_sampled": 90_000_000}, (), "sampled for less than 1 s (90.00 ms), too short to judge the cores; "),
 ])
