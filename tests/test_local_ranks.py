@@ -42,7 +42,7 @@ def test_the_first_failure_is_the_status_and_the_others_do_not_wait_for_ever(mon
 
 def test_all_ranks_share_one_run_directory(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "profharness", "run", "--ranks", "2", "--telemetry", "off", "--quiet", "--output", str(tmp_path / "run"), "--",
-             *code("import os; print('rank', os.environ['RANK'])")]
+             *code("import os; os.write(1, ('rank %s\\n' % os.environ['RANK']).encode())")]
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, check=False,
                           env={name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")})
     assert done.returncode == 0, done.stderr
