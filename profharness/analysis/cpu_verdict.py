@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from profharness.analysis.records import Figure, Verdict
-from profharness.analysis.run_checks import THROTTLED, waiting_share
+from profharness.analysis.run_checks import OTHERS, THROTTLED, alone, waiting_share
 from profharness.findings import Finding
 from profharness.units import format_ns, format_share
 
@@ -78,8 +78,10 @@ def _held(figures: Mapping[str, Figure], findings: Sequence[Finding], used: floa
         return f"the CPU quota of its cgroup stopped the process ({format_share(stopped)} of the time)"
     others = _others(figures, used)
     if under_pressure(figures, findings) or used / (allowed - others) >= BUSY:
-        amount = f" ({others:.1f} on average)" if others >= 0.1 else ""
-        if others >= 0.1 and (value_of(figures, "client_cores") or 0.0) >= MOSTLY * others:
+        if alone(figures):
+            return "it waited for cores although nothing else ran here (its own threads on the same cores, or a virtual machine's host)"
+        amount = f" ({others:.1f} on average)" if others >= OTHERS else ""
+        if others >= OTHERS and (value_of(figures, "client_cores") or 0.0) >= MOSTLY * others:
             return f"the load generator held the other cores{amount}: load the server from another machine (--url), or give it more cores"
         return f"other work held the cores{amount}"
     return ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
 from profharness.manifest import Manifest, PassRecord
@@ -13,6 +15,9 @@ from profharness.trace.model import Source, Trace
 WAITING = 0.05
 # A process that wants less than this of a core sleeps: what it waits for is not the CPU.
 HARDLY = 0.05
+# Cores that others must have used to be what the workload waited for.
+OTHERS = 0.1
+NOBODY = "nothing else ran here: its own threads met on the same cores, or the host of a virtual machine took them; fewer threads may do as much"
 THROTTLED = 0.01
 MISSED = 0.05
 TOO_SLOW = "sampled too slowly"
@@ -89,10 +94,16 @@ def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Fin
 def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
     waited, stopped = waiting_share(figures), _value(figures, "cpu_throttled")
     if waited:
-        yield finding("cpu-pressure", f"the workload waited for a core {100 * waited:.0f} % of the time that it wanted one",
-                      waiting_share=waited)
+        found = finding("cpu-pressure", f"the workload waited for a core {100 * waited:.0f} % of the time that it wanted one", waiting_share=waited)
+        yield msgspec.structs.replace(found, advice=NOBODY) if alone(figures) else found
     if stopped is not None and stopped > THROTTLED:
         yield finding("cpu-pressure", f"the CPU quota of its cgroup stopped the workload {100 * stopped:.0f} % of the time", throttled_share=stopped)
+
+
+def alone(figures: Mapping[str, Figure]) -> bool:
+    """Whether hardly anything else ran on the node: what the workload waited for was no other work that can be seen from here."""
+    ran, node = _value(figures, "cores_used"), _value(figures, "cpu_node")
+    return ran is not None and node is not None and node - ran < OTHERS
 
 
 def waiting_share(figures: Mapping[str, Figure]) -> float | None:

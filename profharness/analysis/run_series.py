@@ -27,7 +27,7 @@ _UNSTEADY = "unstable-level"
 def eased_by_pressure(findings: Iterable[Finding], points: Sequence[PointSummary], told: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings on odd trials as warnings where other work held the CPU; `told` is what telemetry says of the whole run."""
     pressed = {point.point for point in points if under_pressure(point.metrics, told)}
-    return tuple(eased(one, "other work competed for the CPU, which may explain it") if one.id in _OF_TRIALS and one.point in pressed else one
+    return tuple(eased(one, "the workload waited for cores meanwhile, which may explain it") if one.id in _OF_TRIALS and one.point in pressed else one
                  for one in findings)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
+from profharness.analysis.run_checks import NOBODY
 from profharness.report import names
 from profharness.report.figures import brief_text, figure_text, finite
 from profharness.report.folding import fold_kernel_name
@@ -13,6 +14,8 @@ from profharness.report.limits import clause_of, headroom_text, largest_cause, l
 from profharness.units import format_ns, format_share
 
 OTHER_WORK = "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+OWN_THREADS = ("The workload waited for cores although nothing else ran here, so what limits this run cannot be told: try fewer threads "
+               "(OMP_NUM_THREADS, --threads), or a machine that is no guest of another's.")
 WAITS = ("Faster operations gain little here: find what it waits for first (imports and start-up count too, reading data, "
          "other processes). The merged trace shows when its cores idle.")
 _SIGNALLED = 128
@@ -74,7 +77,7 @@ def _without_limit(summary: Summary) -> str:
     if verdict is not None and trusted and verdict.evidence and on_cpu(summary):
         return WAITS
     if under_pressure(summary):
-        return OTHER_WORK
+        return quieter(summary)
     return "Nothing stands out: the next gain lies in the model or in a faster device." if trusted else _without_verdict(summary)
 
 
@@ -89,8 +92,13 @@ def _without_verdict(summary: Summary) -> str:
 
 
 def under_pressure(summary: Summary) -> bool:
-    """Whether other work competed for the CPU, so that what limits this one cannot be told."""
+    """Whether the workload waited for cores, so that what limits it cannot be told."""
     return any(found.id == "cpu-pressure" for found in summary.findings)
+
+
+def quieter(summary: Summary) -> str:
+    """What to do about that."""
+    return OWN_THREADS if any(found.id == "cpu-pressure" and found.advice == NOBODY for found in summary.findings) else OTHER_WORK
 
 
 def _nothing_recorded(summary: Summary) -> str:

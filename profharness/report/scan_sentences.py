@@ -5,7 +5,7 @@ from __future__ import annotations
 from profharness.analysis.records import PointSummary, Series, Summary
 from profharness.levels import SHARED
 from profharness.report import names
-from profharness.report.command_sentences import OTHER_WORK, start_with, under_pressure
+from profharness.report.command_sentences import quieter, start_with, under_pressure
 from profharness.report.figures import cores_text, figure_text, finite
 from profharness.report.labels import (
     device_word,
@@ -160,7 +160,7 @@ def next_step(summary: Summary) -> str:
 def _quiet_first(summary: Summary) -> str:
     """Where other work left no point with a verdict, that is what to mend first."""
     told = any(point.verdict is not None and point.verdict.trusted for point in summary.points)
-    return OTHER_WORK if under_pressure(summary) and not told else ""
+    return quieter(summary) if under_pressure(summary) and not told else ""
 
 
 def _larger(series: Series, largest: float) -> str:
@@ -216,7 +216,7 @@ def _at_recommended(summary: Summary, series: Series) -> str:
 
 def _unknown(summary: Summary) -> str:
     if under_pressure(summary):
-        return OTHER_WORK
+        return quieter(summary)
     waiting = next((point.verdict.evidence for point in summary.points
                     if point.verdict is not None and point.verdict.limiter == "none" and point.verdict.evidence), "")
     if waiting:

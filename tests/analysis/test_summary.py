@@ -140,7 +140,7 @@ def test_an_odd_trial_is_an_error_only_where_nothing_else_explains_it():
     assert severities(disturbed_scan(20, n=5)) == ["warning"] * 3
     pressed = disturbed_scan(20, wait=1.0)
     assert severities(pressed) == ["warning"] * 3
-    assert "other work competed for the CPU" in next(one.message for one in pressed.findings if one.id == "warmup-leak")
+    assert "the workload waited for cores meanwhile" in next(one.message for one in pressed.findings if one.id == "warmup-leak")
 
 
 def test_a_runs_curve_does_not_judge_its_columns_again():
@@ -263,6 +263,10 @@ def test_cpu_pressure_and_gaps():
     busy = {"cores_used": Figure(value=1.0, unit="cores"), "cpu_tree_wait": Figure(value=0.5, unit="cores"),
             "cpu_throttled": Figure(value=0.2, unit="share")}
     assert [one.id for one in telemetry_findings(builder.trace(), busy)] == ["cpu-pressure", "cpu-pressure", "sampler-gaps"]
+    beside = {**busy, "cpu_throttled": Figure(value=0.0, unit="share")}
+    for node, blamed in ((1.05, False), (1.9, True)):
+        (one,) = telemetry_findings(Builder().trace(), {**beside, "cpu_node": Figure(value=node, unit="cores")})
+        assert ("other work" in one.advice) == blamed
     asleep = {"cores_used": Figure(value=0.001, unit="cores"), "cpu_tree_wait": Figure(value=0.001, unit="cores")}
     assert telemetry_findings(Builder().trace(), asleep) == ()
     calm = {"cores_used": Figure(value=1.0, unit="cores"), "cpu_tree_wait": Figure(value=0.01, unit="cores")}

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from profharness.analysis.records import Figure, Partition, PointSummary, Summary, TraceCounts, Verdict
+from profharness.analysis.run_checks import NOBODY
 from profharness.findings import finding
 from profharness.report.findings_text import all_findings, finding_count, finding_line, finding_lines
 from profharness.report.limits import CPU_LIMITERS, IDLE_CAUSES, LIMITERS, full_verdict, short_verdict
@@ -287,6 +288,12 @@ def test_nothing_stands_out_is_not_said_of_a_run_under_pressure() -> None:
     assert sentences(single("torch", "none")).next.startswith("Nothing stands out")
     for summary in (single("torch", "none", pressure=True), idle_command(findings=(finding("cpu-pressure", "other work took CPU time"),))):
         assert sentences(summary).next == "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+
+
+def test_what_nothing_else_took_is_not_blamed_on_other_work() -> None:
+    alone = msgspec.structs.replace(finding("cpu-pressure", "waited"), advice=NOBODY)
+    said = sentences(msgspec.structs.replace(single("torch", "none"), findings=(alone,))).next
+    assert said.startswith("The workload waited for cores although nothing else ran here")
 
 
 def test_notes_among_the_findings_are_counted_behind_the_others() -> None:
