@@ -28,7 +28,7 @@ def release(torch, names):
         return NONE
     kind, order = torch.autograd.profiler.record_function, {name: place for place, name in enumerate(names)}
     # a range that has ended keeps its record: ending it again does nothing, and it records nothing when begun anew here
-    found = [one for one in gc.get_objects() if type(one) is kind and one.name in order and one.record is not None and one.run_callbacks_on_exit]
+    found = [one for one in gc.get_objects() if type(one) is kind and _can_be_renewed(one, order)]
     found.sort(key=lambda one: order[one.name])
     for one in reversed(found):
         one.__exit__(None, None, None)
@@ -38,6 +38,12 @@ def release(torch, names):
     if not left:
         return NONE
     return OPERATORS if all(_is_call(name, left) for name in left) else UNKNOWN
+
+
+def _can_be_renewed(one, names):
+    """Whether it was begun under one of the names, and ends with its `with` block; one that is just being made has no fields yet."""
+    fields = one.__dict__
+    return fields.get("name") in names and fields.get("record") is not None and fields.get("run_callbacks_on_exit", True)
 
 
 def _is_call(name, names):
