@@ -205,7 +205,11 @@ def test_the_real_one_on_a_real_server_of_ours(tmp_path: Path) -> None:
     assert theirs.result.ok, theirs.result.error + theirs.log
     assert ours.result.ok, ours.result.error + ours.log
     rates = [one.figures().request_rate for one in (ours, theirs)]
-    assert all(one.figures().little.holds for one in (ours, theirs)), [one.figures().little for one in (ours, theirs)]
+    assert ours.figures().little.holds, ours.figures().little
+    # on a busy machine perf_analyzer sends its next request late, so that it holds less than its four: the finding littles-law would say so
+    little = theirs.figures().little
+    assert little.product == pytest.approx(little.held, rel=0.03)
+    assert little.held == pytest.approx(4, rel=0.1)
     # a loose bound: the benchmark compares them over several rounds, a busy machine may slow one of two single runs
     assert rates[0] / rates[1] == pytest.approx(1, abs=0.35)
     for one in (ours, theirs):
