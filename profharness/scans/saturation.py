@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from profharness.environment import Environment
 from profharness.manifest import PointRecord
 from profharness.request import Request
-from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, key_of
+from profharness.scans import Point, key_of
 from profharness.scans.search import LADDER, STORM, Rules, Seen, next_level
-from profharness.scans.served import Load, Service, service
+from profharness.scans.served import Load, OnServers, service
 from profharness.serving_options import LatencyLimit, limits_kept, parse_latency_limit
 
 OPEN_SHARES = (0.7, 0.8, 0.9, 1.0)
@@ -22,11 +22,9 @@ _NEAR = 0.05  # of the best throughput: the knee is where this much is reached
 
 
 @dataclass(frozen=True)
-class SaturationScan:
+class SaturationScan(OnServers):
     """A search per target and batch size, one after the other."""
 
-    name: str
-    service: Service
     rules: Rules
     limit: LatencyLimit | None
     points: tuple[Point, ...] = ()
@@ -37,14 +35,6 @@ class SaturationScan:
         """Raises UsageError where model file and backend do not fit."""
         ladder = tuple(sorted(request.concurrency)) or tuple(level * request.clients_per_job for level in LADDER)
         return cls(request.name or request.scan, service(request), Rules(ladder=ladder), parse_latency_limit(request.latency_limit))
-
-    @property
-    def item(self) -> str:
-        return self.service.item
-
-    @property
-    def backends(self) -> tuple[str, ...]:
-        return self.service.labels
 
     def next(self, done: Sequence[PointRecord]) -> Point | None:
         """The next level of the first search that has not come to its end."""
@@ -81,18 +71,6 @@ class SaturationScan:
     def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:
         """The levels that the bare pass had, short and without repeats."""
         return self.service.replayed(backend, done)
-
-    def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
-        """What the load generator and its requests say."""
-        return self.service.record(point, pass_name, output)
-
-    def workload(self, backend: str) -> WorkloadSpec:
-        """The load generator."""
-        return self.service.client(backend)
-
-    def server(self, backend: str) -> ServerSpec:
-        """The server of that target."""
-        return self.service.server(backend)
 
 
 def _throughput(record: PointRecord) -> float:

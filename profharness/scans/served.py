@@ -146,6 +146,34 @@ class Service:
         return OUR_MODEL if self.request.serving.managed else self._target(label).model
 
 
+@dataclass(frozen=True)
+class OnServers:
+    """What every scan of a service hands on to it."""
+
+    name: str
+    service: Service
+
+    @property
+    def item(self) -> str:
+        return self.service.item
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        return self.service.labels
+
+    def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
+        """What the load generator and its requests say."""
+        return self.service.record(point, pass_name, output)
+
+    def workload(self, backend: str) -> WorkloadSpec:
+        """The load generator."""
+        return self.service.client(backend)
+
+    def server(self, backend: str) -> ServerSpec:
+        """The server of that target."""
+        return self.service.server(backend)
+
+
 def service(request: Request) -> Service:
     """The targets of a request. Raises UsageError where a model fits none of the backends, or a batch is larger than the server takes."""
     found = Service(request, tuple(_targets(request)))

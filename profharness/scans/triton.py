@@ -8,17 +8,15 @@ from dataclasses import dataclass, replace
 from profharness.environment import Environment
 from profharness.manifest import PointRecord
 from profharness.request import Request
-from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
-from profharness.scans.served import Load, Service, service
+from profharness.scans import Point, first_missing
+from profharness.scans.served import Load, OnServers, Service, service
 from profharness.serving_options import DEFAULT_LEVELS
 
 
 @dataclass(frozen=True)
-class TritonScan:
+class TritonScan(OnServers):
     """A fixed sweep on servers, one after the other: small loads first; the first and the last level again at the end."""
 
-    name: str
-    service: Service
     points: tuple[Point, ...]
     adaptive: bool = False
 
@@ -28,14 +26,6 @@ class TritonScan:
         found = service(request)
         return cls(request.name or request.scan, found, tuple(_laid_out(found, loads(request))))
 
-    @property
-    def item(self) -> str:
-        return self.service.item
-
-    @property
-    def backends(self) -> tuple[str, ...]:
-        return self.service.labels
-
     def next(self, done: Sequence[PointRecord]) -> Point | None:
         """The first point of the sweep that is not done."""
         return first_missing(self.points, done)
@@ -44,18 +34,6 @@ class TritonScan:
         """The target's levels, short and without repeats."""
         return tuple(self.service.point(backend, point.batch_size or 1, Load(point.concurrency, point.rate), profiled=True)
                      for point in self.points if point.backend == backend and not point.repeat)
-
-    def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
-        """What the load generator and its requests say."""
-        return self.service.record(point, pass_name, output)
-
-    def workload(self, backend: str) -> WorkloadSpec:
-        """The load generator."""
-        return self.service.client(backend)
-
-    def server(self, backend: str) -> ServerSpec:
-        """The server of that target."""
-        return self.service.server(backend)
 
 
 def loads(request: Request) -> tuple[Load, ...]:

@@ -275,7 +275,8 @@ class Called(torch.autograd.Function):
         return grad
 
 names, inside = recorded(around)
-print(names, ranges.release(torch, names))
+tied = [one.record for one in inside]
+print(names, ranges.release(torch, names), [one.record is not before for one, before in zip(inside, tied)])
 again, _ = recorded(lambda window: [one.__exit__(None, None, None) for one in inside])
 print(again, ranges.release(torch, again))
 names, inside = recorded(marked)
@@ -293,7 +294,7 @@ print(ranges.in_backward(torch))
 """, "steps=1000:1001")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.splitlines() == [
-        "['Optimizer.step#X', 'after it'] none", "[] none", "[] none", "['around', 'Torch-Compiled Region: 0/0'] operators", "['a range of compiled code'] unknown unknown",
+        "['Optimizer.step#X', 'after it'] none [True, True]", "[] none", "[] none", "['around', 'Torch-Compiled Region: 0/0'] operators", "['a range of compiled code'] unknown unknown",
         "True", "False"]
 
 
