@@ -18,7 +18,7 @@ import numpy as np
 from profharness.findings import Finding
 from profharness.trace import cutting
 from profharness.trace.cutting import Cut, StepsFound
-from profharness.trace.keys import pack
+from profharness.trace.keys import distinct, pack
 from profharness.trace.launches import correlated_process
 from profharness.trace.merge import merge_by_table
 from profharness.trace.model import I32, NULL, Copies, Counters, Kernels, Source, Strings, Table, Trace
@@ -156,7 +156,7 @@ def _links(trace: Trace) -> Iterator[Link]:
     """The processes of passes, whose spans share tracks and whose marks say which point it is; and sources whose launches stand in another file."""
     for host, pass_name, rank, pid in _processes(trace):
         yield "process", host, pass_name, rank, pid
-    calls, device = set(np.unique(trace.api.source).tolist()), set(np.unique(np.concatenate((trace.kernels.source, trace.copies.source))).tolist())
+    calls, device = set(distinct(trace.api.source).tolist()), set(np.unique(np.concatenate((trace.kernels.source, trace.copies.source))).tolist())
     for position, source in enumerate(trace.sources):
         if source.pid is None:
             continue

@@ -17,6 +17,7 @@ from profharness.analysis.ceilings import ABOVE_MEASURED, ABOVE_SHEET, CALIBRATE
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import Figure, StepSummary
 from profharness.findings import Finding, Severity, finding
+from profharness.trace.keys import coded
 from profharness.units import format_share
 
 NOTABLE_SHARE = 0.01
@@ -78,7 +79,7 @@ def kernels_above_peak(m: Measurement) -> Iterator[Finding]:
     if not whole or part / whole < NOTABLE_SHARE:
         return
     rows = np.flatnonzero(above)
-    place = np.unique(m.trace.kernels.name[rows], return_inverse=True)[1]
+    place = coded(m.trace.kernels.name[rows])[1]
     top = rows[place == int(np.argmax(np.bincount(place, weights=m.kernel_ns[rows])))]
     share = float(np.average(m.facts.rates.compute_share[top], weights=m.kernel_ns[top]))
     name = function_name(m.trace.strings[int(m.trace.kernels.name[top[0]])])

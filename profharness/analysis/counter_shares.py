@@ -16,6 +16,7 @@ import numpy as np
 from profharness.analysis.accelerators import accelerator
 from profharness.analysis.counter_work import column, first_of
 from profharness.devices import AmdLimits
+from profharness.trace.keys import distinct
 from profharness.trace.model import F64, NULL, Trace
 
 _QUAD = 4.0  # SQ_WAVE_CYCLES counts in units of four clocks
@@ -77,7 +78,7 @@ def of_kernels(trace: Trace) -> dict[str, F64]:
 def _units(trace: Trace) -> Units:
     kernels = len(trace.kernels)
     columns = [np.full(kernels, np.nan) for _ in range(5)]
-    for device in np.unique(trace.kernels.device).tolist():
+    for device in distinct(trace.kernels.device).tolist():
         known = accelerator(trace, device)
         if known is None or device == NULL or not isinstance(known.limits, AmdLimits):
             continue

@@ -10,6 +10,7 @@ import numpy as np
 from profharness.analysis.counter_records import CounterRow
 from profharness.analysis.counter_shares import SHARES
 from profharness.analysis.grouping import pack
+from profharness.trace.keys import first_rows
 from profharness.trace.model import Trace
 
 PERCENT, KIB, COUNT = "%", "KiB", "count"
@@ -33,7 +34,7 @@ def counter_rows(trace: Trace) -> tuple[CounterRow, ...]:
     name, value = kernels.name[counters.kernel[rows]], counters.value[rows]
     passes = sorted({source.pass_name for source in trace.sources})
     place = np.array([passes.index(source.pass_name) for source in trace.sources], np.int64)[counters.source[rows]]
-    _, first, group = np.unique(pack([place, name, counters.name[rows]]), return_index=True, return_inverse=True)
+    first, group = first_rows(pack([place, name, counters.name[rows]]))
     sums, number = np.bincount(group, value), np.bincount(group)
     low, high = np.full(len(first), np.inf), np.full(len(first), -np.inf)
     np.minimum.at(low, group, value)

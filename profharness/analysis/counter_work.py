@@ -18,6 +18,7 @@ import numpy as np
 
 from profharness.analysis.grouping import pack
 from profharness.devices import Dtype
+from profharness.trace.keys import coded
 from profharness.trace.model import F64, I64, NULL, Trace
 
 KIB = 1024.0
@@ -160,7 +161,7 @@ def first_of(trace: Trace, names: Iterable[str]) -> F64:
 def _keys(counted: Trace, timed: Trace) -> tuple[I64, I64]:
     """Keys of the kernels of both traces, equal where name and workgroups are."""
     names = {text: code for code, text in enumerate(counted.strings.texts)}
-    used, place = np.unique(timed.kernels.name, return_inverse=True)
+    used, place = coded(timed.kernels.name)
     # names that the counter pass does not know get codes of their own beyond its pool
     translated = np.array([names.get(timed.strings[int(code)], len(names) + int(code)) for code in used], np.int64)
     columns = (np.concatenate((counted.kernels.name.astype(np.int64), translated[place] if len(used) else np.empty(0, np.int64))),

@@ -13,6 +13,7 @@ from profharness.analysis.intervals import union_ns
 from profharness.analysis.linking import Links, link_kernels
 from profharness.analysis.records import DeviceCounts, TraceCounts
 from profharness.analysis.timeless import no_places
+from profharness.trace.keys import distinct
 from profharness.trace.model import NULL, Source, Trace
 
 I32 = npt.NDArray[np.int32]
@@ -37,7 +38,7 @@ def count(trace: Trace, links: Links | None = None) -> TraceCounts:
         kernels=len(kernels),
         copies=len(copies),
         devices=len(per_device),
-        streams=len(np.unique(np.concatenate((_stream_keys(kernels.device, kernels.stream),
+        streams=len(distinct(np.concatenate((_stream_keys(kernels.device, kernels.stream),
                                               _stream_keys(copies.device, copies.stream))))),
         ranks=len({source.rank for source in _working_sources(trace)}),
         span_ns=(int(ends.max() - starts.min()) if len(starts) else 0) if placed else None,
@@ -47,7 +48,7 @@ def count(trace: Trace, links: Links | None = None) -> TraceCounts:
         unlinked_kernels=int(np.sum(judged & ~links.linked)) if judged.any() or not len(kernels) else None,
         graph_launches=int(np.sum(patterns.matching(trace.strings, trace.api.name, patterns.GRAPH_LAUNCH))),
         kernels_in_graphs=int(links.in_graph.sum()),
-        distinct_kernels=len(np.unique(kernels.name)),
+        distinct_kernels=len(distinct(kernels.name)),
     )
 
 
@@ -59,7 +60,7 @@ def count_devices(trace: Trace) -> dict[str, DeviceCounts]:
 
 def devices_with_work(trace: Trace) -> list[int]:
     """Positions of the devices that ran a kernel or a copy; NULL stands for records that name none."""
-    return [int(device) for device in np.unique(np.concatenate((trace.kernels.device, trace.copies.device)))]
+    return [int(device) for device in distinct(np.concatenate((trace.kernels.device, trace.copies.device)))]
 
 
 def device_keys(trace: Trace) -> dict[int, str]:
@@ -110,7 +111,7 @@ def _stream_keys(device: I32, stream: I32) -> I64:
 
 
 def _device_sources(trace: Trace) -> list[int]:
-    return [int(position) for position in np.unique(np.concatenate((trace.kernels.source, trace.copies.source)))
+    return [int(position) for position in distinct(np.concatenate((trace.kernels.source, trace.copies.source)))
             if position != NULL]
 
 

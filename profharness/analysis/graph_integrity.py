@@ -68,11 +68,11 @@ def _short_replays(trace: Trace, start: I64, counted: I64, judged: npt.NDArray[n
         by_process.setdefault(step.process, []).append(step)
     short = lost = 0
     for of_process in by_process.values():
-        rows = [np.flatnonzero((start >= step.start_ns) & (start < step.end_ns)) for step in of_process]
-        sizes = {len(row) for row in rows}
-        if len(rows) < _NEEDED_STEPS or len(sizes) != 1 or 0 in sizes:
+        first = np.searchsorted(start, [step.start_ns for step in of_process])
+        sizes = np.searchsorted(start, [step.end_ns for step in of_process]) - first
+        if len(of_process) < _NEEDED_STEPS or sizes[0] <= 0 or np.any(sizes != sizes[0]):
             continue
-        places = np.stack(rows)
+        places = first[:, np.newaxis] + np.arange(sizes[0])
         table = counted[places]
         usual = np.median(table, axis=0)
         behind = (table < usual) & (table > 0) & judged[places]

@@ -20,6 +20,7 @@ from profharness.analysis.printed_totals import call_rows, category_rows, kernel
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.analysis.tally import NO_LAUNCHERS, NO_SHAPES, Busy, Grouping, Launchers, Shapes, Tally
 from profharness.trace import log_names
+from profharness.trace.keys import coded, distinct
 from profharness.trace.model import NULL, Kernels, Ops, Strings, Trace
 from profharness.trace.nesting import nest
 
@@ -151,7 +152,7 @@ def _of_calls(trace: Trace) -> Tally:
     api, marks, strings = trace.api, trace.marks, trace.strings
     codes, first = (part.tolist() for part in np.unique(api.name, return_index=True))
     calls = {code: (strings[code], _domain(trace, row)) for code, row in zip(codes, first, strict=True) if code != NULL}
-    ranges = {code: found for code in np.unique(marks.name).tolist() if code != NULL and (found := log_names.group_of(strings[code]))}
+    ranges = {code: found for code in distinct(marks.name).tolist() if code != NULL and (found := log_names.group_of(strings[code]))}
     kinds = dict([*ranges.values(), *calls.values()])
     place = {name: position for position, name in enumerate(kinds)}
 
@@ -194,7 +195,7 @@ def _places(trace: Trace, groups: Grouped) -> I64:
 
 def category_codes(kernels: Kernels, strings: Strings) -> I64:
     """Position in CATEGORIES of each kernel; each distinct name is judged once."""
-    used, inverse = np.unique(kernels.name, return_inverse=True)
+    used, inverse = coded(kernels.name)
     codes = np.array([CATEGORIES.index(kernel_category(strings[int(code)])) for code in used], np.int64)
     return codes[inverse] if len(used) else np.empty(0, np.int64)
 
@@ -212,7 +213,7 @@ def _launchers(trace: Trace, place: I64) -> Launchers:
     rows = np.flatnonzero(kernels.op != NULL)
     if not len(rows):
         return NO_LAUNCHERS
-    used, name = np.unique(trace.ops.name[kernels.op[rows]], return_inverse=True)
+    used, name = coded(trace.ops.name[kernels.op[rows]])
     owner = place[kernels.name[rows]]
     row, count = combinations([owner, name])
     return Launchers(tuple(trace.strings[int(code)] for code in used), owner[row], name[row].astype(np.int64), count)

@@ -29,6 +29,7 @@ from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.records import IdleCauses
 from profharness.analysis.work import Work, work_of
+from profharness.trace.keys import distinct
 from profharness.trace.model import NULL, Trace
 
 I64 = npt.NDArray[np.int64]
@@ -128,7 +129,7 @@ class IdleAnalysis:
         stretch = Intervals(gaps.start, np.clip(began, gaps.start, gaps.end))
         thread = np.where(linked, self._thread_of_call[np.maximum(call, 0)] if len(api) else NULL, NULL)
         after_all = gaps.next == NULL
-        for number in np.unique(thread[linked]):
+        for number in distinct(thread[linked]):
             mine = linked & (thread == number)
             self._host_time(self._thread(int(number)), Intervals(stretch.start[mine], stretch.end[mine]), windows, parts)
         if after_all.any():
@@ -185,8 +186,8 @@ class IdleAnalysis:
         mine = self.work.device == device
         calls = self.work.call[mine & (self.work.call != NULL)]
         if len(calls):
-            return self._host(np.isin(self._thread_of_call, np.unique(self._thread_of_call[calls])))
-        return self._host(np.isin(self.trace.api.source, np.unique(self.work.source[mine])))
+            return self._host(np.isin(self._thread_of_call, distinct(self._thread_of_call[calls])))
+        return self._host(np.isin(self.trace.api.source, distinct(self.work.source[mine])))
 
     def _host(self, calls: Mask) -> HostThread:
         api = self.trace.api
@@ -195,7 +196,7 @@ class IdleAnalysis:
             return intervals.merge(intervals.lasting(api.start_ns[which], api.dur_ns[which]))
 
         return HostThread(span(calls & self._copy_calls), span(calls & self._synchronising_calls & ~self._copy_calls),
-                          self._recorded(np.unique(api.source[calls])))
+                          self._recorded(distinct(api.source[calls])))
 
     def _recorded(self, sources: npt.NDArray[np.int32]) -> Intervals:
         """From the first to the last host record (calls, operators, marks) of each source."""

@@ -22,6 +22,7 @@ from profharness.analysis.steps import steps
 from profharness.analysis.timeless import no_places
 from profharness.analysis.work import Work, backlogged_streams, work_of
 from profharness.findings import Finding, finding
+from profharness.trace.keys import distinct
 from profharness.trace.model import NULL, Problem, Trace
 
 I64 = npt.NDArray[np.int64]
@@ -152,7 +153,7 @@ def _recorded(trace: Trace, work: Work) -> Mask:
     """Calls that share their id with a device record; a runtime and a driver call may share one id."""
     api = trace.api
     key = pack([api.source, api.pid, api.correlation])
-    linked = np.unique(key[work.call[work.call != NULL]])
+    linked = distinct(key[work.call[work.call != NULL]])
     recorded: Mask = np.isin(key, linked) & (api.correlation != NULL)
     return recorded
 
@@ -165,7 +166,7 @@ def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work) -> I64:
     """
     api = trace.api
     last = np.full(len(trace.sources), np.iinfo(np.int64).min if work.kernels else np.iinfo(np.int64).max)
-    with_records = np.unique(api.source[recorded])
+    with_records = distinct(api.source[recorded])
     last[with_records] = np.iinfo(np.int64).min
     np.maximum.at(last, api.source[recorded], api.start_ns[recorded])
     return last[api.source]
@@ -194,8 +195,8 @@ def _between(sorted_times: I64, spans: Intervals) -> I64:
 def _hardware_queues(trace: Trace, device: int) -> int | None:
     """As recorded, where the tool tells queues and streams apart; HIP's default for AMD devices; None where not known."""
     here = trace.kernels.device == device
-    queues = np.unique(trace.kernels.queue[here])
-    streams = np.unique(trace.kernels.stream[here])
+    queues = distinct(trace.kernels.queue[here])
+    streams = distinct(trace.kernels.stream[here])
     if len(queues) and NULL not in queues and len(streams) > 1:
         return len(queues)
     record = trace.devices[device] if device != NULL else None

@@ -14,6 +14,7 @@ from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import F64, I64
 from profharness.analysis.kernel_facts import KernelFacts
 from profharness.analysis.records import Hotspots
+from profharness.trace.keys import coded, distinct, first_rows
 from profharness.trace.model import I32, NULL, Trace
 
 
@@ -24,7 +25,7 @@ def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
         return _with_inputs(table, facts.trace)
     if table.by != "kernel" or not len(kernels):
         return table
-    codes, place = np.unique(kernels.name, return_inverse=True)
+    codes, place = coded(kernels.name)
     fill, occupancy = (_mean(place, column, kernels.dur_ns) for column in (fill_of_kernels(facts.trace), facts.residency.occupancy))
     timed = facts.timed
     flops, moved = (_mean(place, column / np.maximum(kernels.dur_ns, 1) * 1e9 if timed else np.full(len(kernels), np.nan), kernels.dur_ns)
@@ -47,7 +48,7 @@ def _with_inputs(table: Hotspots, trace: Trace) -> Hotspots:
     if not len(known):
         return table
     name, shapes, types = ops.name[known], ops.shapes[known], ops.dtype[known]
-    _, first, group = np.unique(pack([name, shapes, types]), return_index=True, return_inverse=True)
+    first, group = first_rows(pack([name, shapes, types]))
     order = np.lexsort((-first, np.bincount(group)))
     most = {strings[int(name[row])]: row for row in first[order].tolist()}  # the most frequent is written last
 
@@ -62,7 +63,7 @@ def fill_of_kernels(trace: Trace) -> F64:
     """The share of its device's compute units that each kernel's workgroups can occupy; NaN where not known."""
     kernels = trace.kernels
     found = np.full(len(kernels), np.nan)
-    for device in np.unique(kernels.device).tolist():
+    for device in distinct(kernels.device).tolist():
         known = accelerator(trace, device)
         if known is not None and known.compute_units:
             rows = (kernels.device == device) & (kernels.workgroups > 0)

@@ -15,6 +15,7 @@ from profharness.analysis import intervals, patterns
 from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.work import Work, launch_returns
+from profharness.trace.keys import distinct
 from profharness.trace.model import NULL, Trace
 
 I64 = npt.NDArray[np.int64]
@@ -34,7 +35,7 @@ def host_launching(trace: Trace, work: Work, device: int) -> Intervals:
     """When some thread that launches on the device was in, or between, launches."""
     api = trace.api
     kernel_calls = work.call[: work.kernels]
-    calls = np.unique(kernel_calls[(work.device[: work.kernels] == device) & (kernel_calls != NULL)])
+    calls = distinct(kernel_calls[(work.device[: work.kernels] == device) & (kernel_calls != NULL)])
     if not len(calls):
         return intervals.EMPTY
     thread = pack([api.source, api.pid, api.tid])
@@ -42,7 +43,7 @@ def host_launching(trace: Trace, work: Work, device: int) -> Intervals:
     launches[calls] = True
     other = patterns.matching(trace.strings, api.name, patterns.SYNCHRONISE) | patterns.matching(trace.strings, api.name, patterns.COPY_CALL)
     return intervals.union(*[_of_thread(trace, launches & (thread == number), other & (thread == number))
-                             for number in np.unique(thread[calls])])
+                             for number in distinct(thread[calls])])
 
 
 def _of_thread(trace: Trace, launches: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]) -> Intervals:

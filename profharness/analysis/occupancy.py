@@ -22,6 +22,7 @@ from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import F64, I64, Intervals
 from profharness.analysis.slots import Shapes, slots, waves_per_workgroup
 from profharness.devices import Accelerator
+from profharness.trace.keys import distinct, first_rows
 from profharness.trace.model import NULL, Kernels, Trace
 
 
@@ -43,7 +44,7 @@ def residency(trace: Trace) -> Residency:
     kernels = trace.kernels
     held = np.full(len(kernels), NULL, np.int64)
     occupancy, offered = np.full(len(kernels), np.nan), np.full(len(kernels), np.nan)
-    for device in np.unique(kernels.device).tolist():
+    for device in distinct(kernels.device).tolist():
         found = accelerator(trace, device)
         if found is None or found.limits is None or not found.compute_units:
             continue
@@ -64,9 +65,9 @@ def kernel_slots(kernels: Kernels, device: Accelerator) -> I64:
         return np.full(len(kernels), NULL, np.int64)
     lds = np.where(kernels.lds_bytes == NULL, NULL, kernels.lds_bytes + np.maximum(kernels.lds_dynamic_bytes, 0))
     columns = (threads(kernels), kernels.vgpr, kernels.accum_vgpr, kernels.sgpr, lds)
-    _, first, place = np.unique(pack(columns), return_index=True, return_inverse=True)
-    distinct = Shapes(*(np.asarray(column[first], np.int64) for column in columns))
-    return slots(device.limits, distinct)[place]
+    first, place = first_rows(pack(columns))
+    shapes = Shapes(*(np.asarray(column[first], np.int64) for column in columns))
+    return slots(device.limits, shapes)[place]
 
 
 def threads(kernels: Kernels) -> I64:

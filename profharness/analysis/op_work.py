@@ -19,6 +19,7 @@ import numpy.typing as npt
 from profharness.analysis.categories import op_category
 from profharness.analysis.grouping import pack
 from profharness.devices import Dtype
+from profharness.trace.keys import coded, first_rows
 from profharness.trace.model import F64, I64, NULL, Trace
 
 _ITEM_BYTES = {
@@ -87,9 +88,9 @@ def of_kernels(trace: Trace) -> KernelWork:
     rows = np.flatnonzero((kernels.op != NULL) & (kernels.dur_ns > 0))
     if not len(rows):
         return KernelWork(flops, low_bytes, dtype, ())
-    used, place = np.unique(kernels.op[rows], return_inverse=True)
+    used, place = coded(kernels.op[rows])
     columns = (ops.name[used], ops.shapes[used], ops.dtype[used])
-    _, first, alike = np.unique(pack(columns), return_index=True, return_inverse=True)
+    first, alike = first_rows(pack(columns))
     works = [work_of(*(trace.strings[int(column[row])] for column in columns)) for row in first.tolist()]
     dtypes = tuple(dict.fromkeys(work.dtype for work in works if work.dtype is not None))
     total_ns = np.bincount(place, weights=kernels.dur_ns[rows])
@@ -110,7 +111,7 @@ def of_kernels(trace: Trace) -> KernelWork:
 
 def _in_tf32(trace: Trace, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Per kernel name; each distinct one is looked at once."""
-    codes, place = np.unique(names, return_inverse=True)
+    codes, place = coded(names)
     return np.array([_TF32.search(trace.strings[code]) is not None for code in codes.tolist()], np.bool_)[place]
 
 

@@ -26,6 +26,7 @@ from profharness.analysis.skew import straggler
 from profharness.analysis.tally import Tally, alike, join
 from profharness.analysis.verdict import verdict
 from profharness.findings import Finding
+from profharness.trace.keys import distinct
 from profharness.trace.model import ClockDomain, Trace
 from profharness.units import format_number
 
@@ -55,7 +56,7 @@ def part(trace: Trace, source: str, findings: Sequence[Finding] = (), yardstick:
     tables = (trace.kernels, trace.copies)
     starts = np.concatenate([table.start_ns for table in tables])
     ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
-    working = [trace.sources[int(position)] for position in np.unique(np.concatenate([table.source for table in tables]))] or list(trace.sources)
+    working = [trace.sources[int(position)] for position in distinct(np.concatenate([table.source for table in tables]))] or list(trace.sources)
     keys = device_keys(trace)
     names = []
     for position, key in keys.items():

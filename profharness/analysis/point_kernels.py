@@ -7,6 +7,7 @@ import numpy as np
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import PointKernel
 from profharness.analysis.timeline import is_communication
+from profharness.trace.keys import coded
 
 NOTABLE = 0.01
 MOST = 20
@@ -18,7 +19,7 @@ def notable_kernels(m: Measurement) -> tuple[PointKernel, ...]:
     rows = np.flatnonzero((inside > 0) & ~is_communication(m.trace.strings, kernels.name))
     if not len(rows):
         return ()
-    codes, place = np.unique(kernels.name[rows], return_inverse=True)
+    codes, place = coded(kernels.name[rows])
     total = np.bincount(place, weights=inside[rows])
     calls = np.bincount(place)
     whole = float(total.sum())

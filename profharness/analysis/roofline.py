@@ -22,6 +22,7 @@ from profharness.analysis.counter_work import Counted
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.op_work import KernelWork
 from profharness.analysis.timeline import is_communication
+from profharness.trace.keys import coded
 from profharness.trace.model import F64, I64, NULL, Trace
 from profharness.units import format_share
 
@@ -135,7 +136,7 @@ def _evidence(trace: Trace, found: Rates, inside: I64, kind: int, *, measured: b
     rows = np.flatnonzero((found.kind == kind) & (inside > 0))
     if not len(rows) or kind == UNDETERMINED:
         return ""
-    place = np.unique(trace.kernels.name[rows], return_inverse=True)[1]
+    place = coded(trace.kernels.name[rows])[1]
     top = rows[place == int(np.argmax(np.bincount(place, weights=inside[rows])))]
     name = _shortened(function_name(trace.strings[int(trace.kernels.name[top[0]])]))
     gemm, copy = ("the measured GEMM", "the measured copy") if measured else ("the data sheet's peak", "the data sheet's bandwidth")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from profharness.trace.keys import distinct
 from profharness.trace.model import NULL, Trace
 
 TIMELINE = "a timeline"
@@ -33,6 +34,6 @@ def no_places(trace: Trace) -> bool:
     """Whether nothing can be said of unions and spans either: starts stand for no instant of one execution."""
     if not no_timeline(trace):
         return False
-    replayed = any(trace.sources[int(position)].format.startswith(_REPLAYED) for position in np.unique(trace.kernels.source) if position != NULL)
+    replayed = any(trace.sources[int(position)].format.startswith(_REPLAYED) for position in distinct(trace.kernels.source) if position != NULL)
     # kernels at zero are without a time, unless the clock of the file begins there
     return replayed or not (trace.kernels.start_ns.any() or (trace.copies.start_ns == 0).any())

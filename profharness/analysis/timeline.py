@@ -18,6 +18,7 @@ from profharness.analysis.counts import devices_with_work
 from profharness.analysis.idle import IdleAnalysis
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.records import IdleCauses, Partition
+from profharness.trace.keys import distinct
 from profharness.trace.model import Strings, Trace
 
 
@@ -55,7 +56,7 @@ def timeline(trace: Trace, device: int) -> DeviceTimeline:
 
 def is_communication(strings: Strings, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Which kernels are collectives (RCCL, NCCL and their like) by name; each distinct name is judged once."""
-    used = np.unique(names)
+    used = distinct(names)
     talking = np.array([code for code in used if kernel_category(strings[int(code)]) == "communication"], np.int32)
     return np.isin(names, talking)
 

@@ -18,6 +18,7 @@ from profharness.analysis.records import Figure
 from profharness.analysis.roofline import UNDETERMINED
 from profharness.analysis.streams import mean, streams, weights
 from profharness.devices import Dtype
+from profharness.trace.keys import distinct
 from profharness.trace.model import F64, Trace
 
 _WITH_FLOPS = ("gemm", "conv", "attention")
@@ -47,7 +48,7 @@ def moved_bytes(m: Measurement) -> float | None:
 def _missing(m: Measurement) -> str:
     """Which kinds of matrix work in the windows have no count, as a note."""
     rows = (m.kernel_ns > 0) & ~np.isfinite(m.facts.work.flops)
-    kinds = {kernel_category(m.trace.strings[int(code)]) for code in np.unique(m.trace.kernels.name[rows])}
+    kinds = {kernel_category(m.trace.strings[int(code)]) for code in distinct(m.trace.kernels.name[rows])}
     left = [kind for kind in _WITH_FLOPS if kind in kinds]
     return f"at least: without {', '.join(left)} kernels whose shapes are not recorded" if left else ""
 

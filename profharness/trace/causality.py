@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.findings import Finding, finding
+from profharness.trace.keys import coded, distinct, pack
 from profharness.trace.launches import launching_calls
 from profharness.trace.model import I64, NULL, Trace
 from profharness.units import format_ns
@@ -64,13 +65,14 @@ def causal_intervals(trace: Trace) -> dict[tuple[int, int], CausalInterval]:
         return {}
     calls, syncs = launching_calls(trace), _Syncs(trace)
     pairs = trace.kernels.source.astype(np.int64) * (len(trace.devices) + 1) + trace.kernels.device + 1
-    order = np.argsort(pairs, kind="stable")
-    distinct, first = np.unique(pairs[order], return_index=True)
+    values, place = coded(pairs)
+    order = np.argsort(place, kind="stable")
+    borders = np.searchsorted(place[order], np.arange(1, len(values)))
     found = {}
-    for pair, rows in zip(distinct, np.split(order, first[1:]), strict=True):
+    for pair, rows in zip(values.tolist(), np.split(order, borders), strict=True):
         interval = _interval(trace, rows, calls, syncs)
         if interval is not None:
-            found[divmod(int(pair), len(trace.devices) + 1)] = interval
+            found[divmod(pair, len(trace.devices) + 1)] = interval
     return {(source, device - 1): interval for (source, device), interval in found.items()}
 
 
@@ -105,10 +107,11 @@ class _Syncs:
         """
         api = self._trace.api
         result = np.full(len(rows), _NO_BOUND, np.int64)
-        owners = np.stack((api.source[call].astype(np.int64), api.pid[call]))
-        for owner in np.unique(owners, axis=1).T:
-            mine = (owners[0] == owner[0]) & (owners[1] == owner[1])
-            waits = self._waits(int(owner[0]), int(owner[1]), self._trace.kernels.source[rows[mine][0]])
+        owner = pack([api.source[call], api.pid[call]])
+        for one in distinct(owner).tolist():
+            mine = owner == one
+            first = int(np.argmax(mine))
+            waits = self._waits(int(api.source[call[first]]), int(api.pid[call[first]]), self._trace.kernels.source[rows[first]])
             result[mine] = self._first_return(waits, api.start_ns[call[mine]] + api.dur_ns[call[mine]])
         return result
 
@@ -117,7 +120,7 @@ class _Syncs:
         api, kernels, copies = self._trace.api, self._trace.kernels, self._trace.copies
         own_kernels = kernels.source == kernel_source
         own_copies = copies.source == kernel_source
-        if len({process for process in np.unique(kernels.pid[own_kernels]).tolist() if process != NULL}) > 1:
+        if len({process for process in distinct(kernels.pid[own_kernels]).tolist() if process != NULL}) > 1:
             own_kernels &= kernels.pid == pid
             own_copies &= copies.pid == pid
         devices = np.union1d(kernels.device[own_kernels], copies.device[own_copies])

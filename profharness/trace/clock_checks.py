@@ -14,6 +14,7 @@ import numpy as np
 
 from profharness.findings import Finding, finding
 from profharness.trace.clocks import SnapshotLike, recorded_clock, unaligned
+from profharness.trace.keys import distinct
 from profharness.trace.model import I64, NULL, ClockDomain, Source, Trace
 from profharness.units import format_ns
 
@@ -113,7 +114,7 @@ def _kineto_on_amd(trace: Trace) -> list[int]:
     """Sources in which torch's profiler stamped kernels of AMD devices."""
     amd = np.array([device.vendor == "amd" for device in trace.devices], np.bool_)
     known = trace.kernels.device != NULL
-    sources = np.unique(trace.kernels.source[known][amd[trace.kernels.device[known]]])
+    sources = distinct(trace.kernels.source[known][amd[trace.kernels.device[known]]])
     return [position for position in sources.tolist() if trace.sources[position].format == "kineto"]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.keys import pack
+from profharness.trace.keys import distinct, pack
 from profharness.trace.model import I64, NULL, Kernels, Problem, Source, Strings, Trace
 
 GEOMETRY = ("workgroups", "workgroup_count_x", "workgroup_count_y", "workgroup_count_z", "workgroup_size_x", "workgroup_size_y", "workgroup_size_z",
@@ -153,7 +153,7 @@ def _is_rocm(trace: Trace, source: Source, position: int) -> bool:
     """By the versions that the file names, else by the maker of the devices that its kernels ran on."""
     if any(name.startswith(("hip_", "roctracer_")) for name, _ in source.details):
         return True
-    devices = np.unique(trace.kernels.device[trace.kernels.source == position])
+    devices = distinct(trace.kernels.device[trace.kernels.source == position])
     return any(trace.devices[int(device)].vendor.lower() == "amd" for device in devices if device != NULL)
 
 
@@ -206,7 +206,7 @@ def _names(trace: Trace) -> I64:
     def plain(text: str) -> str:
         return next((text.removesuffix(suffix) for suffix in _SUFFIXES if text.endswith(suffix)), text)
 
-    used = set(np.unique(trace.kernels.name).tolist())
+    used = set(distinct(trace.kernels.name).tolist())
     return np.array([*(pool.code(plain(text)) if number in used else NULL for number, text in enumerate(trace.strings.texts)), NULL], np.int64)
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from profharness.trace.keys import coded, pack
 from profharness.trace.model import NULL
 
 I32 = npt.NDArray[np.int32]
@@ -29,10 +30,7 @@ class Nesting:
 
 def threads(pid: I64, tid: I64) -> I64:
     """One small number per distinct (pid, tid)."""
-    processes, process = np.unique(pid, return_inverse=True)
-    _, thread = np.unique(tid, return_inverse=True)
-    dense: I64 = np.unique(thread * max(len(processes), 1) + process, return_inverse=True)[1].astype(np.int64)
-    return dense
+    return coded(pack([tid, pid]))[1]
 
 
 def nest(start_ns: I64, dur_ns: I64, thread: I64) -> Nesting:
