@@ -125,21 +125,20 @@ def text_of(table: Hotspots, form: Form, top: int | None) -> str:
     """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole table."""
     import msgspec
 
-    from profharness.report.csv import hotspots_csv
-
     if form is Form.TABLE:
         # a file or pipe gets full names: there is no width to fit into
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         return plain_table(table, top or TABLE_ROWS, width)
     cut = msgspec.structs.replace(table, rows=table.rows[:top])
     if form is Form.CSV:
+        from profharness.report.csv import hotspots_csv
+
         return hotspots_csv(cut)
     return msgspec.json.format(msgspec.json.encode(cut), indent=2).decode() + "\n"
 
 
 def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     """Aligned columns, the name last; names are folded to `width` characters per line, or left whole for None."""
-    from profharness.report.counters import lines as counter_lines
     from profharness.report.folding import fold_kernel_name
     from profharness.report.samples import sample_notes, sampled_metrics
     from profharness.trace import log_names
@@ -163,7 +162,10 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     if any(row.category not in (log_names.SUBMISSIONS, log_names.LINES) for row in rows) and table.by == "call":
         lines.append("host calls: the time of one holds that of the calls inside it")
     lines += sample_notes(rows)
-    lines += counter_lines(table.counters, {row.name for row in rows})
+    if table.counters:
+        from profharness.report.counters import lines as counter_lines
+
+        lines += counter_lines(table.counters, {row.name for row in rows})
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,7 @@ from profharness.readers.files import BLOCK_BYTES
 from profharness.readers.json_stream import EventStream
 from profharness.readers.kineto_events import KinetoRows
 from profharness.readers.kineto_header import Header, read_header
-from profharness.readers.kineto_records import Event, Span, Unneeded, Usual
+from profharness.readers.kineto_records import Event, Record, Usual, WithoutOps
 from profharness.readers.kineto_tables import Origin, Tables, build_tables
 from profharness.readers.sidecar import Sidecar
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
@@ -59,9 +59,10 @@ def read_blocks(path: Path, *, ops: bool = True, block_bytes: int = BLOCK_BYTES)
     """`read` with blocks of a size of your choice. The result does not depend on it; memory and speed do."""
     strings = Strings()
     rows = KinetoRows(strings, ops=ops)
-    stream: EventStream[Span | Unneeded] = EventStream(path, Event, block_bytes, usual=Usual)
+    stream: EventStream[Record] = EventStream(path, Event, block_bytes, usual=(Usual,) if ops else (WithoutOps, Usual))
     for batch in stream:
-        rows.add(batch)
+        if not rows.add(batch):
+            rows.add(stream.again())
         del batch  # before the next is decoded
     header = read_header(stream.keys)
     beside, problems = sidecars.load_or_report(path)
@@ -93,7 +94,7 @@ def _source(header: Header, beside: Sidecar, origin: Origin, clock: ClockDomain,
         tool_version=header.tool_version, details=(*header.details, *beside.captured))
 
 
-def _header_problems(path: Path, stream: EventStream[Span | Unneeded], header: Header) -> Iterator[Problem]:
+def _header_problems(path: Path, stream: EventStream[Record], header: Header) -> Iterator[Problem]:
     if stream.damage and header.base_ns is None and not stream.is_list:
         yield Problem("warning", str(path), 1, "the clock base that newer files state behind their events may be lost with the rest")
     if header.unreadable:

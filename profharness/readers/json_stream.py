@@ -9,7 +9,7 @@ The format is described in "Trace Event Format" (the Chromium project); Kineto w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -40,8 +40,11 @@ class EventStream(Generic[EventT]):
     the type (`first_error` is the reason of the first), `repaired` those that were after a repair.
     """
 
-    def __init__(self, path: Path, event: type[EventT], block_bytes: int = BLOCK_BYTES, *, usual: object = None) -> None:
-        """`usual` is a narrower type, faster to decode: a block is decoded as that throughout, or else as `event` throughout."""
+    def __init__(self, path: Path, event: type[EventT], block_bytes: int = BLOCK_BYTES, *, usual: Sequence[object] = ()) -> None:
+        """`usual` are narrower types, the fastest to decode first: a block is decoded as the first throughout, or else as `event` throughout.
+
+        The second comes into its place where `again` is called.
+        """
         self.path = path
         self.keys: dict[str, bytes] = {}
         self.events = 0
@@ -51,7 +54,8 @@ class EventStream(Generic[EventT]):
         self.damage = ""
         self.is_list = False
         self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # the class is a value here
-        self._usual: msgspec.json.Decoder[list[EventT]] | None = msgspec.json.Decoder(list[usual]) if usual else None  # type: ignore[valid-type]  # as above
+        self._usual: list[msgspec.json.Decoder[list[EventT]]] = [msgspec.json.Decoder(list[one]) for one in usual]  # type: ignore[valid-type]  # as above
+        self._last = (0, 0)
         self._unusual = 0
         self._blocks = Blocks(path, block_bytes)
         self._supply = iter(self._blocks)
@@ -150,17 +154,23 @@ class EventStream(Generic[EventT]):
 
     def _by_type(self, start: int, end: int) -> list[EventT]:
         """A block of usual events where it is one. A file that has others in block after block is no more tried."""
-        if self._usual is not None:
+        self._last = start, end
+        if self._usual:
             try:
-                batch = self._decode(start, end, self._usual)
+                batch = self._decode(start, end, self._usual[0])
             except msgspec.ValidationError:
                 self._unusual += 1
                 if self._unusual > _UNUSUAL:
-                    self._usual = None
+                    self._usual.clear()
             else:
                 self._unusual = 0
                 return batch
         return self._decode(start, end, self._decoder)
+
+    def again(self) -> list[EventT]:
+        """The last list once more and as the next type, to be called where the first usual one turns out to say too little."""
+        del self._usual[:1]
+        return self._by_type(*self._last)
 
     def _by_scan(self) -> list[EventT]:
         """All complete events in the text, by an exact scan; notices the end of the list."""

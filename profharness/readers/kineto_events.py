@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
-from typing import TypeVar, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 import numpy as np
@@ -27,7 +27,9 @@ from profharness.readers.kineto_records import (
     KernelArgs,
     Number,
     OpArgs,
+    OperatorName,
     RangeArgs,
+    Record,
     Span,
     Unneeded,
 )
@@ -82,32 +84,50 @@ class KinetoRows:
         self.has_dispatch_kind = False
         self.latest_ns = 0
         self._names: Pool[str | None] = Pool(lambda name: strings.code(name or ""))
-        self._marks: Pool[str | None] = Pool(lambda name: int((name or "").startswith(_MARK_NAMES)))
+        self._plain: set[str | None] = set()
         self._texts = text_pool(strings)
         self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[str(number)])
         self._stream_numbers: Pool[Number] = Pool(lambda number: self.streams[str(number).removeprefix("stream ")])
+        self._stated_devices: Pool[Number] = Pool(lambda number: NULL if number is None else self._device_numbers[number])
+        self._stated_streams: Pool[Number] = Pool(lambda number: NULL if number is None else self._stream_numbers[number])
         self._adders: dict[str, Callable[[Sequence[Span]], None]] = {
             _KERNEL: self._add_kernels, _COPY: self._add_copies, _CALL: self._add_calls, _OP: self._add_ops, _MARK: self._add_marks}
 
-    def add(self, batch: Sequence[Span | Unneeded]) -> None:
-        """Sort a block of events into the columns; all of them are `Event`, or none is."""
+    def add(self, batch: Sequence[Record]) -> bool:
+        """Sort a block of events into the columns; all of them are `Event`, or none is.
+
+        False, and nothing is added, where one that was decoded as a mere name turns out to be a mark.
+        """
         if isinstance(batch[0], Event):
             self._add_any(cast("Sequence[Event]", batch))
-        else:
-            self._add_usual(batch)
+            return True
+        return self._add_usual(batch)
 
-    def _add_usual(self, batch: Sequence[Span | Unneeded]) -> None:
+    def _add_usual(self, batch: Sequence[Record]) -> bool:
+        named: list[OperatorName] = []
         found: dict[str, list[Span]] = {category: [] for category in self._adders}
         unneeded: dict[type[Unneeded], list[Span]] = {kind: [] for kind in get_args(Unneeded)}
-        append = {kind: found[_SAME_TABLE.get(kind.cat, kind.cat)].append for kind in USUAL_SPANS} | {kind: events.append for kind, events in unneeded.items()}
+        append: dict[type[Record], Callable[[Any], None]] = {OperatorName: named.append}
+        append.update({kind: found[_SAME_TABLE.get(kind.cat, kind.cat)].append for kind in USUAL_SPANS})
+        append.update({kind: events.append for kind, events in unneeded.items()})
         for event in batch:
-            append[event.__class__](event)  # type: ignore[arg-type, index]  # its type says which list it belongs to
+            append[event.__class__](event)  # its type says which list it belongs to
+        if self._marks_among({event.name for event in named}):
+            return False
         for category, events in found.items():
             if events:
                 self._adders[category](events)
         for kind, others in unneeded.items():
             if others:
                 self.left_out[kind.cat] += len(others)
+        return True
+
+    def _marks_among(self, names: set[str | None]) -> set[str | None]:
+        """The names that are marks'. Each name is looked at once."""
+        names -= self._plain
+        marks: set[str | None] = {name for name in names if name is not None and name.startswith(_MARK_NAMES)}
+        self._plain |= names - marks
+        return marks
 
     def _add_any(self, batch: Sequence[Event]) -> None:
         by_category: dict[str | None, list[Event]] = {category: [] for category in self._adders}
@@ -135,9 +155,9 @@ class KinetoRows:
         self.kernels.add(
             len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
             stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
-            external=np.maximum(integers([a.external for a in args]), integers([a.external_2021 for a in args])),
+            external=np.maximum(integers([a.external for a in args]), rare_integers([a.external_2021 for a in args])),
             grid=self.geometry.codes(_raw_bytes([a.grid for a in args])), block=self.geometry.codes(_raw_bytes([a.block for a in args])),
-            registers=integers([a.registers for a in args]), shared=integers([a.shared for a in args]), collective=self._collectives(args))
+            registers=rare_integers([a.registers for a in args]), shared=rare_integers([a.shared for a in args]), collective=self._collectives(args))
 
     def _add_copies(self, events: Sequence[Span]) -> None:
         events, start, dur = self._timed(events)
@@ -156,13 +176,13 @@ class KinetoRows:
             tid=integers([e.tid for e in events]), correlation=integers([a.correlation for a in args]),
             grid=self.geometry.codes(_raw_bytes([a.grid for a in args])), block=self.geometry.codes(_raw_bytes([a.block for a in args])),
             shared=integers([a.shared for a in args]),
-            bytes=np.maximum(integers([a.bytes for a in args]), integers([a.size for a in args])))
+            bytes=np.maximum(rare_integers([a.bytes for a in args]), rare_integers([a.size for a in args])))
 
     def _add_ops(self, events: Sequence[Span]) -> None:
-        marks = self._marks.codes([e.name for e in events]) != 0
-        if marks.any():
-            self._add_marks(list(compress(events, marks)))
-            events = list(compress(events, ~marks))
+        names = [e.name for e in events]
+        if marks := self._marks_among(set(names)):
+            self._add_marks([e for e in events if e.name in marks])
+            events = [e for e in events if e.name not in marks]
         if not self.wants_ops:
             return
         events, start, dur = self._timed(events)
@@ -218,18 +238,26 @@ class KinetoRows:
             self.repairs["arguments"] += 1
             return kind()
 
-    def _collectives(self, args: Sequence[CommsArgs]) -> list[int]:
-        """Codes of what collectives do; NULL for everything else."""
+    def _collectives(self, args: Sequence[CommsArgs]) -> list[int] | int:
+        """Codes of what collectives do; NULL for everything else, once where there are none."""
+        if [a.collective for a in args].count(None) == len(args):
+            return NULL
         return [NULL if a.collective is None else self.strings.code(encode(_comms(a))) for a in args]
 
     def _name_codes(self, events: Sequence[Span]) -> I32:
         return self._names.codes([e.name for e in events])
 
     def _device_codes(self, events: Sequence[Span], args: Sequence[KernelArgs | CopyArgs]) -> I32:
-        return self._device_numbers.codes([e.pid if a.device is None else a.device for e, a in zip(events, args, strict=True)])
+        codes = self._stated_devices.codes([a.device for a in args])
+        for row in np.flatnonzero(codes == NULL).tolist():
+            codes[row] = self._device_numbers[events[row].pid]
+        return codes
 
     def _stream_codes(self, events: Sequence[Span], args: Sequence[KernelArgs | CopyArgs]) -> I32:
-        return self._stream_numbers.codes([e.tid if a.stream is None else a.stream for e, a in zip(events, args, strict=True)])
+        codes = self._stated_streams.codes([a.stream for a in args])
+        for row in np.flatnonzero(codes == NULL).tolist():
+            codes[row] = self._stream_numbers[events[row].tid]
+        return codes
 
     def _optional_devices(self, values: Iterable[Number]) -> I64:
         return np.array([NULL if v is None else self.devices[str(v)] for v in values], np.int64)
@@ -252,6 +280,11 @@ def integers(values: Sequence[Number]) -> I64:
         return np.fromiter(values, np.int64, len(values))
     except (TypeError, ValueError, OverflowError):
         return np.fromiter(map(_integer, values), np.int64, len(values))
+
+
+def rare_integers(values: Sequence[Number]) -> I64 | int:
+    """The same of a column that most files do not have: NULL once where it holds nothing else."""
+    return NULL if values.count(NULL) == len(values) else integers(values)
 
 
 def _integer(value: Number) -> int:

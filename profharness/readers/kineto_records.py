@@ -153,6 +153,14 @@ class Operator(_Usual, tag="cpu_op", gc=False):
     args: msgspec.Raw = _NO_ARGS
 
 
+class OperatorName(msgspec.Struct, tag_field="cat", tag="cpu_op", gc=False):
+    """What is left of an operator where none is wanted: its name tells the ranges that older files keep among them."""
+
+    cat: ClassVar[str] = "cpu_op"
+    ph: Literal["X"]
+    name: str | None = ""
+
+
 class Mark(_Usual, tag="user_annotation", gc=False):
     """A range that the program named."""
 
@@ -187,4 +195,6 @@ class DeviceMark(msgspec.Struct, tag_field="cat", tag="gpu_user_annotation", gc=
 USUAL_SPANS = (Kernel, Copy, Fill, Call, DriverCall, Operator, Mark)
 Unneeded = Arrow | Backward | Frame | DeviceMark
 Usual = Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | Unneeded
+WithoutOps = Kernel | Copy | Fill | Call | DriverCall | OperatorName | Mark | Unneeded
 Span = Event | Kernel | Copy | Fill | Call | DriverCall | Operator | Mark
+Record = Span | OperatorName | Unneeded

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.column import gathered, narrow
+from profharness.trace.column import gathered, narrow, repeated
 from profharness.trace.model import I32, I64, NULL, Strings
 
 KeyT = TypeVar("KeyT")
@@ -25,12 +25,14 @@ class Growing:
         return self._rows
 
     def add(self, rows: int, **blocks: npt.ArrayLike) -> None:
-        """Add `rows` rows; scalars are repeated. Raises KeyError for a missing or unknown column."""
+        """Add `rows` rows; scalars are repeated. Raises KeyError for a missing or unknown column, ValueError for one of another length."""
         if unknown := set(blocks) - set(self._blocks):
             raise KeyError(f"no such column: {sorted(unknown)}")
         for name, grown in self._blocks.items():
             block = np.asarray(blocks[name], np.int64)
-            grown.append(narrow(block) if block.shape == (rows,) else np.broadcast_to(block, (rows,)))
+            if block.shape not in ((), (rows,)):
+                raise ValueError(f"{name} has {block.shape} values for {rows} rows")
+            grown.append(narrow(block) if block.ndim else repeated(block, np.int64, rows))
         self._rows += rows
 
     def take(self, name: str) -> I64:

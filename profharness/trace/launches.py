@@ -74,7 +74,7 @@ def matched(calls: tuple[I64, Mask], records: tuple[I64, Mask], preference: Sequ
     `preference` is taken, its last column before the others (as `numpy.lexsort` has it).
     """
     (call_key, carrying), (record_key, known) = calls, records
-    usable = np.flatnonzero(carrying)
+    usable = np.flatnonzero(carrying) if len(record_key) else ()
     if not len(usable):
         return np.full(len(record_key), NULL, np.int64)
     order = usable[np.argsort(call_key[usable], kind="stable")]
