@@ -9,8 +9,9 @@ against the generator's truth. With `--ranks` so many copies of the middle trace
 
 `merge` writes the trace for Perfetto, `pftrace` and `kineto` read all records of that file and of the original, and
 `protobuf` decodes the small one with protobuf's implementation in Python. `--full` adds a trace of 1,000,000 kernels,
-which the peers read too where they find the memory, and one of 10,000,000 (17 GB) for `hotspots` alone. It takes about
-ten minutes of CPU time; what was left out and why stands in the results.
+which the peers read too where they find the memory, and one of 10,000,000 (19 GB) for `hotspots` alone, with a trace of
+1,000,000 read right before it and right after it: how the cost per kernel grows is told against these, since machines
+change their speed within minutes. It takes about ten minutes of CPU time; what was left out and why stands in the results.
 
 Results go to benchmarks/results/scale-DATE.json with a description of the machine.
 """
@@ -202,13 +203,19 @@ def measure(trace: Path, truth: Path, options: argparse.Namespace, kernels: int,
     return costs, left_out
 
 
-def show(kernels: int, trace: Path, costs: dict[str, Cost], before: dict[str, Cost], grown: float) -> None:
+def show(kernels: int, told: dict[str, Any], costs: dict[str, Cost], before: dict[str, Cost], grown: float) -> None:
     base = costs["hotspots"]
-    print(f"\n{kernels:,} kernels, {trace.stat().st_size / 1e6:.0f} MB")
+    print(f"\n{kernels:,} kernels, {told['bytes'] / 1e6:.0f} MB")
     print(f"{'':10}{'CPU s':>8}{'wall s':>8}{'peak MiB':>10}{'CPU / hotspots':>16}{'peak / hotspots':>17}{'CPU grows':>11}")
     for name, cost in costs.items():
         growth = f"{cost.cpu_s / before[name].cpu_s / grown:11.2f}" if name in before else f"{'-':>11}"
         print(f"{name:10}{cost.cpu_s:8.2f}{cost.wall_s:8.2f}{cost.peak_mib:10.0f}{cost.cpu_s / base.cpu_s:16.1f}{cost.peak_mib / base.peak_mib:17.1f}{growth}")
+    for way, why in told["left_out"].items():
+        print(f"{way:10}left out: {why}")
+    if "growth" in told:
+        against = told["growth"]
+        first, last = against["cpu_s_before_and_after"]
+        print(f"cost per kernel: {against['cost_per_kernel_ratio']:.2f} times that of {against['than_kernels']:,}, which took {first:.2f} CPU s before and {last:.2f} after")
 
 
 def of_ranks(trace: Path, count: int, folder: Path, single: Cost) -> dict[str, float]:
@@ -225,6 +232,41 @@ def of_ranks(trace: Path, count: int, folder: Path, single: Cost) -> dict[str, f
     print(f"\n{count} ranks by {processes} processes: {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} CPU s, peak {cost.peak_mib:.0f} MiB (largest process);"
           f" {ratio:.2f} times (ranks x one file / processes) in wall time, {cpu_ratio:.2f} times (ranks x one file) in CPU time")
     return {"ranks": count, "processes": processes, "wall_ratio": round(ratio, 3), "cpu_ratio": round(cpu_ratio, 3), **asdict(cost)}
+
+
+def make(command: str, kernels: int, trace: Path, truth: Path) -> None:
+    """Write a trace and its truth."""
+    subprocess.run(shlex.split(command.format(kernels=kernels, out=trace, truth=truth)), check=True, stderr=subprocess.DEVNULL)
+
+
+def beside(small: Path) -> Cost:
+    """`hotspots` of the trace that a larger one is compared with."""
+    cost = run(ways(small, None, LARGEST)["hotspots"])
+    assert cost is not None
+    return cost
+
+
+def growth(kernels: int, cost: Cost, around: list[Cost]) -> dict[str, Any]:
+    """The cost per kernel against that of the smaller trace, read before and after."""
+    small = [one.cpu_s for one in around]
+    return {"than_kernels": LARGEST, "cpu_s_before_and_after": small,
+            "cost_per_kernel_ratio": round(cost.cpu_s / kernels / (sum(small) / len(small) / LARGEST), 3)}
+
+
+def of_size(kernels: int, folder: Path, options: argparse.Namespace, peer: Path | None) -> tuple[dict[str, Cost], dict[str, Any]]:
+    """Costs of one size, and what else is told of it. The trace stays in the folder."""
+    trace, truth, small = folder / "trace.json", folder / "truth.json", folder / "small.json"
+    load = [round(one, 2) for one in os.getloadavg()]
+    make(options.make, kernels, trace, truth)
+    around = []
+    if kernels > LARGEST:
+        make(options.make, LARGEST, small, folder / "small-truth.json")
+        around.append(beside(small))
+    costs, left_out = measure(trace, truth, options, kernels, peer)
+    told: dict[str, Any] = {"load_average": load, "bytes": trace.stat().st_size, "left_out": left_out}
+    if around:
+        told["growth"] = growth(kernels, costs["hotspots"], [*around, beside(small)])
+    return costs, told
 
 
 def main() -> None:
@@ -261,16 +303,11 @@ def main() -> None:
             results["left_out"] = f"{kernels} kernels: of 40 GB of disk {free / 1e9:.0f} were free"
             continue
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            trace, truth = folder / "trace.json", folder / "truth.json"
-            subprocess.run(shlex.split(options.make.format(kernels=kernels, out=trace, truth=truth)), check=True, stderr=subprocess.DEVNULL)
-            costs, left_out = measure(trace, truth, options, kernels, peer)
-            show(kernels, trace, costs, before, kernels / previous if previous else 1.0)
-            for way, why in left_out.items():
-                print(f"{way:10}left out: {why}")
-            traces.append({"kernels": kernels, "load_average": [round(one, 2) for one in os.getloadavg()], "bytes": trace.stat().st_size, "left_out": left_out, "costs": {name: asdict(cost) for name, cost in costs.items()}})
+            costs, told = of_size(kernels, Path(name), options, peer)
+            show(kernels, told, costs, before, kernels / previous if previous else 1.0)
+            traces.append({"kernels": kernels, **told, "costs": {way: asdict(cost) for way, cost in costs.items()}})
             if kernels == 100_000 and options.ranks:
-                results["ranks"] = of_ranks(trace, options.ranks, folder, costs["report"])
+                results["ranks"] = of_ranks(Path(name) / "trace.json", options.ranks, Path(name), costs["report"])
         before, previous = costs, kernels
         target.write_text(json.dumps({**results, "traces": sorted(traces, key=lambda one: int(one["kernels"]))}, indent=1) + "\n")
     print(f"\n{target.relative_to(ROOT)}")

@@ -36,6 +36,10 @@ def metrics(
     check_paths(paths)
     if samples and not steps:
         raise UsageError("--samples belongs to --steps", "`hotspots RUN --samples LIST` joins telemetry to kernels")
+    if steps:
+        from profharness.analysis.step_summaries import parse
+
+        parse(steps)  # a wrong word is told before a large file is read
     shown: tuple[str, ...] = ()
     if dask is None and (len(paths) == 1 or (steps and _of_one_process(paths))):
         loaded = understand.load(paths)

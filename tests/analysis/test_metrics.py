@@ -143,6 +143,16 @@ def test_steps():
     assert (found["steps_per_second"], found["step_time"], found["kernels_per_step"]) == (4e6, 250.0, 2.0)
 
 
+def test_kernels_of_a_step_are_those_that_start_in_it():
+    """At its start, not at its end; wherever they stand in the file."""
+    scene = Scene()
+    for start in (750, 500, 20, 10, 499, 250, 251, 1000):
+        scene.kernel(start, start + 1)
+    for number in range(4):
+        scene.mark("step", 250 * number, 250 * (number + 1))
+    assert values(scene)["kernels_per_step"] == 7 / 4
+
+
 def test_cores_are_weighted_by_time_inside_the_window():
     scene = Scene()
     scene.op("Conv", 100, 300)

@@ -342,7 +342,22 @@ def test_usual_blocks_say_what_any_other_would(tmp_path_factory: pytest.TempPath
     found = decoded(chrome_json.read_blocks(path, block_bytes=block, ops=ops))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(chrome_json, "Usual", None)
+        patched.setattr(chrome_json, "WithoutOps", None)
         assert found == decoded(chrome_json.read_blocks(path, block_bytes=block, ops=ops))
+
+
+def test_marks_among_operators_are_found_where_no_operators_are_wanted(tmp_path: Path) -> None:
+    """Operators are decoded as mere names then: a block that holds such a mark is decoded once more."""
+    events = many(200)
+    for number, place in enumerate((700, 400, 100)):
+        events.insert(place, op(f"ProfilerStep#{number}", place, 5, 3))
+    path = write(tmp_path / "t.json", document(events))
+    trace = chrome_json.read_blocks(path, ops=False, block_bytes=9000)
+    steps = [(start, dur) for name, start, dur in zip(trace.marks.name, trace.marks.start_ns, trace.marks.dur_ns, strict=True)
+             if trace.strings[name].startswith("ProfilerStep#")]
+    assert steps == [(100_000, 5000), (400_000, 5000), (700_000, 5000)]
+    assert len(trace.ops) == 0
+    assert len(trace.kernels) == len(chrome_json.read(path).kernels) == 200
 
 
 def test_a_cut_file_keeps_its_events_and_says_so(tmp_path: Path) -> None:

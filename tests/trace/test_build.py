@@ -25,6 +25,9 @@ def test_columns_must_be_known_and_complete() -> None:
         rows.add(1, a=[1], b=[1], c=[1])
     with pytest.raises(KeyError):
         rows.add(1, a=[1])
+    for values in ([1], [1, 2, 3], []):
+        with pytest.raises(ValueError, match="b has"):
+            rows.add(2, a=[1, 2], b=values)
 
 
 def test_no_blocks() -> None:
