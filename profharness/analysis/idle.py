@@ -18,7 +18,7 @@ looked at together. All measures are integer ns, so the causes sum to the idle t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -50,6 +50,15 @@ class Gaps:
 
 
 @dataclass(frozen=True, eq=False)
+class Busy:
+    """All work of one device: its rows in Work by start, their starts, and the times in which any of it ran, merged."""
+
+    rows: I64
+    start: I64
+    times: Intervals
+
+
+@dataclass(frozen=True, eq=False)
 class HostThread:
     """What one host thread did, as merged sets: copy calls, synchronisation, and how far its source's records reach."""
 
@@ -57,12 +66,19 @@ class HostThread:
     synchronising: Intervals
     recorded: Intervals
 
+    @cached_property
+    def blocked(self) -> Intervals:
+        """In either kind of call."""
+        return intervals.union(self.copying, self.synchronising)
+
 
 @dataclass(eq=False)
 class IdleAnalysis:
     """Idle causes of one trace. Not frozen only because what is shared between windows is computed once."""
 
     trace: Trace
+    _busy: dict[int, Busy] = field(default_factory=dict, init=False)
+    _threads: dict[int, HostThread] = field(default_factory=dict, init=False)
 
     @cached_property
     def work(self) -> Work:
@@ -92,18 +108,27 @@ class IdleAnalysis:
 
     def gaps(self, device: int, low_ns: int, high_ns: int) -> Gaps:
         """The device's gaps that reach into [low, high). Those at its ends begin and end there, if no work lies beyond."""
-        rows = self.work.on(device)
-        busy = intervals.merge(Intervals(self.work.start[rows], self.work.end[rows]))
+        whole = self._on(device)
+        first = max(int(np.searchsorted(whole.times.end, low_ns, "right")) - 1, 0)  # one piece before, one behind: what lies beyond them is no gap's end
+        last = int(np.searchsorted(whole.times.start, high_ns, "left")) + 1
+        busy = Intervals(whole.times.start[first:last], whole.times.end[first:last])
         low = min(low_ns, int(busy.start[0])) if len(busy) else low_ns
         high = max(high_ns, int(busy.end[-1])) if len(busy) else high_ns
         free = intervals.complement(busy, low, high)
         keep = (free.end > low_ns) & (free.start < high_ns)
         start, end = free.start[keep], free.end[keep]
-        position = np.searchsorted(self.work.start[rows], end)
+        position = np.searchsorted(whole.start, end)
         following = np.full(len(end), NULL, np.int64)
-        inside = position < len(rows)
-        following[inside] = rows[position[inside]]
+        inside = position < len(whole.rows)
+        following[inside] = whole.rows[position[inside]]
         return Gaps(start, end, following)
+
+    def _on(self, device: int) -> Busy:
+        if device not in self._busy:
+            rows = self.work.on(device)
+            start = self.work.start[rows]
+            self._busy[device] = Busy(rows, start, intervals.merge(Intervals(start, self.work.end[rows])))
+        return self._busy[device]
 
     def _launched(self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts) -> None:
         """The stretch of each gap after its launching call began: waiting, queued, or launch in progress."""
@@ -141,7 +166,7 @@ class IdleAnalysis:
 
         length = int(intervals.inside_ns(stretch, windows).sum())
         recorded, copying = measure(host.recorded), measure(host.copying)
-        blocked = measure(intervals.union(host.copying, host.synchronising))
+        blocked = measure(host.blocked)
         parts.no_host_record += length - recorded
         parts.waiting_copy_or_event += copying
         parts.synchronisation += blocked - copying
@@ -179,7 +204,9 @@ class IdleAnalysis:
         return behind
 
     def _thread(self, number: int) -> HostThread:
-        return self._host(self._thread_of_call == number)
+        if number not in self._threads:
+            self._threads[number] = self._host(self._thread_of_call == number)
+        return self._threads[number]
 
     def _all_launching(self, device: int) -> HostThread:
         """The threads that launched work on this device, taken together; the calls of the device's sources where none is known."""

@@ -129,7 +129,7 @@ def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
         queues = _hardware_queues(trace, device)
         if queues is None:
             continue
-        backlog = backlogged_streams(trace, work, device)
+        backlog = backlogged_streams(work, device)
         peak = int(backlog.value.max(initial=0))
         if peak > queues:
             time_ns = backlog.where(lambda streams, queues=queues: streams > queues).total  # type: ignore[misc]  # mypy cannot type a lambda's default

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from profharness.analysis import intervals, patterns
 from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import Intervals
-from profharness.analysis.work import Work, launch_returns
+from profharness.analysis.work import Work
 from profharness.trace.keys import distinct
 from profharness.trace.model import NULL, Trace
 
@@ -22,13 +22,12 @@ I64 = npt.NDArray[np.int64]
 BETWEEN_LAUNCHES_NS = 1_000_000
 
 
-def launch_bound_ns(trace: Trace, work: Work, device: int, windows: Intervals) -> int:
-    """Launch-bound time of a device in a merged set of windows, in ns."""
-    here = (work.device == device) & (work.end > work.start)
-    ready = Intervals(launch_returns(trace, work)[here], work.end[here])
-    fed = intervals.running(ready).where(lambda depth: depth >= 2)
+def launch_bound_ns(work: Work, device: int, windows: Intervals, launching: Intervals) -> int:
+    """Launch-bound time of a device in a merged set of windows, in ns; `launching` is what `host_launching` says of it."""
+    here = (work.device == device) & (work.end > work.start) & intervals.reaching(Intervals(work.ready, work.end), windows)
+    fed = intervals.running(Intervals(work.ready[here], work.end[here])).where(lambda depth: depth >= 2)
     starved = intervals.subtract(windows, fed)
-    return intervals.intersect(host_launching(trace, work, device), starved).total
+    return intervals.intersect(starved, launching).total
 
 
 def host_launching(trace: Trace, work: Work, device: int) -> Intervals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,6 @@ from profharness.analysis import filling, intervals
 from profharness.analysis import occupancy as residence
 from profharness.analysis.counts import devices_with_work, pass_of
 from profharness.analysis.filling import Fill
-from profharness.analysis.idle import IdleAnalysis
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.kernel_facts import KernelFacts
 from profharness.analysis.launching import launch_bound_ns
@@ -22,7 +21,8 @@ from profharness.analysis.roofline import FilledSplit, filled_split
 from profharness.analysis.steps import Step, Windows, measured, steady, steps
 from profharness.analysis.timeless import no_timeline
 from profharness.analysis.timeline import partition_windows
-from profharness.analysis.work import Delays, Work, delays, depth
+from profharness.analysis.whole import Near, Whole
+from profharness.analysis.work import Delays, Work, depth
 from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
@@ -40,11 +40,7 @@ class Measurement:
     traced: bool = True
     allowed_cores: float | None = None
     point: str | None = None
-    known: KernelFacts | None = None
-    idle: IdleAnalysis = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.idle = IdleAnalysis(self.trace)
+    known: Whole | None = None
 
     @property
     def when(self) -> Intervals:
@@ -70,18 +66,28 @@ class Measurement:
         return no_timeline(self.trace)
 
     @cached_property
+    def whole(self) -> Whole:
+        """What is the same in all windows of the trace: as given, else made here."""
+        return Whole(self.trace, KernelFacts(self.trace)) if self.known is None else self.known
+
+    @property
     def work(self) -> Work:
-        return self.idle.work
+        return self.whole.work
+
+    @cached_property
+    def near(self) -> Near:
+        """The part of the trace that the windows see: what else there is adds nothing to times inside them."""
+        return self.whole.near(self.when)
 
     @cached_property
     def partition(self) -> Partition:
         """The split of the windows, idle time by cause."""
-        return partition_windows(self.trace, self.when, self.devices, self.idle)
+        return partition_windows(self.near.trace, self.when, self.devices, self.whole.idle)
 
     @cached_property
     def longest_gap_ns(self) -> int:
         """The longest gap of any of the devices."""
-        return max((self.idle.longest(device, self.when) for device in self.devices), default=0)
+        return max((self.whole.idle.longest(device, self.when) for device in self.devices), default=0)
 
     @cached_property
     def kernel_spans(self) -> Intervals:
@@ -96,7 +102,7 @@ class Measurement:
     @cached_property
     def delays(self) -> Delays:
         """Delays of the kernels that start inside the windows."""
-        everywhere = delays(self.trace, self.work)
+        everywhere = self.whole.delays
         inside = intervals.contains(self.when, self.trace.kernels.start_ns[everywhere.kernel])
         return Delays(everywhere.kernel[inside], everywhere.delay[inside], everywhere.met_empty[inside])
 
@@ -107,35 +113,37 @@ class Measurement:
 
     @cached_property
     def launch_bound_ns(self) -> int:
-        return sum(launch_bound_ns(self.trace, self.work, device, self.when) for device in self.devices)
+        return sum(launch_bound_ns(self.work, device, self.when, self.whole.launching(device)) for device in self.devices)
 
     @cached_property
     def queue_depth_ns(self) -> float:
         """Integral of the number of launched and unfinished pieces of work over the windows, over all devices."""
-        return intervals.integrate(depth(self.trace, self.work, np.ones(len(self.work.start), np.bool_)), self.when)
+        waiting = intervals.reaching(Intervals(self.work.launched, self.work.end), self.when)
+        return intervals.integrate(depth(self.work, waiting), self.when)
 
     @cached_property
     def fill(self) -> Fill | None:
         """Fill over all devices; None where one of them does not say how many compute units it has."""
-        fills = [filling.fill(self.trace, device, self.when) for device in self.devices]
+        fills = [filling.fill(self.near.trace, device, self.when) for device in self.devices]
         known = [part for part in fills if part is not None]
         return filling.add(known) if known and len(known) == len(fills) else None
 
-    @cached_property
+    @property
     def facts(self) -> KernelFacts:
-        """What is known of each kernel: as given, since it is the same in all windows of a trace, else made here."""
-        return KernelFacts(self.trace) if self.known is None else self.known
+        """What is known of each kernel of the whole trace."""
+        return self.whole.facts
 
     @cached_property
     def occupancy(self) -> Occupancy | None:
         """Occupancy over all devices; None where the registers and LDS of no kernel in the windows are known."""
-        found = residence.add([residence.occupancy(self.trace, device, self.when, self.facts.residency) for device in self.devices])
+        held = self.facts.residency.of(self.near.rows)
+        found = residence.add([residence.occupancy(self.near.trace, device, self.when, held) for device in self.devices])
         return found if found.known_kernel_ns else None
 
     @cached_property
     def filled_split(self) -> FilledSplit:
         """Compute time that fills the devices, by what holds its kernels back."""
-        return filled_split(self.trace, self.devices, self.when, self.facts.rates, self.facts.roofs)
+        return filled_split(self.near.trace, self.devices, self.when, self.facts.rates.of(self.near.rows), self.facts.roofs)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -147,9 +155,9 @@ class Measurement:
 
 
 def measure(trace: Trace, point: str | None = None, *, traced: bool = True, allowed_cores: float | None = None,
-            facts: KernelFacts | None = None) -> Measurement:
+            known: Whole | None = None) -> Measurement:
     """The measurement of a trace, or of one of its points, in the windows that `steps.measured` chooses.
 
-    `facts` are those of the same trace where they have been made; they also hold what it is measured against.
+    `known` is what was made of the same trace already; its facts also hold what it is measured against.
     """
-    return Measurement(trace, measured(trace, point), traced=traced, allowed_cores=allowed_cores, point=point, known=facts)
+    return Measurement(trace, measured(trace, point), traced=traced, allowed_cores=allowed_cores, point=point, known=known)

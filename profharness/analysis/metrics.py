@@ -28,6 +28,7 @@ from profharness.analysis.point_kernels import notable_kernels
 from profharness.analysis.records import Figure, Partition, PointSummary, ProblemRow, SourceRow, Summary
 from profharness.analysis.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
 from profharness.analysis.verdict import verdict
+from profharness.analysis.whole import Whole
 from profharness.findings import Finding
 from profharness.trace.model import NULL, Problem, Source, Trace
 
@@ -214,7 +215,7 @@ def _step_time(m: Measurement) -> Figure:
 
 
 def _kernels_per_step(m: Measurement) -> Figure:
-    starts = np.sort(m.trace.kernels.start_ns)  # once: a search per step, where a pass over all kernels per step would grow with both
+    starts = m.whole.starts  # a search per step, where a pass over all kernels per step would grow with both
     before = np.searchsorted(starts, [step.start_ns for step in m.steps])
     until = np.searchsorted(starts, [max(step.start_ns, step.end_ns) for step in m.steps])
     return Figure(value=int((until - before).sum()) / len(m.steps), unit="kernels", source=m.origin)
@@ -238,8 +239,7 @@ def _cores_allowed(m: Measurement) -> Figure:
 
 
 def _operator_share(m: Measurement) -> Figure:
-    running = intervals.merge(intervals.lasting(m.trace.ops.start_ns, m.trace.ops.dur_ns))
-    return Figure(value=intervals.intersect(running, m.when).total / m.when.total, unit="share", source=m.origin)
+    return Figure(value=intervals.intersect(m.when, m.whole.operators).total / m.when.total, unit="share", source=m.origin)
 
 
 def _rows() -> Iterator[Metric]:
@@ -325,12 +325,12 @@ def summarise_trace(trace: Trace, source: str, *, findings: Sequence[Finding] = 
     `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own. `yardstick` is
     what its devices were measured to reach.
     """
-    whole = measure(trace, allowed_cores=allowed_cores, facts=KernelFacts(trace, yardstick))
+    whole = measure(trace, allowed_cores=allowed_cores, known=Whole(trace, KernelFacts(trace, yardstick)))
     split = device_partition(whole)
     talk = None if whole.timeless else communication(trace, whole.when)
     found = (*integrity.findings(trace, whole.work), *findings, *communication_findings(talk, split))
     values = figures(whole)
-    points = tuple(summarise_point(trace, point, found, allowed_cores=allowed_cores, facts=whole.facts) for point in points_of(trace))
+    points = tuple(summarise_point(trace, point, found, allowed_cores=allowed_cores, known=whole.whole) for point in points_of(trace))
     found = (*found, *_above_peak(whole, values, points))
     return Summary(
         source=source, trace=counts.count(trace, whole.work.links), devices=counts.count_devices(trace),
@@ -348,12 +348,12 @@ def _above_peak(whole: Measurement, values: dict[str, Figure], points: Sequence[
 
 
 def summarise_point(trace: Trace, point: str, findings: Sequence[Finding] = (), *, traced: bool = True,
-                    allowed_cores: float | None = None, facts: KernelFacts | None = None) -> PointSummary:
+                    allowed_cores: float | None = None, known: Whole | None = None) -> PointSummary:
     """The figures, split and verdict of one point of a trace, in the windows of its trials.
 
     Findings on the trace as a whole count for the verdict, as do those on this point.
     """
-    inside = measure(trace, point, traced=traced, allowed_cores=allowed_cores, facts=facts)
+    inside = measure(trace, point, traced=traced, allowed_cores=allowed_cores, known=known)
     values = figures(inside)
     split = device_partition(inside)
     own = [item for item in findings if item.point in (None, point)]

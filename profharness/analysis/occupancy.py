@@ -38,6 +38,10 @@ class Residency:
     offered: F64
     quantisation: F64
 
+    def of(self, rows: I64 | None) -> Residency:
+        """Those of these kernels; None: of all."""
+        return self if rows is None else Residency(self.slots[rows], self.occupancy[rows], self.offered[rows], self.quantisation[rows])
+
 
 def residency(trace: Trace) -> Residency:
     """What each kernel of a trace keeps resident, from its shape and its device."""

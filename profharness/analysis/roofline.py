@@ -9,7 +9,7 @@ possible says nothing of the kernel: its operations or its device are wrong, or 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -47,6 +47,10 @@ class Rates:
     kind: I64
     counted: Mask
     above: Mask
+
+    def of(self, rows: I64 | None) -> Rates:
+        """Those of these kernels; None: of all."""
+        return self if rows is None else Rates(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
 def rates(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: Counted | None = None) -> Rates:

@@ -12,6 +12,7 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.metrics import device_partition, figures
 from profharness.analysis.records import StepSummary
 from profharness.analysis.steps import Step, Windows, steps
+from profharness.analysis.whole import Whole
 from profharness.errors import UsageError
 from profharness.trace.model import Trace
 from profharness.trace.step_numbers import held, nothing_left, words
@@ -54,14 +55,11 @@ def step_summaries(trace: Trace, facts: KernelFacts, selection: Selection) -> tu
     Raises UsageError, with the steps that there are, where it holds none of those that were asked for.
     """
     chosen = _chosen(_together(steps(trace)), selection, trace)
-    shared: Measurement | None = None
+    whole = Whole(trace, facts)
     found = []
     for number, group in chosen:
         when = intervals.merge(intervals.of([step.start_ns for step in group], [step.end_ns for step in group]))
-        inside = Measurement(trace, Windows(when, group[0].label, 1), known=facts)
-        if shared is not None:
-            inside.idle = shared.idle  # of the whole trace, the same for every window
-        shared = shared or inside
+        inside = Measurement(trace, Windows(when, group[0].label, 1), known=whole)
         start, end = min(step.start_ns for step in group), max(step.end_ns for step in group)
         name = f"{group[0].point} {_plain(group[0])}".strip()
         found.append(StepSummary(step=name, number=number, start_ns=start, dur_ns=end - start, processes=len(group),

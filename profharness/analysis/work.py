@@ -15,7 +15,7 @@ import numpy.typing as npt
 from profharness.analysis import intervals
 from profharness.analysis.intervals import Intervals, Steps
 from profharness.analysis.linking import Links, link_copies, link_kernels
-from profharness.trace.model import NULL, Trace
+from profharness.trace.model import NULL, Api, Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -33,11 +33,30 @@ class Work:
     call: I64
     links: Links
     """The kernels' links; those of the copies are in `call` only."""
+    api: Api
+    """The host calls that `call` counts."""
 
     @property
     def kernels(self) -> int:
         """How many of the rows are kernels: the first ones."""
         return len(self.links.api)
+
+    @cached_property
+    def launched(self) -> I64:
+        """When each piece of work was launched: the start of its call, its own start where there is none or the clocks disagree."""
+        if not len(self.api):
+            return self.start
+        called = self.api.start_ns[np.maximum(self.call, 0)]
+        return np.where(self.call == NULL, self.start, np.minimum(called, self.start))
+
+    @cached_property
+    def ready(self) -> I64:
+        """When each piece of work was ready to run: its call's return, or its own start where that came first or no call is known."""
+        if not len(self.api):
+            return self.start
+        row = np.maximum(self.call, 0)
+        returned = self.api.start_ns[row] + self.api.dur_ns[row]
+        return np.where(self.call == NULL, self.start, np.minimum(returned, self.start))
 
     def on(self, device: int) -> I64:
         """Rows of one device with a duration, by start; among equals linked ones first, by launching call."""
@@ -67,7 +86,7 @@ def work_of(trace: Trace) -> Work:
         stream=np.concatenate((kernels.stream, copies.stream)),
         source=np.concatenate((kernels.source, copies.source)),
         call=np.concatenate((links.api, link_copies(trace).api)),
-        links=links)
+        links=links, api=trace.api)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,26 +102,9 @@ class Delays:
     met_empty: Mask
 
 
-def launch_times(trace: Trace, work: Work) -> I64:
-    """When each piece of work was launched: the start of its call, its own start where there is none or the clocks disagree."""
-    if not len(trace.api):
-        return work.start
-    called = trace.api.start_ns[np.maximum(work.call, 0)]
-    return np.where(work.call == NULL, work.start, np.minimum(called, work.start))
-
-
-def launch_returns(trace: Trace, work: Work) -> I64:
-    """When each piece of work was ready to run: its call's return, or its own start where that came first or no call is known."""
-    if not len(trace.api):
-        return work.start
-    row = np.maximum(work.call, 0)
-    returned = trace.api.start_ns[row] + trace.api.dur_ns[row]
-    return np.where(work.call == NULL, work.start, np.minimum(returned, work.start))
-
-
 def delays(trace: Trace, work: Work) -> Delays:
     """The delay of every linked kernel, and whether it met an empty queue."""
-    launched = launch_times(trace, work)
+    launched = work.launched
     met_empty = np.zeros(len(work.start), np.bool_)
     for rows in _streams(work):
         order = rows[np.lexsort((work.start[rows], launched[rows]))]
@@ -114,22 +116,20 @@ def delays(trace: Trace, work: Work) -> Delays:
     return Delays(kernel, delay, met_empty[kernel])
 
 
-def depth(trace: Trace, work: Work, chosen: Mask) -> Steps:
+def depth(work: Work, chosen: Mask) -> Steps:
     """How much of the chosen work was launched and not finished, over time."""
-    launched = launch_times(trace, work)
-    return intervals.running(Intervals(launched[chosen], work.end[chosen]))
+    return intervals.running(Intervals(work.launched[chosen], work.end[chosen]))
 
 
 def queue_depth(trace: Trace, stream: int) -> Steps:
     """Queue depth over time of the stream at this position in `trace.streams`: launched and not finished."""
     work = work_of(trace)
-    return depth(trace, work, work.stream == stream)
+    return depth(work, work.stream == stream)
 
 
-def backlogged_streams(trace: Trace, work: Work, device: int) -> Steps:
+def backlogged_streams(work: Work, device: int) -> Steps:
     """How many streams of a device held unfinished work, over time."""
-    launched = launch_times(trace, work)
-    backlog = [intervals.merge(Intervals(launched[rows], work.end[rows]))
+    backlog = [intervals.merge(Intervals(work.launched[rows], work.end[rows]))
                for rows in _streams(work) if int(work.device[rows[0]]) == device]
     if not backlog:
         return intervals.running(intervals.EMPTY)

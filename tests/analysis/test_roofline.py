@@ -21,6 +21,7 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.metrics import figures, summarise_trace
 from profharness.analysis.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
 from profharness.analysis.steps import Windows
+from profharness.analysis.whole import Whole
 from profharness.calibration import Calibration
 from profharness.trace.model import Counters, Device
 from tests.analysis.scene import Scene
@@ -102,7 +103,7 @@ def test_classes_and_underfilled_time_sum_to_compute_time(rows):
         shapes.append(([[side, side], [side, side]], ["float", "float"]))
         made.kernel(start, start + dur, op=operator, name=f"k{kind}", workgroups=workgroups)
     trace = with_ops(made, shapes)
-    m = Measurement(trace, Windows(intervals.window(100, 700), "all"), known=KernelFacts(trace, Yardstick((MEASURED,))))
+    m = Measurement(trace, Windows(intervals.window(100, 700), "all"), known=Whole(trace, KernelFacts(trace, Yardstick((MEASURED,)))))
     if not m.partition.compute_ns:
         return
     assert sum(m.filled_split.ns) == m.partition.compute_ns - m.fill.underfilled_ns
@@ -175,7 +176,7 @@ def test_a_counter_pass_gives_work_and_another_pass_time():
     # 2.56 MB in 4 us are 64 % of 1 TB/s
     assert facts.rates.bandwidth_share[0] == pytest.approx(0.64)
     assert facts.rates.kind[0] == BANDWIDTH
-    figure = figures(Measurement(timed, Windows(intervals.window(0, 6000), "all"), known=facts))
+    figure = figures(Measurement(timed, Windows(intervals.window(0, 6000), "all"), known=Whole(timed, facts)))
     assert figure["fabric_bytes"].value == 2500 * 1024
     assert figure["fabric_bytes"].coverage == pytest.approx(4000 / 6000)
     assert figure["hfu"].value == pytest.approx(2.0e6 / 6e-6 / (104 * 1.7e9 * 1024))
@@ -184,7 +185,7 @@ def test_a_counter_pass_gives_work_and_another_pass_time():
 
 def test_times_of_the_counter_pass_itself_are_never_used():
     trace = counted_scene()
-    found = figures(Measurement(trace, Windows(intervals.window(0, 250), "all"), known=KernelFacts(trace, Yardstick((MEASURED,)))))
+    found = figures(Measurement(trace, Windows(intervals.window(0, 250), "all"), known=Whole(trace, KernelFacts(trace, Yardstick((MEASURED,))))))
     for name in ("achieved_bandwidth", "bandwidth_share", "hfu", "compute_bound", "mfu", "achieved_flops"):
         assert found[name].value is None, name
     assert "without counters" in found["bandwidth_share"].needs

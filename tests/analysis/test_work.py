@@ -64,13 +64,13 @@ def test_queue_depth_is_never_negative_where_launches_are_missing():
 
 def test_backlogged_streams():
     trace = queue().build()
-    steps = backlogged_streams(trace, work_of(trace), 0)
+    steps = backlogged_streams(work_of(trace), 0)
     assert steps.at([5, 35, 47, 55, 95, 112]).tolist() == [1, 2, 1, 1, 0, 1]
 
 
 def bound(scene: Scene, low: int, high: int) -> int:
     trace = scene.build()
-    return launch_bound_ns(trace, work_of(trace), 0, intervals.window(low, high))
+    return launch_bound_ns(work_of(trace), 0, intervals.window(low, high), host_launching(trace, work_of(trace), 0))
 
 
 def test_a_host_that_launches_one_short_kernel_at_a_time_is_launch_bound():
@@ -116,4 +116,4 @@ def test_a_device_that_nobody_launched_on_is_not_launch_bound():
     scene.kernel(20, 30, scene.launch(0, 10))
     scene.kernel(0, 10, device=1)
     trace = scene.build()
-    assert launch_bound_ns(trace, work_of(trace), 1, intervals.window(0, 100)) == 0
+    assert launch_bound_ns(work_of(trace), 1, intervals.window(0, 100), host_launching(trace, work_of(trace), 1)) == 0
