@@ -124,9 +124,9 @@ class KinetoRows:
 
     def _marks_among(self, names: set[str | None]) -> set[str | None]:
         """The names that are marks'. Each name is looked at once."""
-        names -= self._plain
-        marks: set[str | None] = {name for name in names if name is not None and name.startswith(_MARK_NAMES)}
-        self._plain |= names - marks
+        new = names - self._plain
+        marks: set[str | None] = {name for name in new if name is not None and name.startswith(_MARK_NAMES)}
+        self._plain |= new - marks
         return marks
 
     def _add_any(self, batch: Sequence[Event]) -> None:
