@@ -5,7 +5,8 @@ other work shares the machine) is the least of the repeats, the peak is that pro
 `json` and `orjson` load the file as Python objects and add up the kernels, which is the least that a script would do;
 `msgspec` decodes the three fields that it needs into typed events, and `simdjson` (PyPI pysimdjson) takes them from its
 parsed document: what these two libraries can do at best, before any reading of arguments, links or times is done.
-`hotspots` reads all but operators and adds up kernels by name; `full` reads operators too and links them. `--keep` writes
+`hotspots` reads names, times and devices of kernels and adds them up; `devices` reads all that is known of them, their
+launch geometry too; `full` reads the host's side too and links it. `--keep` writes
 the figures with the machine's description to benchmarks/results/.
 """
 
@@ -61,7 +62,8 @@ import sys
 from pathlib import Path
 import numpy as np
 from profharness.readers import chrome_json
-trace = chrome_json.read(Path(sys.argv[1]), ops={ops})
+from profharness.readers.wanted import Wanted
+trace = chrome_json.read(Path(sys.argv[1]), wanted=Wanted.{wanted})
 totals = np.bincount(trace.kernels.name, weights=trace.kernels.dur_ns)
 """
 # VmHWM begins with the program; the largest resident set of getrusage counts that of the process which started it, too
@@ -71,7 +73,7 @@ used = resource.getrusage(resource.RUSAGE_SELF)
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:"))
 print(json.dumps([used.ru_utime + used.ru_stime, peak / 1024]))
 """
-WAYS = {"hotspots": READ.format(ops=False), "full": READ.format(ops=True), "json": LOAD.format(module="json"),
+WAYS = {"hotspots": READ.format(wanted="TIMES"), "devices": READ.format(wanted="DEVICES"), "full": READ.format(wanted="ALL"), "json": LOAD.format(module="json"),
         "orjson": LOAD.format(module="orjson"), "msgspec": MSGSPEC, "simdjson": SIMDJSON}
 
 

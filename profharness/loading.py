@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from profharness.errors import InputError, UsageError
 from profharness.findings import Finding
-from profharness.rundir import MANIFEST
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Source, Trace
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
 
 def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loaded:
     """One run, or a tool's own folder. `run_name` goes in front of the names of a run's passes, so that those of another are others."""
+    from profharness.rundir import MANIFEST
+
     if not (path / MANIFEST).is_file():
         found = _load_tools_folder(path)
         if found is None:
@@ -83,6 +85,7 @@ def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputEr
     `files` is the hint where there are such files, and has a place for their names.
     """
     from profharness import readers
+    from profharness.rundir import MANIFEST
 
     names = readers.readable_in(folder)
     rest = len(names) - _NAMED
@@ -90,15 +93,15 @@ def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputEr
     return InputError(f"{folder} is not a run directory (no {MANIFEST})", files.format(listed) if names else "name a folder made by `profharness run`, or trace files")
 
 
-def load_files(paths: Sequence[Path], *, ops: bool = True, check: bool = True) -> Loaded:
+def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: bool = True) -> Loaded:
     """Loose files as one trace: one file, the tables that a tool wrote apart, or files that share a device.
 
-    A single source stays on its own clock. Without operators, or without the check of cause and effect, it takes less time.
+    A single source stays on its own clock. Where less is wanted, or without the check of cause and effect, it takes less time.
     """
     from profharness import readers
     from profharness.trace.discretion import without_secrets
 
-    traces = [without_secrets(readers.read_together(group, ops=ops)) for group in readers.together(paths)]
+    traces = [without_secrets(readers.read_together(group, wanted=wanted)) for group in readers.together(paths)]
     if len(traces) == 1:
         trace = traces[0]
     else:

@@ -47,23 +47,26 @@ _BARE = re.compile(rb"""[^\s"'\\,;&<>\x00]+""")
 
 @dataclass(frozen=True)
 class _Shape:
-    """Values that are secret whatever their variable is called; `stem` stands in each in small letters, the last group is the value."""
+    """Values that are secret whatever their variable is called; `stem` stands in each in small letters, the last group is the value.
+
+    The pattern is compiled once its stem is met, which in most texts none is.
+    """
 
     label: str
     stem: bytes
-    pattern: re.Pattern[bytes]
+    pattern: bytes
 
 
 _SHAPES = (
-    _Shape("(Hugging Face token)", b"hf_", re.compile(rb"(?<![A-Za-z0-9_])(hf_[A-Za-z0-9]{30,})")),
-    *(_Shape("(GitHub token)", stem, re.compile(rb"(?<![A-Za-z0-9_])(" + stem + rb"[A-Za-z0-9_]{30,})"))
+    _Shape("(Hugging Face token)", b"hf_", rb"(?<![A-Za-z0-9_])(hf_[A-Za-z0-9]{30,})"),
+    *(_Shape("(GitHub token)", stem, rb"(?<![A-Za-z0-9_])(" + stem + rb"[A-Za-z0-9_]{30,})")
       for stem in (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_")),
-    _Shape("(GitLab token)", b"glpat-", re.compile(rb"(?<![A-Za-z0-9_])(glpat-[\w-]{20,})")),
-    _Shape("(cloud access key)", b"akia", re.compile(rb"(?<![A-Za-z0-9])(AKIA[A-Z0-9]{16})(?![A-Za-z0-9])")),
-    _Shape("(cloud access key)", b"asia", re.compile(rb"(?<![A-Za-z0-9])(ASIA[A-Z0-9]{16})(?![A-Za-z0-9])")),
-    _Shape("(JSON web token)", b"eyj", re.compile(rb"(?<![A-Za-z0-9_])(eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)")),
-    _Shape("(bearer token)", b"bearer ", re.compile(rb"(?i:bearer) ([\w.~+/-]{16,}=*)")),
-    _Shape("(password in an address)", b"://", re.compile(rb"://[^/\s:@\"'\\]{1,64}:([^/\s:@\"'\\]{1,128})@")),
+    _Shape("(GitLab token)", b"glpat-", rb"(?<![A-Za-z0-9_])(glpat-[\w-]{20,})"),
+    _Shape("(cloud access key)", b"akia", rb"(?<![A-Za-z0-9])(AKIA[A-Z0-9]{16})(?![A-Za-z0-9])"),
+    _Shape("(cloud access key)", b"asia", rb"(?<![A-Za-z0-9])(ASIA[A-Z0-9]{16})(?![A-Za-z0-9])"),
+    _Shape("(JSON web token)", b"eyj", rb"(?<![A-Za-z0-9_])(eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)"),
+    _Shape("(bearer token)", b"bearer ", rb"(?i:bearer) ([\w.~+/-]{16,}=*)"),
+    _Shape("(password in an address)", b"://", rb"://[^/\s:@\"'\\]{1,64}:([^/\s:@\"'\\]{1,128})@"),
 )
 
 
@@ -212,7 +215,7 @@ def _shaped(text: bytes, small: bytes, end: int) -> Iterator[tuple[int, int, str
     for shape in _SHAPES:
         after = 0
         for hit in _hits(small, shape.stem, end):
-            match = shape.pattern.match(text, hit) if hit >= after else None
+            match = re.compile(shape.pattern).match(text, hit) if hit >= after else None
             if match:
                 after = match.end()
                 yield (*match.span(1), shape.label)

@@ -6,7 +6,6 @@ its unfinished items another try; an item that keeps killing its process is name
 
 from __future__ import annotations
 
-import concurrent.futures
 import functools
 import os
 import re
@@ -107,6 +106,8 @@ class DaskCluster:
 
     def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
         """The scheduler gives the items of a lost worker to others."""
+        from concurrent.futures import CancelledError
+
         import distributed
 
         futures = self._client.map(function, list(items), pure=False, retries=0)
@@ -114,13 +115,13 @@ class DaskCluster:
         self._watch.given_up = lambda: self._client.cancel(futures)
         try:
             for future, result in distributed.as_completed(futures, loop=self._client.loop, with_results=True):
-                if isinstance(result, concurrent.futures.CancelledError):
+                if isinstance(result, CancelledError):
                     raise result
                 yield place[future.key], result
                 future.release()
         except distributed.scheduler.KilledWorker as error:
             raise Unavailable(f"Dask workers died repeatedly: {error}", "give each worker more memory, or use more workers with fewer threads") from error
-        except concurrent.futures.CancelledError as error:
+        except CancelledError as error:
             raise Unavailable(f"no Dask worker is left since {LOST_S:g} s", "the workers' own logs say why they ended") from error
         finally:
             self._watch.given_up = None

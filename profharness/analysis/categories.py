@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from re import Pattern
 from typing import Literal
 
 Category = Literal["gemm", "conv", "attention", "normalisation", "elementwise", "reduction", "copy", "communication", "other"]
@@ -22,15 +21,15 @@ CATEGORIES: tuple[Category, ...] = (
 
 @dataclass(frozen=True)
 class Rule:
-    """`pattern` is searched in the function name alone, or in the whole name where `whole`."""
+    """`pattern` is searched in the function name alone, or in the whole name where `whole`. It is compiled once a name gets that far."""
 
     category: Category
-    pattern: Pattern[str]
+    pattern: str
     whole: bool = False
 
 
 def _rule(category: Category, pattern: str, *, whole: bool = False) -> Rule:
-    return Rule(category, re.compile(pattern), whole)
+    return Rule(category, pattern, whole)
 
 
 KERNEL_RULES: tuple[Rule, ...] = (
@@ -121,4 +120,4 @@ def kernel_categories(names: Iterable[str]) -> list[Category]:
 
 
 def _first(rules: tuple[Rule, ...], own: str, whole: str) -> Category:
-    return next((rule.category for rule in rules if rule.pattern.search(whole if rule.whole else own)), "other")
+    return next((rule.category for rule in rules if re.search(rule.pattern, whole if rule.whole else own)), "other")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 
 from profharness.analysis.counter_records import CounterRow
-from profharness.analysis.counter_shares import SHARES
 from profharness.analysis.grouping import pack
 from profharness.trace.keys import first_rows
 from profharness.trace.model import Trace
 
 PERCENT, KIB, COUNT = "%", "KiB", "count"
-_PERCENT = frozenset(name for share in SHARES if not share.whole for name in share.derived)
 # rocprofiler's counter_defs.yaml: sizes are in KiB, GRBM and *_CYCLES count clocks
 _SIZES = frozenset({"FETCH_SIZE", "WRITE_SIZE", "FetchSize", "WriteSize"})
 _CLOCKS = re.compile(r"_CYCLES(_|$)|^GRBM_(COUNT|GUI_ACTIVE)")
@@ -22,7 +21,14 @@ _CLOCKS = re.compile(r"_CYCLES(_|$)|^GRBM_(COUNT|GUI_ACTIVE)")
 
 def unit_of(counter: str) -> str:
     """`%`, `KiB`, `cycles`, else `count`."""
-    return PERCENT if counter in _PERCENT else KIB if counter in _SIZES else "cycles" if _CLOCKS.search(counter) else COUNT
+    return PERCENT if counter in _percentages() else KIB if counter in _SIZES else "cycles" if _CLOCKS.search(counter) else COUNT
+
+
+@cache
+def _percentages() -> frozenset[str]:
+    from profharness.analysis.counter_shares import SHARES
+
+    return frozenset(name for share in SHARES if not share.whole for name in share.derived)
 
 
 def counter_rows(trace: Trace) -> tuple[CounterRow, ...]:

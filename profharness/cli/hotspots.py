@@ -71,7 +71,7 @@ def hotspots(
         if pass_name is not None:
             raise UsageError(f"--pass {pass_name}: no such pass", "loose files have no passes")
         workers = Workers(processes, dask, dask_workers)
-        table, unread, problems = hotspots_of_files(paths, None if by is None else by.value, ops=ops, workers=workers)
+        table, unread, problems = hotspots_of_files(paths, None if by is None else by.value, ops=ops, shapes=json or form is not Form.TABLE, workers=workers)
         for one in unread:
             typer.echo(f"error: {one.message}; the file is left out", err=True)
         others = _others(table, lambda other: hotspots_of_files(paths, other.value, workers=workers)[0])

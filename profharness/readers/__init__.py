@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from profharness.errors import InputError
 from profharness.readers.files import read_head
 from profharness.readers.sidecar import SUFFIX
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import Trace
 
 HEAD_BYTES = 1 << 18
@@ -26,13 +27,13 @@ class Reader(Protocol):
     """What a format needs to offer.
 
     `sniff` gets the first `HEAD_BYTES` decompressed bytes and the file's name, and reads nothing else. `read`
-    raises InputError when nothing in the file is usable; with `ops=False` it leaves out operators, to save time.
+    raises InputError when nothing in the file is usable; what is not `wanted` it may leave out.
     """
 
     name: str
 
     def sniff(self, head: bytes, name: str) -> bool: ...
-    def read(self, path: Path, *, ops: bool = True) -> Trace: ...
+    def read(self, path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace: ...
 
 
 FORMATS = (
@@ -71,12 +72,12 @@ def readable_in(folder: Path) -> tuple[str, ...]:
     return tuple(name for _, name in sorted(found))
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     """The trace in a file of any known format. Raises InputError as `find_reader` and the format's reader do."""
     from profharness.readers.allocation import keep_freed_memory
 
     keep_freed_memory()
-    return find_reader(path).read(path, ops=ops)
+    return find_reader(path).read(path, wanted=wanted)
 
 
 def stated_rank(path: Path) -> int | None:
@@ -117,10 +118,10 @@ def _is_beside(path: Path) -> bool:
     return path.name.endswith(SUFFIX) and path.with_name(path.name.removesuffix(SUFFIX)).exists()
 
 
-def read_together(paths: Sequence[Path], *, ops: bool = True) -> Trace:
+def read_together(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trace:
     """The trace of one group of `together`. Raises InputError as `read` does."""
     if len(paths) == 1:
-        return read(paths[0], ops=ops)
+        return read(paths[0], wanted=wanted)
     from profharness.readers import rocprofv3_csv
 
     return rocprofv3_csv.read_set(paths)

@@ -17,6 +17,7 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.amd_log_rows import Geometry, LogRows, Moment, trace_of
 from profharness.readers.files import Blocks
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, Problem, Trace
 
 name = "amd-log"
@@ -64,7 +65,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return _SNIFF.search(head) is not None
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one file: calls, submissions of kernels as ranges, and device work where signals have times.
 
     Raises InputError when no line is of the log.

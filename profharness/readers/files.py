@@ -25,6 +25,10 @@ class Blocks:
         self.path = path
         self.size = max(size, len(GZIP))
         self.damage = ""
+        self._lead = b""
+        self._least = 0
+        self._used: bytearray | None = None
+        self._buffers = self._fill()
 
     def __iter__(self) -> Iterator[bytes]:
         """Blocks of at most `size` bytes (two at the least), none empty. Raises InputError when the file cannot be opened or read."""
@@ -35,6 +39,46 @@ class Blocks:
                 yield from self._inflate(first, rest) if first.startswith(GZIP) else _chain(first, rest)
         except OSError as error:
             raise _unreadable(self.path, error) from error
+
+    def behind(self, lead: bytes, least: int = 0, *, used: bytearray | None = None) -> bytearray:
+        """A buffer that begins with `lead`, and the next block, read to where it is to lie; only `lead` once the file has ended.
+
+        The block is of `least` bytes where that is more than the usual size, unless the file ends. The memory of `used`,
+        an earlier buffer, is taken where nothing refers to it any more. Blocks are given once, so this and iteration do
+        not go together. Raises InputError as iteration does.
+        """
+        self._lead, self._least, self._used = lead, least, used
+        return next(self._buffers, None) or bytearray(lead)
+
+    def _fill(self) -> Iterator[bytearray]:
+        try:
+            with self.path.open("rb") as file:
+                first = file.read(len(GZIP))
+                if first == GZIP:
+                    yield from self._gathered(self._inflate(first, iter(lambda: file.read(self.size), b"")))
+                    return
+                while True:
+                    lead = self._lead + first
+                    text = _sized(self._used, len(self._lead) + max(self.size, self._least))
+                    text[: len(lead)] = lead
+                    read = file.readinto(memoryview(text)[len(lead):])
+                    if not first and not read:
+                        return
+                    first = b""
+                    del text[len(lead) + read:]
+                    yield text
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+
+    def _gathered(self, blocks: Iterator[bytes]) -> Iterator[bytearray]:
+        found: list[bytes] = []
+        for block in blocks:
+            found.append(block)
+            if sum(map(len, found)) >= self._least:
+                yield bytearray().join((self._lead, *found))
+                found = []
+        if found:
+            yield bytearray().join((self._lead, *found))
 
     def _inflate(self, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         member = zlib.decompressobj(_WITH_HEADER)
@@ -58,6 +102,19 @@ class Blocks:
                 pending = member.unconsumed_tail or member.unused_data
         if not member.eof:
             self.damage = "its compressed data ends early"
+
+
+def _sized(used: bytearray | None, size: int) -> bytearray:
+    """A buffer of this size: `used` with whatever it holds, or a new one where something refers to its memory, which then cannot change."""
+    if used is None:
+        return bytearray(size)
+    try:
+        used.append(0)  # only another length is refused
+    except BufferError:
+        return bytearray(size)
+    del used[size:]
+    used.extend(bytes(size - len(used)))
+    return used
 
 
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ The format is described in "Trace Event Format" (the Chromium project); Kineto w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -40,11 +40,8 @@ class EventStream(Generic[EventT]):
     the type (`first_error` is the reason of the first), `repaired` those that were after a repair.
     """
 
-    def __init__(self, path: Path, event: type[EventT], block_bytes: int = BLOCK_BYTES, *, usual: Sequence[object] = ()) -> None:
-        """`usual` are narrower types, the fastest to decode first: a block is decoded as the first throughout, or else as `event` throughout.
-
-        The second comes into its place where `again` is called.
-        """
+    def __init__(self, path: Path, event: type[EventT], block_bytes: int = BLOCK_BYTES, *, usual: object = None) -> None:
+        """`usual` is a narrower type, faster to decode: a block is decoded as that throughout, or else as `event` throughout."""
         self.path = path
         self.keys: dict[str, bytes] = {}
         self.events = 0
@@ -54,11 +51,9 @@ class EventStream(Generic[EventT]):
         self.damage = ""
         self.is_list = False
         self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # the class is a value here
-        self._usual: list[msgspec.json.Decoder[list[EventT]]] = [msgspec.json.Decoder(list[one]) for one in usual]  # type: ignore[valid-type]  # as above
-        self._last = (0, 0)
+        self._usual: msgspec.json.Decoder[list[EventT]] | None = msgspec.json.Decoder(list[usual]) if usual else None  # type: ignore[valid-type]  # as above
         self._unusual = 0
         self._blocks = Blocks(path, block_bytes)
-        self._supply = iter(self._blocks)
         self._text = bytearray()
         self._start = 0
         self._closed = False
@@ -105,18 +100,13 @@ class EventStream(Generic[EventT]):
     def _more(self, least: int = 0) -> bool:
         """Add a block, or `least` bytes, to the text; False when the file had nothing more.
 
-        It is a new buffer each time, since what was decoded from the old one may still refer to it. Once the
+        It takes the old text's memory unless what was decoded from it still refers to that. Once the
         list is found, a bracket stands in front of what is left, so that it can be decoded where it lies.
         """
         lead = b"[" if self._start else b""
-        added, size = [memoryview(lead), memoryview(self._text)[self._start:]], 0
-        for block in self._supply:
-            added.append(memoryview(block))
-            size += len(block)
-            if size >= least:
-                break
-        self._text, self._start = bytearray().join(added), len(lead)
-        return size > 0
+        kept = b"".join((lead, memoryview(self._text)[self._start:]))
+        self._text, self._start = self._blocks.behind(kept, least, used=self._text), len(lead)
+        return len(self._text) > len(kept)
 
     def _batches(self) -> Iterator[list[EventT]]:
         ended = False
@@ -154,23 +144,17 @@ class EventStream(Generic[EventT]):
 
     def _by_type(self, start: int, end: int) -> list[EventT]:
         """A block of usual events where it is one. A file that has others in block after block is no more tried."""
-        self._last = start, end
-        if self._usual:
+        if self._usual is not None:
             try:
-                batch = self._decode(start, end, self._usual[0])
+                batch = self._decode(start, end, self._usual)
             except msgspec.ValidationError:
                 self._unusual += 1
                 if self._unusual > _UNUSUAL:
-                    self._usual.clear()
+                    self._usual = None
             else:
                 self._unusual = 0
                 return batch
         return self._decode(start, end, self._decoder)
-
-    def again(self) -> list[EventT]:
-        """The last list once more and as the next type, to be called where the first usual one turns out to say too little."""
-        del self._usual[:1]
-        return self._by_type(*self._last)
 
     def _by_scan(self) -> list[EventT]:
         """All complete events in the text, by an exact scan; notices the end of the list."""
@@ -243,7 +227,9 @@ class EventStream(Generic[EventT]):
 
     def _read_keys(self, prefix: bytes) -> None:
         """The other keys of the object. Where what follows the events is cut, those before them and the base time."""
-        tail = b"".join((self._text[self._start:], *self._supply)) if self._closed else b""
+        while self._closed and self._more(len(self._text)):
+            pass
+        tail = bytes(self._text[self._start:]) if self._closed else b""
         keys = _top_level(prefix + b"]" + tail)
         if not keys:
             keys = _top_level(prefix + b"]}")

@@ -7,10 +7,11 @@ the arguments of each category, where they are still text, are decoded together,
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, ClassVar, TypeVar, cast, get_args
 
 import msgspec
 import numpy as np
@@ -19,25 +20,31 @@ from profharness.readers.decimals import microseconds
 from profharness.readers.json_scan import NOT_JSON
 from profharness.readers.kineto_comms import PREFIXES, Spoken
 from profharness.readers.kineto_records import (
-    USUAL_SPANS,
     CallArgs,
     CommsArgs,
     CopyArgs,
+    DeviceArgs,
     Event,
     KernelArgs,
     Number,
     OpArgs,
-    OperatorName,
+    PlacedArgs,
     RangeArgs,
     Record,
     Span,
+    StatedArgs,
+    Timed,
+    Triple,
     Unneeded,
+    Usual,
 )
-from profharness.trace.build import Growing, Pool, text_pool
+from profharness.readers.wanted import Wanted
+from profharness.trace.build import Growing, Pool, packed_integers, text_pool
 from profharness.trace.collectives import Collective, encode, normalised
 from profharness.trace.model import I32, I64, NULL, Strings
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
+SpanT = TypeVar("SpanT", bound=Timed)
 
 _KERNEL, _COPY, _CALL, _OP, _MARK = "kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "user_annotation"
 _FILLS = frozenset({"gpu_memset", "Memset"})
@@ -64,12 +71,17 @@ class _Appending(dict[str | None, Callable[[Event], None]]):
 
 
 class KinetoRows:
-    """The rows of one file as they grow: raw columns per kind of record, pools of what repeats, and counts of what was repaired."""
+    """The rows of one file as they grow: raw columns per kind of record, pools of what repeats, and counts of what was repaired.
 
-    def __init__(self, strings: Strings, *, ops: bool) -> None:
+    `usual` are the types that a block is decoded as where it can be, `wanted` says what of the file becomes rows.
+    """
+
+    usual: ClassVar[object] = Usual
+    wanted: ClassVar[Wanted] = Wanted.ALL
+
+    def __init__(self, strings: Strings) -> None:
         times = ("start", "dur", "name")
         self.strings = strings
-        self.wants_ops = ops
         self.kernels = Growing(*times, "device", "stream", "correlation", "external", "grid", "block", "registers", "shared", "collective")
         self.copies = Growing(*times, "device", "stream", "correlation", "bytes", "from_device", "to_device", "fill")
         self.calls = Growing(*times, "pid", "tid", "correlation", "grid", "block", "shared", "bytes")
@@ -78,54 +90,46 @@ class KinetoRows:
         self.spoken: Pool[Spoken] = Pool()
         self.devices: Pool[str] = Pool()
         self.streams: Pool[str] = Pool()
-        self.geometry: Pool[bytes] = Pool()
+        self.geometry: Pool[bytes | Triple] = Pool()
         self.left_out: Counter[str] = Counter()
         self.repairs: Counter[str] = Counter()
         self.has_dispatch_kind = False
         self.latest_ns = 0
         self._names: Pool[str | None] = Pool(lambda name: strings.code(name or ""))
-        self._plain: set[str | None] = set()
+        self._plain: set[str] = set()
         self._texts = text_pool(strings)
         self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[str(number)])
         self._stream_numbers: Pool[Number] = Pool(lambda number: self.streams[str(number).removeprefix("stream ")])
         self._stated_devices: Pool[Number] = Pool(lambda number: NULL if number is None else self._device_numbers[number])
         self._stated_streams: Pool[Number] = Pool(lambda number: NULL if number is None else self._stream_numbers[number])
-        self._adders: dict[str, Callable[[Sequence[Span]], None]] = {
+        self._adders: dict[str, Callable[[Any], None]] = {
             _KERNEL: self._add_kernels, _COPY: self._add_copies, _CALL: self._add_calls, _OP: self._add_ops, _MARK: self._add_marks}
 
-    def add(self, batch: Sequence[Record]) -> bool:
-        """Sort a block of events into the columns; all of them are `Event`, or none is.
-
-        False, and nothing is added, where one that was decoded as a mere name turns out to be a mark.
-        """
+    def add(self, batch: Sequence[Record]) -> None:
+        """Sort a block of events into the columns; all of them are `Event`, or none is."""
         if isinstance(batch[0], Event):
             self._add_any(cast("Sequence[Event]", batch))
-            return True
-        return self._add_usual(batch)
+        else:
+            self._add_usual(batch)
 
-    def _add_usual(self, batch: Sequence[Record]) -> bool:
-        named: list[OperatorName] = []
-        found: dict[str, list[Span]] = {category: [] for category in self._adders}
-        unneeded: dict[type[Unneeded], list[Span]] = {kind: [] for kind in get_args(Unneeded)}
-        append: dict[type[Record], Callable[[Any], None]] = {OperatorName: named.append}
-        append.update({kind: found[_SAME_TABLE.get(kind.cat, kind.cat)].append for kind in USUAL_SPANS})
-        append.update({kind: events.append for kind, events in unneeded.items()})
+    def _add_usual(self, batch: Sequence[Record]) -> None:
+        found: dict[str, list[Any]] = {category: [] for category in self._adders}
+        unneeded: dict[type[Unneeded], list[Any]] = {kind: [] for kind in get_args(Unneeded)}
+        append: dict[type[Record], Callable[[Any], None]] = {
+            kind: (unneeded[kind] if kind in unneeded else found[_SAME_TABLE.get(kind.cat, kind.cat)]).append for kind in get_args(self.usual)}
         for event in batch:
-            append[event.__class__](event)  # its type says which list it belongs to
-        if self._marks_among({event.name for event in named}):
-            return False
+            append[type(event)](event)  # its type says which list it belongs to
         for category, events in found.items():
             if events:
                 self._adders[category](events)
         for kind, others in unneeded.items():
             if others:
                 self.left_out[kind.cat] += len(others)
-        return True
 
-    def _marks_among(self, names: set[str | None]) -> set[str | None]:
+    def _marks_among(self, names: set[str | None]) -> set[str]:
         """The names that are marks'. Each name is looked at once."""
-        new = names - self._plain
-        marks: set[str | None] = {name for name in new if name is not None and name.startswith(_MARK_NAMES)}
+        new = {name for name in names if name is not None} - self._plain
+        marks = {name for name in new if name.startswith(_MARK_NAMES)}
         self._plain |= new - marks
         return marks
 
@@ -141,25 +145,24 @@ class KinetoRows:
                 self.left_out.update(f"ph={e.ph}" for e in events)
             elif (add := self._adders.get(category)) is None:
                 self.left_out[category] += len(events)
-            else:
+            elif add is not unwanted:
                 complete = [e for e in events if e.ph == "X"]
                 add(complete)
                 if len(complete) < len(events):
                     self.left_out.update(f"{e.cat} that is no span" for e in events if e.ph != "X")
 
-    def _add_kernels(self, events: Sequence[Span]) -> None:
+    def _add_kernels(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, KernelArgs)
-        if not self.has_dispatch_kind:
-            self.has_dispatch_kind = any(isinstance(a.kind, str) and a.kind.startswith("Dispatch") for a in args)
+        self._note_kinds(args)
         self.kernels.add(
             len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
             stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
             external=np.maximum(integers([a.external for a in args]), rare_integers([a.external_2021 for a in args])),
-            grid=self.geometry.codes(_raw_bytes([a.grid for a in args])), block=self.geometry.codes(_raw_bytes([a.block for a in args])),
+            grid=self._triples([a.grid for a in args]), block=self._triples([a.block for a in args]),
             registers=rare_integers([a.registers for a in args]), shared=rare_integers([a.shared for a in args]), collective=self._collectives(args))
 
-    def _add_copies(self, events: Sequence[Span]) -> None:
+    def _add_copies(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, CopyArgs)
         self.copies.add(
@@ -168,23 +171,21 @@ class KinetoRows:
             bytes=integers([a.bytes for a in args]), from_device=self._optional_devices(a.from_device for a in args),
             to_device=self._optional_devices(a.to_device for a in args), fill=[e.cat in _FILLS for e in events])
 
-    def _add_calls(self, events: Sequence[Span]) -> None:
+    def _add_calls(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, CallArgs)
         self.calls.add(
             len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
             tid=integers([e.tid for e in events]), correlation=integers([a.correlation for a in args]),
-            grid=self.geometry.codes(_raw_bytes([a.grid for a in args])), block=self.geometry.codes(_raw_bytes([a.block for a in args])),
+            grid=self._triples([a.grid for a in args]), block=self._triples([a.block for a in args]),
             shared=integers([a.shared for a in args]),
             bytes=np.maximum(rare_integers([a.bytes for a in args]), rare_integers([a.size for a in args])))
 
-    def _add_ops(self, events: Sequence[Span]) -> None:
+    def _add_ops(self, events: Sequence[Timed]) -> None:
         names = [e.name for e in events]
         if marks := self._marks_among(set(names)):
             self._add_marks([e for e in events if e.name in marks])
             events = [e for e in events if e.name not in marks]
-        if not self.wants_ops:
-            return
         events, start, dur = self._timed(events)
         args = self._decode_args(events, OpArgs)
         self.ops.add(
@@ -193,12 +194,12 @@ class KinetoRows:
             shapes=self._texts.codes(_raw_bytes([a.dims for a in args])), types=self._texts.codes(_raw_bytes([a.types for a in args])),
             collective=self._collectives(args))
 
-    def _add_marks(self, events: Sequence[Span]) -> None:
+    def _add_marks(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
         self.marks.add(len(events), start=start, dur=dur, name=self._name_codes(events),
                        pid=integers([e.pid for e in events]), tid=integers([e.tid for e in events]), spoken=self._spoken_codes(events))
 
-    def _spoken_codes(self, events: Sequence[Span]) -> I64:
+    def _spoken_codes(self, events: Sequence[Timed]) -> I64:
         """Which of `spoken` each range is; NULL for ranges that are no collective of the host."""
         found = np.full(len(events), NULL, np.int64)
         rows = [row for row, event in enumerate(events) if event.name is not None and event.name.startswith(PREFIXES)]
@@ -206,7 +207,7 @@ class KinetoRows:
         found[rows] = [self.spoken[events[row].name or "", bytes(a.dims), bytes(a.types)] for row, a in zip(rows, args, strict=True)]
         return found
 
-    def _timed(self, events: Sequence[Span]) -> tuple[Sequence[Span], I64, I64]:
+    def _timed(self, events: Sequence[SpanT]) -> tuple[Sequence[SpanT], I64, I64]:
         """The events that have a start, with starts and durations; what is repaired or dropped is counted."""
         start = microseconds([e.ts for e in events])
         dur = microseconds([e.dur for e in events])
@@ -244,16 +245,26 @@ class KinetoRows:
             return NULL
         return [NULL if a.collective is None else self.strings.code(encode(_comms(a))) for a in args]
 
+    def _note_kinds(self, args: Sequence[StatedArgs | PlacedArgs]) -> None:
+        if not self.has_dispatch_kind:
+            self.has_dispatch_kind = any(isinstance(a.kind, str) and a.kind.startswith("Dispatch") for a in args)
+
+    def _triples(self, values: Sequence[msgspec.Raw] | Sequence[Triple]) -> I32:
+        """Codes of grids or blocks, decoded or not: what was the same text has one code."""
+        if values and isinstance(values[0], msgspec.Raw):
+            return self.geometry.codes(_raw_bytes(cast("Sequence[msgspec.Raw]", values)))
+        return self.geometry.codes(cast("Sequence[Triple]", values))
+
     def _name_codes(self, events: Sequence[Span]) -> I32:
         return self._names.codes([e.name for e in events])
 
-    def _device_codes(self, events: Sequence[Span], args: Sequence[KernelArgs | CopyArgs]) -> I32:
+    def _device_codes(self, events: Sequence[Timed], args: Sequence[StatedArgs | DeviceArgs | CopyArgs]) -> I32:
         codes = self._stated_devices.codes([a.device for a in args])
         for row in np.flatnonzero(codes == NULL).tolist():
             codes[row] = self._device_numbers[events[row].pid]
         return codes
 
-    def _stream_codes(self, events: Sequence[Span], args: Sequence[KernelArgs | CopyArgs]) -> I32:
+    def _stream_codes(self, events: Sequence[Timed], args: Sequence[StatedArgs | PlacedArgs | CopyArgs]) -> I32:
         codes = self._stated_streams.codes([a.stream for a in args])
         for row in np.flatnonzero(codes == NULL).tolist():
             codes[row] = self._stream_numbers[events[row].tid]
@@ -261,6 +272,10 @@ class KinetoRows:
 
     def _optional_devices(self, values: Iterable[Number]) -> I64:
         return np.array([NULL if v is None else self.devices[str(v)] for v in values], np.int64)
+
+
+def unwanted(_: Sequence[Any]) -> None:
+    """In the place of what adds rows: nothing of these events is looked at."""
 
 
 def _comms(args: CommsArgs) -> Collective:
@@ -277,9 +292,9 @@ def _raw_bytes(values: Sequence[msgspec.Raw]) -> list[bytes]:
 def integers(values: Sequence[Number]) -> I64:
     """int64 of numbers and decimal texts; NULL for anything else, unsigned 64-bit values by their bits."""
     try:
-        return np.fromiter(values, np.int64, len(values))
-    except (TypeError, ValueError, OverflowError):
-        return np.fromiter(map(_integer, values), np.int64, len(values))
+        return packed_integers(values)
+    except struct.error:
+        return packed_integers(list(map(_integer, values)))
 
 
 def rare_integers(values: Sequence[Number]) -> I64 | int:

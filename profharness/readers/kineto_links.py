@@ -7,12 +7,14 @@ HIP headers document. The record repeats the call's figures, so without the call
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from profharness.readers.json_scan import NOT_JSON
+from profharness.readers.kineto_records import Triple
 from profharness.trace import nesting
 from profharness.trace.build import per_text
 from profharness.trace.launches import matched
@@ -61,12 +63,12 @@ def launching_calls(calls: Calls, strings: Strings, correlation: I64) -> I64:
     return matched((calls.correlation, calls.correlation != NULL), (correlation, correlation != NULL), (-calls.dur, calls.start, other))
 
 
-def parse_triples(texts: list[bytes]) -> I64:
-    """(n + 1, 3) of grids and blocks as recorded; NULL where the text is no list of one to three numbers, and in the last row."""
-    triples = np.full((len(texts) + 1, 3), NULL, np.int64)
-    for row, text in enumerate(texts):
+def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
+    """(n + 1, 3) of grids and blocks as recorded, decoded or not; NULL where they are no list of one to three numbers, and in the last row."""
+    triples = np.full((len(geometry) + 1, 3), NULL, np.int64)
+    for row, one in enumerate(geometry):
         try:
-            numbers = msgspec.json.decode(text, type=list[int])
+            numbers = msgspec.json.decode(one, type=list[int]) if isinstance(one, bytes) else one or ()
         except NOT_JSON:
             continue
         if 1 <= len(numbers) <= 3 and all(0 < n < 2**31 for n in numbers):

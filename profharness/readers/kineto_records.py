@@ -3,6 +3,9 @@
 An event of a usual category is decoded once, arguments included, and is sorted by its type; what is not needed of it is
 never made. A block with anything else (older files, metadata, arguments of unexpected form) is decoded as `Event`
 throughout, whose times and arguments stay text until its category is known. Both say the same of the same event.
+
+Where not everything is wanted, narrower types of the usual categories keep less: of the host what launches say of
+kernels, or nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ import msgspec
 from profharness.trace.model import NULL
 
 Number = int | float | str | None
+
+Triple = tuple[int, int, int] | None
 
 NOTHING = msgspec.Raw(b"")
 _NO_ARGS = msgspec.Raw(b"{}")
@@ -44,19 +49,59 @@ class CommsArgs(msgspec.Struct, gc=False):
     group_ranks: Number = msgspec.field(default=None, name="Process Group Ranks")
 
 
-class KernelArgs(CommsArgs, gc=False):
-    """Arguments of a kernel. `block` and `grid` are lists of three numbers."""
+class StatedArgs(CommsArgs, gc=False):
+    """All arguments of a kernel but its geometry; `kind` is ROCm's."""
 
     device: Number = None
     stream: Number = None
     correlation: Number = NULL
+    kind: Number = None
     external: Number = msgspec.field(default=NULL, name="External id")
     external_2021: Number = msgspec.field(default=NULL, name="external id")
-    kind: Number = None
-    grid: msgspec.Raw = NOTHING
-    block: msgspec.Raw = NOTHING
     registers: Number = msgspec.field(default=NULL, name="registers per thread")
     shared: Number = msgspec.field(default=NULL, name="shared memory")
+
+
+class KernelArgs(StatedArgs, gc=False):
+    """Arguments of a kernel whose `block` and `grid` are any JSON."""
+
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
+
+
+class UsualKernelArgs(StatedArgs, gc=False):
+    """Arguments of a kernel whose `block` and `grid` are lists of three numbers: quicker than text to be decoded and compared."""
+
+    grid: Triple = None
+    block: Triple = None
+
+
+class DeviceArgs(msgspec.Struct, gc=False):
+    """The argument of a kernel that tells on which device it ran."""
+
+    device: Number = None
+
+
+class PlacedArgs(DeviceArgs, gc=False):
+    """Arguments of a kernel that tell where it ran."""
+
+    stream: Number = None
+    correlation: Number = NULL
+    kind: Number = None
+
+
+class DeviceKernelArgs(PlacedArgs, gc=False):
+    """The same with any geometry."""
+
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
+
+
+class UsualDeviceKernelArgs(PlacedArgs, gc=False):
+    """The same with the usual geometry."""
+
+    grid: Triple = None
+    block: Triple = None
 
 
 class CopyArgs(msgspec.Struct, gc=False):
@@ -70,15 +115,43 @@ class CopyArgs(msgspec.Struct, gc=False):
     to_device: Number = msgspec.field(default=None, name="toDevice")
 
 
-class CallArgs(msgspec.Struct, gc=False):
-    """Arguments of a host call. ROCm states the geometry of a launch and the size of a copy (as text) here."""
+class AskedArgs(msgspec.Struct, gc=False):
+    """Arguments of a host call but the geometry of a launch. ROCm states the size of a copy here, as text."""
+
+    correlation: Number = NULL
+    shared: Number = msgspec.field(default=NULL, name="shared memory")
+    bytes: Number = NULL
+    size: Number = NULL
+
+
+class CallArgs(AskedArgs, gc=False):
+    """Arguments of a host call whose `block` and `grid`, which ROCm states here, are any JSON."""
+
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
+
+
+class UsualCallArgs(AskedArgs, gc=False):
+    """Arguments of a host call that launches with lists of three numbers, or launches nothing."""
+
+    grid: Triple = None
+    block: Triple = None
+
+
+class LaunchArgs(msgspec.Struct, gc=False):
+    """What a host call says of the kernel that it launches, with any geometry."""
 
     correlation: Number = NULL
     grid: msgspec.Raw = NOTHING
     block: msgspec.Raw = NOTHING
-    shared: Number = msgspec.field(default=NULL, name="shared memory")
-    bytes: Number = NULL
-    size: Number = NULL
+
+
+class UsualLaunchArgs(msgspec.Struct, gc=False):
+    """The same with the usual geometry."""
+
+    correlation: Number = NULL
+    grid: Triple = None
+    block: Triple = None
 
 
 class OpArgs(CommsArgs, gc=False):
@@ -115,7 +188,7 @@ class Kernel(_Usual, tag="kernel", gc=False):
     """A kernel of a device."""
 
     cat: ClassVar[str] = "kernel"
-    args: KernelArgs = msgspec.field(default_factory=KernelArgs)
+    args: UsualKernelArgs = msgspec.field(default_factory=UsualKernelArgs)
 
 
 class Copy(_Usual, tag="gpu_memcpy", gc=False):
@@ -136,14 +209,14 @@ class Call(_Usual, tag="cuda_runtime", gc=False):
     """A call of the host's runtime."""
 
     cat: ClassVar[str] = "cuda_runtime"
-    args: CallArgs = msgspec.field(default_factory=CallArgs)
+    args: UsualCallArgs = msgspec.field(default_factory=UsualCallArgs)
 
 
 class DriverCall(_Usual, tag="cuda_driver", gc=False):
     """A call of the driver."""
 
     cat: ClassVar[str] = "cuda_driver"
-    args: CallArgs = msgspec.field(default_factory=CallArgs)
+    args: UsualCallArgs = msgspec.field(default_factory=UsualCallArgs)
 
 
 class Operator(_Usual, tag="cpu_op", gc=False):
@@ -151,14 +224,6 @@ class Operator(_Usual, tag="cpu_op", gc=False):
 
     cat: ClassVar[str] = "cpu_op"
     args: msgspec.Raw = _NO_ARGS
-
-
-class OperatorName(msgspec.Struct, tag_field="cat", tag="cpu_op", gc=False):
-    """What is left of an operator where none is wanted: its name tells the ranges that older files keep among them."""
-
-    cat: ClassVar[str] = "cpu_op"
-    ph: Literal["X"]
-    name: str | None = ""
 
 
 class Mark(_Usual, tag="user_annotation", gc=False):
@@ -192,9 +257,68 @@ class DeviceMark(msgspec.Struct, tag_field="cat", tag="gpu_user_annotation", gc=
     cat: ClassVar[str] = "gpu_user_annotation"
 
 
-USUAL_SPANS = (Kernel, Copy, Fill, Call, DriverCall, Operator, Mark)
+class TimedKernel(_Usual, tag="kernel", gc=False):
+    """A kernel where only times matter."""
+
+    cat: ClassVar[str] = "kernel"
+    args: DeviceArgs = msgspec.field(default_factory=DeviceArgs)
+
+
+class DeviceKernel(_Usual, tag="kernel", gc=False):
+    """A kernel where only the devices matter."""
+
+    cat: ClassVar[str] = "kernel"
+    args: UsualDeviceKernelArgs = msgspec.field(default_factory=UsualDeviceKernelArgs)
+
+
+class _Launch(msgspec.Struct, tag_field="cat", gc=False):
+    """A host call where only the devices matter: when it ran and in which thread is left out."""
+
+    ph: Literal["X"]
+    name: str | None = ""
+    args: UsualLaunchArgs = msgspec.field(default_factory=UsualLaunchArgs)
+
+
+class Launch(_Launch, tag="cuda_runtime", gc=False):
+    """What is left of a call of the runtime."""
+
+    cat: ClassVar[str] = "cuda_runtime"
+
+
+class DriverLaunch(_Launch, tag="cuda_driver", gc=False):
+    """What is left of a call of the driver."""
+
+    cat: ClassVar[str] = "cuda_driver"
+
+
+class SkippedCall(msgspec.Struct, tag_field="cat", tag="cuda_runtime", gc=False):
+    """A call of the runtime where only times matter."""
+
+    cat: ClassVar[str] = "cuda_runtime"
+
+
+class SkippedDriverCall(msgspec.Struct, tag_field="cat", tag="cuda_driver", gc=False):
+    """A call of the driver where only times matter."""
+
+    cat: ClassVar[str] = "cuda_driver"
+
+
+class SkippedOperator(msgspec.Struct, tag_field="cat", tag="cpu_op", gc=False):
+    """An operator where only the devices matter."""
+
+    cat: ClassVar[str] = "cpu_op"
+
+
+class SkippedMark(msgspec.Struct, tag_field="cat", tag="user_annotation", gc=False):
+    """A range of the program where only the devices matter."""
+
+    cat: ClassVar[str] = "user_annotation"
+
+
 Unneeded = Arrow | Backward | Frame | DeviceMark
 Usual = Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | Unneeded
-WithoutOps = Kernel | Copy | Fill | Call | DriverCall | OperatorName | Mark | Unneeded
-Span = Event | Kernel | Copy | Fill | Call | DriverCall | Operator | Mark
-Record = Span | OperatorName | Unneeded
+UsualOfDevices = DeviceKernel | Copy | Fill | Launch | DriverLaunch | SkippedOperator | SkippedMark | Unneeded
+UsualOfTimes = TimedKernel | Copy | Fill | SkippedCall | SkippedDriverCall | SkippedOperator | SkippedMark | Unneeded
+Timed = Event | Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | DeviceKernel | TimedKernel
+Span = Timed | Launch | DriverLaunch
+Record = Span | SkippedCall | SkippedDriverCall | SkippedOperator | SkippedMark | Unneeded

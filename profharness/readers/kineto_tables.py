@@ -12,8 +12,10 @@ from profharness.readers.kineto_events import KinetoRows
 from profharness.readers.kineto_header import DeviceProperties, Header
 from profharness.readers.kineto_links import Calls
 from profharness.readers.marks import parse_mark
+from profharness.readers.wanted import Wanted
 from profharness.trace import nesting
 from profharness.trace.build import Growing, per_text
+from profharness.trace.column import is_repeated
 from profharness.trace.model import (
     I64,
     NULL,
@@ -54,6 +56,7 @@ class Tables:
     marks: Marks
     devices: tuple[Device, ...]
     streams: tuple[Stream, ...]
+    has_calls: bool
     is_rocm: bool
     without_geometry: int
     sizes_dropped: int
@@ -66,18 +69,21 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     shared = {"host": strings.code(origin.host) if origin.host else NULL, "source": 0,
               "rank": NULL if origin.rank is None else origin.rank}
     calls, call_sizes, dynamic_lds = _calls(rows, origin)
+    domain = _domains(strings, calls.name)
     api = Api.build(start_ns=calls.start, dur_ns=calls.dur, name=calls.name, pid=calls.pid, tid=calls.tid,
-                    correlation=calls.correlation, domain=_domains(strings, calls.name), **shared)
+                    correlation=calls.correlation, domain=domain, **shared) if rows.wanted is Wanted.ALL else Api.empty()
     ops, nested = _ops(rows, origin, shared)
-    is_rocm = header.is_rocm or rows.has_dispatch_kind or bool(np.any(api.domain == strings.find("hip")))
-    vendor = "amd" if is_rocm else "nvidia" if bool(np.any(api.domain == strings.find("cuda"))) else ""
+    is_rocm = header.is_rocm or rows.has_dispatch_kind or bool(np.any(domain == strings.find("hip")))
+    vendor = "amd" if is_rocm else "nvidia" if bool(np.any(domain == strings.find("cuda"))) else ""
     builder = _Builder(rows, origin, calls, Places(rows), shared)
     kernels = builder.kernels(ops, nested, dynamic_lds, is_rocm=is_rocm)
     copies, dropped = builder.copies(call_sizes, is_rocm=is_rocm)
     return Tables(
         kernels=kernels, copies=copies, api=api, ops=ops, marks=_marks(rows, origin, shared),
         devices=builder.places.devices(header, origin, vendor), streams=builder.places.streams(),
-        is_rocm=is_rocm, without_geometry=int((kernels.workgroups == NULL).sum()), sizes_dropped=dropped,
+        has_calls=len(domain) > 0, is_rocm=is_rocm,
+        without_geometry=0 if rows.wanted is Wanted.TIMES else int((kernels.workgroups == NULL).sum()),
+        sizes_dropped=dropped if rows.wanted is Wanted.ALL else 0,
         twins=_twins(kernels))
 
 
@@ -99,6 +105,8 @@ class Places:
 
     def stream(self, device: I64, codes: I64) -> I64:
         """Positions among the streams, adding new ones, for pairs of device position and stream code."""
+        if is_repeated(codes) and len(codes) and codes[0] == NULL:
+            return codes
         width = max(len(self._stream_names), 1)
         pairs = device * width + self._stream[codes]
         if not len(pairs):

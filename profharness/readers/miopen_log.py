@@ -15,6 +15,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.csv_columns import read_text
+from profharness.readers.wanted import Wanted
 from profharness.trace import log_names
 from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Source, Strings, Trace
 
@@ -44,7 +45,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return _SNIFF.search(head) is not None
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """Ranges without length, one per line of a stamped log; of one without stamps the counts of its lines alone.
 
     Raises InputError when no line is of the log.

@@ -22,6 +22,7 @@ from profharness.readers.json_stream import EventStream
 from profharness.readers.kineto_events import integers
 from profharness.readers.kineto_records import Number
 from profharness.readers.sidecar import Sidecar
+from profharness.readers.wanted import Wanted
 from profharness.trace import nesting
 from profharness.trace.build import Growing, Pool, text_pool
 from profharness.trace.model import I32, I64, NULL, ClockDomain, Marks, Ops, Problem, Source, Strings, Trace
@@ -59,19 +60,19 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") and _CATEGORY.search(head) is not None
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     """The trace of one file: nodes as `ops`, named by operator type, runs as `marks`.
 
     `shapes` is the JSON text of the inputs' types and shapes. In a file whose sidecar has the role `marker`, the
     runs are markers, numbered in order. Raises InputError when nothing in the file is usable.
     """
-    return read_blocks(path, ops=ops)
+    return read_blocks(path, wanted=wanted)
 
 
-def read_blocks(path: Path, *, ops: bool = True, block_bytes: int = BLOCK_BYTES) -> Trace:
+def read_blocks(path: Path, *, wanted: Wanted = Wanted.ALL, block_bytes: int = BLOCK_BYTES) -> Trace:
     """`read` with blocks of a size of your choice. The result does not depend on it."""
     beside, problems = sidecars.load_or_report(path)
-    rows = _Rows(Strings(), ops=ops)
+    rows = _Rows(Strings(), ops=wanted is Wanted.ALL)
     stream = EventStream(path, Event, block_bytes)
     for batch in stream:
         rows.add(batch)

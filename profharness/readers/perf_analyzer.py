@@ -20,6 +20,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.files import Blocks
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Requests, Source, Strings, Trace, concat
 
 name = "perf_analyzer"
@@ -57,7 +58,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the name says nothin
     return _EXPORT.match(head) is not None
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  no operators in it
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """Requests of all experiments, each a point named by its load (`concurrency 4`); their windows are marks of kind phase.
 
     A request is intended when it was sent: the export does not say when it was due. One without an answer is a

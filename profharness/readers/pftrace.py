@@ -27,6 +27,7 @@ from profharness.readers.pftrace_tables import Context, Tables
 from profharness.readers.pftrace_times import packet_times
 from profharness.readers.pftrace_tracks import Tracks
 from profharness.readers.proto_scan import I64, frame
+from profharness.readers.wanted import Wanted
 from profharness.trace.build import text_pool
 from profharness.trace.column import narrow
 from profharness.trace.model import NULL, Problem, Source, Stream, Strings, Trace, concat
@@ -69,7 +70,7 @@ def _is_long(head: bytes) -> bool:
     return length > len(head) >= 1 << 16 and at + 1 < len(head) and head[at + 1] & 7 in (0, 2)
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     """The trace of one file. Raises InputError when it is missing or no Perfetto trace."""
     packets, framing = read_packets(path)
     strings = Strings()
@@ -86,7 +87,7 @@ def read(path: Path, *, ops: bool = True) -> Trace:
     del state, default
     origin = read_origin(packets, times)
     event_times, slices, moved_ns, moved = _on_boottime(packets, events, slices, strings, at)
-    tables = pftrace_tables.build(Context(events, slices, tracks, strings, event_times, track), ops=ops)
+    tables = pftrace_tables.build(Context(events, slices, tracks, strings, event_times, track), ops=wanted is Wanted.ALL)
     del event_times, track, at
     events = events.without_notes()
     gpu = read_gpu(packets, interned, times.ns, strings)

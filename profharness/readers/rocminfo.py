@@ -14,6 +14,7 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.csv_columns import read_text
 from profharness.readers.rocm_agents import pci_address
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Device, Source, Strings, Trace
 
 name = "rocminfo"
@@ -70,7 +71,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return b"HSA Agents" in head and b"HSA System Attributes" in head
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The GPUs as devices, and no records. Raises InputError when no GPU is listed."""
     agents = parse_agents(read_text(path)[0])
     if not agents.gpus:

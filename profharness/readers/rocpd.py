@@ -14,6 +14,7 @@ from profharness.errors import InputError
 from profharness.readers import sqlite_file
 from profharness.readers.rocm_tables import RocmTables, left_out_sentence
 from profharness.readers.rocpd_rows import Owner, ProcessReader, environment_size, owners
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 
 name = "rocpd"
@@ -27,7 +28,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return head.startswith(sqlite_file.MAGIC)
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; these files hold no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one database, a source per process.
 
     Raises InputError when it is no rocpd database of schema version 3, and when nothing in it is usable.

@@ -16,6 +16,7 @@ from profharness.errors import InputError
 from profharness.readers.csv_columns import Table, integers, read_table
 from profharness.readers.dispatch_table import Dispatches, dispatches, listed, long_counters
 from profharness.readers.rocprof_compute_machine import machine_beside
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import I64, NULL, ClockDomain, Counters, Device, Problem, Source, Strings, Trace
 
 name = "rocprof-compute"
@@ -33,7 +34,7 @@ def sniff(head: bytes, name: str) -> bool:
     return columns >= _WIDE or (columns >= _V1 and name.startswith(_V1_FILES))
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one file: kernels, and their counters. The machine is that of sysinfo.csv beside it.
 
     Raises InputError when it has no header, or a spreadsheet took its times and there are no counters either.

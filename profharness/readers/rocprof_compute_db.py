@@ -14,6 +14,7 @@ from profharness.readers import rocprof_compute
 from profharness.readers.csv_columns import Table
 from profharness.readers.sqlite_file import MAGIC
 from profharness.readers.sqlite_tables import Database, opened
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import Trace
 
 name = "rocprof-compute-db"
@@ -29,7 +30,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return head.startswith(MAGIC) and b"dispatch_uuid" in head and b"kernel_uuid" in head
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one file: kernels. Raises InputError when it is no readable database of this kind."""
     with opened(path) as database:
         table = _dispatches(database, path)

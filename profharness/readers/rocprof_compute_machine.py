@@ -14,6 +14,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.csv_columns import Table, read_table
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
 from profharness.trace.statistics import KERNELS, StatRow
 
@@ -52,7 +53,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return _kind(_columns(head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace"))) is not None
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """Devices, statistics of kernels, or details; no records. Raises InputError when the file holds no row."""
     table = read_table(path)
     kind = _kind([column.lower() for column in table.columns])

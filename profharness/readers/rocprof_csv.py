@@ -16,6 +16,7 @@ from profharness.readers.csv_columns import Table, integers, read_table
 from profharness.readers.dispatch_table import Dispatches, dispatches, listed
 from profharness.readers.rocminfo import agents_beside
 from profharness.readers.rocprof_rows import gpus_only
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Problem, Source, Strings, Trace
 
 name = "rocprof"
@@ -30,7 +31,7 @@ def sniff(head: bytes, name: str) -> bool:
     return tuple(columns[:3]) == _HEADER and not name.startswith(("pmc_perf", "SQ_", "timestamps"))
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one file: kernels and counters. Raises InputError when it has no header, or a spreadsheet took its
     times and there are no counters either.
     """

@@ -19,6 +19,7 @@ from profharness.readers.rocprof_geometry import joined, with_dispatches
 from profharness.readers.rocprof_rows import Rows, build_trace
 from profharness.readers.sqlite_file import MAGIC
 from profharness.readers.sqlite_tables import Database, opened
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import I64, NULL, Problem, Trace
 
 name = "rocprof-db"
@@ -36,7 +37,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return head.startswith(MAGIC) and any(column in head for column in _SCHEMA)
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one file. Raises InputError when it is no readable database of rocprof."""
     with opened(path) as database:
         known = [table for table in ("KERN", *_OPS, *_CALLS, _MARKS) if table in database.columns]

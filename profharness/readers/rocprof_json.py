@@ -21,6 +21,7 @@ from profharness.readers.kineto_events import integers
 from profharness.readers.kineto_records import Number
 from profharness.readers.rocprof_geometry import with_dispatches
 from profharness.readers.rocprof_rows import Rows, build_trace
+from profharness.readers.wanted import Wanted
 from profharness.trace import nesting
 from profharness.trace.build import Growing
 from profharness.trace.model import I64, NULL, Problem, Trace
@@ -66,7 +67,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return is_trace or _NO_JSON.match(head) is not None
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one file: kernels, copies, calls and roctx ranges.
 
     Raises InputError for a file that rocprof wrote without its list of events, and for one in which nothing is readable.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.csv_columns import read_text
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import COPIES, KERNELS, StatRow
 
@@ -29,7 +30,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return [column.strip().strip('"') for column in first.split(",")] == _HEADER
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The rows as statistics, in the order of the file. Raises InputError when it cannot be read or no row can."""
     text, damage = read_text(path)
     lines = [line for line in text.splitlines()[1:] if line.strip()]

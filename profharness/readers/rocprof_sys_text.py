@@ -15,6 +15,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.csv_columns import read_text
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import StatRow
 
@@ -46,7 +47,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return _HEADER.search(text) is not None and (DOMAIN in text or "REAL-CLOCK TIMER" in text)
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; there are no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """Statistics by label: calls, and the time of its rows less that of the rows right below them, over all threads.
 
     Raises InputError when no row can be read.

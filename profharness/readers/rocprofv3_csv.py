@@ -18,6 +18,7 @@ from profharness.readers.rocprofv3_csv_agents import read_agents
 from profharness.readers.rocprofv3_csv_kinds import Kind, kind_of
 from profharness.readers.rocprofv3_csv_rows import SetReader
 from profharness.readers.rocprofv3_stats import read_statistics
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import TABLES, ClockDomain, Problem, Source, Trace
 
 name = "rocprofv3-csv"
@@ -33,7 +34,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return kind_of(header_of(head)) is not None
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; these files hold no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one file, with facts on the devices from the agent_info file beside it, if there is one.
 
     Raises InputError when the file cannot be read, is no file of this form, or has no row with whole numbers as times.

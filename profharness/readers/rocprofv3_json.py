@@ -13,6 +13,7 @@ from profharness.readers.files import BLOCK_BYTES
 from profharness.readers.json_walk import DocumentEnds, JsonWalk
 from profharness.readers.rocm_tables import RocmTables, left_out_sentence
 from profharness.readers.rocprofv3_json_rows import ProcessRows
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Problem, Source, Strings, Trace
 
 name = "rocprofv3-json"
@@ -27,7 +28,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return start.startswith(b"{") and start[1:].lstrip().startswith(f'"{_KEY}"'.encode())
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001  # part of the contract; these files hold no operators
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The trace of one file, a source per process. Raises InputError when nothing in the file is usable."""
     return read_blocks(path)
 

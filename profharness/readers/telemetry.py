@@ -21,6 +21,7 @@ from profharness.errors import InputError
 from profharness.readers.files import Blocks
 from profharness.readers.telemetry_rows import FIXED_BYTES, MAGIC, MISSING, Header, Rows, SampledDevice, read_header
 from profharness.readers.telemetry_samples import samples_of
+from profharness.readers.wanted import Wanted
 from profharness.trace.clocks import Snapshot
 from profharness.trace.model import I32, I64, NULL, ClockDomain, Device, Problem, Samples, Source, Strings, Trace
 
@@ -48,7 +49,7 @@ def sniff(head: bytes, name: str) -> bool:
     return head.startswith(MAGIC) or (head.startswith(PARQUET_MAGIC) and name.endswith(".parquet"))
 
 
-def read(path: Path, *, ops: bool = True) -> Trace:  # noqa: ARG001 - part of the contract; there are no operators here
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
     """The samples of one host, plain or gzipped; a file that was cut in the middle of a row is read up to it.
 
     Raises InputError when it is missing, not of this format, of a newer version, or cut within its header.

@@ -12,7 +12,6 @@ from dataclasses import fields, replace
 import numpy as np
 
 from profharness.secrets import MARKER, clean_text, is_secret, may_hold_secrets
-from profharness.trace.merge import looked_up
 from profharness.trace.model import Source, Strings, Table, Trace
 
 _LINE = "\n"
@@ -53,5 +52,7 @@ def _cleaned(strings: Strings) -> tuple[Strings, Sequence[int]] | None:
 def _recoded(table: Table, codes: Sequence[int]) -> Table:
     if not len(table):
         return table
+    from profharness.trace.merge import looked_up
+
     places = np.array(codes, np.int32)
     return table.with_columns(**{column.name: looked_up(getattr(table, column.name), places) for column in fields(table) if column.metadata["unit"] == "string"})

@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 from profharness import readers
 from profharness.errors import InputError
 from profharness.readers import chrome_json
+from profharness.readers.kineto_devices import DeviceRows, TimeRows
+from profharness.readers.kineto_events import KinetoRows
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Problem, Table, Trace
 from tests.readers.kineto_files import HOST, document, event, kernel, launch, op, write
 
@@ -333,31 +336,61 @@ ODD = [
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 180), st.sampled_from(ODD)), max_size=4), st.integers(200, 9000), st.booleans())
-def test_usual_blocks_say_what_any_other_would(tmp_path_factory: pytest.TempPathFactory, odd: list[tuple[int, Any]], block: int, ops: bool) -> None:
+@given(st.lists(st.tuples(st.integers(0, 180), st.sampled_from(ODD)), max_size=4), st.integers(200, 9000), st.sampled_from(Wanted))
+def test_usual_blocks_say_what_any_other_would(tmp_path_factory: pytest.TempPathFactory, odd: list[tuple[int, Any]], block: int, wanted: Wanted) -> None:
     events = many(30)
     for place, one in odd:
         events.insert(place, one)
     path = write(tmp_path_factory.mktemp("usual") / "t.json", document(events, baseTimeNanoseconds=1_700_000_000_000_000_000))
-    found = decoded(chrome_json.read_blocks(path, block_bytes=block, ops=ops))
+    found = decoded(chrome_json.read_blocks(path, block_bytes=block, wanted=wanted))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(chrome_json, "Usual", None)
-        patched.setattr(chrome_json, "WithoutOps", None)
-        assert found == decoded(chrome_json.read_blocks(path, block_bytes=block, ops=ops))
+        for rows in (KinetoRows, DeviceRows, TimeRows):
+            patched.setattr(rows, "usual", None)
+        assert found == decoded(chrome_json.read_blocks(path, block_bytes=block, wanted=wanted))
 
 
-def test_marks_among_operators_are_found_where_no_operators_are_wanted(tmp_path: Path) -> None:
-    """Operators are decoded as mere names then: a block that holds such a mark is decoded once more."""
-    events = many(200)
-    for number, place in enumerate((700, 400, 100)):
-        events.insert(place, op(f"ProfilerStep#{number}", place, 5, 3))
-    path = write(tmp_path / "t.json", document(events))
-    trace = chrome_json.read_blocks(path, ops=False, block_bytes=9000)
-    steps = [(start, dur) for name, start, dur in zip(trace.marks.name, trace.marks.start_ns, trace.marks.dur_ns, strict=True)
-             if trace.strings[name].startswith("ProfilerStep#")]
-    assert steps == [(100_000, 5000), (400_000, 5000), (700_000, 5000)]
-    assert len(trace.ops) == 0
-    assert len(trace.kernels) == len(chrome_json.read(path).kernels) == 200
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 180), st.sampled_from(ODD)), max_size=4), st.integers(200, 9000), st.booleans())
+def test_device_records_are_the_same_however_much_is_wanted(tmp_path_factory: pytest.TempPathFactory, odd: list[tuple[int, Any]], block: int, rocm: bool) -> None:
+    events = many(30)
+    for place, one in odd:
+        events.insert(place, one)
+    keys = {"roctracer_version": 4.1} if rocm else {"cupti_version": 18}
+    path = write(tmp_path_factory.mktemp("wanted") / "t.json", document(events, **keys))
+    whole, devices, times = (chrome_json.read_blocks(path, block_bytes=block, wanted=wanted) for wanted in (Wanted.ALL, Wanted.DEVICES, Wanted.TIMES))
+    assert_same_work(whole, times, ("start_ns", "dur_ns", "name", "device"))
+    assert_same_work(whole, devices, ("start_ns", "dur_ns", "name", "device", "stream", "correlation"))
+    assert devices.streams == whole.streams
+    for column in ("workgroups", "workgroup_count_x", "workgroup_count_y", "workgroup_size_x", "workgroup_size_y"):
+        assert getattr(devices.kernels, column).tolist() == getattr(whole.kernels, column).tolist()
+
+
+def assert_same_work(whole: Trace, part: Trace, columns: tuple[str, ...]) -> None:
+    assert [(one.index, one.name) for one in part.devices] == [(one.index, one.name) for one in whole.devices]
+    for name in columns:
+        for ours, theirs in ((part.kernels, whole.kernels), (part.copies, whole.copies)):
+            found, expected = getattr(ours, name), getattr(theirs, name)
+            if name == "name":
+                assert texts(part, found) == texts(whole, expected)
+            else:
+                assert found.tolist() == expected.tolist()
+
+
+def test_where_calls_share_an_id_their_durations_decide_however_little_is_wanted(tmp_path: Path) -> None:
+    """The longest of several launches counts: here the one that states its grid in work-items."""
+    path = write(tmp_path / "t.json", document([
+        launch("hipLaunchKernel", 1, 2, 7), launch("hipExtModuleLaunchKernel", 1, 5, 7), launch("hipLaunchKernel", 9, 2, 8),
+        kernel("k", 20, 3, correlation=7, grid=[640, 1, 1], block=[64, 1, 1]), kernel("k", 30, 3, correlation=8, grid=[640, 1, 1], block=[64, 1, 1])],
+        roctracer_version=4.1))
+    for wanted in (Wanted.ALL, Wanted.DEVICES):
+        assert readers.read(path, wanted=wanted).kernels.workgroups.tolist() == [10, 640]
+
+
+@pytest.mark.parametrize(("stream", "said"), [(7, True), (8, False)])
+def test_kernels_that_repeat_are_told_from_those_of_two_streams_however_little_is_wanted(tmp_path: Path, stream: int, said: bool) -> None:
+    path = write(tmp_path / "t.json", document([kernel("k", 20, 3, correlation=7, stream=7), kernel("k", 20, 3, correlation=7, stream=stream)]))
+    for wanted in Wanted:
+        assert any("repeat another" in found.message for found in readers.read(path, wanted=wanted).problems) == said
 
 
 def test_a_cut_file_keeps_its_events_and_says_so(tmp_path: Path) -> None:

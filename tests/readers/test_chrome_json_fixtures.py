@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from profharness import readers
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Trace
 from tests.conftest import shared_path
 
@@ -67,16 +68,17 @@ def test_figures_are_exact_to_the_nanosecond(fact: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("fact", facts())
-def test_without_operators_the_rest_is_the_same(fact: dict[str, Any]) -> None:
+def test_without_the_host_the_rest_is_the_same(fact: dict[str, Any]) -> None:
     path = KINETO / fact["file"]
-    whole, bare = readers.read(path), readers.read(path, ops=False)
-    assert len(bare.ops) == 0
-    assert (bare.kernels.op == NULL).all()
-    for column in ("start_ns", "dur_ns", "correlation", "workgroups", "device", "stream", "pid", "tid"):
-        assert (getattr(bare.kernels, column) == getattr(whole.kernels, column)).all()
-    assert bare.strings.decode(bare.kernels.name) == whole.strings.decode(whole.kernels.name)
-    assert len(bare.api) == len(whole.api)
-    assert len(bare.marks) == len(whole.marks)
+    whole = readers.read(path)
+    for wanted, more in ((Wanted.TIMES, ()), (Wanted.DEVICES, ("correlation", "stream", "workgroups", "workgroup_count_x", "workgroup_size_x", "workgroup_size_y"))):
+        bare = readers.read(path, wanted=wanted)
+        assert not any(len(table) for table in (bare.ops, bare.api, bare.marks))
+        assert (bare.kernels.op == NULL).all()
+        for column in ("start_ns", "dur_ns", "device", *more):
+            assert (getattr(bare.kernels, column) == getattr(whole.kernels, column)).all()
+        assert bare.strings.decode(bare.kernels.name) == whole.strings.decode(whole.kernels.name)
+        assert [(one.start_ns.tolist(), one.dur_ns.tolist()) for one in (bare.copies,)] == [(whole.copies.start_ns.tolist(), whole.copies.dur_ns.tolist())]
 
 
 def peer_summary(name: str) -> dict[str, tuple[int, float]]:

@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.errors import InputError
@@ -89,3 +89,39 @@ def test_missing_and_folder(tmp_path: Path) -> None:
         read_head(tmp_path / "no", 10)
     with pytest.raises(InputError, match="is a folder"):
         read_head(tmp_path, 10)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.binary(max_size=3000), st.integers(2, 700), st.lists(st.tuples(st.integers(0, 900), st.integers(0, 60)), max_size=8), st.booleans())
+def test_buffers_hold_what_was_kept_and_the_next_bytes(tmp_path_factory: pytest.TempPathFactory, text: bytes, size: int, asked: list[tuple[int, int]],
+                                                      compressed: bool) -> None:
+    path = tmp_path_factory.mktemp("behind") / "b"
+    path.write_bytes(gzip.compress(text) if compressed or text.startswith(b"\x1f\x8b") else text)
+    blocks, taken, used = Blocks(path, size), b"", bytearray()
+    for least, kept in [*asked, *[(0, 0)] * (len(text) // size + 2)]:
+        lead = bytes(used[len(used) - kept:]) if kept else b""
+        used = blocks.behind(lead, least, used=used)
+        assert used[: len(lead)] == lead
+        added = bytes(used[len(lead):])
+        taken += added
+        assert len(added) >= min(least, len(text) - len(taken) + len(added))
+    assert taken == text
+    assert blocks.behind(b"rest", used=used) == b"rest"
+
+
+def test_a_buffer_that_something_refers_to_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "b").write_bytes(bytes(range(8)))
+    blocks = Blocks(tmp_path / "b", 4)
+    first = blocks.behind(b"")
+    view = memoryview(first)
+    second = blocks.behind(b"", used=first)
+    assert (bytes(view), bytes(second)) == (bytes(range(4)), bytes(range(4, 8)))
+    assert second is not first
+
+
+def test_a_buffer_that_nothing_refers_to_is_used_again(tmp_path: Path) -> None:
+    (tmp_path / "b").write_bytes(bytes(range(8)))
+    blocks = Blocks(tmp_path / "b", 4)
+    first = blocks.behind(b"")
+    assert blocks.behind(b"", used=first) is first
+    assert first == bytes(range(4, 8))

@@ -12,6 +12,7 @@ import pytest
 from profharness import readers
 from profharness.errors import InputError
 from profharness.readers import onnxruntime_json
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Trace
 from tests.readers.kineto_files import write
 
@@ -82,7 +83,7 @@ def test_kernels_of_device_providers_are_left_out(tmp_path: Path) -> None:
 
 
 def test_without_operators(tmp_path: Path) -> None:
-    trace = readers.read(write(tmp_path / "p.json", layout(RUNS)), ops=False)
+    trace = readers.read(write(tmp_path / "p.json", layout(RUNS)), wanted=Wanted.DEVICES)
     assert len(trace.ops) == 0
     assert len(trace.marks) == 2
 

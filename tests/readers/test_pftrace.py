@@ -19,6 +19,7 @@ from profharness import readers
 from profharness.analysis import hotspots
 from profharness.errors import InputError
 from profharness.readers import pftrace
+from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, Api, ClockDomain, Counters, Device, Kernels, Source, Stream, Strings, Trace
 from profharness.writers.perfetto import WriteOptions, write
 from tests.writers.strategies import traces
@@ -155,8 +156,8 @@ class TestRocprofSys:
 
     def test_operators_can_be_left_out(self, tmp_path: Path) -> None:
         path = rocprof_sys().write(tmp_path / "trace.proto")
-        assert len(pftrace.read(path, ops=False).ops) == 0
-        assert len(pftrace.read(path, ops=False).kernels) == 2
+        assert len(pftrace.read(path, wanted=Wanted.DEVICES).ops) == 0
+        assert len(pftrace.read(path, wanted=Wanted.DEVICES).kernels) == 2
 
 
 class TestRocprofv3:

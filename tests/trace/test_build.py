@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from profharness.trace.build import Growing, Pool, per_text, text_pool
+from profharness.trace.build import Growing, Pool, packed_integers, per_text, text_pool
 from profharness.trace.model import NULL, Strings
 
 
@@ -28,6 +32,28 @@ def test_columns_must_be_known_and_complete() -> None:
     for values in ([1], [1, 2, 3], []):
         with pytest.raises(ValueError, match="b has"):
             rows.add(2, a=[1, 2], b=values)
+
+
+def test_a_column_can_be_looked_at_before_it_is_taken() -> None:
+    rows = Growing("a")
+    assert rows.peek("a").tolist() == []
+    rows.add(2, a=[1, 2])
+    rows.add(1, a=3)
+    assert rows.peek("a").tolist() == rows.peek("a").tolist() == [1, 2, 3]
+    assert rows.take("a").tolist() == [1, 2, 3]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_integers_become_a_column(values: list[int]) -> None:
+    column = packed_integers(values)
+    assert (column.dtype, column.tolist()) == (np.int64, values)
+    column[:] = 0  # a column of its own
+
+
+@pytest.mark.parametrize("odd", [None, 1.5, "1", 2**63, -(2**63) - 1])
+def test_what_is_no_integer_of_64_bits_is_refused(odd: object) -> None:
+    with pytest.raises(struct.error):
+        packed_integers([1, odd])
 
 
 def test_no_blocks() -> None:
