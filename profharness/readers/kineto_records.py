@@ -220,10 +220,10 @@ class DriverCall(_Usual, tag="cuda_driver", gc=False):
 
 
 class Operator(_Usual, tag="cpu_op", gc=False):
-    """An operator; its arguments are decoded where operators are wanted."""
+    """An operator."""
 
     cat: ClassVar[str] = "cpu_op"
-    args: msgspec.Raw = _NO_ARGS
+    args: OpArgs = msgspec.field(default_factory=OpArgs)
 
 
 class Mark(_Usual, tag="user_annotation", gc=False):
