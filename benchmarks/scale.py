@@ -2,7 +2,8 @@
 
 Generated Kineto traces of 10 000 and 100 000 kernels (a million with `--million`) are read by whole processes,
 imports included, one after the other. CPU time is user and system, the least of the repeats; memory is the largest
-resident set. `hotspots` is kernels by name and busy time, `report` everything that `profharness metrics` knows;
+resident set. `hotspots` is kernels by name and busy time as a table, `geometry` the same as JSON, which tells the launch
+geometry of each kernel too, `report` everything that `profharness metrics` knows;
 `json`, `orjson` and HolisticTraceAnalysis do what `hotspots` does (the first two add up kernels and nothing else).
 HolisticTraceAnalysis is installed into an environment of its own under .tools the first time. Answers are checked
 against the generator's truth. With `--ranks` so many copies of the middle trace are summarised together.
@@ -22,6 +23,7 @@ import argparse
 import compileall
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -149,9 +151,9 @@ def peer_python() -> Path | None:
 
 def ways(trace: Path, peer: Path | None, kernels: int) -> dict[str, list[str]]:
     ours = [sys.executable, "-m", "profharness"]
-    found = {"hotspots": [*ours, "hotspots", str(trace), "--json"]}
+    found = {"hotspots": [*ours, "hotspots", str(trace)], "geometry": [*ours, "hotspots", str(trace), "--json"]}
     if kernels > LARGEST:
-        return found
+        return {"hotspots": found["hotspots"]}
     merged = str(trace.with_suffix(".pftrace"))
     read = READ.format(kernels=kernels)
     found |= {"report": [*ours, "metrics", str(trace), "--json"], "merge": [*ours, "merge", str(trace), "-o", merged, "--force"],
@@ -164,13 +166,18 @@ def ways(trace: Path, peer: Path | None, kernels: int) -> dict[str, list[str]]:
     return found
 
 
-def check(answer: dict[str, Any], truth: Path) -> None:
-    """Raises AssertionError where an answer of `hotspots` or `metrics` is not the generator's."""
+def check(name: str, text: str, truth: Path) -> None:
+    """Raises AssertionError where what `hotspots` or `metrics` printed is not the generator's truth: a table by the calls of each kernel."""
     expected = json.loads(truth.read_text())
-    if "trace" in answer:
+    totals = {row["name"]: (row["count"], row["total_ns"]) for row in expected["by_name"] if not row["name"].startswith("Mem")}
+    if name == "hotspots":
+        rows = [re.split(r"  +", line.strip()) for line in text.splitlines()[2:]]
+        assert {row[-1]: int(re.sub(r"\s", "", row[2])) for row in rows if len(row) > 2} == {name: calls for name, (calls, _) in totals.items()}
+        return
+    answer = json.loads(text)
+    if name == "report":
         assert (answer["trace"]["busy_any_ns"], answer["trace"]["span_ns"]) == (expected["busy_union_ns"], expected["span_ns"])
         return
-    totals = {row["name"]: (row["count"], row["total_ns"]) for row in expected["by_name"] if not row["name"].startswith("Mem")}
     assert {row["name"]: (row["calls"], row["total_ns"]) for row in answer["rows"]} == totals
     assert answer["busy_any_ns"] == expected["busy_union_ns"]
 
@@ -197,9 +204,9 @@ def measure(trace: Path, truth: Path, options: argparse.Namespace, kernels: int,
         with tempfile.TemporaryFile() as out:
             if (cost := run(command, repeats, out)) is not None:
                 costs[name] = cost
-            if cost is not None and name in ("hotspots", "report"):
+            if cost is not None and name in ("hotspots", "geometry", "report"):
                 out.seek(0)
-                check(json.loads(out.read()), truth)
+                check(name, out.read().decode(), truth)
     return costs, left_out
 
 

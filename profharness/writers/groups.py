@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from profharness.trace.keys import coded
 
 I64 = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.integer[Any]]
@@ -34,15 +37,19 @@ def group_rows(*columns: Ints) -> Groups:
     rows = len(columns[0])
     if not rows:
         return Groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    ends = [(int(column.min()), int(column.max())) for column in columns]
+    # sizes in bytes and registers have few values in wide ranges: by their ranks a table of all combinations stays small
+    sparse = math.prod(high - low + 1 for low, high in ends) > max(_TABLE_LIMIT, rows)
     key, reach = np.zeros(rows, np.int64), 1
-    for column in columns:
-        low, high = int(column.min()), int(column.max())
+    for column, (low, high) in zip(columns, ends, strict=True):
         if low == high:
             continue
         span = high - low + 1
         if reach * span >= _KEY_LIMIT:
             part, span = _dense(column)
             key, reach = _dense(key)
+        elif sparse and span <= max(_TABLE_LIMIT, rows):
+            part, span = _dense(column)
         else:
             part = column.astype(np.int64) - low
         key, reach = key * span + part, reach * span
@@ -50,8 +57,8 @@ def group_rows(*columns: Ints) -> Groups:
 
 
 def _dense(values: Ints) -> tuple[I64, int]:
-    distinct, ranks = np.unique(values, return_inverse=True)
-    return ranks.astype(np.int64), len(distinct)
+    distinct, ranks = coded(values)
+    return ranks, len(distinct)
 
 
 def _numbered(key: I64, reach: int) -> Groups:

@@ -100,3 +100,12 @@ def test_groups_are_rows_that_agree(rows: list[tuple[int, int, int]]) -> None:
     assert len(groups) == len(set(rows))
     assert [rows[i] for i in groups.first] == sorted(set(rows))
     assert groups.sizes().sum() == len(rows)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([0, 7, 12_288, 200_000])] * 3), min_size=1, max_size=40))
+def test_groups_of_few_values_in_wide_ranges(rows: list[tuple[int, int, int]]) -> None:
+    """As sizes in bytes are: the ranks of the values are what is combined."""
+    groups = group_rows(*(np.asarray(column, np.int32) for column in zip(*rows, strict=True)))
+    assert [rows[i] for i in groups.first] == sorted(set(rows))
+    assert [rows[groups.first[g]] for g in groups.of] == rows
+    assert groups.first.tolist() == [rows.index(row) for row in sorted(set(rows))]
