@@ -36,9 +36,10 @@ from typing import IO, Any
 
 import description
 
+from profharness.cli.hotspots import TABLE_ROWS
+
 ROOT = Path(__file__).resolve().parent.parent
 SMALLEST, LARGEST = 10_000, 1_000_000
-TABLE_ROWS = 20
 PEER = "HolisticTraceAnalysis==0.5.0"
 MAKE = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'benchmarks' / 'make_kineto.py'))} --kernels {{kernels}} -o {{out}} --truth {{truth}}"
 LOAD = """

@@ -51,7 +51,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
-    """The trace of one file; what ran on the devices alone takes half of the time of everything, its times alone two fifths.
+    """The trace of one file; what ran on the devices alone takes less time than everything, its times alone the least.
 
     Rows stand in file order. Raises InputError when nothing in the file is usable.
     """
