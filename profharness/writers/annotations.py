@@ -13,9 +13,10 @@ from profharness.trace.model import I64, NULL, Trace
 from profharness.writers import wire
 from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import by_frequency, entry
-from profharness.writers.proto_columns import Double, Field, Mask, Message, Same, Varint
+from profharness.writers.proto_columns import Double, Field, Message, Same, Varint
 from profharness.writers.schema import Annotation, Interned, TrackEvent
 from profharness.writers.spans import API, MARKS, OPS, REQUESTS, Spans
+from profharness.writers.varints import Mask
 
 
 @dataclass(frozen=True)

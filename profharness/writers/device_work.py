@@ -20,7 +20,7 @@ from profharness.writers.gpus import STAGES, Gpus, specification
 from profharness.writers.groups import Groups, group_rows
 from profharness.writers.interning import by_frequency, entry, intern_codes
 from profharness.writers.output import Output
-from profharness.writers.proto_columns import Double, Field, Mask, Message, Same, integers, packets
+from profharness.writers.proto_columns import Double, Field, Message, Same, integers, packets
 from profharness.writers.schema import (
     NEEDS_STATE,
     ComputeKernel,
@@ -30,6 +30,7 @@ from profharness.writers.schema import (
     RenderStage,
 )
 from profharness.writers.tracks import Process, Registry, state_packets
+from profharness.writers.varints import Mask
 
 CHUNK = 1 << 14  # rows encoded at a time: about 4 MB of slots, which stays in the processor's cache
 _KERNEL, _COPY, _FILL = 1, 2, 3

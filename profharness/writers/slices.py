@@ -16,10 +16,8 @@ from profharness.writers.launches import Launches
 from profharness.writers.options import GpuRepresentation
 from profharness.writers.output import Output
 from profharness.writers.proto_columns import (
-    U8,
     Encoded,
     Field,
-    Mask,
     Message,
     Ragged,
     Same,
@@ -32,6 +30,7 @@ from profharness.writers.proto_columns import (
 from profharness.writers.schema import NEEDS_STATE, Context, Interned, Packet, TrackEvent
 from profharness.writers.spans import API, BENCHMARK_KINDS, Laned
 from profharness.writers.tracks import Process, Registry, child_track, state_packets, track_packet
+from profharness.writers.varints import U8, Mask
 
 CHUNK = 1 << 14
 _WIDE = 8  # a call that launches more than this is encoded apart, so that it does not widen all rows

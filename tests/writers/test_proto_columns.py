@@ -50,6 +50,21 @@ def test_varints_are_as_short_as_protobuf_makes_them(rows: list[tuple[int, bool]
     assert made.data.tobytes() == b"".join(expected)
 
 
+@given(st.lists(st.tuples(st.integers(0, 70).map(lambda bits: (1 << bits) - 1), st.booleans()), min_size=1, max_size=40), st.integers(0, 2**64 - 1))
+def test_varints_of_every_length_in_columns_and_sizes(rows: list[tuple[int, bool]], mask: int) -> None:
+    """Ids are hashes of 64 bits; a message's size is a varint too, and rows may share all of its bytes or none."""
+    values = np.asarray([number & (2**64 - 1) & mask for number, _ in rows], np.uint64)
+    sizes = np.asarray([number % 300 for number, _ in rows], np.int64)
+    present = np.asarray([flag for _, flag in rows])
+    ragged = Ragged(np.full(sizes.sum(), 7, np.uint8), sizes)
+    made = encode((Varint(1, values), Message(2, (Varint(3, values, present), ragged), present), Varint(4, values)), len(rows))
+    expected = [
+        wire.integer(1, v) + (wire.blob(2, wire.integer(3, v) + b"\7" * n) if p else b"") + wire.integer(4, v)
+        for v, n, p in zip(values.tolist(), sizes.tolist(), present.tolist(), strict=True)]
+    assert made.data.tobytes() == b"".join(expected)
+    assert made.sizes.tolist() == [len(e) for e in expected]
+
+
 @given(st.integers(-(2**63), 2**64 - 1), st.integers(1, 2**29 - 1))
 def test_single_fields_are_what_protobuf_makes(value: int, number: int) -> None:
     signed = value - 2**64 if value >= 2**63 else value
