@@ -29,6 +29,7 @@ from profharness.analysis.grouping import pack
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.records import IdleCauses
 from profharness.analysis.work import Work, work_of
+from profharness.trace.column import is_repeated
 from profharness.trace.keys import distinct
 from profharness.trace.model import NULL, Trace
 
@@ -231,10 +232,14 @@ class IdleAnalysis:
         for source in sources:
             starts, ends = [], []
             for table in (self.trace.api, self.trace.ops, self.trace.marks):
-                rows = table.source == source
-                starts.append(table.start_ns[rows])
-                ends.append(table.start_ns[rows] + table.dur_ns[rows])
-            reach.append(intervals.window(int(np.concatenate(starts).min()), int(np.concatenate(ends).max())))
+                if not len(table):
+                    continue
+                whole = is_repeated(table.source) and table.source[0] == source
+                rows = slice(None) if whole else np.flatnonzero(table.source == source)
+                if len(start := table.start_ns[rows]):
+                    starts.append(int(start.min()))
+                    ends.append(int((start + table.dur_ns[rows]).max()))
+            reach.append(intervals.window(min(starts), max(ends)))
         return intervals.union(*reach)
 
     def _remote_copies(self, device: int) -> Intervals:

@@ -54,9 +54,13 @@ def window(start_ns: int, end_ns: int) -> Intervals:
 def merge(intervals: Intervals) -> Intervals:
     """The union as a merged set. Empty members vanish."""
     keep = intervals.end > intervals.start
-    start, end = intervals.start[keep], intervals.end[keep]
+    if not keep.all():
+        intervals = Intervals(intervals.start[keep], intervals.end[keep])
+    start, end = intervals.start, intervals.end
     if not len(start):
         return EMPTY
+    if np.all(start[1:] > end[:-1]):  # as most are: the work of one stream, the calls of one kind
+        return intervals
     if np.any(start[1:] < start[:-1]):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
@@ -81,7 +85,7 @@ def clip(intervals: Intervals, start_ns: int, end_ns: int) -> Intervals:
     """Each member cut to [start, end); what lies outside is left out. Merged stays merged."""
     start, end = np.maximum(intervals.start, start_ns), np.minimum(intervals.end, end_ns)
     keep = end > start
-    return Intervals(start[keep], end[keep])
+    return Intervals(start, end) if keep.all() else Intervals(start[keep], end[keep])
 
 
 def complement(merged: Intervals, start_ns: int, end_ns: int) -> Intervals:

@@ -23,7 +23,7 @@ from profharness.analysis.timeless import no_timeline
 from profharness.analysis.timeline import partition_windows
 from profharness.analysis.whole import Near, Whole
 from profharness.analysis.work import Delays, Work, depth
-from profharness.trace.model import Trace
+from profharness.trace.model import F64, Trace
 
 I64 = npt.NDArray[np.int64]
 
@@ -98,6 +98,12 @@ class Measurement:
     def kernel_ns(self) -> I64:
         """How much of each kernel lies in the windows, in ns."""
         return intervals.inside_ns(self.kernel_spans, self.when)
+
+    @cached_property
+    def kernel_shares(self) -> F64:
+        """The part of each kernel that lies in the windows, between 0 and 1."""
+        lengths = self.trace.kernels.dur_ns
+        return np.where(lengths > 0, self.kernel_ns / np.maximum(lengths, 1), 0.0)
 
     @cached_property
     def delays(self) -> Delays:

@@ -19,7 +19,7 @@ from profharness.analysis.roofline import UNDETERMINED
 from profharness.analysis.streams import mean, streams, weights
 from profharness.devices import Dtype
 from profharness.trace.keys import distinct
-from profharness.trace.model import F64, Trace
+from profharness.trace.model import Trace
 
 _WITH_FLOPS = ("gemm", "conv", "attention")
 NO_FLOPS = "operators with shapes (--profile torch), or --flops-per-item"
@@ -27,22 +27,16 @@ NO_TRAFFIC = "operators with shapes (--profile torch), or counters (--pmc)"
 COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernels"
 
 
-def _inside(m: Measurement) -> F64:
-    """The part of each kernel that lies in the windows."""
-    lengths = m.trace.kernels.dur_ns
-    return np.where(lengths > 0, m.kernel_ns / np.maximum(lengths, 1), 0.0)
-
-
 def useful_flops(m: Measurement) -> float | None:
     """FLOPs of matrix products in the windows; None where no operator says its shapes."""
     flops = m.facts.work.flops
-    return float(np.nansum(flops * _inside(m))) if np.isfinite(flops).any() else None
+    return float(np.nansum(flops * m.kernel_shares)) if np.isfinite(flops).any() else None
 
 
 def moved_bytes(m: Measurement) -> float | None:
     """Bytes moved in the windows, by counters or at least; None where neither is known."""
     moved = m.facts.rates.moved
-    return float(np.nansum(moved * _inside(m))) if np.isfinite(moved).any() else None
+    return float(np.nansum(moved * m.kernel_shares)) if np.isfinite(moved).any() else None
 
 
 def _missing(m: Measurement) -> str:
@@ -71,7 +65,7 @@ def _lacking(unit: str, m: Measurement, needs: str) -> Figure:
 
 def _over_peak(m: Measurement, peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> tuple[float, str] | None:
     """Sum over types of FLOPs / ceiling, over the windows of all devices; None where a type has none. With the source of the largest type."""
-    work, inside = m.facts.work, _inside(m)
+    work, inside = m.facts.work, m.kernel_shares
     total, sources = 0.0, []
     for device, roof in m.facts.roofs.items():
         for code, dtype in enumerate(work.dtypes):
@@ -159,7 +153,7 @@ def bandwidth_share(m: Measurement) -> Figure:
 def operational_intensity(m: Measurement) -> Figure:
     """FLOP per byte of the kernels whose operations and traffic are both known."""
     rows = np.isfinite(m.facts.work.flops) & np.isfinite(m.facts.rates.moved) & (m.kernel_ns > 0)
-    inside = _inside(m)[rows]
+    inside = m.kernel_shares[rows]
     moved = float(np.dot(m.facts.rates.moved[rows], inside))
     if not moved:
         return _lacking("FLOP/B", m, NO_FLOPS)
@@ -169,7 +163,7 @@ def operational_intensity(m: Measurement) -> Figure:
 
 def ceiling_flops(m: Measurement) -> Figure:
     """The compute roof of the type that most FLOPs are in, of one device; of fp32 where none are known."""
-    work, inside = m.facts.work, _inside(m)
+    work, inside = m.facts.work, m.kernel_shares
     amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
     dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp32"
     return _of_roof(_lowest(roof.flops(dtype) for roof in m.facts.roofs.values()), "FLOP/s")
@@ -200,7 +194,7 @@ def fabric_bytes(m: Measurement) -> Figure:
         return _lacking("B", m, "counters (--pmc FETCH_SIZE WRITE_SIZE)")
     total = int(m.kernel_ns.sum())
     known = np.isfinite(counted.fabric_bytes)
-    return Figure(value=float(np.nansum(counted.fabric_bytes * _inside(m))), unit="B", source=m.origin,
+    return Figure(value=float(np.nansum(counted.fabric_bytes * m.kernel_shares)), unit="B", source=m.origin,
                   coverage=int(m.kernel_ns[known].sum()) / total if total else None, note="upper bound of memory traffic")
 
 
@@ -210,7 +204,7 @@ def hbm_bytes(m: Measurement) -> Figure:
     if counted is None or not np.isfinite(counted.hbm_bytes).any():
         return _lacking("B", m, "counters of DRAM requests (--pmc TCC_EA0_RDREQ_DRAM_sum and TCC_EA0_WRREQ_DRAM_sum, TCC_EA_... before gfx942, beside FETCH_SIZE and WRITE_SIZE)")
     total, known = int(m.kernel_ns.sum()), np.isfinite(counted.hbm_bytes)
-    return Figure(value=float(np.nansum(counted.hbm_bytes * _inside(m))), unit="B", source=m.origin,
+    return Figure(value=float(np.nansum(counted.hbm_bytes * m.kernel_shares)), unit="B", source=m.origin,
                   coverage=int(m.kernel_ns[known].sum()) / total if total else None, note=_dram_note(m))
 
 
@@ -222,7 +216,7 @@ def hfu(m: Measurement) -> Figure:
     typed = _hfu_by_type(m)
     if typed is not None:
         return typed
-    work, inside = m.facts.work, _inside(m)
+    work, inside = m.facts.work, m.kernel_shares
     amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
     dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp16"
     roof = _lowest(one.peak(dtype) for one in m.facts.roofs.values())
@@ -233,7 +227,7 @@ def hfu(m: Measurement) -> Figure:
 
 def _hfu_by_type(m: Measurement) -> Figure | None:
     """The sum over types of operations / peak; None where a kernel's operations have no type, or a type no peak."""
-    counted, inside = m.facts.counted, _inside(m)
+    counted, inside = m.facts.counted, m.kernel_shares
     if counted is None or not counted.by_type:
         return None
     columns = np.stack(list(counted.by_type.values()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -19,6 +20,8 @@ _DIGITS = 16  # an integer part of up to 16 digits stays exact in int64 and is c
 _DIGIT_TEXT = b"0123456789"
 _TO_ZERO = bytes.maketrans(_DIGIT_TEXT, b"0" * len(_DIGIT_TEXT))
 _TOO_LONG = b"0" * _DIGITS + b"."  # fewer digits than these fit int64 in nanoseconds
+_HALF = 10**9
+_NARROWEST, _WIDEST = 6, 20  # "0.000," to 18 digits: more may not fit int64
 _EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _IS_DIGIT = np.zeros(256, np.bool_)
 _IS_DIGIT[_ZERO:_ZERO + 10] = True
@@ -38,6 +41,8 @@ class Times:
 def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
     """Nanoseconds of JSON numbers in microseconds (strings that hold one as well). Anything else, or more than int64 holds, is invalid."""
     joined = b",".join(texts)
+    if texts and (aligned := _of_equal_width(joined, len(texts))) is not None:
+        return Times(aligned, np.ones(len(texts), np.bool_), 0)
     if texts and _is_uniform(joined, len(texts)):
         # all have three digits behind the point: without it they count nanoseconds
         ns = np.fromstring(joined.replace(b".", b"").decode(), np.int64, sep=",")
@@ -59,6 +64,32 @@ def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
     hard = (point == starts) | (point - starts > _DIGITS) | (ends - point > 4) | (whole >= _LARGEST_US)
     hard[np.searchsorted(ends, np.flatnonzero(~_IS_PLAIN[text]))] = True
     return _each(texts, np.where(hard, 0, whole * 1000 + fraction), np.flatnonzero(hard))
+
+
+def _of_equal_width(joined: bytes, count: int) -> npt.NDArray[np.int64] | None:
+    """Nanoseconds of plain digits with exactly three behind a point, all numbers of one width, as neighbours' starts are; None for others."""
+    text = joined + b","
+    width = text.index(b",") + 1
+    if len(text) != count * width or not _NARROWEST <= width <= _WIDEST:
+        return None
+    digits = np.frombuffer(text, np.uint8) - np.uint8(_ZERO)
+    if np.count_nonzero(digits > 9) != 2 * count:
+        return None
+    rows = digits.reshape(count, width)
+    if not (rows[:, -1] == (_COMMA - _ZERO) % 256).all() or not (rows[:, -5] == (_DOT - _ZERO) % 256).all():
+        return None
+    halves = rows.astype(np.float64) @ _place_values(width)  # each below 10**9: exact in float64
+    ns: npt.NDArray[np.int64] = halves[:, 0].astype(np.int64) * _HALF + halves[:, 1].astype(np.int64)
+    return ns
+
+
+@cache
+def _place_values(width: int) -> npt.NDArray[np.float64]:
+    """(width, 2): what a digit at each place of `123.456,` adds to the multiple of 10**9 nanoseconds, and to the rest."""
+    values = np.zeros((width, 2))
+    for power, place in enumerate((*range(width - 2, width - 5, -1), *range(width - 6, -1, -1))):
+        values[place] = (10 ** (power - 9), 0) if power >= 9 else (0, 10**power)
+    return values
 
 
 def _is_uniform(joined: bytes, count: int) -> bool:

@@ -65,7 +65,8 @@ def distinct(column: npt.NDArray[IntegerT]) -> npt.NDArray[IntegerT]:
     if present is None:
         values = np.unique(column[:1] if is_repeated(column) else column)
         return values
-    values = (np.flatnonzero(present) + int(column.min())).astype(column.dtype)
+    marks, low = present
+    values = (np.flatnonzero(marks) + low).astype(column.dtype)
     return values
 
 
@@ -77,9 +78,9 @@ def coded(column: npt.NDArray[IntegerT]) -> tuple[npt.NDArray[IntegerT], I64]:
             return column[:1].copy(), np.zeros(len(column), np.int64)
         values, place = np.unique(column, return_inverse=True)
         return values, place.astype(np.int64, copy=False)
-    low = int(column.min())
-    rank = np.cumsum(present, dtype=np.int64) - 1
-    return (np.flatnonzero(present) + low).astype(column.dtype), rank[column.astype(np.int64, copy=False) - low]
+    marks, low = present
+    rank = np.cumsum(marks, dtype=np.int64) - 1
+    return (np.flatnonzero(marks) + low).astype(column.dtype), rank[_places(column, low)]
 
 
 def first_rows(column: Integers) -> tuple[I64, I64]:
@@ -90,13 +91,19 @@ def first_rows(column: Integers) -> tuple[I64, I64]:
     return first, place
 
 
-def _present(column: Integers) -> npt.NDArray[np.bool_] | None:
-    """Which values of the column's range occur; None where the range is too wide for its rows, or there is nothing to look through."""
+def _present(column: Integers) -> tuple[npt.NDArray[np.bool_], int] | None:
+    """Which values occur from the lowest of the table on; None where the range is too wide for its rows, or there is nothing to look through."""
     if not len(column) or is_repeated(column):
         return None
     low, high = int(column.min()), int(column.max())
     if high - low >= max(_DENSE * len(column), _SMALL):
         return None
+    if 0 <= low <= _SMALL:  # codes, mostly: they are places in the table as they are
+        low = 0
     present = np.zeros(high - low + 1, np.bool_)
-    present[column.astype(np.int64, copy=False) - low] = True
-    return present
+    present[_places(column, low)] = True
+    return present, low
+
+
+def _places(column: Integers, low: int) -> Integers:
+    return column.astype(np.int64, copy=False) - low if low else column

@@ -39,13 +39,24 @@ def nest(start_ns: I64, dur_ns: I64, thread: I64) -> Nesting:
     The depth is the number of spans open at the start: those before it in order (start, then longest first,
     then row) less those that have ended. Spans that begin where another ends are siblings.
     """
-    order = np.lexsort((-dur_ns, start_ns, thread))
+    order = _in_order(start_ns, dur_ns, thread)
     depth, parent = np.zeros(len(order), np.int32), np.full(len(order), NULL, np.int64)
     borders = np.flatnonzero(np.diff(thread[order])) + 1
     for rows in np.split(order, borders):
         if len(rows):
             depth[rows], parent[rows] = _one_thread(start_ns[rows], dur_ns[rows], rows)
     return Nesting(depth, parent, order)
+
+
+def _in_order(start_ns: I64, dur_ns: I64, thread: I64) -> I64:
+    """Rows by thread, start, longest first, then row. Tracers write each thread's spans in this order, so that most files need no sort of times."""
+    few = len(thread) > 0 and int(thread.min()) >= 0 and int(thread.max()) <= np.iinfo(np.uint16).max
+    order: I64 = np.argsort(thread.astype(np.uint16) if few else thread, kind="stable")  # of 16 bits: in time that is linear
+    later, longer = np.diff(start_ns[order]), np.diff(dur_ns[order])
+    if np.all((later > 0) | ((later == 0) & (longer <= 0)) | (np.diff(thread[order]) != 0)):
+        return order
+    order = np.lexsort((-dur_ns, start_ns, thread))
+    return order
 
 
 def _one_thread(start: I64, dur: I64, rows: I64) -> tuple[I64, I64]:
