@@ -20,7 +20,7 @@ _DIGITS = 16  # an integer part of up to 16 digits stays exact in int64 and is c
 _DIGIT_TEXT = b"0123456789"
 _TO_ZERO = bytes.maketrans(_DIGIT_TEXT, b"0" * len(_DIGIT_TEXT))
 _TOO_LONG = b"0" * _DIGITS + b"."  # fewer digits than these fit int64 in nanoseconds
-_HALF = 10**9
+_EXACT_DIGITS = 7  # of a float32
 _NARROWEST, _WIDEST = 6, 20  # "0.000," to 18 digits: more may not fit int64
 _EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _IS_DIGIT = np.zeros(256, np.bool_)
@@ -78,17 +78,17 @@ def _of_equal_width(joined: bytes, count: int) -> npt.NDArray[np.int64] | None:
     rows = digits.reshape(count, width)
     if not (rows[:, -1] == (_COMMA - _ZERO) % 256).all() or not (rows[:, -5] == (_DOT - _ZERO) % 256).all():
         return None
-    halves = rows.astype(np.float64) @ _place_values(width)  # each below 10**9: exact in float64
-    ns: npt.NDArray[np.int64] = halves[:, 0].astype(np.int64) * _HALF + halves[:, 1].astype(np.int64)
+    sums = (rows.astype(np.float32) @ _place_values(width)).astype(np.int64)
+    ns: npt.NDArray[np.int64] = sums[:, 0] + sums[:, 1] * 10**_EXACT_DIGITS + sums[:, 2] * 10 ** (2 * _EXACT_DIGITS)
     return ns
 
 
 @cache
-def _place_values(width: int) -> npt.NDArray[np.float64]:
-    """(width, 2): what a digit at each place of `123.456,` adds to the multiple of 10**9 nanoseconds, and to the rest."""
-    values = np.zeros((width, 2))
+def _place_values(width: int) -> npt.NDArray[np.float32]:
+    """(width, 3): what a digit at each place of `123.456,` adds to the lowest seven digits of the nanoseconds, to the next seven, and to the rest."""
+    values = np.zeros((width, 3), np.float32)
     for power, place in enumerate((*range(width - 2, width - 5, -1), *range(width - 6, -1, -1))):
-        values[place] = (10 ** (power - 9), 0) if power >= 9 else (0, 10**power)
+        values[place, power // _EXACT_DIGITS] = 10 ** (power % _EXACT_DIGITS)
     return values
 
 
