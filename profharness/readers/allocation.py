@@ -1,7 +1,8 @@
-"""Keeps the memory that one block of a file needed for the next block.
+"""Keeps the memory that one block of a file, or one step of an analysis, needed for the next.
 
-A file is read in blocks of equal size, each of which needs the memory of the one before. glibc gives it back to the system as soon as
-it is free, and the system clears every page before it lends it again: a third of the page faults of reading, and most system time.
+A file is read in blocks of equal size, each of which needs the memory of the one before, and what is computed of columns
+needs columns of their length again and again. glibc gives it back to the system as soon as it is free, and the system clears
+every page before it lends it again: most page faults, and most system time.
 Limits and their names are those of `mallopt` (malloc.h); other C libraries have none.
 """
 
@@ -11,8 +12,8 @@ import ctypes
 from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_KEPT = 16 << 20  # bytes at the end of the heap that stay
-_APART = 4 << 20  # blocks of more bytes are given back one by one, as columns of a whole trace should be
+_KEPT = 64 << 20  # bytes at the end of the heap that stay
+_APART = 32 << 20  # the most that glibc allows: larger blocks are given back one by one
 
 
 @cache

@@ -53,9 +53,8 @@ def _in_order(start_ns: I64, dur_ns: I64, thread: I64) -> I64:
     few = len(thread) > 0 and int(thread.min()) >= 0 and int(thread.max()) <= np.iinfo(np.uint16).max
     order: I64 = np.argsort(thread.astype(np.uint16) if few else thread, kind="stable")  # of 16 bits: in time that is linear
     later, longer = np.diff(start_ns[order]), np.diff(dur_ns[order])
-    if np.all((later > 0) | ((later == 0) & (longer <= 0)) | (np.diff(thread[order]) != 0)):
-        return order
-    order = np.lexsort((-dur_ns, start_ns, thread))
+    if not np.all((later > 0) | ((later == 0) & (longer <= 0)) | (np.diff(thread[order]) != 0)):
+        order = np.lexsort((-dur_ns, start_ns, thread))
     return order
 
 
