@@ -77,6 +77,7 @@ kernels = [(packet.timestamp, packet.gpu_render_stage_event.duration) for packet
 assert len(kernels) == {kernels}
 """
 PER_MILLION_MIB = {"json": 12_000, "orjson": 15_500, "HTA": 13_000}  # memory that a peer needs for a million kernels
+IN_TURN = ("hotspots", "geometry", "report")
 SPARE_MIB = 2_000  # for everything else on the machine
 
 
@@ -132,6 +133,11 @@ def run(command: list[str], repeats: int = 1, out: IO[bytes] | int = subprocess.
                 print(f"{shlex.join(command[:3])} ... failed: {err.read().decode(errors='replace').strip().splitlines()[-1:]}", file=sys.stderr)
                 return None
         runs.append(Cost(cpu, time.perf_counter() - begun, peak))
+    return least(runs)
+
+
+def least(runs: list[Cost]) -> Cost:
+    """The run with the least CPU time, with the largest peak of all."""
     best = min(runs, key=lambda cost: cost.cpu_s)
     return Cost(round(best.cpu_s, 3), round(best.wall_s, 3), round(max(cost.peak_mib for cost in runs), 1))
 
@@ -198,20 +204,30 @@ def why_not(name: str, kernels: int, options: argparse.Namespace) -> str:
 
 def measure(trace: Path, truth: Path, options: argparse.Namespace, kernels: int, peer: Path | None) -> tuple[dict[str, Cost], dict[str, str]]:
     """Costs, and why the others were left out."""
-    costs: dict[str, Cost] = {}
     left_out: dict[str, str] = {}
-    for name, command in ways(trace, peer, kernels).items():
+    commands = ways(trace, peer, kernels)
+    costs = in_turn({name: commands.pop(name) for name in IN_TURN if name in commands}, 1 if kernels > LARGEST else options.repeats, truth)
+    for name, command in commands.items():
         if why := why_not(name, kernels, options):
             left_out[name] = why
             continue
         repeats = 1 if name in ("HTA", "protobuf", "merge") or kernels >= 1_000_000 else options.repeats
-        with tempfile.TemporaryFile() as out:
-            if (cost := run(command, repeats, out)) is not None:
-                costs[name] = cost
-            if cost is not None and name in ("hotspots", "geometry", "report"):
-                out.seek(0)
-                check(name, out.read().decode(), truth)
+        if (cost := run(command, repeats)) is not None:
+            costs[name] = cost
     return costs, left_out
+
+
+def in_turn(commands: dict[str, list[str]], repeats: int, truth: Path) -> dict[str, Cost]:
+    """Costs of what is to be compared: one after the other and again, so that all meet the machine in the same moods. Answers are checked."""
+    runs: dict[str, list[Cost]] = {name: [] for name in commands}
+    for _ in range(repeats):
+        for name, command in commands.items():
+            with tempfile.TemporaryFile() as out:
+                if (cost := run(command, out=out)) is not None:
+                    runs[name].append(cost)
+                    out.seek(0)
+                    check(name, out.read().decode(), truth)
+    return {name: least(done) for name, done in runs.items() if len(done) == repeats}
 
 
 def show(kernels: int, told: dict[str, Any], costs: dict[str, Cost], before: dict[str, Cost], grown: float) -> None:
