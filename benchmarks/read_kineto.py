@@ -1,7 +1,7 @@
 """Speed and memory of the Kineto reader: `python benchmarks/read_kineto.py TRACE.json[.gz]`, or `--make 'COMMAND {out}'`.
 
 Each way of reading runs in a process of its own, imports included: CPU time (user and system, the figure to compare where
-other work shares the machine) is the least of the repeats, the peak is that process's largest resident set.
+other work shares the machine) is the least of the repeats, which go through all ways in turn; the peak is that process's largest resident set.
 `json` and `orjson` load the file as Python objects and add up the kernels, which is the least that a script would do;
 `msgspec` decodes the three fields that it needs into typed events, and `simdjson` (PyPI pysimdjson) takes them from its
 parsed document: what these two libraries can do at best, before any reading of arguments, links or times is done.
@@ -77,29 +77,28 @@ WAYS = {"hotspots": READ.format(wanted="TIMES"), "devices": READ.format(wanted="
         "orjson": LOAD.format(module="orjson"), "msgspec": MSGSPEC, "simdjson": SIMDJSON}
 
 
-def measure(script: str, trace: Path, repeats: int) -> tuple[float, float] | None:
-    """CPU seconds and peak MiB; None where a module that the script needs is not installed."""
-    runs = []
-    for _ in range(repeats):
-        done = subprocess.run([sys.executable, "-c", script + MEASURE, str(trace)], capture_output=True, text=True, check=False)
-        if "ModuleNotFoundError" in done.stderr:
-            return None
-        done.check_returncode()
-        runs.append(json.loads(done.stdout))
-    return min(cpu for cpu, _ in runs), max(peak for _, peak in runs)
+def measure(script: str, trace: Path) -> tuple[float, float] | None:
+    """CPU seconds and peak MiB of one run; None where a module that the script needs is not installed."""
+    done = subprocess.run([sys.executable, "-c", script + MEASURE, str(trace)], capture_output=True, text=True, check=False)
+    if "ModuleNotFoundError" in done.stderr:
+        return None
+    done.check_returncode()
+    cpu, peak = json.loads(done.stdout)
+    return cpu, peak
 
 
 def report(trace: Path, repeats: int) -> dict[str, tuple[float, float]]:
     """Prints a line per way; the figures of those that ran."""
     print(f"{trace.name}: {trace.stat().st_size / 1e6:.0f} MB, the least CPU time of {repeats} runs each\n")
     print(f"{'':10}{'CPU s':>8}{'peak MiB':>10}{'CPU / hotspots':>16}{'peak / hotspots':>17}")
+    runs = [{name: measure(script, trace) for name, script in WAYS.items()} for _ in range(repeats)]  # in turn, as the machine's speed changes
     costs: dict[str, tuple[float, float]] = {}
-    for name, script in WAYS.items():
-        found = measure(script, trace, repeats)
-        if found is None:
+    for name in WAYS:
+        done = [one for run in runs if (one := run[name]) is not None]
+        if not done:
             print(f"{name:10}  not installed")
             continue
-        costs[name] = found
+        found = costs[name] = min(cpu for cpu, _ in done), max(peak for _, peak in done)
         base = costs["hotspots"]
         print(f"{name:10}{found[0]:8.2f}{found[1]:10.0f}{found[0] / base[0]:16.1f}{found[1] / base[1]:17.1f}")
     return costs
