@@ -20,7 +20,7 @@ _DIGITS = 16  # an integer part of up to 16 digits stays exact in int64 and is c
 _DIGIT_TEXT = b"0123456789"
 _TO_ZERO = bytes.maketrans(_DIGIT_TEXT, b"0" * len(_DIGIT_TEXT))
 _TOO_LONG = b"0" * _DIGITS + b"."  # fewer digits than these fit int64 in nanoseconds
-_EXACT_DIGITS = 7  # of a float32
+_HALF = 9  # digits: exact in float64, and in single precision a BLAS may be told to compute with less
 _NARROWEST, _WIDEST = 6, 20  # "0.000," to 18 digits: more may not fit int64
 _EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _IS_DIGIT = np.zeros(256, np.bool_)
@@ -53,7 +53,8 @@ def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
         return _each(texts, np.zeros(len(texts), np.int64), np.arange(len(texts)))
     points = np.flatnonzero(text == _DOT)
     starts = np.concatenate(([0], ends[:-1] + 1))
-    following = np.append(points, len(text))[np.searchsorted(points, starts)]
+    first = np.searchsorted(points, starts)
+    following = np.append(points, len(text))[first]
     point = np.minimum(following, ends)
     digits = text.astype(np.int64) - _ZERO
     whole = _whole_numbers(digits, starts, point)
@@ -61,7 +62,7 @@ def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
     for place in range(3):
         at = point + 1 + place
         fraction += np.where(at < ends, digits.take(at, mode="clip"), 0) * 10 ** (2 - place)
-    hard = (point == starts) | (point - starts > _DIGITS) | (ends - point > 4) | (whole >= _LARGEST_US)
+    hard = (np.searchsorted(points, ends) - first > 1) | (point == starts) | (point - starts > _DIGITS) | (ends - point > 4) | (whole >= _LARGEST_US)
     hard[np.searchsorted(ends, np.flatnonzero(~_IS_PLAIN[text]))] = True
     return _each(texts, np.where(hard, 0, whole * 1000 + fraction), np.flatnonzero(hard))
 
@@ -78,17 +79,17 @@ def _of_equal_width(joined: bytes, count: int) -> npt.NDArray[np.int64] | None:
     rows = digits.reshape(count, width)
     if not (rows[:, -1] == (_COMMA - _ZERO) % 256).all() or not (rows[:, -5] == (_DOT - _ZERO) % 256).all():
         return None
-    sums = (rows.astype(np.float32) @ _place_values(width)).astype(np.int64)
-    ns: npt.NDArray[np.int64] = sums[:, 0] + sums[:, 1] * 10**_EXACT_DIGITS + sums[:, 2] * 10 ** (2 * _EXACT_DIGITS)
+    sums = (rows.astype(np.float64) @ _place_values(width)).astype(np.int64)
+    ns: npt.NDArray[np.int64] = sums[:, 0] + sums[:, 1] * 10**_HALF
     return ns
 
 
 @cache
-def _place_values(width: int) -> npt.NDArray[np.float32]:
-    """(width, 3): what a digit at each place of `123.456,` adds to the lowest seven digits of the nanoseconds, to the next seven, and to the rest."""
-    values = np.zeros((width, 3), np.float32)
+def _place_values(width: int) -> npt.NDArray[np.float64]:
+    """(width, 2): what a digit at each place of `123.456,` adds to the lowest nine digits of the nanoseconds, and to the others."""
+    values = np.zeros((width, 2))
     for power, place in enumerate((*range(width - 2, width - 5, -1), *range(width - 6, -1, -1))):
-        values[place, power // _EXACT_DIGITS] = 10 ** (power % _EXACT_DIGITS)
+        values[place, power // _HALF] = 10 ** (power % _HALF)
     return values
 
 
