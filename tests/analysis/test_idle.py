@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from profharness.analysis import intervals
 from profharness.analysis.idle import MICRO_GAP_NS, IdleAnalysis
 from profharness.analysis.records import IdleCauses
-from profharness.trace.model import Device, Trace
+from profharness.trace.model import Device, Ops, Source, Trace
 from tests.analysis.scene import Scene
 
 
@@ -49,6 +50,19 @@ def test_time_before_the_first_host_record_is_no_host_record():
     scene.call("hipGetDevice", 40, 41)
     scene.kernel(100, 110, scene.launch(70, 75))
     assert causes(scene, 0, 110) == only(no_host_record=30, host_not_ready=30, launch_in_progress=30)
+
+
+def test_host_records_of_another_process_say_nothing_of_this_one():
+    scene = Scene(sources=(Source("a.json", "kineto", pid=7), Source("b.json", "kineto", pid=8)))
+    scene.kernel(0, 10)
+    scene.call("hipGetDevice", 40, 41)
+    scene.kernel(100, 110, scene.launch(70, 75))
+    alone = causes(scene, 0, 110)
+    assert alone == only(no_host_record=30, host_not_ready=30, launch_in_progress=30)
+    others = Ops.build(start_ns=[2], dur_ns=[3], name=scene.strings.code("aten::mm"), pid=8, tid=1, source=1)  # one value for the whole column
+    assert IdleAnalysis(replace(scene.build(), ops=others)).causes(0, intervals.window(0, 110)) == alone
+    scene.call("hipGetDevice", 0, 1, pid=8, source=1)
+    assert causes(scene, 0, 110) == alone
 
 
 def test_a_launch_that_had_returned_before_the_gap_is_a_queued_gap():

@@ -65,6 +65,13 @@ def test_varints_of_every_length_in_columns_and_sizes(rows: list[tuple[int, bool
     assert made.sizes.tolist() == [len(e) for e in expected]
 
 
+def test_a_column_of_varints_of_one_to_ten_bytes() -> None:
+    values = [0, 127, *(edge for bits in range(7, 64, 7) for edge in (2**bits - 1, 2**bits)), 2**64 - 1]
+    made = encode((Varint(1, np.asarray(values, np.uint64)),), len(values))
+    assert made.data.tobytes() == b"".join(wire.integer(1, value) for value in values)
+    assert sorted(set(made.sizes.tolist())) == list(range(2, 12))
+
+
 @given(st.integers(-(2**63), 2**64 - 1), st.integers(1, 2**29 - 1))
 def test_single_fields_are_what_protobuf_makes(value: int, number: int) -> None:
     signed = value - 2**64 if value >= 2**63 else value
