@@ -76,8 +76,6 @@ def _mean(place: I64, values: F64, weight: I64) -> F64:
     known = np.isfinite(values)
     groups = int(place.max()) + 1
     whole = np.bincount(place, weights=weight, minlength=groups)
-    if known.all():
-        return np.where(whole > 0, np.bincount(place, weights=values * weight, minlength=groups) / np.where(whole > 0, whole, 1.0), np.nan)
     covered = np.bincount(place[known], weights=weight[known], minlength=groups)
     total = np.bincount(place[known], weights=values[known] * weight[known], minlength=groups)
     enough = (covered > 0) & (covered >= NEEDED_COVERAGE * whole)

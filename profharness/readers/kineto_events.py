@@ -188,9 +188,8 @@ class KinetoRows:
             events = [e for e in events if e.name not in marks]
         events, start, dur = self._timed(events)
         args = self._decode_args(events, OpArgs)
-        names = [e.name for e in events] if len(events) < len(names) else names
         self.ops.add(
-            len(events), start=start, dur=dur, name=self._names.codes(names), pid=integers([e.pid for e in events]),
+            len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
             tid=integers([e.tid for e in events]), external=integers([a.external for a in args]),
             shapes=self._texts.codes(_raw_bytes([a.dims for a in args])), types=self._texts.codes(_raw_bytes([a.types for a in args])),
             collective=self._collectives(args))

@@ -69,17 +69,16 @@ class Varint:
     def __init__(self, number: int, values: Ints, present: Mask | None = None) -> None:
         self._tag = wire.tag(number, wire.VARINT)
         self._present = present
-        self._value = Varints(values if present is None else values * present) if len(values) else None
-        self.template = self._tag + bytes(self._value.width if self._value else 1)
+        self._value = Varints(values if present is None else values * present)
+        self.template = self._tag + bytes(self._value.width)
 
     @property
     def lengths(self) -> Lengths:
-        return _where(self._present, len(self._tag) + (self._value.lengths if self._value else 1))
+        return _where(self._present, len(self._tag) + self._value.lengths)
 
     def fill(self, slots: U8, used: Mask) -> None:
         head = len(self._tag)
-        if self._value:
-            self._value.fill(slots[:, head:], used[:, head:])
+        self._value.fill(slots[:, head:], used[:, head:])
         if self._present is not None:
             used[:, : head + 1] &= self._present[:, None]
 
@@ -128,13 +127,10 @@ class Message:
         self._fields = tuple(fields)
         self._present = present
         self._inner = _total(self._fields)
-        tag, self._size = wire.tag(number, wire.LENGTH), None
-        if isinstance(self._inner, int):
-            self._head = tag + wire.varint(self._inner)
-        else:
-            self._size = Varints(self._inner) if len(self._inner) else None
-            self._head = tag + bytes(self._size.width if self._size else 1)
+        tag = wire.tag(number, wire.LENGTH)
         self._fixed = len(tag)
+        self._size = None if isinstance(self._inner, int) else Varints(self._inner)
+        self._head = tag + (bytes(self._size.width) if self._size else wire.varint(int(self._inner)))
         self.template = self._head + b"".join(field.template for field in self._fields)
 
     @property

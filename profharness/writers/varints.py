@@ -22,11 +22,11 @@ _STEPS = ((8, np.dtype("<u8")), (4, np.dtype("<u4")), (2, np.dtype("<u2")), (1, 
 
 
 class Varints:
-    """The varints of a column of non-negative numbers (or uint64), of one row at least; one number stands for all rows."""
+    """The varints of a column of non-negative numbers (or uint64). `width` is the length of the longest, at least 1."""
 
     def __init__(self, values: Ints) -> None:
         wide = values.astype(np.uint64)
-        self.width = max(-(-int(wide.max()).bit_length() // _GROUP), 1)
+        self.width = max(-(-int(wide.max(initial=0)).bit_length() // _GROUP), 1)
         self._values: Words = wide.astype(np.uint32) if self.width <= 4 else wide
         one = self._values.dtype.type(1)
         self._longer = [self._values >= one << self._values.dtype.type(_GROUP * k) for k in range(1, self.width)]
@@ -85,7 +85,7 @@ class Varints:
 
 
 def put(slots: U8, words: npt.NDArray[Any]) -> None:
-    """The lowest bytes of each row's word (any number in little-endian order) into `slots` [rows, up to eight]; one word stands for all rows."""
+    """The lowest bytes of each row's word (any number in little-endian order) into `slots` [rows, up to eight]."""
     words = words.astype(words.dtype.newbyteorder("<"), copy=False)
     at, width = 0, slots.shape[1]
     for size, kind in _STEPS:
