@@ -51,6 +51,7 @@ def products(path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone  # a calibration beside other work finds less than the scan reaches later
 def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_path):
     """Real processes from the calibration to the verdict: what is missing is said, then measured, then used."""
     pytest.importorskip("torch")
@@ -82,15 +83,19 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
     kept = decode((tmp_path / "run" / COPY_NAME).read_bytes(), COPY_NAME)
     assert [one.compute_units for one in kept] == [2, 1]
     mine = kept[1]
-    point = summary().points[0]
+    found = summary()
+    point = found.points[0]
     figures = point.metrics
     assert figures["flops_per_item"].value == 4 * 2 * 1024**2
     assert figures["achieved_flops"].value == pytest.approx(point.throughput * 4 * 2 * 1024**2)
     mfu = figures["mfu"]
     assert mfu.value == figures["flops_of_ceiling"].value == pytest.approx(figures["achieved_flops"].value / mine.gemm_flops["fp32"])
-    # nothing but products, by another library than the ceiling's: a good part of it, and no more than two measurements may differ
-    assert 0.1 < mfu.value < 1.2
-    assert 0 < mfu.low <= mfu.value <= mfu.high < 2
+    # nothing but products, by another library than the ceiling's: a good part of it. How fast this machine was at either time is
+    # not for a test to say; that a share which cannot be is told, and no verdict is built on it, is
+    assert 0.1 < mfu.low <= mfu.value <= mfu.high < 4
+    too_much = [one for one in found.findings if one.id == "above-peak" and one.point == point.point and "mfu" in one.figures]
+    assert len(too_much) == (mfu.low > 1.2)
+    assert all("likely" in one.message and one.message.endswith("a calibration that ran beside other work") for one in too_much)
     assert mfu.note == "of calibrated GEMM, fp32"
     assert (figures["ceiling_flops"].value, figures["ceiling_flops"].source) == (mine.gemm_flops["fp32"], "calibrated GEMM, fp32")
     assert (figures["ceiling_bandwidth"].value, figures["ceiling_bandwidth"].source) == (mine.copy_bytes_per_s, "calibrated copy")
@@ -100,7 +105,7 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
     assert 0 < moved.value < 0.1
     assert point.verdict is not None
     assert f"of {len(os.sched_getaffinity(0))} allowed cores" in point.verdict.evidence
-    if mfu.value >= 0.6:
+    if mfu.value >= 0.6 and not too_much:
         assert point.verdict.limiter == "compute"
         assert point.verdict.evidence.startswith(f"{format_share(mfu.value)} of the measured GEMM; ")
 
