@@ -76,7 +76,7 @@ def host_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
     c10d's own operators only hand a collective over, so they hide none.
     """
     found, ops = [], trace.ops
-    handing = patterns.matching(trace.strings, ops.name, _HANDING_OVER)
+    handing = patterns.matching(trace.strings, ops, _HANDING_OVER)
     hosts = host_ranks(trace)
     for one in hosts:
         talking = intervals.intersect(intervals.merge(intervals.lasting(one.start, one.dur)), windows)

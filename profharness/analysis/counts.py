@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import PurePath
 
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis import patterns
-from profharness.analysis.intervals import union_ns
+from profharness.analysis import intervals, patterns
 from profharness.analysis.linking import Links, link_kernels
 from profharness.analysis.records import DeviceCounts, TraceCounts
 from profharness.analysis.timeless import no_places
@@ -20,16 +20,17 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
-def count(trace: Trace, links: Links | None = None) -> TraceCounts:
+def count(trace: Trace, links: Links | None = None, devices: Sequence[DeviceCounts] | None = None) -> TraceCounts:
     """Counts over all devices: sums, except the span, which goes from the first start to the last end.
 
     `ranks` counts the distinct ranks among the sources, a source without one counting as a rank of its
-    own kind; `unlinked_kernels` is None where no source with kernels holds a host call.
+    own kind; `unlinked_kernels` is None where no source with kernels holds a host call. `devices` are
+    the `counts_of_devices`, where they are known.
     """
     kernels, copies = trace.kernels, trace.copies
     placed = not no_places(trace)
     links = link_kernels(trace) if links is None else links
-    per_device = [_device(trace, device, placed=placed) for device in devices_with_work(trace)]
+    per_device = counts_of_devices(trace) if devices is None else devices
     starts = np.concatenate((kernels.start_ns, copies.start_ns))
     ends = np.concatenate((kernels.start_ns + kernels.dur_ns, copies.start_ns + copies.dur_ns))
     judged = links.has_calls
@@ -46,16 +47,21 @@ def count(trace: Trace, links: Links | None = None) -> TraceCounts:
         busy_any_ns=sum(device.busy_any_ns or 0 for device in per_device) if placed else None,
         sum_kernel_ns=int(kernels.dur_ns.sum()),
         unlinked_kernels=int(np.sum(judged & ~links.linked)) if judged.any() or not len(kernels) else None,
-        graph_launches=int(np.sum(patterns.matching(trace.strings, trace.api.name, patterns.GRAPH_LAUNCH))),
+        graph_launches=int(np.sum(patterns.matching(trace.strings, trace.api, patterns.GRAPH_LAUNCH))),
         kernels_in_graphs=int(links.in_graph.sum()),
         distinct_kernels=len(distinct(kernels.name)),
     )
 
 
-def count_devices(trace: Trace) -> dict[str, DeviceCounts]:
+def count_devices(trace: Trace, devices: Sequence[DeviceCounts] | None = None) -> dict[str, DeviceCounts]:
     """The counts of each device that did work, under its key (`device_keys`)."""
-    keys, placed = device_keys(trace), not no_places(trace)
-    return {keys[device]: _device(trace, device, placed=placed) for device in devices_with_work(trace)}
+    return dict(zip(device_keys(trace).values(), counts_of_devices(trace) if devices is None else devices, strict=True))
+
+
+def counts_of_devices(trace: Trace) -> list[DeviceCounts]:
+    """The counts of each of `devices_with_work`, in that order."""
+    placed = not no_places(trace)
+    return [_device(trace, device, placed=placed) for device in devices_with_work(trace)]
 
 
 def devices_with_work(trace: Trace) -> list[int]:
@@ -95,13 +101,14 @@ def _device(trace: Trace, device: int, *, placed: bool = True) -> DeviceCounts:
         return DeviceCounts(kernels=int((trace.kernels.device == device).sum()), busy_ns=None, busy_any_ns=None, span_ns=None)
     kernels = trace.kernels.device == device
     copies = trace.copies.device == device
-    start = np.concatenate((trace.kernels.start_ns[kernels], trace.copies.start_ns[copies]))
-    dur = np.concatenate((trace.kernels.dur_ns[kernels], trace.copies.dur_ns[copies]))
+    spans = [intervals.lasting(table.start_ns[rows], table.dur_ns[rows]) for table, rows in ((trace.kernels, kernels), (trace.copies, copies))]
+    busy, copying = (intervals.merge(one) for one in spans)
+    some = [one for one in spans if len(one)]
     return DeviceCounts(
         kernels=int(kernels.sum()),
-        busy_ns=union_ns(trace.kernels.start_ns[kernels], trace.kernels.dur_ns[kernels]),
-        busy_any_ns=union_ns(start, dur),
-        span_ns=int((start + dur).max() - start.min()) if len(start) else 0,
+        busy_ns=busy.total,
+        busy_any_ns=intervals.union(busy, copying).total if len(copying) else busy.total,
+        span_ns=max(int(one.end.max()) for one in some) - min(int(one.start.min()) for one in some) if some else 0,
     )
 
 

@@ -39,47 +39,40 @@ class Fill:
     kernel_ns: int
 
 
-def fill(trace: Trace, device: int, windows: Intervals) -> Fill | None:
-    """The fill of a device in a merged set of windows; None where its number of compute units is not known."""
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """What the kernels of one device offer its compute units in a merged set of windows.
+
+    `fill` is None where their number is not known. `filled` are the times in which compute kernels ran that do not leave
+    more than half of the units empty; kernels without geometry count as filling them, as does everything where their number is not known.
+    """
+
+    fill: Fill | None
+    filled: Intervals
+
+
+def offered(trace: Trace, device: int, windows: Intervals) -> Offered:
+    """Of the device at this position in `trace.devices`."""
+    line = timeline(trace, device)
+    compute = intervals.intersect(line.compute, windows)
     units = trace.devices[device].compute_units if device != NULL else None
     if not units:
-        return None
+        return Offered(None, compute)
     kernels = trace.kernels
     here = kernels.device == device
     known = here & (kernels.workgroups != NULL)
     spans = intervals.lasting(kernels.start_ns, kernels.dur_ns)
     inside = intervals.inside_ns(spans, windows)
-    offered = intervals.running(Intervals(spans.start[known], spans.end[known]), kernels.workgroups[known])
+    level = intervals.running(Intervals(spans.start[known], spans.end[known]), kernels.workgroups[known])
     blind = here & ~known
     unknown = intervals.merge(Intervals(spans.start[blind], spans.end[blind]))
-    line = timeline(trace, device)
-    compute = intervals.intersect(line.compute, windows)
-    enough = offered.where(lambda workgroups: workgroups >= UNDERFILLED * units)
-    return Fill(
+    enough = level.where(lambda workgroups: workgroups >= UNDERFILLED * units)
+    filled = intervals.intersect(intervals.union(enough, unknown), compute)
+    return Offered(Fill(
         window_ns=windows.total, busy_ns=intervals.intersect(line.kernels, windows).total,
-        filled_ns=intervals.integrate(offered, windows, lambda workgroups: _share(workgroups, units)),
-        underfilled_ns=compute.total - intervals.intersect(intervals.union(enough, unknown), compute).total,
-        unknown_ns=intervals.intersect(unknown, windows).total,
-        known_kernel_ns=int(inside[known].sum()), kernel_ns=int(inside[here].sum()))
-
-
-def filled(trace: Trace, device: int, windows: Intervals) -> Intervals:
-    """When compute kernels of a device ran in the windows that do not leave more than half of its units empty.
-
-    Kernels without geometry count as filling it, as does everything where the number of units is not known.
-    """
-    units = trace.devices[device].compute_units if device != NULL else None
-    compute = intervals.intersect(timeline(trace, device).compute, windows)
-    if not units:
-        return compute
-    kernels = trace.kernels
-    here = kernels.device == device
-    known = here & (kernels.workgroups != NULL)
-    spans = intervals.lasting(kernels.start_ns, kernels.dur_ns)
-    offered = intervals.running(Intervals(spans.start[known], spans.end[known]), kernels.workgroups[known])
-    enough = offered.where(lambda workgroups: workgroups >= UNDERFILLED * units)
-    blind = here & ~known
-    return intervals.intersect(intervals.union(enough, Intervals(spans.start[blind], spans.end[blind])), compute)
+        filled_ns=intervals.integrate(level, windows, lambda workgroups: _share(workgroups, units)),
+        underfilled_ns=compute.total - filled.total, unknown_ns=intervals.intersect(unknown, windows).total,
+        known_kernel_ns=int(inside[known].sum()), kernel_ns=int(inside[here].sum())), filled)
 
 
 def _share(workgroups: F64, units: int) -> F64:

@@ -27,7 +27,7 @@ def graph_kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     The last launch of a trace is left out: its kernels may have run beyond the end of the file.
     """
     api = trace.api
-    launches = np.flatnonzero(patterns.matching(trace.strings, api.name, patterns.GRAPH_LAUNCH) & ~of_host_files(trace)[api.source])
+    launches = np.flatnonzero(patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH) & ~of_host_files(trace)[api.source])
     launches = launches[np.argsort(api.start_ns[launches], kind="stable")]
     counted = np.bincount(work.call[: work.kernels][work.call[: work.kernels] != NULL], minlength=len(api))[launches]
     launches, counted = _outermost(trace, launches, counted)

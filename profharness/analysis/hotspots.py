@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.categories import CATEGORIES, kernel_category, op_category
-from profharness.analysis.counts import count_devices, devices_with_work, pass_of
+from profharness.analysis.counts import counts_of_devices, devices_with_work, pass_of
 from profharness.analysis.grouping import Grouped, combinations, group, pack
 from profharness.analysis.printed_totals import call_rows, category_rows, kernel_rows
-from profharness.analysis.records import HotspotRow, Hotspots
+from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.tally import NO_LAUNCHERS, NO_SHAPES, Busy, Grouping, Launchers, Shapes, Tally
 from profharness.trace import log_names
 from profharness.trace.keys import coded, distinct
@@ -27,9 +27,12 @@ from profharness.trace.nesting import nest
 I64 = npt.NDArray[np.int64]
 
 
-def default(trace: Trace) -> Hotspots:
-    """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on device kernels."""
-    return grouped(trace, None)
+def default(trace: Trace, devices: Sequence[DeviceCounts] | None = None) -> Hotspots:
+    """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on device kernels.
+
+    `devices` are the `counts_of_devices`, where they are known.
+    """
+    return tally(trace, None, devices).table()
 
 
 def grouped(trace: Trace, by: Grouping | None) -> Hotspots:
@@ -63,11 +66,11 @@ def by_call(trace: Trace) -> Hotspots:
     return grouped(trace, "call")
 
 
-def tally(trace: Trace, by: Grouping | None) -> Tally:
-    """The groups behind a table, to be joined with those of other files; None as for `default`."""
+def tally(trace: Trace, by: Grouping | None, devices: Sequence[DeviceCounts] | None = None) -> Tally:
+    """The groups behind a table, to be joined with those of other files; None and `devices` as for `default`."""
     makers: dict[Grouping, Callable[[Trace], Tally]] = {"kernel": _of_kernels, "op": _of_ops, "category": _of_categories, "call": _of_calls}
     found = makers[default_grouping(trace) if by is None else by](trace)
-    return replace(found, busy=_busy(trace))
+    return replace(found, busy=_busy(trace, counts_of_devices(trace) if devices is None else devices))
 
 
 def listed(trace: Trace) -> Tally:
@@ -77,8 +80,7 @@ def listed(trace: Trace) -> Tally:
     return calls if calls.filled else found
 
 
-def _busy(trace: Trace) -> Busy | None:
-    devices = count_devices(trace).values()
+def _busy(trace: Trace, devices: Sequence[DeviceCounts]) -> Busy | None:
     times = [(one.busy_ns, one.busy_any_ns, one.span_ns) for one in devices if one.busy_ns is not None and one.busy_any_ns is not None and one.span_ns is not None]
     if not times:
         return None

@@ -80,6 +80,7 @@ class IdleAnalysis:
     trace: Trace
     _busy: dict[int, Busy] = field(default_factory=dict, init=False)
     _threads: dict[int, HostThread] = field(default_factory=dict, init=False)
+    _gaps: dict[int, tuple[int, int, Gaps]] = field(default_factory=dict, init=False)
 
     @cached_property
     def work(self) -> Work:
@@ -109,6 +110,11 @@ class IdleAnalysis:
 
     def gaps(self, device: int, low_ns: int, high_ns: int) -> Gaps:
         """The device's gaps that reach into [low, high). Those at its ends begin and end there, if no work lies beyond."""
+        if device not in self._gaps or self._gaps[device][:2] != (low_ns, high_ns):
+            self._gaps[device] = low_ns, high_ns, self._gaps_in(device, low_ns, high_ns)
+        return self._gaps[device][2]
+
+    def _gaps_in(self, device: int, low_ns: int, high_ns: int) -> Gaps:
         whole = self._on(device)
         first = max(int(np.searchsorted(whole.times.end, low_ns, "right")) - 1, 0)  # one piece before, one behind: what lies beyond them is no gap's end
         last = int(np.searchsorted(whole.times.start, high_ns, "left")) + 1
@@ -180,17 +186,17 @@ class IdleAnalysis:
 
     @cached_property
     def _copy_calls(self) -> Mask:
-        return patterns.matching(self.trace.strings, self.trace.api.name, patterns.COPY_CALL)
+        return patterns.matching(self.trace.strings, self.trace.api, patterns.COPY_CALL)
 
     @cached_property
     def _synchronising_calls(self) -> Mask:
-        return patterns.matching(self.trace.strings, self.trace.api.name, patterns.SYNCHRONISE)
+        return patterns.matching(self.trace.strings, self.trace.api, patterns.SYNCHRONISE)
 
     @cached_property
     def _behind_event_wait(self) -> Mask:
         """Calls that come after an event wait of their thread with no linked call in between."""
         api = self.trace.api
-        waits = patterns.matching(self.trace.strings, api.name, patterns.EVENT_WAIT)
+        waits = patterns.matching(self.trace.strings, api, patterns.EVENT_WAIT)
         if not waits.any():
             return np.zeros(len(api), np.bool_)
         launching = np.zeros(len(api), np.bool_)

@@ -53,7 +53,7 @@ def empty_trace(trace: Trace, work: Work) -> list[Finding]:
     """
     if len(work.start) or trace.statistics or all(meant_none(source) for source in trace.sources):
         return []
-    launches = int(patterns.matching(trace.strings, trace.api.name, patterns.LAUNCH).sum())
+    launches = int(patterns.matching(trace.strings, trace.api, patterns.LAUNCH).sum())
     if len(trace.ops) and not launches:
         return []
     message = "the trace holds no device work" + (f" although the host launched {launches} times" if launches else "")
@@ -67,8 +67,8 @@ def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     that is being captured run no kernel.
     """
     api = trace.api
-    launches = patterns.matching(trace.strings, api.name, patterns.LAUNCH)
-    launches &= ~patterns.matching(trace.strings, api.name, patterns.GRAPH_LAUNCH) & ~_captured(trace) & ~of_host_files(trace)[api.source]
+    launches = patterns.matching(trace.strings, api, patterns.LAUNCH)
+    launches = launches & ~patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH) & ~_captured(trace) & ~of_host_files(trace)[api.source]
     if not launches.any():
         return []
     recorded = _recorded(trace, work)
@@ -111,7 +111,7 @@ def steps_without_device_events(trace: Trace, work: Work) -> list[Finding]:
     active = ran | (_between(np.sort(called), spans) > 0)
     expected = np.ones(len(spans), np.bool_)
     if len(trace.api):
-        launches = trace.api.start_ns[patterns.matching(trace.strings, trace.api.name, patterns.LAUNCH)]
+        launches = trace.api.start_ns[patterns.matching(trace.strings, trace.api, patterns.LAUNCH)]
         expected = _between(np.sort(launches), spans) > 0
     silent = expected & ~active
     if not silent.any() or not active.any():
@@ -175,10 +175,10 @@ def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work) -> I64:
 def _captured(trace: Trace) -> Mask:
     """Calls between the begin and the end of a stream capture of their thread."""
     api = trace.api
-    begin = patterns.matching(trace.strings, api.name, patterns.CAPTURE_BEGIN)
+    begin = patterns.matching(trace.strings, api, patterns.CAPTURE_BEGIN)
     if not begin.any():
         return np.zeros(len(api), np.bool_)
-    end = patterns.matching(trace.strings, api.name, patterns.CAPTURE_END)
+    end = patterns.matching(trace.strings, api, patterns.CAPTURE_END)
     order = np.lexsort((api.start_ns, api.tid, api.pid, api.source))
     open_captures = np.cumsum(begin[order].astype(np.int64) - end[order])
     captured = np.zeros(len(api), np.bool_)

@@ -103,16 +103,18 @@ def intersect(first: Intervals, second: Intervals) -> Intervals:
     """The intersection of two merged sets."""
     if not len(first) or not len(second):
         return EMPTY
+    if len(first) < len(second):  # the members of the smaller set are looked for in the larger one
+        first, second = second, first
     if len(second) == 1:
         return clip(first, int(second.start[0]), int(second.end[0]))
-    low = np.searchsorted(second.end, first.start, "right")
-    high = np.searchsorted(second.start, first.end, "left")
+    low = np.searchsorted(first.end, second.start, "right")
+    high = np.searchsorted(first.start, second.end, "left")
     partners = np.maximum(high - low, 0)
-    owner = np.repeat(np.arange(len(first)), partners)
+    owner = np.repeat(np.arange(len(second)), partners)
     offset = np.arange(len(owner)) - np.repeat(np.cumsum(partners) - partners, partners)
     other = low[owner] + offset
-    start = np.maximum(first.start[owner], second.start[other])
-    end = np.minimum(first.end[owner], second.end[other])
+    start = np.maximum(second.start[owner], first.start[other])
+    end = np.minimum(second.end[owner], first.end[other])
     return Intervals(start, end)
 
 

@@ -38,9 +38,9 @@ def host_launching(trace: Trace, work: Work, device: int) -> Intervals:
     if not len(calls):
         return intervals.EMPTY
     thread = pack([api.source, api.pid, api.tid])
-    launches = patterns.matching(trace.strings, api.name, patterns.LAUNCH)
+    launches = patterns.matching(trace.strings, api, patterns.LAUNCH).copy()
     launches[calls] = True
-    other = patterns.matching(trace.strings, api.name, patterns.SYNCHRONISE) | patterns.matching(trace.strings, api.name, patterns.COPY_CALL)
+    other = patterns.matching(trace.strings, api, patterns.SYNCHRONISE) | patterns.matching(trace.strings, api, patterns.COPY_CALL)
     return intervals.union(*[_of_thread(trace, launches & (thread == number), other & (thread == number))
                              for number in distinct(thread[calls])])
 

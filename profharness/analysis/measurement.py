@@ -11,7 +11,7 @@ import numpy.typing as npt
 from profharness.analysis import filling, intervals
 from profharness.analysis import occupancy as residence
 from profharness.analysis.counts import devices_with_work, pass_of
-from profharness.analysis.filling import Fill
+from profharness.analysis.filling import Fill, Offered
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.kernel_facts import KernelFacts
 from profharness.analysis.launching import launch_bound_ns
@@ -128,11 +128,15 @@ class Measurement:
         return intervals.integrate(depth(self.work, waiting), self.when)
 
     @cached_property
+    def offered(self) -> list[Offered]:
+        """For each device what its kernels offer its compute units."""
+        return [filling.offered(self.near.trace, device, self.when) for device in self.devices]
+
+    @cached_property
     def fill(self) -> Fill | None:
         """Fill over all devices; None where one of them does not say how many compute units it has."""
-        fills = [filling.fill(self.near.trace, device, self.when) for device in self.devices]
-        known = [part for part in fills if part is not None]
-        return filling.add(known) if known and len(known) == len(fills) else None
+        known = [part.fill for part in self.offered if part.fill is not None]
+        return filling.add(known) if known and len(known) == len(self.offered) else None
 
     @property
     def facts(self) -> KernelFacts:
@@ -149,7 +153,8 @@ class Measurement:
     @cached_property
     def filled_split(self) -> FilledSplit:
         """Compute time that fills the devices, by what holds its kernels back."""
-        return filled_split(self.near.trace, self.devices, self.when, self.facts.rates.of(self.near.rows), self.facts.roofs)
+        return filled_split(self.near.trace, {device: part.filled for device, part in zip(self.devices, self.offered, strict=True)}, self.when,
+                            self.facts.rates.of(self.near.rows), self.facts.roofs)
 
     @cached_property
     def steps(self) -> list[Step]:

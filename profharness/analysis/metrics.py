@@ -332,11 +332,12 @@ def summarise_trace(trace: Trace, source: str, *, findings: Sequence[Finding] = 
     values = figures(whole)
     points = tuple(summarise_point(trace, point, found, allowed_cores=allowed_cores, known=whole.whole) for point in points_of(trace))
     found = (*found, *_above_peak(whole, values, points))
+    devices = counts.counts_of_devices(trace)
     return Summary(
-        source=source, trace=counts.count(trace, whole.work.links), devices=counts.count_devices(trace),
+        source=source, trace=counts.count(trace, whole.work.links, devices), devices=counts.count_devices(trace, devices),
         points=points, metrics=values, findings=found, problems=tuple(problem_row(problem) for problem in trace.problems),
         sources=tuple(source_row(record) for record in trace.sources),
-        partition=split, verdict=verdict(split, values, found), hotspots=(with_rates(hotspots.default(trace), whole.facts),),
+        partition=split, verdict=verdict(split, values, found), hotspots=(with_rates(hotspots.default(trace, devices), whole.facts),),
         communication=talk, counters=counter_rows(trace))
 
 

@@ -9,13 +9,14 @@ possible says nothing of the kernel: its operations or its device are wrong, or 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis import filling, intervals
+from profharness.analysis import intervals
 from profharness.analysis.categories import function_name
 from profharness.analysis.ceilings import REACHED, Ceiling, Ceilings
 from profharness.analysis.counter_work import Counted
@@ -115,20 +116,24 @@ class FilledSplit:
     said: tuple[str, str, str, str]
 
 
-def filled_split(trace: Trace, devices: tuple[int, ...], windows: Intervals, rates_: Rates, roofs: dict[int, Ceilings]) -> FilledSplit:
-    """Where kernels of several classes run at once, the time counts for the one that comes first in CLASSES."""
+def filled_split(trace: Trace, filled: Mapping[int, Intervals], windows: Intervals, rates_: Rates, roofs: dict[int, Ceilings]) -> FilledSplit:
+    """Of the times in which each device was `filled`, in a merged set of windows.
+
+    Where kernels of several classes run at once, the time counts for the one that comes first in CLASSES.
+    """
     total = np.zeros(len(CLASSES), np.int64)
     talking = is_communication(trace.strings, trace.kernels.name)
     spans = intervals.lasting(trace.kernels.start_ns, trace.kernels.dur_ns)
-    for device in devices:
-        left = filling.filled(trace, device, windows)
-        here = (trace.kernels.device == device) & ~talking
+    for device, held in filled.items():
+        here, left, rest = (trace.kernels.device == device) & ~talking, held, held.total
         for kind in (COMPUTE, BANDWIDTH, INSIDE):
             rows = here & (rates_.kind == kind)
             part = intervals.intersect(intervals.merge(Intervals(spans.start[rows], spans.end[rows])), left)
             total[kind] += part.total
-            left = intervals.subtract(left, part)
-        total[UNDETERMINED] += left.total
+            rest -= part.total
+            if kind != INSIDE:  # of what is left then, only the length counts
+                left = intervals.subtract(left, part)
+        total[UNDETERMINED] += rest
     inside = intervals.inside_ns(spans, windows)
     measured = any(roof.calibration is not None for roof in roofs.values())
     said = tuple(_evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured) for kind in range(len(CLASSES)))

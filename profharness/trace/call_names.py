@@ -12,7 +12,7 @@ from re import Pattern
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.model import Strings
+from profharness.trace.model import Api, Ops, Strings
 
 LAUNCH: Pattern[str] = re.compile(r"Launch(Cooperative)?Kernel|GraphLaunch|^cu(da)?Launch(_\w+)?$|^hipLaunchByPtr")
 GRAPH_LAUNCH: Pattern[str] = re.compile(r"GraphLaunch")
@@ -23,8 +23,18 @@ CAPTURE_BEGIN: Pattern[str] = re.compile(r"StreamBeginCapture")
 CAPTURE_END: Pattern[str] = re.compile(r"StreamEndCapture")
 
 
-def matching(strings: Strings, names: npt.NDArray[np.int32], pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
-    """Which rows' names the pattern is found in; looks at each distinct name once."""
+def matching(strings: Strings, calls: Api | Ops, pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
+    """Which rows' names the pattern is found in; looks at each distinct name once, and keeps the answer, which cannot be written to."""
+    pool, found = calls.memo.get(pattern, (None, None))
+    if found is None or pool is not strings:
+        found = _matching(strings, calls.name, pattern)
+        found.flags.writeable = False
+        calls.memo[pattern] = strings, found
+    kept: npt.NDArray[np.bool_] = found
+    return kept
+
+
+def _matching(strings: Strings, names: npt.NDArray[np.int32], pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
     present = np.zeros(len(strings) + 1, np.bool_)
     present[names] = True  # NULL is the last one
     wanted = np.zeros(len(present), np.bool_)

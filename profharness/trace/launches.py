@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.trace import call_names
 from profharness.trace.keys import pack
-from profharness.trace.model import I32, I64, NULL, Source, Trace
+from profharness.trace.model import I32, I64, NULL, Source, Table, Trace
 
 Mask = npt.NDArray[np.bool_]
 
@@ -50,7 +51,21 @@ def launching_calls(trace: Trace) -> I64:
 
 
 def join(trace: Trace, records: Correlated) -> Joined:
-    """The launching call of each record. Where several calls share an id, a launch goes before other calls, then the first, then the outermost."""
+    """The launching call of each record. Where several calls share an id, a launch goes before other calls, then the first, then the outermost.
+
+    Kept with the table of records: clocks, figures and findings all ask for it.
+    """
+    if not isinstance(records, Table):
+        return _join(trace, records)
+    api, sources, found = records.memo.get(join, (None, None, None))
+    if found is None or api() is not trace.api or sources is not trace.sources:
+        found = _join(trace, records)
+        records.memo[join] = ref(trace.api), trace.sources, found
+    kept: Joined = found
+    return kept
+
+
+def _join(trace: Trace, records: Correlated) -> Joined:
     api = trace.api
     owners = _owners(trace)
     having = np.zeros(len(owners), np.bool_)
@@ -60,9 +75,9 @@ def join(trace: Trace, records: Correlated) -> Joined:
         return Joined(np.full(rows, NULL, np.int64), having[owners[records.source]], np.zeros(rows, np.bool_))
     call_key, record_key = _keys(owners, trace, records)
     carrying, known = api.correlation != NULL, records.correlation != NULL
-    launches = call_names.matching(trace.strings, api.name, call_names.LAUNCH)
+    launches = call_names.matching(trace.strings, api, call_names.LAUNCH)
     call = matched((call_key, carrying), (record_key, known), (-api.dur_ns, api.start_ns, ~launches))
-    graphs = call_names.matching(trace.strings, api.name, call_names.GRAPH_LAUNCH) & carrying
+    graphs = call_names.matching(trace.strings, api, call_names.GRAPH_LAUNCH) & carrying
     in_graph = np.isin(record_key, np.unique(call_key[graphs])) & known if graphs.any() else np.zeros(rows, np.bool_)
     return Joined(call, having[owners[records.source]], in_graph)
 

@@ -7,9 +7,10 @@ CLOCK_BOOTTIME of the reference host. Strings are int32 codes into `Trace.string
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from profharness.trace.column import compact, joined, own, packed, repeated, tak
 from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model, kept apart for length
 from profharness.trace.places import Stream as Stream  # noqa: PLC0414  the same
 from profharness.trace.statistics import StatRow
+from profharness.trace.strings import Strings as Strings  # noqa: PLC0414  the same
 
 NULL = -1
 I32 = npt.NDArray[np.int32]
@@ -78,6 +80,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(getattr(self, fields(self)[0].name))
+
+    @cached_property
+    def memo(self) -> dict[object, Any]:
+        """What was worked out of these columns and is asked for again; goes with the table, not with what is made of it."""
+        return {}
 
     @classmethod
     def build(cls, rows: int | None = None, **columns: npt.ArrayLike) -> Self:
@@ -333,42 +340,6 @@ class Problem:
     source: str
     count: int
     message: str
-
-
-class Strings:
-    """An append-only pool: text <-> int32 code. Shared by all string columns of a trace."""
-
-    def __init__(self, texts: Iterable[str] = ()) -> None:
-        self.texts: list[str] = []
-        self._codes: dict[str, int] = {}
-        for text in texts:
-            self.code(text)
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, text_code: int) -> str:
-        return self.texts[text_code] if text_code >= 0 else ""
-
-    def code(self, text: str) -> int:
-        """The code of `text`, added when it is new."""
-        found = self._codes.get(text)
-        if found is None:
-            found = self._codes[text] = len(self.texts)
-            self.texts.append(text)
-        return found
-
-    def find(self, text: str) -> int:
-        """The code of `text`, or NULL when no record uses it."""
-        return self._codes.get(text, NULL)
-
-    def codes(self, texts: Iterable[str]) -> I32:
-        """Codes of many texts, adding new ones."""
-        return np.fromiter((self.code(t) for t in texts), np.int32)
-
-    def decode(self, codes: npt.ArrayLike) -> list[str]:
-        """Texts of many codes; NULL gives the empty text."""
-        return [self[int(c)] for c in np.asarray(codes)]
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def test_fill_equals_a_sum_over_every_ns(found):
     for first, second, workgroups in found:
         scene.kernel(min(first, second), max(first, second), workgroups=workgroups)
         level[min(first, second):max(first, second)] += workgroups
-    part = filling.fill(scene.build(), 0, intervals.window(5, 45))
+    part = filling.offered(scene.build(), 0, intervals.window(5, 45)).fill
     assert part is not None
     inside = level[5:45]
     assert part.filled_ns == pytest.approx(np.minimum(inside / 10, 1).sum())
