@@ -12,11 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 Category = Literal["gemm", "conv", "attention", "normalisation", "elementwise", "reduction", "copy", "communication", "other"]
 CATEGORIES: tuple[Category, ...] = (
     "gemm", "conv", "attention", "normalisation", "elementwise", "reduction", "copy", "communication", "other")
+
+_NAMES = 1 << 14  # that are judged once: more than a model has kernels
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,13 @@ def function_name(name: str) -> str:
     return "".join(kept).strip().rpartition(" ")[2] or name
 
 
+@lru_cache(_NAMES)
 def kernel_category(name: str) -> Category:
     """The category of a device kernel by its recorded name; `other` where no rule fits."""
     return _first(KERNEL_RULES, function_name(name), name)
 
 
+@lru_cache(_NAMES)
 def op_category(name: str) -> Category:
     """The category of a framework operator: `aten::mm`, `AddmmBackward0`, ONNX's `MatMul`."""
     plain = _AUTOGRAD.sub("", name)

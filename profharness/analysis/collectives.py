@@ -108,7 +108,7 @@ def _pooled(pool: dict[str, int], texts: Sequence[str]) -> I64:
 
 def _on_devices(trace: Trace, pool: dict[str, int]) -> list[Arrivals]:
     kernels = trace.kernels
-    rows = np.flatnonzero(is_communication(trace.strings, kernels.name))
+    rows = np.flatnonzero(is_communication(trace.strings, kernels))
     if not len(rows):
         return []
     rank = _ranks(trace, kernels.source[rows], kernels.rank[rows])

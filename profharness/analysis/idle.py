@@ -168,10 +168,13 @@ class IdleAnalysis:
             self._host_time(self._all_launching(device), Intervals(stretch.start[after_all], stretch.end[after_all]), windows, parts)
 
     def _host_time(self, host: HostThread, stretch: Intervals, windows: Intervals, parts: _Parts) -> None:
-        def measure(held: Intervals) -> int:
-            return int(intervals.inside_ns(stretch, intervals.intersect(held, windows)).sum())
+        """Of what the host did in the stretches, which lie in order and apart from each other."""
+        within = intervals.intersect(intervals.merge(stretch), windows)
 
-        length = int(intervals.inside_ns(stretch, windows).sum())
+        def measure(held: Intervals) -> int:
+            return intervals.intersect(within, held).total
+
+        length = within.total
         recorded, copying = measure(host.recorded), measure(host.copying)
         blocked = measure(host.blocked)
         parts.no_host_record += length - recorded

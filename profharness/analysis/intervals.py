@@ -81,6 +81,17 @@ def union_ns(start_ns: npt.ArrayLike, dur_ns: npt.ArrayLike) -> int:
     return merge(lasting(start_ns, dur_ns)).total
 
 
+def overlapping(intervals: Intervals) -> Intervals:
+    """The instants that at least two members hold, as a merged set; the members in any order."""
+    keep = intervals.end > intervals.start
+    start, end = intervals.start[keep], intervals.end[keep]
+    if np.any(start[1:] < start[:-1]):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    # of two that hold an instant the later one began while an earlier one, the longest of them at the latest, went on
+    return merge(Intervals(start[1:], np.minimum(end[1:], np.maximum.accumulate(end)[:-1])))
+
+
 def clip(intervals: Intervals, start_ns: int, end_ns: int) -> Intervals:
     """Each member cut to [start, end); what lies outside is left out. Merged stays merged."""
     start, end = np.maximum(intervals.start, start_ns), np.minimum(intervals.end, end_ns)

@@ -25,7 +25,7 @@ BETWEEN_LAUNCHES_NS = 1_000_000
 def launch_bound_ns(work: Work, device: int, windows: Intervals, launching: Intervals) -> int:
     """Launch-bound time of a device in a merged set of windows, in ns; `launching` is what `host_launching` says of it."""
     here = (work.device == device) & (work.end > work.start) & intervals.reaching(Intervals(work.ready, work.end), windows)
-    fed = intervals.running(Intervals(work.ready[here], work.end[here])).where(lambda depth: depth >= 2)
+    fed = intervals.overlapping(Intervals(work.ready[here], work.end[here]))
     starved = intervals.subtract(windows, fed)
     return intervals.intersect(starved, launching).total
 

@@ -22,7 +22,7 @@ from profharness.analysis.steps import Step, Windows, measured, steady, steps
 from profharness.analysis.timeless import no_timeline
 from profharness.analysis.timeline import partition_windows
 from profharness.analysis.whole import Near, Whole
-from profharness.analysis.work import Delays, Work, depth
+from profharness.analysis.work import Delays, Work
 from profharness.trace.model import F64, Trace
 
 I64 = npt.NDArray[np.int64]
@@ -124,8 +124,7 @@ class Measurement:
     @cached_property
     def queue_depth_ns(self) -> float:
         """Integral of the number of launched and unfinished pieces of work over the windows, over all devices."""
-        waiting = intervals.reaching(Intervals(self.work.launched, self.work.end), self.when)
-        return intervals.integrate(depth(self.work, waiting), self.when)
+        return float(intervals.inside_ns(Intervals(self.work.launched, self.work.end), self.when).sum())
 
     @cached_property
     def offered(self) -> list[Offered]:

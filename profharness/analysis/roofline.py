@@ -122,7 +122,7 @@ def filled_split(trace: Trace, filled: Mapping[int, Intervals], windows: Interva
     Where kernels of several classes run at once, the time counts for the one that comes first in CLASSES.
     """
     total = np.zeros(len(CLASSES), np.int64)
-    talking = is_communication(trace.strings, trace.kernels.name)
+    talking = is_communication(trace.strings, trace.kernels)
     spans = intervals.lasting(trace.kernels.start_ns, trace.kernels.dur_ns)
     for device, held in filled.items():
         here, left, rest = (trace.kernels.device == device) & ~talking, held, held.total

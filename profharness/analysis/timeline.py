@@ -19,7 +19,7 @@ from profharness.analysis.idle import IdleAnalysis
 from profharness.analysis.intervals import Intervals
 from profharness.analysis.records import IdleCauses, Partition
 from profharness.trace.keys import distinct
-from profharness.trace.model import Strings, Trace
+from profharness.trace.model import Kernels, Strings, Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ def timeline(trace: Trace, device: int) -> DeviceTimeline:
     """The timeline of the device at this position in `trace.devices`."""
     kernels, copies = trace.kernels, trace.copies
     here = kernels.device == device
-    talking = is_communication(trace.strings, kernels.name)
+    talking = is_communication(trace.strings, kernels)
     both = intervals.lasting(kernels.start_ns, kernels.dur_ns)
     compute, communication = here & ~talking, here & talking
     moved = copies.device == device
@@ -54,11 +54,16 @@ def timeline(trace: Trace, device: int) -> DeviceTimeline:
     )
 
 
-def is_communication(strings: Strings, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Which kernels are collectives (RCCL, NCCL and their like) by name; each distinct name is judged once."""
-    used = distinct(names)
-    talking = np.array([code for code in used if kernel_category(strings[int(code)]) == "communication"], np.int32)
-    return np.isin(names, talking)
+def is_communication(strings: Strings, kernels: Kernels) -> npt.NDArray[np.bool_]:
+    """Which kernels are collectives (RCCL, NCCL and their like) by name; each distinct name is judged once. Kept, and not to be written to."""
+    pool, found = kernels.memo.get(is_communication, (None, None))
+    if found is None or pool is not strings:
+        talking = np.array([code for code in distinct(kernels.name) if kernel_category(strings[int(code)]) == "communication"], np.int32)
+        found = np.isin(kernels.name, talking)
+        found.flags.writeable = False
+        kernels.memo[is_communication] = strings, found
+    kept: npt.NDArray[np.bool_] = found
+    return kept
 
 
 def partition(trace: Trace, start_ns: int, end_ns: int, device: int | None = None) -> Partition:

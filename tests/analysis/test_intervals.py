@@ -87,6 +87,17 @@ def test_integral_of_concurrency_is_the_sum_of_durations(found):
     assert intervals.integrate(intervals.running(make(found)), everything) == make(found).total
 
 
+@given(pairs)
+def test_where_at_least_two_members_hold(found):
+    level = sum((bits(make([pair])).astype(int) for pair in found), np.zeros(LENGTH, int))
+    twice = intervals.overlapping(make(found))
+    assert is_merged(twice)
+    assert (bits(twice) == (level >= 2)).all()
+    in_order = make(sorted(found))
+    again = intervals.overlapping(in_order)
+    assert (again.start.tolist(), again.end.tolist()) == (twice.start.tolist(), twice.end.tolist())
+
+
 def test_touching_intervals_are_one_and_empty_ones_vanish():
     merged = intervals.merge(intervals.of([5, 0, 3, 9], [8, 3, 5, 9]))
     assert (merged.start.tolist(), merged.end.tolist()) == ([0], [8])
