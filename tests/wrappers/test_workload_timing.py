@@ -158,7 +158,7 @@ def test_the_last_level_is_found(workloads: Path, before: list[float], level: fl
 
     values = [level + extra for extra in before] + [level] * count
     assert timing.last_change(values) <= len(before)
-    if len(before) < count:
+    if len(before) <= count - 2:  # most differences between neighbours are those inside the last level: it sets the noise
         assert timing.last_change(values) == len(before)
 
 
