@@ -66,7 +66,7 @@ def counts_of_devices(trace: Trace) -> list[DeviceCounts]:
 
 def devices_with_work(trace: Trace) -> list[int]:
     """Positions of the devices that ran a kernel or a copy; NULL stands for records that name none."""
-    return [int(device) for device in distinct(np.concatenate((trace.kernels.device, trace.copies.device)))]
+    return sorted({int(device) for table in (trace.kernels, trace.copies) for device in distinct(table.device)})
 
 
 def device_keys(trace: Trace) -> dict[int, str]:

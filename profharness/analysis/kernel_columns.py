@@ -26,9 +26,11 @@ def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
     if table.by != "kernel" or not len(kernels):
         return table
     codes, place = coded(kernels.name)
-    fill, occupancy = (_mean(place, column, kernels.dur_ns) for column in (fill_of_kernels(facts.trace), facts.residency.occupancy))
+    lengths = kernels.dur_ns.astype(np.float64)
+    whole = np.bincount(place, weights=lengths).astype(np.float64)
+    fill, occupancy = (_mean(place, column, lengths, whole) for column in (fill_of_kernels(facts.trace), facts.residency.occupancy))
     timed = facts.timed
-    flops, moved = (_mean(place, column / np.maximum(kernels.dur_ns, 1) * 1e9 if timed else np.full(len(kernels), np.nan), kernels.dur_ns)
+    flops, moved = (_mean(place, column / np.maximum(lengths, 1) * 1e9 if timed else np.full(len(kernels), np.nan), lengths, whole)
                     for column in (facts.work.flops, facts.rates.moved))
     number = {strings[int(code)]: position for position, code in enumerate(codes)}
 
@@ -71,12 +73,12 @@ def fill_of_kernels(trace: Trace) -> F64:
     return found
 
 
-def _mean(place: I64, values: F64, weight: I64) -> F64:
-    """Weighted mean per group; NaN where too little of the group's weight is known."""
+def _mean(place: I64, values: F64, weight: F64, whole: F64) -> F64:
+    """Weighted mean per group; NaN where too little of the group's weight, `whole`, is known."""
     known = np.isfinite(values)
-    groups = int(place.max()) + 1
-    whole = np.bincount(place, weights=weight, minlength=groups)
-    covered = np.bincount(place[known], weights=weight[known], minlength=groups)
-    total = np.bincount(place[known], weights=values[known] * weight[known], minlength=groups)
+    if not known.all():
+        place, values, weight = place[known], values[known], weight[known]
+    covered = np.bincount(place, weights=weight, minlength=len(whole))
+    total = np.bincount(place, weights=values * weight, minlength=len(whole))
     enough = (covered > 0) & (covered >= NEEDED_COVERAGE * whole)
     return np.where(enough, total / np.where(covered > 0, covered, 1.0), np.nan)

@@ -106,6 +106,25 @@ class Measurement:
         return np.where(lengths > 0, self.kernel_ns / np.maximum(lengths, 1), 0.0)
 
     @cached_property
+    def linked_share(self) -> float | None:
+        """The share of kernel time in the windows whose launching call is known."""
+        total = int(self.kernel_ns.sum())
+        linked = self.work.call[: self.work.kernels] >= 0
+        return int(self.kernel_ns[linked].sum()) / total if total else None
+
+    @cached_property
+    def useful_flops(self) -> float | None:
+        """FLOPs of matrix products in the windows; None where no operator says its shapes."""
+        flops = self.facts.work.flops
+        return float(np.nansum(flops * self.kernel_shares)) if np.isfinite(flops).any() else None
+
+    @cached_property
+    def moved_bytes(self) -> float | None:
+        """Bytes moved in the windows, by counters or at least; None where neither is known."""
+        moved = self.facts.rates.moved
+        return float(np.nansum(moved * self.kernel_shares)) if np.isfinite(moved).any() else None
+
+    @cached_property
     def delays(self) -> Delays:
         """Delays of the kernels that start inside the windows."""
         everywhere = self.whole.delays

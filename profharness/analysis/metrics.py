@@ -131,21 +131,14 @@ def _percentile(percent: float, *, met_empty: bool) -> Callable[[Measurement], F
         early = int((sample < 0).sum())
         note = f"{early} kernels start before their launch: the clocks disagree by {-int(sample.min())} ns" if early else ""
         return Figure(value=float(np.percentile(sample, percent)), unit="ns", source=m.origin, note=note,
-                      coverage=_linked_share(m))
+                      coverage=m.linked_share)
 
     return compute
 
 
-def _linked_share(m: Measurement) -> float | None:
-    """The share of kernel time in the window whose launching call is known."""
-    total = int(m.kernel_ns.sum())
-    linked = m.work.call[: m.work.kernels] >= 0
-    return int(m.kernel_ns[linked].sum()) / total if total else None
-
-
 def _launch_bound(m: Measurement) -> Figure:
     return Figure(value=m.launch_bound_ns / m.window_ns, unit="share", source=m.origin,
-                  note=INFLATED if m.traced else "", coverage=_linked_share(m))
+                  note=INFLATED if m.traced else "", coverage=m.linked_share)
 
 
 def _short(by: Literal["count", "time"]) -> Callable[[Measurement], Figure]:
@@ -266,7 +259,7 @@ def _rows() -> Iterator[Metric]:
         yield Metric(f"launch_latency_{name}", "ns", "lower", linked, _percentile(percent, met_empty=True))
         yield Metric(f"queue_delay_{name}", "ns", "neither", linked, _percentile(percent, met_empty=False))
     yield Metric("queue_depth", "kernels", "neither", linked,
-                 lambda m: Figure(value=m.queue_depth_ns / m.window_ns, unit="kernels", source=m.origin, coverage=_linked_share(m)))
+                 lambda m: Figure(value=m.queue_depth_ns / m.window_ns, unit="kernels", source=m.origin, coverage=m.linked_share))
     yield Metric("launch_bound", "share", "lower", linked, _launch_bound)
     yield Metric("short_kernels_by_count", "share", "lower", kernels, _short("count"))
     yield Metric("short_kernels_by_time", "share", "lower", kernels, _short("time"))

@@ -8,6 +8,8 @@ window of the sum is the number of devices times the window.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +32,7 @@ class DeviceTimeline:
     communication: Intervals
     copies: Intervals
 
-    @property
+    @cached_property
     def kernels(self) -> Intervals:
         return intervals.union(self.compute, self.communication)
 
@@ -40,7 +42,17 @@ class DeviceTimeline:
 
 
 def timeline(trace: Trace, device: int) -> DeviceTimeline:
-    """The timeline of the device at this position in `trace.devices`."""
+    """The timeline of the device at this position in `trace.devices`; kept with the table of kernels, since every split asks for it."""
+    kernels = trace.kernels
+    copies, found = kernels.memo.get((timeline, device), (None, None))
+    if found is None or copies() is not trace.copies:
+        found = _timeline(trace, device)
+        kernels.memo[timeline, device] = ref(trace.copies), found
+    kept: DeviceTimeline = found
+    return kept
+
+
+def _timeline(trace: Trace, device: int) -> DeviceTimeline:
     kernels, copies = trace.kernels, trace.copies
     here = kernels.device == device
     talking = is_communication(trace.strings, kernels)

@@ -27,18 +27,6 @@ NO_TRAFFIC = "operators with shapes (--profile torch), or counters (--pmc)"
 COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernels"
 
 
-def useful_flops(m: Measurement) -> float | None:
-    """FLOPs of matrix products in the windows; None where no operator says its shapes."""
-    flops = m.facts.work.flops
-    return float(np.nansum(flops * m.kernel_shares)) if np.isfinite(flops).any() else None
-
-
-def moved_bytes(m: Measurement) -> float | None:
-    """Bytes moved in the windows, by counters or at least; None where neither is known."""
-    moved = m.facts.rates.moved
-    return float(np.nansum(moved * m.kernel_shares)) if np.isfinite(moved).any() else None
-
-
 def _missing(m: Measurement) -> str:
     """Which kinds of matrix work in the windows have no count, as a note."""
     rows = (m.kernel_ns > 0) & ~np.isfinite(m.facts.work.flops)
@@ -53,7 +41,7 @@ def _seconds(m: Measurement) -> float:
 
 def achieved_flops(m: Measurement) -> Figure:
     """Useful FLOP/s over the windows, of all devices together."""
-    found = useful_flops(m)
+    found = m.useful_flops
     if found is None or not m.facts.timed:
         return _lacking("FLOP/s", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
     return Figure(value=found / _seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m))
@@ -83,7 +71,7 @@ def _over_peak(m: Measurement, peak_of: Callable[[Ceilings, Dtype], Ceiling | No
 
 def _share(peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> Callable[[Measurement], Figure]:
     def compute(m: Measurement) -> Figure:
-        if useful_flops(m) is None or not m.facts.timed:
+        if m.useful_flops is None or not m.facts.timed:
             return _lacking("share", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
         found = _over_peak(m, peak_of)
         if found is None:
@@ -133,7 +121,7 @@ def _traffic_coverage(m: Measurement) -> float | None:
 
 def achieved_bandwidth(m: Measurement) -> Figure:
     """Bytes per second over the windows, of all devices together."""
-    found = moved_bytes(m)
+    found = m.moved_bytes
     if found is None or not m.facts.timed:
         return _lacking("B/s", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
     return Figure(value=found / _seconds(m) * len(m.devices), unit="B/s", source=m.origin, note=_traffic_note(m), coverage=_traffic_coverage(m))
@@ -141,7 +129,7 @@ def achieved_bandwidth(m: Measurement) -> Figure:
 
 def bandwidth_share(m: Measurement) -> Figure:
     """Bytes per second over the bandwidth ceiling, on average over the devices."""
-    found, roof = moved_bytes(m), _lowest(roof.bandwidth for roof in m.facts.roofs.values())
+    found, roof = m.moved_bytes, _lowest(roof.bandwidth for roof in m.facts.roofs.values())
     if found is None or not m.facts.timed:
         return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
     if roof is None:

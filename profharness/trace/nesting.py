@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,12 +51,17 @@ def nest(start_ns: I64, dur_ns: I64, thread: I64) -> Nesting:
 
 def _in_order(start_ns: I64, dur_ns: I64, thread: I64) -> I64:
     """Rows by thread, start, longest first, then row. Tracers write each thread's spans in this order, so that most files need no sort of times."""
-    few = len(thread) > 0 and int(thread.min()) >= 0 and int(thread.max()) <= np.iinfo(np.uint16).max
-    order: I64 = np.argsort(thread.astype(np.uint16) if few else thread, kind="stable")  # of 16 bits: in time that is linear
+    order: I64 = np.argsort(_narrow(thread), kind="stable")
     later, longer = np.diff(start_ns[order]), np.diff(dur_ns[order])
     if not np.all((later > 0) | ((later == 0) & (longer <= 0)) | (np.diff(thread[order]) != 0)):
         order = np.lexsort((-dur_ns, start_ns, thread))
     return order
+
+
+def _narrow(numbers: I64) -> npt.NDArray[np.integer[Any]]:
+    """The same in 16 bits, where they fit: these are sorted in time that is linear."""
+    fit = len(numbers) > 0 and int(numbers.min()) >= 0 and int(numbers.max()) <= np.iinfo(np.uint16).max
+    return numbers.astype(np.uint16) if fit else numbers
 
 
 def _one_thread(start: I64, dur: I64, rows: I64) -> tuple[I64, I64]:
@@ -65,7 +71,7 @@ def _one_thread(start: I64, dur: I64, rows: I64) -> tuple[I64, I64]:
     before: I64 = np.cumsum(lasting) - lasting
     depth = before - np.searchsorted(np.sort(end[lasting]), start, side="right")
     parent = np.full(len(rows), NULL, np.int64)
-    by_depth = np.argsort(depth, kind="stable")
+    by_depth = np.argsort(_narrow(depth), kind="stable")
     levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
     for level, inner in pairwise(levels):
         outer = level[lasting[level]]
