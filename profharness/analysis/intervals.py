@@ -76,11 +76,6 @@ def union(*sets: Intervals) -> Intervals:
                            np.concatenate([s.end for s in sets] or [EMPTY.end])))
 
 
-def union_ns(start_ns: npt.ArrayLike, dur_ns: npt.ArrayLike) -> int:
-    """Length of the union of intervals given by start and duration, in ns."""
-    return merge(lasting(start_ns, dur_ns)).total
-
-
 def overlapping(intervals: Intervals) -> Intervals:
     """The instants that at least two members hold, as a merged set; the members in any order."""
     keep = intervals.end > intervals.start

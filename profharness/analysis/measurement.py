@@ -22,7 +22,7 @@ from profharness.analysis.steps import Step, Windows, measured, steady, steps
 from profharness.analysis.timeless import no_timeline
 from profharness.analysis.timeline import partition_windows
 from profharness.analysis.whole import Near, Whole
-from profharness.analysis.work import Delays, Work
+from profharness.analysis.work import Delays, Work, queued_ns
 from profharness.trace.model import F64, Trace
 
 I64 = npt.NDArray[np.int64]
@@ -143,7 +143,7 @@ class Measurement:
     @cached_property
     def queue_depth_ns(self) -> float:
         """Integral of the number of launched and unfinished pieces of work over the windows, over all devices."""
-        return float(intervals.inside_ns(Intervals(self.work.launched, self.work.end), self.when).sum())
+        return float(queued_ns(self.work, self.when))
 
     @cached_property
     def offered(self) -> list[Offered]:

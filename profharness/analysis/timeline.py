@@ -36,10 +36,6 @@ class DeviceTimeline:
     def kernels(self) -> Intervals:
         return intervals.union(self.compute, self.communication)
 
-    @property
-    def busy(self) -> Intervals:
-        return intervals.union(self.compute, self.communication, self.copies)
-
 
 def timeline(trace: Trace, device: int) -> DeviceTimeline:
     """The timeline of the device at this position in `trace.devices`; kept with the table of kernels, since every split asks for it."""

@@ -116,15 +116,9 @@ def delays(trace: Trace, work: Work) -> Delays:
     return Delays(kernel, delay, met_empty[kernel])
 
 
-def depth(work: Work, chosen: Mask) -> Steps:
-    """How much of the chosen work was launched and not finished, over time."""
-    return intervals.running(Intervals(work.launched[chosen], work.end[chosen]))
-
-
-def queue_depth(trace: Trace, stream: int) -> Steps:
-    """Queue depth over time of the stream at this position in `trace.streams`: launched and not finished."""
-    work = work_of(trace)
-    return depth(work, work.stream == stream)
+def queued_ns(work: Work, windows: Intervals) -> int:
+    """The integral of queue depth, the number of launched and unfinished pieces of work, over a merged set of windows: the time each is queued, in sum."""
+    return int(intervals.inside_ns(Intervals(work.launched, work.end), windows).sum())
 
 
 def backlogged_streams(work: Work, device: int) -> Steps:

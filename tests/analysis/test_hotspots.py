@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.analysis import hotspots
+from profharness.analysis import hotspots, intervals
 from profharness.trace.model import NULL, Device, Kernels, Ops, Source, Strings, Trace
 from tests.analysis.scene import Scene
 
@@ -132,7 +132,5 @@ def test_a_million_kernels_sum_up():
                             name=random.integers(0, 300, rows), device=0, stream=0, source=0, op=NULL)
     trace = Trace(sources=(Source("a", "kineto"),), strings=strings, devices=(Device("0"),), kernels=kernels)
     table = hotspots.by_kernel(trace)
-    from profharness.analysis.intervals import union_ns
-
-    busy = union_ns(kernels.start_ns, kernels.dur_ns)
+    busy = intervals.merge(intervals.lasting(kernels.start_ns, kernels.dur_ns)).total
     assert table.total_ns >= busy > 0

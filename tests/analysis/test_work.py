@@ -4,7 +4,7 @@ import numpy as np
 
 from profharness.analysis import intervals
 from profharness.analysis.launching import BETWEEN_LAUNCHES_NS, host_launching, launch_bound_ns
-from profharness.analysis.work import backlogged_streams, delays, queue_depth, work_of
+from profharness.analysis.work import backlogged_streams, delays, queued_ns, work_of
 from profharness.trace.model import Device
 from tests.analysis.scene import Scene
 
@@ -48,18 +48,19 @@ def test_negative_delays_are_kept_as_they_are():
 
 
 def test_queue_depth_counts_launched_and_unfinished():
-    depth = queue_depth(queue().build(), 0)
-    expected = np.zeros(100)
-    for start, end in ((0, 50), (10, 60), (60, 90)):
+    work = work_of(queue().build())
+    expected = np.zeros(140, int)
+    for start, end in ((0, 50), (10, 60), (60, 90), (30, 45), (100, 120), (110, 130)):
         expected[start:end] += 1
-    np.testing.assert_array_equal(depth.at(np.arange(100)), expected)
+    assert [queued_ns(work, intervals.window(at, at + 1)) for at in range(140)] == expected.tolist()
+    assert queued_ns(work, intervals.of([5, 40], [12, 115])) == expected[5:12].sum() + expected[40:115].sum()
 
 
-def test_queue_depth_is_never_negative_where_launches_are_missing():
+def test_work_whose_launch_is_missing_is_queued_while_it_runs():
     scene = Scene()
     for start in range(0, 100, 10):
         scene.kernel(start, start + 10)
-    assert (queue_depth(scene.build(), 0).value >= 0).all()
+    assert [queued_ns(work_of(scene.build()), intervals.window(at, at + 1)) for at in range(110)] == [1] * 100 + [0] * 10
 
 
 def test_backlogged_streams():
