@@ -125,15 +125,13 @@ def filled_split(trace: Trace, filled: Mapping[int, Intervals], windows: Interva
     talking = is_communication(trace.strings, trace.kernels)
     spans = intervals.lasting(trace.kernels.start_ns, trace.kernels.dur_ns)
     for device, held in filled.items():
-        here, left, rest = (trace.kernels.device == device) & ~talking, held, held.total
+        here, left = (trace.kernels.device == device) & ~talking, held
         for kind in (COMPUTE, BANDWIDTH, INSIDE):
             rows = here & (rates_.kind == kind)
             part = intervals.intersect(intervals.merge(Intervals(spans.start[rows], spans.end[rows])), left)
             total[kind] += part.total
-            rest -= part.total
-            if kind != INSIDE:  # of what is left then, only the length counts
-                left = intervals.subtract(left, part)
-        total[UNDETERMINED] += rest
+            left = intervals.subtract(left, part)
+        total[UNDETERMINED] += left.total
     inside = intervals.inside_ns(spans, windows)
     measured = any(roof.calibration is not None for roof in roofs.values())
     said = tuple(_evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured) for kind in range(len(CLASSES)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -39,13 +38,7 @@ class DeviceTimeline:
 
 def timeline(trace: Trace, device: int) -> DeviceTimeline:
     """The timeline of the device at this position in `trace.devices`; kept with the table of kernels, since every split asks for it."""
-    kernels = trace.kernels
-    copies, found = kernels.memo.get((timeline, device), (None, None))
-    if found is None or copies() is not trace.copies:
-        found = _timeline(trace, device)
-        kernels.memo[timeline, device] = ref(trace.copies), found
-    kept: DeviceTimeline = found
-    return kept
+    return trace.kernels.kept((timeline, device), (trace.copies, trace.strings), lambda: _timeline(trace, device))
 
 
 def _timeline(trace: Trace, device: int) -> DeviceTimeline:
@@ -64,14 +57,14 @@ def _timeline(trace: Trace, device: int) -> DeviceTimeline:
 
 def is_communication(strings: Strings, kernels: Kernels) -> npt.NDArray[np.bool_]:
     """Which kernels are collectives (RCCL, NCCL and their like) by name; each distinct name is judged once. Kept, and not to be written to."""
-    pool, found = kernels.memo.get(is_communication, (None, None))
-    if found is None or pool is not strings:
-        talking = np.array([code for code in distinct(kernels.name) if kernel_category(strings[int(code)]) == "communication"], np.int32)
-        found = np.isin(kernels.name, talking)
-        found.flags.writeable = False
-        kernels.memo[is_communication] = strings, found
-    kept: npt.NDArray[np.bool_] = found
-    return kept
+    return kernels.kept(is_communication, (strings,), lambda: _is_communication(strings, kernels.name))
+
+
+def _is_communication(strings: Strings, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    talking = np.array([code for code in distinct(names) if kernel_category(strings[int(code)]) == "communication"], np.int32)
+    found = np.isin(names, talking)
+    found.flags.writeable = False
+    return found
 
 
 def partition(trace: Trace, start_ns: int, end_ns: int, device: int | None = None) -> Partition:

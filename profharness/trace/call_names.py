@@ -25,13 +25,7 @@ CAPTURE_END: Pattern[str] = re.compile(r"StreamEndCapture")
 
 def matching(strings: Strings, calls: Api | Ops, pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
     """Which rows' names the pattern is found in; looks at each distinct name once, and keeps the answer, which cannot be written to."""
-    pool, found = calls.memo.get(pattern, (None, None))
-    if found is None or pool is not strings:
-        found = _matching(strings, calls.name, pattern)
-        found.flags.writeable = False
-        calls.memo[pattern] = strings, found
-    kept: npt.NDArray[np.bool_] = found
-    return kept
+    return calls.kept(pattern, (strings,), lambda: _matching(strings, calls.name, pattern))
 
 
 def _matching(strings: Strings, names: npt.NDArray[np.int32], pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
@@ -41,4 +35,5 @@ def _matching(strings: Strings, names: npt.NDArray[np.int32], pattern: Pattern[s
     for code in np.flatnonzero(present).tolist():
         wanted[code] = pattern.search(strings[code] if code < len(strings) else "") is not None
     found: npt.NDArray[np.bool_] = wanted[names]
+    found.flags.writeable = False
     return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
-from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -57,12 +56,7 @@ def join(trace: Trace, records: Correlated) -> Joined:
     """
     if not isinstance(records, Table):
         return _join(trace, records)
-    api, sources, found = records.memo.get(join, (None, None, None))
-    if found is None or api() is not trace.api or sources is not trace.sources:
-        found = _join(trace, records)
-        records.memo[join] = ref(trace.api), trace.sources, found
-    kept: Joined = found
-    return kept
+    return records.kept(join, (trace.api, trace.sources, trace.strings), lambda: _join(trace, records))
 
 
 def _join(trace: Trace, records: Correlated) -> Joined:

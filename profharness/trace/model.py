@@ -7,11 +7,12 @@ CLOCK_BOOTTIME of the reference host. Strings are int32 codes into `Trace.string
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any, Literal, Self, TypeVar
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 TableT = TypeVar("TableT", bound="Table")
+KeptT = TypeVar("KeptT")
 
 
 class ClockDomain(str, Enum):
@@ -82,9 +84,20 @@ class Table:
         return len(getattr(self, fields(self)[0].name))
 
     @cached_property
-    def memo(self) -> dict[object, Any]:
-        """What was worked out of these columns and is asked for again; goes with the table, not with what is made of it."""
+    def _memo(self) -> dict[object, tuple[tuple[object, ...], Any]]:
         return {}
+
+    def kept(self, key: object, others: tuple[object, ...], make: Callable[[], KeptT]) -> KeptT:
+        """What `make` works out of these columns and the `others`: once, as long as the others are the same objects.
+
+        It goes with this table, not with what is made of the table, and keeps no other table alive.
+        """
+        held, found = self._memo.get(key, (None, None))
+        if held is None or any((one() if isinstance(one, ref) else one) is not other for one, other in zip(held, others, strict=True)):
+            found = make()
+            self._memo[key] = tuple(ref(one) if isinstance(one, Table) else one for one in others), found
+        kept: KeptT = found
+        return kept
 
     @classmethod
     def build(cls, rows: int | None = None, **columns: npt.ArrayLike) -> Self:
