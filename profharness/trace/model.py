@@ -92,6 +92,8 @@ class Table:
 
         It goes with this table, not with what is made of the table, and keeps no other table alive.
         """
+        held: tuple[object, ...] | None
+        found: Any
         held, found = self._memo.get(key, (None, None))
         if held is None or any((one() if isinstance(one, ref) else one) is not other for one, other in zip(held, others, strict=True)):
             found = make()

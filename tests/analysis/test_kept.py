@@ -43,6 +43,8 @@ def test_other_calls_or_sources_are_joined_anew():
     assert launching_calls(trace).tolist() == [0, 1]
     assert launching_calls(replace(trace, api=trace.api.take([0]))).tolist() == [0, NULL]
     assert launching_calls(replace(trace, kernels=trace.kernels.take([1]))).tolist() == [1]
+    more = replace(trace, sources=(*trace.sources, Source("other", "kineto")))
+    assert join(more, trace.kernels) is not join(trace, trace.kernels)
     elsewhere = replace(trace, sources=(*trace.sources, Source("other", "kineto")), api=trace.api.with_columns(source=len(trace.sources)))
     assert launching_calls(elsewhere).tolist() == [NULL, NULL]
 

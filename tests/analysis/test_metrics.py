@@ -90,6 +90,16 @@ def test_fill_equals_a_sum_over_every_ns(found):
     assert part.busy_ns == (inside > 0).sum()
 
 
+def test_kernels_without_geometry_count_as_filling_the_device():
+    scene = Scene()
+    scene.kernel(0, 10)
+    scene.kernel(20, 30, workgroups=1)
+    part = filling.offered(scene.build(), 0, intervals.window(0, 40))
+    assert part.fill is not None
+    assert (part.fill.underfilled_ns, part.fill.unknown_ns) == (10, 10)
+    assert (part.filled.start.tolist(), part.filled.end.tolist()) == ([0], [10])
+
+
 def test_unknown_compute_units_leave_fill_out():
     scene = busy_scene()
     scene.devices = (Device("0"),)
