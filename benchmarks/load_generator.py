@@ -36,10 +36,10 @@ import msgspec
 import numpy as np
 from scipy import stats
 
-from profharness.analysis.load import level_figures
-from profharness.control import Line
-from profharness.readers.perf_analyzer import read_levels
-from profharness.readers.requests_raw import read_level, to_requests
+from profharness.readers.logs.perf_analyzer import read_levels
+from profharness.rundir.requests_raw import read_level, to_requests
+from profharness.stats.load import level_figures
+from profharness.workers.protocol import Line
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKLOADS = ROOT / "wrappers" / "workloads"

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from profharness.layers.telemetry import sampler_command  # noqa: E402 - the checkout comes first
-from profharness.readers import telemetry  # noqa: E402 - the checkout comes first
+from profharness.rundir import telemetry  # noqa: E402 - the checkout comes first
 from tests.telemetry import emulated, namespace  # noqa: E402 - as above
 from tests.tools.get_amd_tools import DEFAULT, rocm_smi  # noqa: E402 - as above
 

@@ -22,9 +22,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profharness.analysis.curve_fit import Measured
-from profharness.analysis.curves import BatchModel
-from profharness.analysis.jumps import find_step
+from profharness.analysis.curves.batch import BatchModel
+from profharness.analysis.curves.fit import Measured
+from profharness.analysis.curves.jumps import find_step
 
 CURVES = ((25_000, 100, 1.0), (25_000, 60, 3.0), (20_000, 60, 0.6), (20_000, 200, 1.8))
 LEVEL = 0.04

@@ -20,7 +20,7 @@ import description
 import numpy as np
 
 from profharness.trace.model import Device, Kernels, Samples, Source, Stream, Strings, Trace
-from profharness.trace.sketch import sketch
+from profharness.trace.parts.sketch import sketch
 from profharness.writers.metadata import outline
 from profharness.writers.perfetto import Parts, WriteOptions, WriteReport, write, write_parts
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from profharness.manifest import Artifact, ClockSnapshot, Manifest, NodeRecord, PassRecord, PointRecord
-from profharness.rundir import RunDir
+from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, NodeRecord, PassRecord, PointRecord
+from profharness.rundir.paths import RunDir
 from profharness.telemetry.records import Layout, encode_header
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_program import Call, Program, program
-from tests.readers.kineto_files import document, event, kernel, launch, op, write
-from tests.readers.test_telemetry import Gpus, Host
+from tests.readers.kineto.kineto_files import document, event, kernel, launch, op, write
+from tests.rundir.test_telemetry import Gpus, Host
 
 BOOT = 63_857_000_000_000
 SLEPT = 7_000_000_000  # CLOCK_BOOTTIME less CLOCK_MONOTONIC

@@ -8,21 +8,22 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis import filling, intervals
-from profharness.analysis import occupancy as residence
-from profharness.analysis.counts import devices_with_work, pass_of
-from profharness.analysis.filling import Fill, Offered
-from profharness.analysis.intervals import Intervals
-from profharness.analysis.kernel_facts import KernelFacts
-from profharness.analysis.launching import launch_bound_ns
-from profharness.analysis.occupancy import Occupancy
+from profharness.analysis.kernels import filling
+from profharness.analysis.kernels import occupancy as residence
+from profharness.analysis.kernels.facts import KernelFacts
+from profharness.analysis.kernels.filling import Fill, Offered
+from profharness.analysis.kernels.occupancy import Occupancy
+from profharness.analysis.kernels.roofline import FilledSplit, filled_split
 from profharness.analysis.records import Partition
-from profharness.analysis.roofline import FilledSplit, filled_split
-from profharness.analysis.steps import Step, Windows, measured, steady, steps
-from profharness.analysis.timeless import no_timeline
-from profharness.analysis.timeline import partition_windows
-from profharness.analysis.whole import Near, Whole
-from profharness.analysis.work import Delays, Work, queued_ns
+from profharness.analysis.time.counts import devices_with_work, pass_of
+from profharness.analysis.time.device_work import Delays, Work, queued_ns
+from profharness.analysis.time.launching import launch_bound_ns
+from profharness.analysis.time.steps import Step, Windows, measured, steady, steps
+from profharness.analysis.time.timeless import no_timeline
+from profharness.analysis.time.timeline import partition_windows
+from profharness.analysis.time.whole import Near, Whole
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
 from profharness.trace.model import F64, Trace
 
 I64 = npt.NDArray[np.int64]

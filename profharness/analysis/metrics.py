@@ -13,23 +13,27 @@ from typing import Literal, cast
 
 import numpy as np
 
-from profharness.analysis import counter_shares, counts, hotspots, integrity, intervals, work_metrics
-from profharness.analysis.above_peak import above_peak, kernels_above_peak
-from profharness.analysis.communication import communication, communication_findings
-from profharness.analysis.counter_figures import figure as figure_of_counters
-from profharness.analysis.counter_table import counter_rows
-from profharness.analysis.filling import NEEDED_COVERAGE, Fill
-from profharness.analysis.intervals import Intervals
-from profharness.analysis.kernel_columns import with_rates
-from profharness.analysis.kernel_facts import NO_YARDSTICK, KernelFacts, Yardstick
+from profharness.analysis.communication.figures import communication, communication_findings
+from profharness.analysis.kernels import counter_shares, hotspots
+from profharness.analysis.kernels import useful_work as work_metrics
+from profharness.analysis.kernels.columns import with_rates
+from profharness.analysis.kernels.counter_figures import figure as figure_of_counters
+from profharness.analysis.kernels.counter_table import counter_rows
+from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
+from profharness.analysis.kernels.filling import NEEDED_COVERAGE, Fill
+from profharness.analysis.kernels.occupancy import Occupancy
+from profharness.analysis.kernels.point_kernels import notable_kernels
+from profharness.analysis.kernels.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
 from profharness.analysis.measurement import Measurement, measure
-from profharness.analysis.occupancy import Occupancy
-from profharness.analysis.point_kernels import notable_kernels
 from profharness.analysis.records import Figure, Partition, PointSummary, ProblemRow, SourceRow, Summary
-from profharness.analysis.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
-from profharness.analysis.verdict import verdict
-from profharness.analysis.whole import Whole
+from profharness.analysis.time import counts
+from profharness.analysis.time.whole import Whole
+from profharness.analysis.verdict import integrity
+from profharness.analysis.verdict.above_peak import above_peak, kernels_above_peak
+from profharness.analysis.verdict.window import verdict
 from profharness.findings import Finding
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
 from profharness.trace.model import NULL, Problem, Source, Trace
 
 Better = Literal["higher", "lower", "neither"]

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from profharness.analysis import counter_table
-from profharness.analysis.collectives import Arrivals, arrivals, relabelled
-from profharness.analysis.communication import joined
-from profharness.analysis.counts import device_keys
-from profharness.analysis.hotspots import tally
-from profharness.analysis.kernel_facts import NO_YARDSTICK, Yardstick
+from profharness.analysis.communication.collectives import Arrivals, arrivals, relabelled
+from profharness.analysis.communication.figures import joined
+from profharness.analysis.communication.skew import straggler
+from profharness.analysis.kernels import counter_table
+from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
+from profharness.analysis.kernels.hotspots import tally
+from profharness.analysis.kernels.tally import Tally, alike, join
 from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.records import DeviceCounts, Figure, IdleCauses, Partition, PointSummary, Summary, TraceCounts
-from profharness.analysis.skew import straggler
-from profharness.analysis.tally import Tally, alike, join
-from profharness.analysis.verdict import verdict
+from profharness.analysis.time.counts import device_keys
+from profharness.analysis.verdict.window import verdict
 from profharness.findings import Finding
-from profharness.trace.keys import distinct
+from profharness.trace.columns.keys import distinct
 from profharness.trace.model import ClockDomain, Trace
 from profharness.units import format_number
 

@@ -9,11 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from profharness.analysis.communication_records import Communication
-from profharness.analysis.counter_records import CounterRow
-from profharness.analysis.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records: who uses them finds it here
-from profharness.analysis.sharing_records import SharedLevel
+from profharness.analysis.communication.records import Communication
+from profharness.analysis.kernels.counter_records import CounterRow
+from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.findings import Finding, Severity
+from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records: who uses them finds it here
 
 SCHEMA = 1
 

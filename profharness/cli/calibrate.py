@@ -11,7 +11,7 @@ import typer
 from profharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from profharness.calibration import Calibration
+    from profharness.node.ceilings import Calibration
 
 
 def calibrate(
@@ -24,8 +24,8 @@ def calibrate(
     """Measure matrix products by type, copy bandwidth and launches on this device, and keep them for the reports."""
     import msgspec
 
-    from profharness.calibrating import calibrate as measure
-    from profharness.calibration import store
+    from profharness.measure.calibrate import calibrate as measure
+    from profharness.node.ceilings import store
 
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise UsageError(f"--device: there is no device {device!r}", "auto, cpu, cuda or cuda:INDEX")
@@ -42,8 +42,8 @@ def calibrate(
 
 def lines_of(found: Calibration) -> Iterator[str]:
     """The figures as a table, with the share of the data sheet's peak where that is known."""
-    from profharness.devices import identify
-    from profharness.report.figures import quantity_text
+    from profharness.node.devices import identify
+    from profharness.report.text.figures import quantity_text
     from profharness.units import format_ns, format_share
 
     units = ("core" if found.kind == "cpu" else "compute unit") + ("" if found.compute_units == 1 else "s")

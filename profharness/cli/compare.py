@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from profharness.analysis.compare import Comparison, Delta, Difference, HotspotComparison, PointComparison
-    from profharness.analysis.compare_reasons import Reason
-    from profharness.analysis.gate import Breach
+    from profharness.analysis.compare.gate import Breach
+    from profharness.analysis.compare.reasons import Reason
+    from profharness.analysis.compare.runs import Comparison, Delta, Difference, HotspotComparison, PointComparison
     from profharness.analysis.records import Summary
 
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
@@ -28,8 +28,8 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
 ) -> None:
     """Compare two runs (or trace files), with noise bounds; usable as a CI gate."""
-    from profharness.analysis.compare import compare as compared
-    from profharness.analysis.gate import breaches, parse
+    from profharness.analysis.compare.gate import breaches, parse
+    from profharness.analysis.compare.runs import compare as compared
 
     conditions = () if fail_on is None else parse(fail_on)
     comparison = compared(_summary(run_a), _summary(run_b))
@@ -40,7 +40,7 @@ def compare(
 
 
 def _summary(path: Path) -> Summary:
-    from profharness import understand
+    from profharness.understand import report_run as understand
 
     return understand.summarise(understand.load([path]))
 
@@ -104,7 +104,7 @@ def _reason_lines(reasons: tuple[Reason, ...]) -> Iterator[str]:
 
 def _delta_lines(deltas: Sequence[Delta]) -> Iterator[str]:
     """Name, both values and the change, in columns."""
-    from profharness.report.figures import quantity_text
+    from profharness.report.text.figures import quantity_text
 
     width = max(14, *(len(delta.name) for delta in deltas))
     for delta in deltas:

@@ -20,7 +20,7 @@ def doctor(
     """Say what works on this node, what is missing, and the fix."""
     import msgspec
 
-    from profharness.doctor import examine
+    from profharness.cli.doctor_checks import examine
 
     checkup = examine(python, try_layers=try_)
     if json:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profharness.cli.several import Dask, DaskWorkers, Processes
 from profharness.errors import UsageError
 from profharness.findings import problem_text
+from profharness.options.many_files_flags import Dask, DaskWorkers, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def hotspots(
     dask_workers: DaskWorkers = 0,
 ) -> None:
     """Show where device (or operator) time went."""
-    from profharness.loading import check_paths, load
+    from profharness.understand.load import check_paths, load
 
     check_paths(paths)
     if len(paths) == 1 and paths[0].is_dir():
@@ -63,8 +63,8 @@ def hotspots(
         table, problems = chosen(trace, by, pass_name, samples), trace.problems
         others = _others(table, lambda other: chosen(trace, other, pass_name))
     else:
-        from profharness.jobs import Workers
-        from profharness.tables import hotspots_of_files
+        from profharness.understand.many.jobs import Workers
+        from profharness.understand.many.tables import hotspots_of_files
 
         if samples:
             raise UsageError("--samples is for one run", "trace files hold no telemetry")
@@ -100,11 +100,11 @@ def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = ""
     """The table of one pass, with the telemetry asked for. Raises UsageError for a pass or metric that the trace does not hold."""
     import msgspec
 
-    from profharness.analysis import passes
-    from profharness.analysis.counter_table import counter_rows
-    from profharness.analysis.hotspots import listed, tally
-    from profharness.analysis.kernel_columns import with_rates
-    from profharness.analysis.kernel_facts import KernelFacts, Yardstick
+    from profharness.analysis.kernels.columns import with_rates
+    from profharness.analysis.kernels.counter_table import counter_rows
+    from profharness.analysis.kernels.facts import KernelFacts, Yardstick
+    from profharness.analysis.kernels.hotspots import listed, tally
+    from profharness.analysis.run import kernel_pass as passes
 
     name, records = passes.choose(trace, pass_name)
     facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
@@ -115,8 +115,8 @@ def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = ""
         return table
     if table.by == "call":
         raise UsageError("--samples is for kernels and operators, and these rows are host calls", "leave it out")
-    from profharness.analysis.hotspot_samples import with_samples
-    from profharness.analysis.sample_joins import named
+    from profharness.analysis.kernels.hotspot_samples import with_samples
+    from profharness.analysis.power.sample_joins import named
 
     return with_samples(table, records, trace, named(samples, trace))
 
@@ -131,7 +131,7 @@ def text_of(table: Hotspots, form: Form, top: int | None) -> str:
         return plain_table(table, top or TABLE_ROWS, width)
     cut = msgspec.structs.replace(table, rows=table.rows[:top])
     if form is Form.CSV:
-        from profharness.report.csv import hotspots_csv
+        from profharness.report.tables.csv import hotspots_csv
 
         return hotspots_csv(cut)
     return msgspec.json.format(msgspec.json.encode(cut), indent=2).decode() + "\n"
@@ -139,8 +139,8 @@ def text_of(table: Hotspots, form: Form, top: int | None) -> str:
 
 def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     """Aligned columns, the name last; names are folded to `width` characters per line, or left whole for None."""
-    from profharness.report.folding import fold_kernel_name
-    from profharness.report.samples import sample_notes, sampled_metrics
+    from profharness.report.text.folding import fold_kernel_name
+    from profharness.report.text.samples import sample_notes, sampled_metrics
     from profharness.trace import log_names
     from profharness.units import format_ns, format_number
 
@@ -163,7 +163,7 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
         lines.append("host calls: the time of one holds that of the calls inside it")
     lines += sample_notes(rows)
     if table.counters:
-        from profharness.report.counters import lines as counter_lines
+        from profharness.report.tables.counters import lines as counter_lines
 
         lines += counter_lines(table.counters, {row.name for row in rows})
     return "\n".join(lines) + "\n"
@@ -178,7 +178,7 @@ def _busy(table: Hotspots) -> str:
 
 
 def _cells(row: HotspotRow, metrics: Sequence[str]) -> tuple[str, ...]:
-    from profharness.report.samples import sample_text
+    from profharness.report.text.samples import sample_text
     from profharness.units import format_ns, format_number, format_share
 
     extremes = ["-" if value is None else format_ns(value) for value in (row.min_ns, row.max_ns)]

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from profharness.errors import InputError
-from profharness.harness_process import state_of
-from profharness.rundir import MANIFEST, RunDir
+from profharness.rundir.harness_process import state_of
+from profharness.rundir.paths import MANIFEST, RunDir
 
 
 def ls(folder: Annotated[Path | None, typer.Argument(help="Where to look (default: traces, or $PROFHARNESS_OUTPUT).")] = None) -> None:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from profharness.cli.several import Dask, DaskWorkers, Processes
-from profharness.cli.step_flags import StepRange
 from profharness.errors import UsageError
+from profharness.options.many_files_flags import Dask, DaskWorkers, Processes
+from profharness.options.step_flags import StepRange
 
 
 def merge(
@@ -31,11 +31,11 @@ def merge(
     dask_workers: DaskWorkers = 0,
 ) -> None:
     """Merge runs or trace files into one Perfetto trace on one clock. What was left out is said."""
-    from profharness.jobs import Workers
-    from profharness.merging import MergeOptions, merge_to_file
-    from profharness.trace import step_ranges
-    from profharness.trace.cutting import Cut
-    from profharness.trace.cutting import StepRange as Ranges
+    from profharness.trace.parts import step_ranges
+    from profharness.trace.parts.cutting import Cut
+    from profharness.trace.parts.cutting import StepRange as Ranges
+    from profharness.understand.many.jobs import Workers
+    from profharness.understand.merge.sources import MergeOptions, merge_to_file
     from profharness.units import parse_duration_ns
 
     if step_range:

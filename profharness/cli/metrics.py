@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profharness.cli.several import Dask, DaskWorkers, Processes
-from profharness.cli.step_flags import StepRange
 from profharness.errors import UsageError
 from profharness.findings import problem_text
+from profharness.options.many_files_flags import Dask, DaskWorkers, Processes
+from profharness.options.step_flags import StepRange
 
 if TYPE_CHECKING:
     from profharness.analysis.records import Figure, Partition, Summary
@@ -29,15 +29,15 @@ def metrics(
     dask_workers: DaskWorkers = 0,
 ) -> None:
     """Show saturation metrics, counts, findings and problems."""
-    from profharness import understand
-    from profharness.loading import check_paths
     from profharness.report.json import metrics_json
+    from profharness.understand import report_run as understand
+    from profharness.understand.load import check_paths
 
     check_paths(paths)
     if samples and not steps:
         raise UsageError("--samples belongs to --steps", "`hotspots RUN --samples LIST` joins telemetry to kernels")
     if steps:
-        from profharness.analysis.step_summaries import parse
+        from profharness.analysis.time.step_summaries import parse
 
         parse(steps)  # a wrong word is told before a large file is read
     shown: tuple[str, ...] = ()
@@ -47,8 +47,8 @@ def metrics(
         if steps:
             import msgspec
 
-            from profharness.analysis.above_peak import steps_above_peak
-            from profharness.analysis.sample_joins import named
+            from profharness.analysis.power.sample_joins import named
+            from profharness.analysis.verdict.above_peak import steps_above_peak
 
             shown = named(samples, loaded.trace) if samples else ()
             each = understand.step_by_step(loaded, steps, step_range)
@@ -56,8 +56,8 @@ def metrics(
     else:
         if steps:
             raise UsageError("--steps is for one run or file", "name one path (or the tables that rocprofv3 wrote of one process), without --dask")
-        from profharness.jobs import Workers
-        from profharness.many import summarise_files
+        from profharness.understand.many.figures import summarise_files
+        from profharness.understand.many.jobs import Workers
 
         summary = summarise_files(paths, Workers(processes, dask, dask_workers), step_range)
     sys.stdout.write(metrics_json(summary).decode() if json else text_of(summary, shown, by_step=bool(steps)))
@@ -79,9 +79,9 @@ def text_of(summary: Summary, samples: Sequence[str] = (), *, by_step: bool = Fa
 
 
 def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterator[str]:
-    from profharness.report.findings_text import RANK, all_findings, finding_line
-    from profharness.report.labels import KERNELS, no_kernels
-    from profharness.report.limits import full_verdict
+    from profharness.report.text.findings import RANK, all_findings, finding_line
+    from profharness.report.text.labels import KERNELS, no_kernels
+    from profharness.report.text.limits import full_verdict
 
     yield from _trace_lines(summary)
     if summary.steps_from:
@@ -90,7 +90,7 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
         yield f"verdict   {full_verdict(summary.verdict, summary.partition)}"
     yield from _partition_lines(summary.partition)
     if summary.communication is not None:
-        from profharness.report.communication import lines
+        from profharness.report.tables.communication import lines
 
         yield from lines(summary.communication)
     why = no_kernels(summary)
@@ -98,11 +98,11 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     for point in summary.points:
         yield from _figure_block(f"point {point.point}", point.metrics, why)
     if summary.counters:
-        from profharness.report.counters import lines as counter_lines
+        from profharness.report.tables.counters import lines as counter_lines
 
         yield from counter_lines(summary.counters)
     if summary.steps or by_step:
-        from profharness.report.steps import lines as step_lines
+        from profharness.report.text.steps import lines as step_lines
 
         yield from step_lines(summary.steps, samples)
     lacking = [figure for group in (summary.metrics, *(point.metrics for point in summary.points)) for figure in group.values() if figure.value is None]
@@ -137,7 +137,7 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
 
 
 def _partition_lines(partition: Partition | None) -> Iterator[str]:
-    from profharness.report.terminal import idle_items, partition_items
+    from profharness.report.text.terminal import idle_items, partition_items
 
     if partition is None or not partition.window_ns:
         return
@@ -152,8 +152,8 @@ def _figure_block(title: str, figures: dict[str, Figure], no_kernels: str) -> It
 
     What needs device kernels is left out where the reason `no_kernels` is known: it holds for all blocks at once.
     """
-    from profharness.report.figures import coverage_text, figure_text
-    from profharness.report.labels import KERNELS
+    from profharness.report.text.figures import coverage_text, figure_text
+    from profharness.report.text.labels import KERNELS
 
     measured = {name: figure for name, figure in figures.items() if figure.value is not None}
     if not figures:

@@ -6,9 +6,9 @@ import shlex
 import textwrap
 from pathlib import Path
 
-from profharness.command import Command
-from profharness.planned_run import Prepared, planned_commands, planned_extras
-from profharness.schedule import PassPlan
+from profharness.launchers.command import Command
+from profharness.measure.plan import Prepared, planned_commands, planned_extras
+from profharness.measure.schedule import PassPlan
 from profharness.units import format_bytes, format_clock
 
 # measured on ParticleNet: a torch trace holds about 0.45 MB per trial, an onnxruntime profile about 0.06 MB

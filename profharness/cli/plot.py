@@ -10,8 +10,8 @@ import typer
 from profharness.errors import InputError, OutputExists, UsageError
 
 if TYPE_CHECKING:
-    from profharness.analysis.resources import Resources
-    from profharness.report.scan_figure import Curve
+    from profharness.analysis.run.resources import Resources
+    from profharness.report.plots.paper import Curve
     from profharness.trace.scan_table import ScanTable
 
 List = list[str]
@@ -38,7 +38,7 @@ def plot(
         raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
     if label and len(label) != len(paths):
         raise UsageError(f"--label: {len(label)} for {len(paths)} {'inputs' if len(paths) > 1 else 'input'}", "give one for each, in order")
-    from profharness.report import scan_figure
+    from profharness.report.plots import paper as scan_figure
 
     if resources:
         if len(paths) > 1:
@@ -56,8 +56,8 @@ def plot(
 
 def _curves(paths: list[Path], names: list[str]) -> tuple[list[Curve], str]:
     """The curves of all inputs, and what their items are called. Raises InputError for a run without two levels."""
-    from profharness.readers.scan_csv import read_scan_csv
-    from profharness.report.scan_figure import curves
+    from profharness.readers.own.scan_csv import read_scan_csv
+    from profharness.report.plots.paper import curves
 
     found: list[Curve] = []
     items = set()
@@ -72,8 +72,8 @@ def _curves(paths: list[Path], names: list[str]) -> tuple[list[Curve], str]:
 
 
 def _of_run(path: Path) -> tuple[ScanTable, str]:
-    from profharness import understand
-    from profharness.report.scan_figure import table_of
+    from profharness.report.plots.paper import table_of
+    from profharness.understand import report_run as understand
 
     loaded = understand.load([path])
     table = table_of(understand.summarise(loaded).points, str(path))
@@ -85,8 +85,8 @@ def _of_run(path: Path) -> tuple[ScanTable, str]:
 
 def _resources(path: Path) -> Resources:
     """From the run's telemetry and the points of its bare pass. Raises InputError for a run without telemetry."""
-    from profharness import understand
-    from profharness.analysis.resources import columns
+    from profharness.analysis.run.resources import columns
+    from profharness.understand import report_run as understand
 
     loaded = understand.load([path])
     found = columns(loaded.trace, loaded.manifest)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profharness.cli.step_flags import StepRange
+from profharness.options.step_flags import StepRange
 
 
 def report(
@@ -18,9 +18,9 @@ def report(
     json: Annotated[bool, typer.Option("--json", help="Print the run as `run --json` does.")] = False,
 ) -> None:
     """Write the HTML report of a run, and print its summary."""
-    from profharness import understand
     from profharness.cli.run_steps import printed, show
     from profharness.report.json import run_json
+    from profharness.understand import report_run as understand
 
     summary = understand.finish(run, report=output, force=force, step_range=step_range)
     if json:

@@ -8,9 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from profharness.cli import Rest, pinning_flags, place_flags, served_flags, tracer_flags
+from profharness.cli import Rest
 from profharness.errors import UsageError
-from profharness.request import COMMAND_LINE, Request, check_kind, check_scan, from_mapping, parse_shape, read_scan_file
+from profharness.options import pinning_flags, place_flags, served_flags, tracer_flags
+from profharness.options.request import (
+    COMMAND_LINE,
+    Request,
+    check_kind,
+    check_scan,
+    from_mapping,
+    parse_shape,
+    read_scan_file,
+)
 from profharness.scans import SCANS, studies, training
 
 List = list[str]

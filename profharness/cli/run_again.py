@@ -8,9 +8,9 @@ from typing import Any
 
 from profharness.cli import Rest
 from profharness.errors import UsageError
-from profharness.request import COMMAND_LINE, Request, from_mapping, read_scan_file
-from profharness.resuming import is_complete, recorded_request
-from profharness.rundir import RunDir
+from profharness.measure.resume import is_complete, recorded_request
+from profharness.options.request import COMMAND_LINE, Request, from_mapping, read_scan_file
+from profharness.rundir.paths import RunDir
 from profharness.scans import SCANS
 
 

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from profharness import engine, ranks
 from profharness.analysis.records import Summary
 from profharness.cli.plan_text import dry_run_text, plan_line, wrapped_plan
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
-from profharness.planned_run import Prepared
-from profharness.report.progress import Progress, open_progress
-from profharness.request import Request
+from profharness.measure import engine, ranks
+from profharness.measure.plan import Prepared
+from profharness.measure.progress import Progress, open_progress
+from profharness.options.request import Request
 
 
 def dry(request: Request) -> None:
@@ -33,7 +33,7 @@ def is_rank() -> bool:
 
 def start_ranks(count: int) -> int:
     """Run this same command line as `count` local ranks; the exit code of the first that failed."""
-    from profharness import local_ranks
+    from profharness.measure import local_ranks
 
     return local_ranks.start((sys.executable, "-m", "profharness", *sys.argv[1:]), count)
 
@@ -96,7 +96,7 @@ def _executed(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, 
 
 def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
     """Analyse, write the products, print the answer; whether `--strict` has something to object to."""
-    from profharness import understand
+    from profharness.understand import report_run as understand
 
     summary = understand.finish(root)
     if as_json:
@@ -110,8 +110,8 @@ def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
 
 def show(summary: Summary, root: Path, report: Path) -> None:
     """The summary on stdout; its last lines name what was made."""
-    from profharness.report.classic_lines import classic_lines
-    from profharness.report.terminal import render
+    from profharness.report.text.classic_lines import classic_lines
+    from profharness.report.text.terminal import render
 
     made = ((_near(report), ""), (_near(root / "merged.pftrace"), f"profharness view {_near(root)}"))
     text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from profharness.analysis.records import Estimate, PointSummary, Series
-    from profharness.serving_options import LatencyLimit
+    from profharness.options.serving import LatencyLimit
 
 
 NO_JOBS = "--jobs needs a series over concurrency or processes; this one varies the batch size"
@@ -41,16 +41,16 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
     from profharness.errors import InputError
 
     if path.is_dir():
-        from profharness import understand
-        from profharness.rundir import RunDir
+        from profharness.rundir.paths import RunDir
+        from profharness.understand import report_run as understand
 
         RunDir.open(path)  # its files could not be given here
         summary = understand.summarise(understand.load([path]))
         if not summary.series:
             raise InputError(f"{path}: no two levels were measured", "scan several batch sizes: profharness run --batch-sizes 4..2048")
         return summary.series, summary.points
-    from profharness.analysis.saturation import series
-    from profharness.readers.scan_csv import read_scan_csv
+    from profharness.analysis.curves.saturation import series
+    from profharness.readers.own.scan_csv import read_scan_csv
 
     return series(read_scan_csv(path)), ()
 
@@ -58,7 +58,7 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
 def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:
     """`p99=20ms`, or a number of ms for the mean. Raises UsageError, also for percentiles of a CSV, which holds none."""
     from profharness.errors import UsageError
-    from profharness.serving_options import LatencyLimit, parse_latency_limit
+    from profharness.options.serving import LatencyLimit, parse_latency_limit
 
     try:
         return LatencyLimit("mean", float(text))
@@ -86,7 +86,7 @@ def json_of(found: tuple[Series, ...], jobs: int | None) -> str:
 
 
 def _devices(one: Series, jobs: int) -> Estimate | None:
-    from profharness.analysis.knee import devices_for, in_jobs
+    from profharness.analysis.curves.knee import devices_for, in_jobs
     from profharness.analysis.records import Knee
 
     return None if one.axis == "batch_size" else devices_for(jobs, in_jobs(one.knee or Knee(n=None), one.clients_per_job))
@@ -111,7 +111,7 @@ def _best_of(found: tuple[Series, ...]) -> Iterator[str]:
 
 
 def _lines(one: Series, jobs: int | None) -> Iterator[str]:
-    from profharness.report.labels import series_name
+    from profharness.report.text.labels import series_name
     from profharness.units import format_number
 
     yield series_name(one).replace(", ", " / ") or "all rows"
@@ -141,7 +141,7 @@ def _findings(one: Series) -> Iterator[str]:
 def _limited(one: Series, limit: LatencyLimit | None, points: tuple[PointSummary, ...]) -> Iterator[str]:
     import numpy as np
 
-    from profharness.analysis.saturation import recommend_within_latency
+    from profharness.analysis.curves.saturation import recommend_within_latency
     from profharness.units import format_number
 
     if limit is None:
@@ -155,7 +155,7 @@ def _limited(one: Series, limit: LatencyLimit | None, points: tuple[PointSummary
 
 def _latencies(one: Series, name: str, points: tuple[PointSummary, ...]) -> list[float | None]:
     """The mean or a percentile at each level, in ms."""
-    from profharness.report.labels import in_series
+    from profharness.report.text.labels import in_series
 
     if name == "mean":
         return list(one.latency_ms)
@@ -165,9 +165,9 @@ def _latencies(one: Series, name: str, points: tuple[PointSummary, ...]) -> list
 
 
 def _knee(one: Series, jobs: int | None) -> Iterator[str]:
-    from profharness.analysis.knee import MARGIN
+    from profharness.analysis.curves.knee import MARGIN
     from profharness.analysis.records import Estimate
-    from profharness.report.scan_sentences import still_rising
+    from profharness.report.text.scan_sentences import still_rising
 
     assert one.knee is not None
     least, most = ("at least ", "at most ") if still_rising(one) else ("", "")  # then the knee is bounded from below only
@@ -183,7 +183,7 @@ def _knee(one: Series, jobs: int | None) -> Iterator[str]:
 
 def _needs(one: Series) -> Iterator[str]:
     """CPU cores and network per device at the knee."""
-    from profharness.report.figures import quantity_text
+    from profharness.report.text.figures import quantity_text
     from profharness.units import format_number
 
     capacity = one.capacity

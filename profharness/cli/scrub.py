@@ -16,8 +16,8 @@ def scrub(
 
     Times, kernels and all else stay; of a run the tools' files and the program's output are cleaned. Exit code 4 when a file cannot be read or written; the others are cleaned all the same.
     """
-    from profharness import scrubbing
     from profharness.errors import InputError
+    from profharness.secrets import scrub as scrubbing
 
     failed: list[InputError] = []
     for named in paths:

@@ -43,7 +43,7 @@ def serve(
     profharness serve tagger=model.onnx sleep:20ms --host 0.0.0.0 --port 8001
     """
     from profharness.errors import WorkloadFailed
-    from profharness.standing_server import Offer, standing
+    from profharness.workers.standing_server import Offer, standing
 
     offer = Offer(models=tuple(models), backend=backend, device=device, instances=instances, max_batch_size=max_batch_size,
                   queue_delay_us=queue_delay_us, threads=threads, shapes=_shapes(shape or []), host=host, grpc_port=grpc_port, http_port=http_port,
@@ -67,7 +67,7 @@ def serve(
 
 
 def _shapes(words: list[str]) -> dict[str, tuple[int, ...]]:
-    from profharness.request import parse_shape
+    from profharness.options.request import parse_shape
 
     return dict(parse_shape(word) for word in words)
 

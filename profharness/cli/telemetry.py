@@ -33,9 +33,9 @@ def telemetry(
     profharness telemetry -o log --seconds 30
     profharness telemetry -o log --idle-seconds 5 -- python train.py
     """
-    from profharness.monitor import Settings, monitor
-    from profharness.report.live import LiveView
-    from profharness.report.monitoring import conclude, document, text
+    from profharness.measure.telemetry_only import Settings, monitor
+    from profharness.report.text.live import LiveView
+    from profharness.report.text.monitoring import conclude, document, text
 
     command = ctx.obj.words
     _check(hz, source, seconds, ctx.obj.given, command)

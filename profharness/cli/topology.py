@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from profharness import topology as places
 from profharness.errors import UsageError
+from profharness.node import topology as places
 
 
 def topology(

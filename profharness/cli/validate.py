@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from profharness.readers.pftrace_faults import Check
+    from profharness.readers.perfetto.faults import Check
 
 
 def validate(
@@ -16,7 +16,7 @@ def validate(
     json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Check a Perfetto trace. Exit code 1 when it has a fault, 4 when it is no readable Perfetto trace."""
-    from profharness.readers.pftrace_check import check_file
+    from profharness.readers.perfetto.check import check_file
 
     path = _merged(path) if path.is_dir() else path
     check = check_file(path)
@@ -28,7 +28,7 @@ def validate(
 def _merged(run: Path) -> Path:
     """The merged trace of a run directory. Raises InputError where there is none."""
     from profharness.errors import InputError
-    from profharness.rundir import RunDir
+    from profharness.rundir.paths import RunDir
 
     merged = RunDir.open(run).merged
     if not merged.is_file():

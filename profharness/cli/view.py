@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profharness.view import DEFAULT_PORT, DEFAULT_UI
+from profharness.cli.view_server import DEFAULT_PORT, DEFAULT_UI
 
 
 def view(
@@ -22,7 +22,7 @@ def view(
     import sys
     import webbrowser
 
-    from profharness import view as viewer
+    from profharness.cli import view_server as viewer
 
     path = viewer.file_to_view(target)
     origin = viewer.origin_of(ui_origin)

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
-from profharness.cli import Rest, tracer_flags
+from profharness.cli import Rest
 from profharness.errors import UsageError
-from profharness.request import from_mapping
+from profharness.options import tracer_flags
+from profharness.options.request import from_mapping
 
 _NOT_SETTINGS = ("ctx", "layer", "dry_run", "quiet")
 
@@ -49,7 +50,7 @@ def wrap(
     rest: Rest = ctx.obj
     if not rest.words:
         raise UsageError("wrap needs a command after --", "write for example: profharness wrap rocprofv3 -- python train.py")
-    from profharness import wrapping
+    from profharness.measure import wrap as wrapping
 
     request = from_mapping({**tracer_flags.joined(flags), "profile": layer, "command": rest.words, "yes": True}, "the command line")
     decided = wrapping.prepare(request, dry=dry_run)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from profharness.command import Command
+from profharness.launchers.command import Command
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from profharness.command import Command
+from profharness.launchers.command import Command
 
 # Joined to what the image sets, rather than put in its place.
 _JOINED = frozenset({"PYTHONPATH"})

@@ -21,10 +21,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from profharness.command import Command
 from profharness.errors import Unavailable
 from profharness.launchers import Job, Outcome, Surrounding
-from profharness.observe import tree
+from profharness.launchers.command import Command
+from profharness.supervise.hook_reports import tree
 
 POLL_S = 0.05
 # How long a tool may take to write its files once the processes that it waited for have been killed.

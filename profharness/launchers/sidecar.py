@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from profharness.command import Command
+from profharness.launchers.command import Command
 
 READY_S = 10.0
 STOP_S = 5.0

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from profharness.command import Command
-from profharness.environment import Environment
 from profharness.errors import UsageError
-from profharness.manifest import Artifact
-from profharness.tracer_options import TracerOptions
+from profharness.launchers.command import Command
+from profharness.node.probe import Environment
+from profharness.options.tracers import TracerOptions
+from profharness.rundir.manifest import Artifact
 
 COMMAND = "command"  # the target that stands for a user's own command, beside the names of backends
 EXTERNAL = "server"  # the target that stands for a server of another's, which is a command like any other

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from profharness.command import Command
+from profharness.launchers.command import Command
 from profharness.layers import Extras, Layer, Where
 
 # characters that rocprof's shell script would evaluate in the command's arguments

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from profharness.environment import Environment
 from profharness.errors import UsageError
+from profharness.node.probe import Environment
 
 ASSUMED = "gfx942"
 """The architecture that is planned for where no AMD device is seen."""

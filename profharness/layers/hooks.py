@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from profharness.command import Command
 from profharness.errors import UsageError
+from profharness.launchers.command import Command
 from profharness.layers import Where
-from profharness.manifest import Artifact
+from profharness.rundir.manifest import Artifact
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*$")
 # interpreter options that take a value as the next argument

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from profharness.command import Command
-from profharness.environment import Environment
+from profharness.launchers.command import Command
 from profharness.layers import COMMAND, Availability, Extras, Where
 from profharness.layers.hooks import collect_files, with_hooks
-from profharness.manifest import Artifact
+from profharness.node.probe import Environment
+from profharness.rundir.manifest import Artifact
 
 # the GPU builds are packages of their own name
 PACKAGES = ("onnxruntime", "onnxruntime-rocm", "onnxruntime-gpu", "onnxruntime-migraphx", "onnxruntime-training")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from profharness import access
-from profharness.environment import Environment
 from profharness.layers import Availability
+from profharness.node import access
+from profharness.node.probe import Environment
 
 Version = tuple[int, int]
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from profharness.capture import period
-from profharness.command import Command
-from profharness.environment import Environment
 from profharness.errors import UsageError
+from profharness.launchers.command import Command
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
 from profharness.layers.around import own_folder, rank_of
 from profharness.layers.recorded import tail_closes
 from profharness.layers.rocm_versions import ROCM_7_0
-from profharness.manifest import Artifact
+from profharness.node.probe import Environment
+from profharness.rundir.capture import period
+from profharness.rundir.manifest import Artifact
 
 PROGRAM = "rocprof"
 # of one execution the first of these that is whole is read: the database holds what the others are made from

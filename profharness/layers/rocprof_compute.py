@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from profharness.capture import period
-from profharness.command import Command
-from profharness.environment import Environment
 from profharness.errors import UsageError
+from profharness.launchers.command import Command
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
 from profharness.layers.around import own_folder, rank_of
 from profharness.layers.rocm_versions import Installed
-from profharness.manifest import Artifact
+from profharness.node.probe import Environment
+from profharness.rundir.capture import period
+from profharness.rundir.manifest import Artifact
 
 PROGRAMS = ("rocprof-compute", "omniperf")
 WORKLOAD = "profharness"

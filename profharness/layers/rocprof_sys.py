@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from profharness.capture import Period, period
-from profharness.command import Command
-from profharness.environment import Environment
 from profharness.errors import UsageError
+from profharness.launchers.command import Command
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
 from profharness.layers.around import own_folder, rank_of
 from profharness.layers.rocm_versions import ROCM_6_4, Installed
-from profharness.manifest import Artifact
+from profharness.node.probe import Environment
+from profharness.rundir.capture import Period, period
+from profharness.rundir.manifest import Artifact
 
 _PYTHON = re.compile(r"python[0-9.]*$")
 _PID = re.compile(r"-(\d+)\.(?:proto|txt|json|db)$")

@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from profharness.capture import period
-from profharness.command import Command
-from profharness.environment import Environment
+from profharness.launchers.command import Command
 from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
 from profharness.layers.around import execution
 from profharness.layers.recorded import tail_closes
 from profharness.layers.rocm_versions import ROCM_6_2, ROCM_6_3, ROCM_6_4, ROCM_7_0, Installed
-from profharness.manifest import Artifact
+from profharness.node.probe import Environment
+from profharness.rundir.capture import period
+from profharness.rundir.manifest import Artifact
 
 PROGRAM = "rocprofv3"
 PREDECESSOR = "rocprof"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from profharness.command import Command
-from profharness.request import Request
-from profharness.rundir import write_atomic
+from profharness.launchers.command import Command
+from profharness.options.request import Request
+from profharness.rundir.paths import write_atomic
 
 
 def sampler_command(spec_path: Path) -> Command:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from profharness import access
-from profharness.command import Command
-from profharness.environment import Environment
+from profharness.launchers.command import Command
 from profharness.layers import COMMAND, Availability, Extras, Where
 from profharness.layers.hooks import collect_files, with_hooks
-from profharness.manifest import Artifact
+from profharness.node import access
+from profharness.node.probe import Environment
+from profharness.rundir.manifest import Artifact
 
 _BUILDS = {"rocm": "AMD", "cuda": "NVIDIA"}  # kinds of devices, and whose they are
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from profharness.errors import InputError
-from profharness.readers.files import read_head
-from profharness.readers.sidecar import SUFFIX
+from profharness.readers.bytes.files import read_head
+from profharness.readers.own.sidecar import SUFFIX
 from profharness.readers.wanted import Wanted
 from profharness.trace.model import Trace
 
@@ -37,15 +37,39 @@ class Reader(Protocol):
 
 
 FORMATS = (
-    "telemetry", "rocprof_db", "rocprof_compute_db", "rocpd", "rocprofv3_json", "rocprof_json", "rocprof_stats", "rocprof_csv", "rocprof_compute",
-    "rocprof_compute_machine", "rocprofv3_csv", "rocprof_sys_text", "rocminfo", "onnxruntime_json", "chrome_json", "pftrace", "amd_log", "miopen_log", "perf_analyzer")
-_JSON = ("rocprofv3_json", "rocprof_json", "onnxruntime_json", "perf_analyzer", "chrome_json")
-_KINETO, _KINETO_KEYS = ("chrome_json",), (b'"schemaVersion"', b'"deviceProperties"')  # keys that no other format has
+    "rundir.telemetry",
+    "readers.rocprof_v1.db_reader",
+    "readers.rocprof_compute.db_reader",
+    "readers.rocprofv3.rocpd_reader",
+    "readers.rocprofv3.json_reader",
+    "readers.rocprof_v1.json_reader",
+    "readers.rocprof_v1.stats_reader",
+    "readers.rocprof_v1.csv_reader",
+    "readers.rocprof_compute.reader",
+    "readers.rocprof_compute.machine_reader",
+    "readers.rocprofv3.csv_reader",
+    "readers.logs.rocprof_sys_text",
+    "readers.rocprof_v1.rocminfo",
+    "readers.logs.onnxruntime",
+    "readers.kineto.reader",
+    "readers.perfetto.reader",
+    "readers.logs.amd_log",
+    "readers.logs.miopen_log",
+    "readers.logs.perf_analyzer",
+)
+_JSON = (
+    "readers.rocprofv3.json_reader",
+    "readers.rocprof_v1.json_reader",
+    "readers.logs.onnxruntime",
+    "readers.logs.perf_analyzer",
+    "readers.kineto.reader",
+)
+_KINETO, _KINETO_KEYS = ("readers.kineto.reader",), (b'"schemaVersion"', b'"deviceProperties"')  # keys that no other format has
 
 
 def member(module: str) -> Reader:
     """The reader of this name among `FORMATS`. It is imported when it is asked for: a file costs the import of few of them."""
-    return cast("Reader", import_module(f"{__name__}.{module}"))
+    return cast("Reader", import_module(f"profharness.{module}"))
 
 
 def find_reader(path: Path) -> Reader:
@@ -74,7 +98,7 @@ def readable_in(folder: Path) -> tuple[str, ...]:
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     """The trace in a file of any known format. Raises InputError as `find_reader` and the format's reader do."""
-    from profharness.readers.allocation import keep_freed_memory
+    from profharness.readers.bytes.allocation import keep_freed_memory
 
     keep_freed_memory()
     return find_reader(path).read(path, wanted=wanted)
@@ -82,15 +106,15 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
 
 def stated_rank(path: Path) -> int | None:
     """The rank that a file states in its head, without reading the rest; None where only the whole file says. Raises InputError as `find_reader` does."""
-    from profharness.readers.kineto_header import stated_rank as of_kineto
+    from profharness.readers.kineto.header import stated_rank as of_kineto
 
     return of_kineto(read_head(path, HEAD_BYTES))
 
 
 def stated_host(path: Path) -> str:
     """The host that a file states in its head, or what a hook wrote beside it; empty where only the whole file says. Raises InputError as `find_reader` does."""
-    from profharness.readers import sidecar
-    from profharness.readers.kineto_header import stated_host as of_kineto
+    from profharness.readers.kineto.header import stated_host as of_kineto
+    from profharness.readers.own import sidecar
 
     beside, _ = sidecar.load_or_report(path)
     return beside.host or of_kineto(read_head(path, HEAD_BYTES))
@@ -107,7 +131,7 @@ def together(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
     named = [path for path in listed if ".csv" in path.name]
     if not named:
         return [(path,) for path in listed]
-    from profharness.readers import rocprofv3_csv
+    from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
 
     tables = [path for path in named if find_reader(path) is rocprofv3_csv]
     sets = [tuple(files) for files in rocprofv3_csv.sets(tables)]
@@ -122,6 +146,6 @@ def read_together(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trac
     """The trace of one group of `together`. Raises InputError as `read` does."""
     if len(paths) == 1:
         return read(paths[0], wanted=wanted)
-    from profharness.readers import rocprofv3_csv
+    from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
 
     return rocprofv3_csv.read_set(paths)

@@ -10,7 +10,7 @@ import msgspec
 
 from profharness.analysis.records import SCHEMA, Figure, PointSummary, StepSummary, Summary
 from profharness.findings import Finding
-from profharness.report.findings_text import all_findings
+from profharness.report.text.findings import all_findings
 
 
 def run_json(summary: Summary) -> bytes:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from profharness.control import StreamOutput
-from profharness.environment import Environment
-from profharness.levels import Level, LevelResult, Mode
-from profharness.manifest import PointRecord
-from profharness.request import Request
-from profharness.serving_options import SATURATION
+from profharness.node.probe import Environment
+from profharness.options.request import Request
+from profharness.options.serving import SATURATION
+from profharness.rundir.levels import Level, LevelResult, Mode
+from profharness.rundir.manifest import PointRecord
+from profharness.workers.protocol import StreamOutput
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profharness.environment import Environment
 from profharness.errors import UsageError
-from profharness.manifest import PointRecord
-from profharness.request import Request, is_sleep
+from profharness.node.probe import Environment
+from profharness.options.request import Request, is_sleep
+from profharness.rundir.manifest import PointRecord
 from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 
 # Powers of two as the published scans use them; a CPU would need minutes per trial at the upper end.

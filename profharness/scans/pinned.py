@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profharness import topology
-from profharness.environment import Environment
-from profharness.manifest import PointRecord, StreamRecord
-from profharness.request import Request
+from profharness.node import topology
+from profharness.node.probe import Environment
+from profharness.node.topology import Topology
+from profharness.options.request import Request
+from profharness.rundir.manifest import PointRecord, StreamRecord
 from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 from profharness.scans.batch import backends_for, item_of, settings_of
-from profharness.topology import Topology
 
 DEFAULT_BATCH = 16  # as the multi-process benchmark of the DeepSparse examples has it
 PROFILED_S = 1.0

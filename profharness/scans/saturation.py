@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from profharness.environment import Environment
-from profharness.manifest import PointRecord
-from profharness.request import Request
+from profharness.node.probe import Environment
+from profharness.options.request import Request
+from profharness.options.serving import LatencyLimit, limits_kept, parse_latency_limit
+from profharness.rundir.manifest import PointRecord
 from profharness.scans import Point, key_of
 from profharness.scans.search import LADDER, STORM, Rules, Seen, next_level
 from profharness.scans.served import Load, OnServers, service
-from profharness.serving_options import LatencyLimit, limits_kept, parse_latency_limit
 
 OPEN_SHARES = (0.7, 0.8, 0.9, 1.0)
 _NEAR = 0.05  # of the best throughput: the knee is where this much is reached

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from profharness.environment import Environment
-from profharness.manifest import PointRecord
-from profharness.request import Request
+from profharness.node.probe import Environment
+from profharness.options.request import Request
+from profharness.options.serving import DEFAULT_LEVELS
+from profharness.rundir.manifest import PointRecord
 from profharness.scans import Point, first_missing
 from profharness.scans.served import Load, OnServers, Service, service
-from profharness.serving_options import DEFAULT_LEVELS
 
 
 @dataclass(frozen=True)

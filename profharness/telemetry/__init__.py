@@ -8,5 +8,5 @@ installed. What it leaves under the run's `telemetry/` folder:
     <host>.clocks.jsonl  one reading of the node's clocks per second, and one before and after (`clocks`)
     <host>.done.json     written at a regular end: rows, missed ticks, failed reads, its own CPU time
 
-Turning these into a trace is `profharness.readers.telemetry`.
+Turning these into a trace is `profharness.rundir.telemetry`.
 """

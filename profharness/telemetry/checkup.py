@@ -14,13 +14,13 @@ import sys
 from collections.abc import Sequence
 
 from profharness.telemetry.sources import Missing, Source, Target, open_families
-from profharness.telemetry.sources.cgroup import CgroupSource
-from profharness.telemetry.sources.network import NetworkSource
-from profharness.telemetry.sources.node import NodeSource
-from profharness.telemetry.sources.pm_counters import PmCountersSource
-from profharness.telemetry.sources.pressure import PressureSource
-from profharness.telemetry.sources.rapl import RaplSource
-from profharness.telemetry.sources.rdma import RdmaSource
+from profharness.telemetry.sources.host.cgroup import CgroupSource
+from profharness.telemetry.sources.host.network import NetworkSource
+from profharness.telemetry.sources.host.node import NodeSource
+from profharness.telemetry.sources.host.pm_counters import PmCountersSource
+from profharness.telemetry.sources.host.pressure import PressureSource
+from profharness.telemetry.sources.host.rapl import RaplSource
+from profharness.telemetry.sources.host.rdma import RdmaSource
 
 CHECK_S = 20.0
 LIBRARIES = ("amdsmi", "nvml")  # families that call a vendor's library

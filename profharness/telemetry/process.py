@@ -10,7 +10,7 @@ import signal
 import struct
 from functools import partial
 
-from profharness.telemetry.sources import procfs
+from profharness.telemetry.sources.host import procfs
 
 _PR_SET_PDEATHSIG = 1
 _CLOCK_MONOTONIC = 1

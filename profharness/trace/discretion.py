@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from profharness.secrets import MARKER, clean_text, is_secret, may_hold_secrets
+from profharness.secrets.patterns import MARKER, clean_text, is_secret, may_hold_secrets
 from profharness.trace.model import Source, Strings, Table, Trace
 
 _LINE = "\n"

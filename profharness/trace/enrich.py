@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.keys import distinct, pack
+from profharness.trace.columns.keys import distinct, pack
 from profharness.trace.model import I64, NULL, Kernels, Problem, Source, Strings, Trace
 
 GEOMETRY = ("workgroups", "workgroup_count_x", "workgroup_count_y", "workgroup_count_z", "workgroup_size_x", "workgroup_size_y", "workgroup_size_z",

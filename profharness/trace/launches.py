@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace import call_names
-from profharness.trace.keys import pack
+from profharness.trace.columns.keys import pack
 from profharness.trace.model import I32, I64, NULL, Source, Table, Trace
 
 Mask = npt.NDArray[np.bool_]

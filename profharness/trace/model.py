@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.findings import Severity
-from profharness.trace.column import compact, joined, own, packed, repeated, taken, unpacked
+from profharness.trace.columns.column import compact, joined, own, packed, repeated, taken, unpacked
+from profharness.trace.columns.strings import Strings as Strings  # noqa: PLC0414  the same
 from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model, kept apart for length
 from profharness.trace.places import Stream as Stream  # noqa: PLC0414  the same
 from profharness.trace.statistics import StatRow
-from profharness.trace.strings import Strings as Strings  # noqa: PLC0414  the same
 
 NULL = -1
 I32 = npt.NDArray[np.int32]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.keys import coded, pack
+from profharness.trace.columns.keys import coded, pack
 from profharness.trace.model import NULL
 
 I32 = npt.NDArray[np.int32]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from profharness.trace.clocks import TIME_COLUMNS, rows_by_source
+from profharness.trace.clocks.align import TIME_COLUMNS, rows_by_source
 from profharness.trace.model import I64, NULL, Source, Table, Trace
 
 Shifts = tuple[I64, I64]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.keys import coded
+from profharness.trace.columns.keys import coded
 
 I64 = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.integer[Any]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.column import compact, joined, repeated, taken
+from profharness.trace.columns.column import compact, joined, repeated, taken
 from profharness.trace.model import I64, NULL, Strings, Trace
 from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.lanes import Events, flat_lanes, nested_lanes, order_events

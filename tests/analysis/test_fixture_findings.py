@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from profharness import understand
-from profharness.analysis.communication_records import Communication
+from profharness.analysis.communication.records import Communication
 from profharness.errors import InputError
 from profharness.findings import Finding
+from profharness.understand import report_run as understand
 from tests.conftest import shared_path
 
 FOLDER = shared_path("fixtures")

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from profharness.analysis import patterns
-from profharness.analysis.idle import IdleAnalysis
-from profharness.analysis.timeline import is_communication, timeline
+from profharness.analysis.kernels import patterns
+from profharness.analysis.time.idle import IdleAnalysis
+from profharness.analysis.time.timeline import is_communication, timeline
 from profharness.trace.launches import join, launching_calls
 from profharness.trace.model import NULL, Copies, Source, Strings, Trace
 from tests.analysis.scene import Scene

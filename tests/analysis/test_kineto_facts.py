@@ -7,10 +7,10 @@ import json
 import pytest
 
 from profharness import readers
-from profharness.analysis.counts import count, count_devices
-from profharness.analysis.hotspots import by_category, by_kernel
+from profharness.analysis.kernels.hotspots import by_category, by_kernel
 from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.records import IdleCauses
+from profharness.analysis.time.counts import count, count_devices
 from tests.conftest import shared_path
 
 FOLDER = shared_path("fixtures/kineto")

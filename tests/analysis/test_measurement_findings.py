@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from profharness.analysis.records import Figure
-from profharness.analysis.run_checks import telemetry_findings
-from profharness.analysis.summary import summarise_run
-from profharness.manifest import PointRecord
+from profharness.analysis.run.checks import telemetry_findings
+from profharness.analysis.run.summary import summarise_run
+from profharness.rundir.manifest import PointRecord
 from profharness.trace.model import ClockDomain, Source
-from tests.analysis.run_scene import Builder, manifest, trial_ns
+from tests.analysis.run.run_scene import Builder, manifest, trial_ns
 
 
 def shares(**values: float) -> dict[str, Figure]:

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.analysis import filling, intervals
+from profharness.analysis.kernels import filling
 from profharness.analysis.measurement import measure
 from profharness.analysis.metrics import INFLATED, METRICS, figures, points_of, summarise_point, summarise_trace
+from profharness.stats import intervals
 from profharness.trace.model import Device, Problem, Source, Strings, Trace
 from tests.analysis.scene import Scene
 

@@ -24,11 +24,11 @@ from pathlib import Path
 import pytest
 
 from profharness import readers
-from profharness.analysis.hotspots import by_kernel
-from profharness.analysis.linking import link_copies, link_kernels
+from profharness.analysis.kernels.hotspots import by_kernel
 from profharness.analysis.records import Partition
-from profharness.analysis.steps import everything
-from profharness.analysis.timeline import partition_windows
+from profharness.analysis.time.linking import link_copies, link_kernels
+from profharness.analysis.time.steps import everything
+from profharness.analysis.time.timeline import partition_windows
 from profharness.trace.model import Trace
 from tests.conftest import shared_path
 

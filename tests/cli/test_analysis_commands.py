@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profharness.cli import run_cli
-from profharness.loading import no_run
+from profharness.understand.load import no_run
 
 GEMM = "void gemm_kernel<float, 128>(float const*, float*)"
 

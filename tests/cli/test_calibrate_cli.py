@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from profharness import understand
-from profharness.calibration import COPY_NAME, Calibration, decode, stored
-from profharness.calibration_power import PowerWatch
 from profharness.cli.calibrate import lines_of
+from profharness.measure.calibration_power import PowerWatch
+from profharness.node.ceilings import COPY_NAME, Calibration, decode, stored
+from profharness.understand import report_run as understand
 from profharness.units import format_share
 
 

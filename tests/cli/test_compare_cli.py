@@ -3,13 +3,13 @@ import json
 import numpy as np
 import pytest
 
-from profharness.analysis.compare import Delta, compare
+from profharness.analysis.compare.runs import Delta, compare
 from profharness.analysis.records import Figure, Summary, TraceCounts
 from profharness.cli import run_cli
 from profharness.cli.compare import _change, _lines
-from profharness.manifest import ClockSnapshot, Manifest, NodeRecord, PassRecord, PointRecord
-from profharness.recorder import Recorder
-from profharness.rundir import RunDir
+from profharness.measure.recorder import Recorder
+from profharness.rundir.manifest import ClockSnapshot, Manifest, NodeRecord, PassRecord, PointRecord
+from profharness.rundir.paths import RunDir
 
 SIZES = (1, 4, 16)
 MS = 1_000_000

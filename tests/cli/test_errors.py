@@ -148,6 +148,6 @@ def test_a_file_that_may_not_be_read_is_named_without_the_parsers_words() -> Non
 
 def test_ctrl_c_is_told(tmp_path: Path) -> None:
     """Also by a parser that makes a silent exit of it: a command that ends without a word looks as if it were done."""
-    words = "import sys\nfrom profharness import cli, doctor\ndef stop(*_, **__): raise KeyboardInterrupt\ndoctor.examine = stop\nsys.exit(cli.run_cli(['doctor']))"
+    words = "import sys\nfrom profharness import cli; from profharness.cli import doctor_checks as doctor\ndef stop(*_, **__): raise KeyboardInterrupt\ndoctor.examine = stop\nsys.exit(cli.run_cli(['doctor']))"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (130, "error: interrupted\n")

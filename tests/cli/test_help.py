@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from profharness.cli import COMMANDS
-from profharness.request import BACKENDS
+from profharness.options.request import BACKENDS
 from profharness.scans import SCANS, studies, training
 
 

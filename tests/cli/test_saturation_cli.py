@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from profharness.cli import run_cli
-from tests.analysis.curves_simulation import BATCHES, CLIENTS, batch_truth, usl_truth
+from tests.analysis.curves.curves_simulation import BATCHES, CLIENTS, batch_truth, usl_truth
 
 KEYS = {"key", "batch", "usl", "knee", "jobs_per_device", "recommended", "step", "findings"}
 

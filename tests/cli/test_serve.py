@@ -18,7 +18,7 @@ import pytest
 from profharness.cli.serve import lines_of
 from profharness.errors import UsageError
 from profharness.serving.ready import Model, Ready, Tensor
-from profharness.standing_server import Offer
+from profharness.workers.standing_server import Offer
 from tests.wrappers.triton import gone, short_home, slowest_end_s, subordinate
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profharness.readers import telemetry
-from profharness.report.live import latest, line
+from profharness.report.text.live import latest, line
+from profharness.rundir import telemetry
 from tests.telemetry import emulated
 from tests.telemetry.running import ROOT, Sampler, wait_for
 

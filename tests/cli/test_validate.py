@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.readers.test_pftrace_check import sample, stray_begin
+from tests.readers.perfetto.test_check import sample, stray_begin
 
 
 def test_validate_prints_what_it_holds_and_its_faults(tmp_path: Path) -> None:

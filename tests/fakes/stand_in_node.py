@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from profharness import understand
-from profharness.analysis import passes
-from profharness.manifest import Manifest, decode
+from profharness.analysis.run import kernel_pass as passes
+from profharness.rundir.manifest import Manifest, decode
 from profharness.trace.model import Trace
+from profharness.understand import report_run as understand
 from tests.fakes.stand_in_tools import install
 
 PROGRAM = Path(__file__).parent / "stand_in_gpu_program.py"

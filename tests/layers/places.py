@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from profharness.command import Command
-from profharness.environment import Device, Environment, Tool
+from profharness.launchers.command import Command
 from profharness.layers import Where, around, named
-from profharness.tracer_options import TracerOptions
+from profharness.node.probe import Device, Environment, Tool
+from profharness.options.tracers import TracerOptions
 
 RUN = Path("/run")
 TRAIN = Command(("python", "train.py", "--epochs", "1"))

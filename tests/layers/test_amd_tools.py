@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from profharness.command import Command
 from profharness.errors import UsageError
+from profharness.launchers.command import Command
 from profharness.layers import members, named
-from profharness.tracer_options import LAYERS, TracerOptions
+from profharness.options.tracers import LAYERS, TracerOptions
 from tests.layers.places import TRAIN, node, planned, where, words
 
 RECORDER = "python /wrappers/status.py /run/control"

@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
-from profharness.command import Command
+from profharness.launchers.command import Command
 from profharness.layers import around, named
 from profharness.layers.hooks import with_hooks
-from profharness.tracer_options import TRACERS, TracerOptions
+from profharness.options.tracers import TRACERS, TracerOptions
 from tests.layers.places import RUN, TRAIN, node, planned, where, words
 
 RELEASES = ("5.7", "6.1", "6.2", "6.3", "6.4", "7.0")

@@ -6,7 +6,7 @@ import pytest
 
 from profharness.layers import named
 from profharness.layers.rocprofv3 import Rocprofv3Layer
-from profharness.tracer_options import TracerOptions
+from profharness.options.tracers import TracerOptions
 from tests.layers.places import TRAIN, node, planned, where, words
 
 HIP = TracerOptions(hip_trace=True)

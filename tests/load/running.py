@@ -15,11 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from profharness.analysis.load import LevelFigures, level_figures
-from profharness.control import Line
-from profharness.levels import Level
-from profharness.readers import requests_raw
-from profharness.readers.requests_raw import RawLevel
+from profharness.rundir import requests_raw
+from profharness.rundir.levels import Level
+from profharness.rundir.requests_raw import RawLevel
+from profharness.stats.load import LevelFigures, level_figures
+from profharness.workers.protocol import Line
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "wrappers" / "workloads" / "triton_client.py"

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profharness.analysis.load_findings import level_findings
-from profharness.readers.requests_raw import CUT_OFF, DONE, FAILED, INTENDED, SENT, SERVER, STATUS, THINK, TIMED_OUT
+from profharness.analysis.load.findings import level_findings
+from profharness.rundir.requests_raw import CUT_OFF, DONE, FAILED, INTENDED, SENT, SERVER, STATUS, THINK, TIMED_OUT
 from tests.load import running
 
 pytest.importorskip("tritonclient.grpc")

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profharness.readers.requests_raw import DONE, SENT, SERVER, STATUS
+from profharness.rundir.requests_raw import DONE, SENT, SERVER, STATUS
 from tests.load import running
 
 pytest.importorskip("tritonclient.grpc")

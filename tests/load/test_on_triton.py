@@ -11,16 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profharness.analysis.load import LevelFigures
-from profharness.analysis.load_parts import (
-    COMPUTE_INPUT,
-    COMPUTE_OUTPUT,
-    HAND_OVER,
-    MODEL,
-    TRANSPORT_BACK,
-    TRANSPORT_OUT,
-)
-from profharness.readers.requests_raw import INSTANCE, NUMBER, START, Executions, to_requests
+from profharness.rundir.requests_raw import INSTANCE, NUMBER, START, Executions, to_requests
+from profharness.stats.load import LevelFigures
+from profharness.stats.load_parts import COMPUTE_INPUT, COMPUTE_OUTPUT, HAND_OVER, MODEL, TRANSPORT_BACK, TRANSPORT_OUT
 from profharness.trace.model import Requests
 from tests.load import running
 from tests.wrappers.triton import Server

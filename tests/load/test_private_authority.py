@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profharness.rundir import RunDir
+from profharness.rundir.paths import RunDir
 from tests.load import running
 
 TOKEN = "swordfish-7319"
@@ -79,7 +79,7 @@ def test_what_is_missing_is_told_by_name(tmp_path: Path, authority: Path, protoc
 
 
 def test_the_token_of_a_running_measurement_is_the_users_alone(tmp_path: Path) -> None:
-    from profharness.rundir import write_atomic
+    from profharness.rundir.paths import write_atomic
 
     write_atomic(tmp_path / "ready.json", json.dumps({"token": TOKEN}).encode(), private=True)
     assert (tmp_path / "ready.json").stat().st_mode & 0o777 == 0o600

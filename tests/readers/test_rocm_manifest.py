@@ -18,7 +18,7 @@ import pytest
 
 from profharness import readers
 from profharness.errors import InputError
-from profharness.readers import rocprof_sys_text
+from profharness.readers.logs import rocprof_sys_text
 from profharness.trace.model import I64, Trace
 
 ROOT = Path(os.environ.get("PROFHARNESS_SHARED", Path(__file__).parents[3] / "shared")) / "fixtures/rocm"

@@ -6,11 +6,11 @@ import pytest
 
 from profharness.cli import Rest
 from profharness.cli.run import build_request
-from profharness.environment import Environment
 from profharness.errors import UsageError
-from profharness.levels import Level, LevelResult
-from profharness.manifest import PointRecord
-from profharness.request import Request
+from profharness.node.probe import Environment
+from profharness.options.request import Request
+from profharness.rundir.levels import Level, LevelResult
+from profharness.rundir.manifest import PointRecord
 from profharness.scans import Point, Scan, create, key_of
 
 NO_REST = Rest((), given=False)

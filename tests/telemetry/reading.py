@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from profharness.readers.telemetry_rows import Rows, read_header
+from profharness.rundir.telemetry_rows import Rows, read_header
 from profharness.telemetry.records import Layout, encode_header
 from profharness.telemetry.sources import Source
 

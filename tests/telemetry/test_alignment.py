@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profharness.readers import telemetry
+from profharness.rundir import telemetry
 from profharness.telemetry.clocks import read_clocks
-from profharness.trace.clock_checks import clock_findings, marker_check
-from profharness.trace.clocks import align, conversion
+from profharness.trace.clocks.align import align, conversion
+from profharness.trace.clocks.checks import clock_findings, marker_check
 from profharness.trace.model import ClockDomain, Marks, Source, Strings, Trace
 from tests.telemetry.running import Sampler
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from profharness.telemetry.sources import Source, Target, open_families
-from profharness.telemetry.sources.amdsmi import AmdsmiSource
+from profharness.telemetry.sources.amd.smi import AmdsmiSource
 from tests.telemetry import emulated, namespace
 from tests.telemetry.emulated import FIRST, SECOND, State, Tree
 from tests.telemetry.reading import read
 from tests.telemetry.running import ROOT
-from tests.telemetry.test_amd import opened
+from tests.telemetry.sources.test_amd import opened
 from tests.tools.get_amd_tools import DEFAULT, WHEELS, rocm_smi, wheel_folder
 
 TREES = ("mi250x", "SPX", "CPX")

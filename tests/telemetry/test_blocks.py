@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.readers import telemetry
+from profharness.rundir import telemetry
 from profharness.telemetry.files import AppendFile
 from profharness.telemetry.records import Layout, block_type, encode_header
 from profharness.telemetry.sampler import Rows, interval_ns, order, period_of
 from profharness.telemetry.sources import Column, Missing, SampledDevice, Taken
-from profharness.telemetry.sources.amd_table import cuts, kept
+from profharness.telemetry.sources.amd.table import cuts, kept
 
 TENTH = 100_000_000
 TABLE = struct.Struct("<4H2IQ")  # four clocks, an accumulator and its cycles, status bits

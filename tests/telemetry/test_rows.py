@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profharness.readers import telemetry
+from profharness.rundir import telemetry
 from profharness.telemetry.files import FLUSH_BYTES, AppendFile, write_json
 from profharness.telemetry.records import Layout, encode_header
 from profharness.telemetry.sampler import MAX_FAILURES, Rows

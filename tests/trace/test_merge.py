@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from profharness.trace.merge import merge
 from profharness.trace.model import NULL, Device, Kernels, Ops, Source, Stream, Strings, Trace
-from profharness.trace.select import by_point, by_source, window
+from profharness.trace.parts.select import by_point, by_source, window
 from tests.trace.making import spelled, traces
 
 FEW = settings(max_examples=40)  # each example is a whole trace

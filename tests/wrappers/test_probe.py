@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from profharness.environment import parse
-from profharness.telemetry.sources.amd_devices import find_dies
+from profharness.node.probe import parse
+from profharness.telemetry.sources.amd.devices import find_dies
 from tests.telemetry import emulated
 
 from .running import CLEAN, WRAPPERS

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from profharness.manifest import Hello
+from profharness.rundir.manifest import Hello
 
 from .running import WRAPPERS, Runner, hooks_path
 

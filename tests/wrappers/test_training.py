@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profharness import understand
+from profharness.understand import report_run as understand
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "wrappers" / "workloads"
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("PROFHARNESS_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_"))}

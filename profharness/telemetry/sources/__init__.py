@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
 FAMILIES: dict[str, str] = {
-    "cpu": "profharness.telemetry.sources.cpu",
+    "cpu": "profharness.telemetry.sources.host.family",
     "gpu": "profharness.telemetry.sources.gpu",
-    "amd": "profharness.telemetry.sources.amd",
-    "amdsmi": "profharness.telemetry.sources.amdsmi",
-    "nvml": "profharness.telemetry.sources.nvml",
+    "amd": "profharness.telemetry.sources.amd.family",
+    "amdsmi": "profharness.telemetry.sources.amd.smi",
+    "nvml": "profharness.telemetry.sources.nvidia.family",
 }
 
 STALE_NS = 10_000_000_000  # a reading's own stamp further off than this is of another clock: the time of the read counts then

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from profharness.telemetry.sources import procfs
+from profharness.telemetry.sources.host import procfs
 
 _DEEPEST = 64
 

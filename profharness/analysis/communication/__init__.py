@@ -1,0 +1,1 @@
+"""Collectives and copies between devices: speed, cost, and ranks that are late."""

@@ -1,0 +1,217 @@
+"""Ranks against each other: who arrives late at the same collective, and who waits.
+
+A collective's kernel starts when its rank arrives and ends, on all ranks, when the last one has come and the data are
+through. Calls are matched by their order in each process group. Ranks on one clock (a run's) are compared as they are;
+others are put together by the common end of their collectives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.communication.collectives import Arrivals, described
+from profharness.analysis.communication.records import RankRow, Skew
+from profharness.findings import Finding, finding
+from profharness.trace.collectives import UNTOLD
+from profharness.trace.model import F64, I64
+from profharness.units import format_ns
+
+NOTICEABLE_NS = 20_000
+"""A smaller difference of arrival is within what launches and clocks scatter by."""
+FEWEST = 8
+_LATE = 0.5
+# Captures of one job begin this many collectives apart at most, besides what one has more than the other.
+_REACH = 64
+_CHANCE = 1e-3
+_COSTS = 0.02
+_MOST = 0.8  # of all waiting: on hosts whose ranks share cores, every call has some
+_UNEVEN = frozenset({"all_to_all", "send_recv", "gather", "scatter", "collective"})
+_MEET = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Calls that several ranks have: `start` and `dur` are (calls, ranks) ns, `what` positions in the texts, `ranks` positions in the list given."""
+
+    ranks: tuple[int, ...]
+    start: I64
+    dur: I64
+    what: I64
+
+
+def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
+    """The calls of each process group by their order, and how many calls have no partner.
+
+    The sequences of two ranks must agree in kind (and size, where all ranks move as much). Captures that begin at
+    different calls are shifted where only one shift fits, or the clocks tell. Calls of groups that cannot be told apart stay without.
+    """
+    found: list[Matched] = []
+    left = 0
+    for group in dict.fromkeys(described(text).group for one in ranks for text in one.texts):
+        chosen = [(position, np.flatnonzero(_of_group(one, group))) for position, one in enumerate(ranks)]
+        chosen = [(position, rows) for position, rows in chosen if len(rows)]
+        joined = _join([(position, ranks[position], rows) for position, rows in chosen]) if len(chosen) > 1 and not group.endswith(UNTOLD) else None
+        calls = sum(len(rows) for _, rows in chosen)
+        if joined is not None:
+            found.append(joined)
+            calls -= joined.start.size
+        left += calls
+    return found, left
+
+
+def _of_group(one: Arrivals, group: str) -> npt.NDArray[np.bool_]:
+    return np.isin(one.what, [place for place, text in enumerate(one.texts) if described(text).group == group])
+
+
+def _join(members: Sequence[tuple[int, Arrivals, I64]]) -> Matched | None:
+    """All ranks against the first; None where one does not fit it, or nothing is common to all."""
+    _, first, rows = members[0]
+    base = _signature(first, rows)
+    shifts = [0]
+    for _, other, own in members[1:]:
+        shift = _shift((first, rows, base), (other, own, _signature(other, own)))
+        if shift is None:
+            return None
+        shifts.append(shift)
+    # call i of the first is call i + shift of another
+    low = max(-shift for shift in shifts)
+    high = min(len(own) - shift for (_, _, own), shift in zip(members, shifts, strict=True))
+    if high <= low:
+        return None
+    picked = [own[low + shift : high + shift] for (_, _, own), shift in zip(members, shifts, strict=True)]
+    return Matched(tuple(position for position, _, _ in members),
+                   np.stack([one.start[mine] for (_, one, _), mine in zip(members, picked, strict=True)], axis=1),
+                   np.stack([one.dur[mine] for (_, one, _), mine in zip(members, picked, strict=True)], axis=1), first.what[picked[0]])
+
+
+def _signature(one: Arrivals, rows: I64) -> I64:
+    """A number per call that is equal where kind (and size, where all ranks move as much) are; the texts are of one pool for all ranks."""
+    told = [described(text) for text in one.texts]
+    signs = [(each.kind, None if each.kind in _UNEVEN else each.in_elements) for each in told]
+    number = {sign: place for place, sign in enumerate(dict.fromkeys(signs))}
+    numbers: I64 = np.array([number[sign] for sign in signs], np.int64)[one.what[rows]]
+    return numbers
+
+
+_Side = tuple[Arrivals, I64, I64]
+
+
+def _shift(first: _Side, other: _Side) -> int | None:
+    """By how many calls the other rank's sequence is shifted; None where no shift fits, or several do and nothing tells which.
+
+    On one clock the shift with the nearest ends is taken; else none where the sequences are equally long.
+    """
+    (one, rows, base), (two, own, sign) = first, other
+    clocked = one.common_clock and two.common_clock
+    if not clocked and len(base) == len(sign) and np.array_equal(base, sign):
+        return 0
+    shorter = min(len(base), len(sign))
+    reach = abs(len(base) - len(sign)) + _REACH
+    fits = []
+    for shift in range(-reach, reach + 1):
+        low, high = max(0, -shift), min(len(base), len(sign) - shift)
+        if high - low >= (shorter + 1) // 2 and np.array_equal(base[low:high], sign[low + shift : high + shift]):
+            ends = (one.start + one.dur)[rows[low:high]] - (two.start + two.dur)[own[low + shift : high + shift]]
+            fits.append((float(np.median(np.abs(ends))), shift))
+    if clocked and fits:
+        return min(fits)[1]
+    return fits[0][1] if len(fits) == 1 else None
+
+
+def _arrival_times(calls: Matched, ranks: Sequence[Arrivals]) -> tuple[I64, int]:
+    """Starts on one clock, and the largest shift that it took; 0 for ranks that share a clock."""
+    if all(ranks[position].common_clock for position in calls.ranks):
+        return calls.start, 0
+    meet = np.isin(calls.what, [place for place, text in enumerate(ranks[calls.ranks[0]].texts) if described(text).kind in _MEET])
+    ends = (calls.start + calls.dur)[meet if meet.any() else slice(None)]
+    shift = np.median(ends - ends[:, :1], axis=0).astype(np.int64)
+    return calls.start - shift, int(np.abs(shift).max())
+
+
+def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -> Skew | None:
+    """Differences of arrival over all matched calls; None without any."""
+    if not groups:
+        return None
+    last, wait, behind, calls, spans = (np.zeros(len(ranks)) for _ in range(5))
+    differences, latest, shifted = [], [], 0
+    for group in groups:
+        start, shift = _arrival_times(group, ranks)
+        shifted = max(shifted, shift)
+        difference = start.max(axis=1) - start.min(axis=1)
+        differences.append(difference)
+        counts = difference > NOTICEABLE_NS
+        members = np.array(group.ranks)
+        latest.append(members[start.argmax(axis=1)])
+        np.add.at(last, latest[-1][counts], 1)
+        wait[members] += (start.max(axis=1, keepdims=True) - start).sum(axis=0)
+        behind[members] += (start - start.min(axis=1, keepdims=True)).sum(axis=0)
+        calls[members] += len(start)
+        spans[members] = np.maximum(spans[members], (start + group.dur).max(axis=0) - start.min(axis=0))
+    every = np.concatenate(differences)
+    costly = _costly(every)
+    paid = np.bincount(np.concatenate(latest)[costly], minlength=len(ranks))
+    rows = tuple(RankRow(rank=one.rank, calls=int(calls[place]), last=int(last[place]), wait_ns=int(wait[place]), mean_behind_ns=float(behind[place] / calls[place]),
+                         last_costly=int(paid[place]))
+                 for place, one in enumerate(ranks) if calls[place])
+    together = any(not ranks[position].common_clock for group in groups for position in group.ranks)
+    return Skew(
+        ranks=len(rows), matched=len(every), unmatched=unmatched, noticeable=int((every > NOTICEABLE_NS).sum()), costly=len(costly), median_ns=float(np.median(every)),
+        p95_ns=float(np.percentile(every, 95)), max_ns=int(every.max()), wait_share=float(wait.sum() / spans.sum()) if spans.sum() else 0.0,
+        aligned=f"by the common end of collectives (clocks up to {format_ns(shifted)} apart)" if together else "on the run's clock", rows=rows)
+
+
+def straggler(found: Skew | None) -> tuple[Finding, ...]:
+    """A rank that comes last in at least half of the noticeable calls, or of the costly ones, beyond chance, and costs the others at least 2 % of their time."""
+    if found is None or found.wait_share < _COSTS:
+        return ()
+    late = max(found.rows, key=lambda row: row.last)
+    dear = max(found.rows, key=lambda row: row.last_costly)
+    if _beyond_chance(late.last, found.noticeable, found.ranks):
+        told, rank = f"{late.last} of {found.noticeable} collectives with a difference", late
+    elif _beyond_chance(dear.last_costly, found.costly, found.ranks):
+        told, rank = f"{dear.last_costly} of the {found.costly} collectives that cost {100 * _MOST:.0f} % of the waiting", dear
+    else:
+        return ()
+    waits = float(np.mean([row.wait_ns / row.calls for row in found.rows if row is not rank]))
+    return (finding("straggler", f"{rank.rank} arrives last in {told}; the others wait {format_ns(waits)} per "
+                    f"collective on average ({100 * found.wait_share:.1f} % of all ranks' time)", rank=rank.rank, last=rank.last,
+                    collectives=found.noticeable, wait_share=found.wait_share),)
+
+
+def _beyond_chance(last: int, calls: int, ranks: int) -> bool:
+    return calls >= FEWEST and last >= _LATE * calls and ranks * _tail(last, calls, 1 / ranks) <= _CHANCE
+
+
+def _costly(differences: I64) -> I64:
+    """The calls with the largest differences of arrival that make up most of their sum."""
+    order = np.argsort(-differences, kind="stable")
+    reached = np.cumsum(differences[order])
+    chosen: I64 = order[: int(np.searchsorted(reached, _MOST * reached[-1])) + 1] if reached[-1] > 0 else order[:0]
+    return chosen
+
+
+def _tail(successes: int, trials: int, probability: float) -> float:
+    """P(X >= successes) of a binomial distribution."""
+    logs = math.log(probability), math.log1p(-probability)
+    terms = [math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) + k * logs[0] + (trials - k) * logs[1] for k in range(successes, trials + 1)]
+    return math.fsum(math.exp(term) for term in terms)
+
+
+def transfer_ns(groups: Sequence[Matched], ranks: Sequence[Arrivals]) -> dict[int, F64]:
+    """Per kind of call (position in the texts) the shortest kernel of each call among the ranks that are matched, and each kernel of those that are not."""
+    shortest: dict[int, list[F64]] = {}
+    joined: set[int] = set()
+    for group in groups:
+        best = group.dur.min(axis=1).astype(np.float64)
+        joined |= set(np.unique(group.what).tolist())
+        for what in np.unique(group.what).tolist():
+            shortest.setdefault(what, []).append(best[group.what == what])
+    for one in ranks:
+        for what in set(np.unique(one.what).tolist()) - joined:
+            shortest.setdefault(what, []).append(one.dur[one.what == what].astype(np.float64))
+    return {what: np.concatenate(parts) for what, parts in shortest.items()}

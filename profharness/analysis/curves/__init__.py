@@ -1,0 +1,1 @@
+"""Throughput over batch size and over concurrency: fits, knees, jumps, recommended points."""

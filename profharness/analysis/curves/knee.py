@@ -1,0 +1,82 @@
+"""Where adding clients stops paying: N_knee = X_max / lambda, and how many jobs a device carries (METRICS 4)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from profharness.analysis.curves.batch import corner
+from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval_of
+from profharness.analysis.curves.usl import peaks
+from profharness.analysis.records import Estimate, Knee
+from profharness.stats.bootstrap import Z95
+from profharness.trace.model import F64
+
+MARGIN = 0.09
+# A series that still grows by more than the square root of its level has no plateau to take X_max from.
+_RISING = 0.5
+
+
+def knee_of_law(fit: CurveFit, copies: Copies) -> Knee:
+    """X_max / lambda with X_max the law's highest throughput inside the scan (its peak, or the largest level)."""
+    top = float(fit.measured.level[-1])
+    value = float(_reach(fit.theta[None, :], top)[0])
+    return _knee(interval_of(value, _reach(copies.theta, top)), still_rising(fit))
+
+
+def _reach(thetas: F64, top: float) -> F64:
+    """X_max / lambda per copy."""
+    best = np.minimum(peaks(thetas), top)[:, None]
+    load = np.maximum(1 + thetas[:, 1:2] * (best - 1) + thetas[:, 2:3] * best * (best - 1), 1e-6)
+    return np.asarray((best / load)[:, 0])
+
+
+def knee_of_asymptotes(fit: CurveFit, copies: Copies) -> Knee:
+    """Where the asymptotes of the curve of `curves` meet: X_max / lambda is its corner h."""
+    return _knee(corner(fit, copies), still_rising(fit))
+
+
+def knee_of_points(measured: Measured) -> Knee:
+    """Highest throughput over the throughput per client of the smallest level, for series that no curve describes."""
+    best = int(measured.throughput.argmax())
+    value = float(measured.throughput[best] / measured.throughput[0] * measured.level[0])
+    if not measured.errors_known:
+        return Knee(n=value)
+    width = Z95 * math.hypot(measured.error[best], measured.error[0])
+    return Knee(n=value, low=value * math.exp(-width), high=value * math.exp(width))
+
+
+def still_rising(fit: CurveFit) -> bool:
+    """Whether the fitted throughput grows faster than the square root of the level at the end of the scan."""
+    top = fit.measured.level[-1]
+    near: Any = np.array([top / 1.01, top])
+    values = fit.family.model(near)(fit.theta[None, :])[0][0]
+    return bool((values[1] - values[0]) / math.log(1.01) > _RISING)
+
+
+def _knee(estimate: Estimate, rising: bool) -> Knee:
+    if rising:
+        return Knee(n=None, low=estimate.low)
+    return Knee(n=estimate.value, low=estimate.low, high=estimate.high)
+
+
+def jobs_per_device(knee: Knee, margin: float = MARGIN) -> int | None:
+    """The nearest integer to knee * (1 - margin), at least 1; None without a knee."""
+    return None if knee.n is None else max(1, math.floor(knee.n * (1 - margin) + 0.5))
+
+
+def in_jobs(knee: Knee, clients_per_job: int) -> Knee:
+    """A knee in clients as one in jobs, each of which keeps so many requests in flight."""
+    return Knee(**{name: None if value is None else value / clients_per_job for name, value in (("n", knee.n), ("low", knee.low), ("high", knee.high))})
+
+
+def devices_for(jobs: int, knee: Knee, margin: float = MARGIN) -> Estimate:
+    """Devices that carry `jobs` jobs: ceil(jobs / jobs per device); the interval from the knee's, ends swapped."""
+
+    def needed(end: float | None) -> int | None:
+        each = None if end is None else jobs_per_device(Knee(n=end), margin)
+        return None if each is None else math.ceil(jobs / each)
+
+    return Estimate(value=needed(knee.n), low=needed(knee.high), high=needed(knee.low))

@@ -1,0 +1,1 @@
+"""Kernels: groups, categories, work, occupancy, counters and the roofline."""

@@ -1,0 +1,89 @@
+"""The two roofs over a device: operations per second by type, and memory bandwidth; measured there where that was done, else the data sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from profharness.analysis.kernels.accelerators import of_device
+from profharness.node.ceilings import Calibration
+from profharness.node.ceilings import of_device as calibration_of
+from profharness.node.devices import Accelerator, Dtype, identify
+from profharness.trace.model import NULL, Trace
+
+REACHED = 0.6
+"""A kernel that reaches this share of a measured ceiling is bound by it (METRICS 3)."""
+
+CALIBRATED = "calibrated"
+"""The word by which a measured ceiling is known in the notes of figures."""
+
+ABOVE_SHEET, ABOVE_MEASURED = 1.05, 1.2
+"""Shares of a ceiling that no program exceeds: clocks may lie a little above the data sheet's, and what one program reached another may beat."""
+
+NO_CEILING = "a known device, or `profharness calibrate` on it"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One roof in FLOP/s or B/s. `measured` says that a program reached it on this device; `source` is where it comes from."""
+
+    value: float
+    source: str
+    measured: bool
+
+    @property
+    def limit(self) -> float:
+        """What is beyond any doubt too much, in FLOP/s or B/s."""
+        return self.value * (ABOVE_MEASURED if self.measured else ABOVE_SHEET)
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The roofs of one device. `calibration` is None where it was not measured; `needs` says what would give the roofs that it lacks."""
+
+    device: Accelerator
+    calibration: Calibration | None = None
+    needs: str = NO_CEILING
+
+    def flops(self, dtype: Dtype) -> Ceiling | None:
+        """Of matrix work in a type: the measured product of such matrices, else the dense peak."""
+        measured = self.calibration.gemm_flops.get(dtype) if self.calibration is not None else None
+        if measured:
+            return Ceiling(measured, f"{CALIBRATED} GEMM, {dtype}", measured=True)
+        return self.peak(dtype)
+
+    def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> Ceiling | None:
+        """The dense peak of the data sheet, at its clock or at the one given; of fp32 and fp64 the higher of vector and matrix units."""
+        best = self.device.best_peak(dtype, clock_mhz)
+        if best is None:
+            return None
+        at = f" at {clock_mhz:.0f} MHz" if clock_mhz else ""
+        return Ceiling(best[0], f"data sheet, {best[1].replace('_', ' ')}{at}", measured=False)
+
+    @property
+    def bandwidth(self) -> Ceiling | None:
+        """Of memory traffic: the measured copy, else the data sheet."""
+        measured = self.calibration.copy_bytes_per_s if self.calibration is not None else None
+        if measured:
+            return Ceiling(measured, f"{CALIBRATED} copy", measured=True)
+        sheet = self.device.bandwidth
+        return None if sheet is None else Ceiling(sheet, "data sheet", measured=False)
+
+
+def of_trace(trace: Trace, calibrations: Iterable[Calibration] = (), software: dict[str, str] | None = None) -> dict[int, Ceilings]:
+    """The roofs of each device of a trace, by its position."""
+    known = tuple(calibrations)
+    found = {}
+    for position in {int(device) for device in set(trace.kernels.device.tolist()) if device != NULL}:
+        record = trace.devices[position]
+        device = of_device(record)
+        found[position] = Ceilings(device, calibration_of(known, name=record.name, compute_units=device.compute_units, software=software)
+                                   if record.name else None)
+    return found
+
+
+def of_name(name: str, calibrations: Iterable[Calibration], *, architecture: str = "", compute_units: int | None = None,
+            software: dict[str, str] | None = None) -> Ceilings:
+    """The roofs of a device that only a name (and perhaps its size) is known of: an accelerator, or a CPU by its model."""
+    return Ceilings(identify(name=name, architecture=architecture, compute_units=compute_units),
+                    calibration_of(calibrations, name=name, compute_units=compute_units, software=software))

@@ -1,0 +1,88 @@
+"""What is known of every kernel of a trace, worked out once for all windows that are asked for: residency, work, rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from profharness.analysis.kernels import ceilings, counter_shares, counter_work, roofline
+from profharness.analysis.kernels.ceilings import Ceilings
+from profharness.analysis.kernels.counter_work import Counted
+from profharness.analysis.kernels.occupancy import Residency, residency
+from profharness.analysis.kernels.roofline import Rates
+from profharness.analysis.operators import work as op_work
+from profharness.analysis.operators.work import KernelWork
+from profharness.node.ceilings import Calibration
+from profharness.trace.model import F64, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Yardstick:
+    """What a trace is measured against: ceilings measured on its devices, and the counters of another pass of the same run.
+
+    `software` tells which of several calibrations of a device is meant.
+    """
+
+    calibrations: tuple[Calibration, ...] = ()
+    software: dict[str, str] | None = None
+    counted: Trace | None = None
+
+
+NO_YARDSTICK = Yardstick()
+
+
+@dataclass(eq=False)
+class KernelFacts:
+    """Each property is an array (or holds arrays) over the kernels of the trace, made when it is first asked for."""
+
+    trace: Trace
+    yardstick: Yardstick = NO_YARDSTICK
+
+    @cached_property
+    def residency(self) -> Residency:
+        return residency(self.trace)
+
+    @cached_property
+    def roofs(self) -> dict[int, Ceilings]:
+        """The ceilings of each device, by its position."""
+        return ceilings.of_trace(self.trace, self.yardstick.calibrations, self.yardstick.software)
+
+    @cached_property
+    def work(self) -> KernelWork:
+        return op_work.of_kernels(self.trace)
+
+    @cached_property
+    def counted(self) -> Counted | None:
+        """What counters say of each kernel: those of the counter pass, else the trace's own; None where there are none."""
+        other = self.yardstick.counted
+        if other is not None and len(other.counters):
+            found = counter_work.counted_work(other, self.trace)
+            return found if found.anything else None
+        if not len(self.trace.counters):
+            return None
+        own = counter_work.per_dispatch(self.trace)
+        return own if own.anything else None
+
+    @cached_property
+    def shares(self) -> dict[str, F64]:
+        """What counters say of how the units were used, per kernel, by name; empty without counters."""
+        other = self.yardstick.counted
+        if other is not None and len(other.counters):
+            return {name: counter_work.mean_of_dispatches(other, self.trace, column) for name, column in counter_shares.of_kernels(other).items()}
+        return counter_shares.of_kernels(self.trace) if len(self.trace.counters) else {}
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether the durations of kernels may be set against their work: not where the same records carry the counters."""
+        return not len(self.trace.counters)
+
+    @cached_property
+    def rates(self) -> Rates:
+        found = roofline.rates(self.trace, self.work, self.roofs, self.counted)
+        if self.timed:
+            return found
+        unknown = np.full(len(self.trace.kernels), np.nan)
+        undetermined = np.full(len(self.trace.kernels), roofline.UNDETERMINED, np.int64)
+        return Rates(found.flops, found.moved, unknown, unknown, undetermined, found.counted, np.zeros(len(unknown), np.bool_))

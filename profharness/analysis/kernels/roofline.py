@@ -1,0 +1,166 @@
+"""Which kernels run at a roof of the device, and how the time that fills it divides (METRICS 3).
+
+A kernel is compute-bound or bandwidth-bound when it reaches at least 60 % of that ceiling, inside-kernel when it is
+known to reach neither (latency, LDS, gathers, atomics), undetermined when neither its operations nor its traffic are
+known. Traffic is what counters say where a counter pass exists, else what its tensors need at least. That a roof is
+not reached can be said of measured ones only: no real program reaches the peak of a data sheet. A rate above what is
+possible says nothing of the kernel: its operations or its device are wrong, or its traffic stays in a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.kernels.categories import function_name
+from profharness.analysis.kernels.ceilings import REACHED, Ceiling, Ceilings
+from profharness.analysis.kernels.counter_work import Counted
+from profharness.analysis.operators.work import KernelWork
+from profharness.analysis.time.timeline import is_communication
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
+from profharness.trace.columns.keys import coded
+from profharness.trace.model import F64, I64, NULL, Trace
+from profharness.units import format_share
+
+Mask = npt.NDArray[np.bool_]
+COMPUTE, BANDWIDTH, INSIDE, UNDETERMINED = range(4)
+LONGEST_NAME = 48
+CLASSES = ("compute", "bandwidth", "inside_kernel", "undetermined")
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Per kernel: its shares of the compute and of the bandwidth ceiling (NaN where not known), and its class.
+
+    `flops` and `moved` are operations and bytes of the kernel; `counted` says which have their traffic from counters,
+    `above` which do more operations per second than their device can.
+    """
+
+    flops: F64
+    moved: F64
+    compute_share: F64
+    bandwidth_share: F64
+    kind: I64
+    counted: Mask
+    above: Mask
+
+    def of(self, rows: I64 | None) -> Rates:
+        """Those of these kernels; None: of all."""
+        return self if rows is None else Rates(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+
+def rates(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: Counted | None = None) -> Rates:
+    """Rates of all kernels against the roofs of their devices. Useful operations come before those that counters saw."""
+    kernels = trace.kernels
+    flops, moved = work.flops, work.low_bytes
+    from_counters = np.zeros(len(kernels), np.bool_)
+    if counted is not None:
+        flops = np.where(np.isfinite(flops), flops, counted.operations)
+        from_counters = np.isfinite(counted.fabric_bytes)
+        moved = np.where(from_counters, counted.moved, moved)
+    seconds = np.where(kernels.dur_ns > 0, kernels.dur_ns / 1e9, np.nan)
+    compute_share = flops / seconds / _compute_roofs(trace, work, roofs, "value")
+    bandwidth_share = moved / seconds / _bandwidth_roofs(trace, roofs, "value")
+    above = flops / seconds > _compute_roofs(trace, work, roofs, "limit")
+    cached = moved / seconds > _bandwidth_roofs(trace, roofs, "limit")
+    measured = np.isin(kernels.device, [device for device, roof in roofs.items() if roof.calibration is not None])
+    known = measured & (np.isfinite(compute_share) | from_counters) & np.isfinite(bandwidth_share)
+    kind = _kinds(compute_share, np.where(cached, np.nan, bandwidth_share), known & ~cached)
+    return Rates(flops, moved, compute_share, bandwidth_share, np.where(above, UNDETERMINED, kind), from_counters, above)
+
+
+def _kinds(compute: F64, bandwidth: F64, known: Mask) -> I64:
+    """The higher of the roofs that are reached; where none is and the kernel is known well enough to say so, inside-kernel."""
+    high, wide = np.nan_to_num(compute), np.nan_to_num(bandwidth)
+    kind = np.where(known, INSIDE, UNDETERMINED)
+    kind = np.where((wide >= REACHED) & (wide > high), BANDWIDTH, kind)
+    return np.where((high >= REACHED) & (high >= wide), COMPUTE, kind).astype(np.int64)
+
+
+Part = Literal["value", "limit"]
+
+
+def _compute_roofs(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], part: Part) -> F64:
+    """Per kernel the ceiling of the type that it multiplies in; operations known from counters alone are set against the highest."""
+    kernels = trace.kernels
+    found = np.full(len(kernels), np.nan)
+    for device, roof in roofs.items():
+        here = kernels.device == device
+        for code, dtype in enumerate(work.dtypes):
+            found[here & (work.dtype == code)] = _part(roof.flops(dtype), part)
+        found[here & (work.dtype == NULL)] = _part(roof.flops("fp16"), part)
+    return found
+
+
+def _part(ceiling: Ceiling | None, part: Part) -> float:
+    return np.nan if ceiling is None else float(getattr(ceiling, part))
+
+
+def _bandwidth_roofs(trace: Trace, roofs: dict[int, Ceilings], part: Part) -> F64:
+    found = np.full(len(trace.kernels), np.nan)
+    for device, roof in roofs.items():
+        found[trace.kernels.device == device] = _part(roof.bandwidth, part)
+    return found
+
+
+@dataclass(frozen=True)
+class FilledSplit:
+    """The compute time that fills a device, in ns, disjoint by class in the order of CLASSES; `said` is each class's evidence."""
+
+    ns: tuple[int, int, int, int]
+    said: tuple[str, str, str, str]
+
+
+def filled_split(trace: Trace, filled: Mapping[int, Intervals], windows: Intervals, rates_: Rates, roofs: dict[int, Ceilings]) -> FilledSplit:
+    """Of the times in which each device was `filled`, in a merged set of windows.
+
+    Where kernels of several classes run at once, the time counts for the one that comes first in CLASSES.
+    """
+    total = np.zeros(len(CLASSES), np.int64)
+    talking = is_communication(trace.strings, trace.kernels)
+    spans = intervals.lasting(trace.kernels.start_ns, trace.kernels.dur_ns)
+    for device, held in filled.items():
+        here, left = (trace.kernels.device == device) & ~talking, held
+        for kind in (COMPUTE, BANDWIDTH, INSIDE):
+            rows = here & (rates_.kind == kind)
+            part = intervals.intersect(intervals.merge(Intervals(spans.start[rows], spans.end[rows])), left)
+            total[kind] += part.total
+            left = intervals.subtract(left, part)
+        total[UNDETERMINED] += left.total
+    inside = intervals.inside_ns(spans, windows)
+    measured = any(roof.calibration is not None for roof in roofs.values())
+    said = tuple(_evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured) for kind in range(len(CLASSES)))
+    return FilledSplit((int(total[0]), int(total[1]), int(total[2]), int(total[3])), (said[0], said[1], said[2], said[3]))
+
+
+def _evidence(trace: Trace, found: Rates, inside: I64, kind: int, *, measured: bool) -> str:
+    """The kernel of the class that takes most time, with the share of its roof that it reaches on average."""
+    rows = np.flatnonzero((found.kind == kind) & (inside > 0))
+    if not len(rows) or kind == UNDETERMINED:
+        return ""
+    place = coded(trace.kernels.name[rows])[1]
+    top = rows[place == int(np.argmax(np.bincount(place, weights=inside[rows])))]
+    name = _shortened(function_name(trace.strings[int(trace.kernels.name[top[0]])]))
+    gemm, copy = ("the measured GEMM", "the measured copy") if measured else ("the data sheet's peak", "the data sheet's bandwidth")
+    bound = "" if found.counted[top].all() else " or more"
+    compute, bandwidth = (_average(share[top], inside[top]) for share in (found.compute_share, found.bandwidth_share))
+    if kind == COMPUTE and compute is not None:
+        return f"{name} at {format_share(compute)} of {gemm}"
+    if kind == BANDWIDTH and bandwidth is not None:
+        return f"{name} at {format_share(bandwidth)}{bound} of {copy}"
+    reached = [f"{format_share(share)} of {what}" for share, what in ((compute, gemm), (bandwidth, copy)) if share is not None]
+    return f"{name} at {' and '.join(reached)}"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def _average(shares: F64, weight: I64) -> float | None:
+    known = np.isfinite(shares)
+    return float(np.average(shares[known], weights=weight[known])) if known.any() else None

@@ -1,0 +1,252 @@
+"""Figures of useful work in a trace's windows: FLOP/s, bytes per second, their shares of the ceilings, and the roofline.
+
+Useful FLOPs are those of matrix products with recorded shapes; traffic is what counters say, else the bytes that the
+operators' tensors need at least. Each figure says which of them it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from profharness.analysis.kernels.categories import kernel_category
+from profharness.analysis.kernels.ceilings import NO_CEILING, Ceiling, Ceilings
+from profharness.analysis.kernels.counter_work import ARCHITECTURES
+from profharness.analysis.kernels.roofline import UNDETERMINED
+from profharness.analysis.measurement import Measurement
+from profharness.analysis.records import Figure
+from profharness.node.devices import Dtype
+from profharness.stats.streams import mean, streams, weights
+from profharness.trace.columns.keys import distinct
+from profharness.trace.model import Trace
+
+_WITH_FLOPS = ("gemm", "conv", "attention")
+NO_FLOPS = "operators with shapes (--profile torch), or --flops-per-item"
+NO_TRAFFIC = "operators with shapes (--profile torch), or counters (--pmc)"
+COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernels"
+
+
+def _missing(m: Measurement) -> str:
+    """Which kinds of matrix work in the windows have no count, as a note."""
+    rows = (m.kernel_ns > 0) & ~np.isfinite(m.facts.work.flops)
+    kinds = {kernel_category(m.trace.strings[int(code)]) for code in distinct(m.trace.kernels.name[rows])}
+    left = [kind for kind in _WITH_FLOPS if kind in kinds]
+    return f"at least: without {', '.join(left)} kernels whose shapes are not recorded" if left else ""
+
+
+def _seconds(m: Measurement) -> float:
+    return m.window_ns / 1e9
+
+
+def achieved_flops(m: Measurement) -> Figure:
+    """Useful FLOP/s over the windows, of all devices together."""
+    found = m.useful_flops
+    if found is None or not m.facts.timed:
+        return _lacking("FLOP/s", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
+    return Figure(value=found / _seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m))
+
+
+def _lacking(unit: str, m: Measurement, needs: str) -> Figure:
+    return Figure(value=None, unit=unit, source=m.origin, needs=needs)
+
+
+def _over_peak(m: Measurement, peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> tuple[float, str] | None:
+    """Sum over types of FLOPs / ceiling, over the windows of all devices; None where a type has none. With the source of the largest type."""
+    work, inside = m.facts.work, m.kernel_shares
+    total, sources = 0.0, []
+    for device, roof in m.facts.roofs.items():
+        for code, dtype in enumerate(work.dtypes):
+            rows = (m.trace.kernels.device == device) & (work.dtype == code) & np.isfinite(work.flops)
+            flops = float(np.dot(work.flops[rows], inside[rows]))
+            ceiling = peak_of(roof, dtype)
+            if not flops:
+                continue
+            if ceiling is None:
+                return None
+            total += flops / ceiling.value
+            sources.append((flops, ceiling.source))
+    return (total / _seconds(m), max(sources)[1]) if sources else None
+
+
+def _share(peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> Callable[[Measurement], Figure]:
+    def compute(m: Measurement) -> Figure:
+        if m.useful_flops is None or not m.facts.timed:
+            return _lacking("share", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
+        found = _over_peak(m, peak_of)
+        if found is None:
+            return _lacking("share", m, NO_CEILING)
+        return Figure(value=found[0], unit="share", source=m.origin, note="; ".join(part for part in (f"of {found[1]}", _missing(m)) if part))
+
+    return compute
+
+
+mfu = _share(Ceilings.peak)
+flops_of_ceiling = _share(Ceilings.flops)
+
+
+def mfu_at_clock(m: Measurement) -> Figure:
+    """Of the peak at the mean clock that telemetry saw in the windows."""
+    clock = observed_clock(m.trace, m)
+    if clock is None:
+        return _lacking("share", m, "the clock: telemetry of the device")
+    return _share(lambda roof, dtype: roof.peak(dtype, clock))(m)
+
+
+def observed_clock(trace: Trace, m: Measurement) -> float | None:
+    """Mean clock of the compute units in the windows, in MHz; None without samples there."""
+    found = [mean(one.samples.value, weight) for one in streams(trace) if one.metric == "clock_gpu"
+             for weight in (weights(one.samples, m.when),) if weight.any()]
+    return float(np.mean(found)) if found else None
+
+
+def _traffic_note(m: Measurement) -> str:
+    counted = m.facts.rates.counted & (m.kernel_ns > 0)
+    if not counted.any():
+        return "at least: every tensor once, by its shape"
+    hbm = m.facts.counted is not None and np.isfinite(m.facts.counted.hbm_bytes[counted]).all()
+    return f"by counters: {_dram_note(m)}" if hbm else "by counters, between L2 and fabric: an upper bound of memory traffic"
+
+
+def _dram_note(m: Measurement) -> str:
+    """What requests to DRAM are on this architecture."""
+    cached = any(ARCHITECTURES.get(roof.device.architecture_name, True) for roof in m.facts.roofs.values())
+    return "requests to DRAM" + (", hits of the Infinity Cache included" if cached else "")
+
+
+def _traffic_coverage(m: Measurement) -> float | None:
+    total = int(m.kernel_ns.sum())
+    return int(m.kernel_ns[np.isfinite(m.facts.rates.moved)].sum()) / total if total else None
+
+
+def achieved_bandwidth(m: Measurement) -> Figure:
+    """Bytes per second over the windows, of all devices together."""
+    found = m.moved_bytes
+    if found is None or not m.facts.timed:
+        return _lacking("B/s", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
+    return Figure(value=found / _seconds(m) * len(m.devices), unit="B/s", source=m.origin, note=_traffic_note(m), coverage=_traffic_coverage(m))
+
+
+def bandwidth_share(m: Measurement) -> Figure:
+    """Bytes per second over the bandwidth ceiling, on average over the devices."""
+    found, roof = m.moved_bytes, _lowest(roof.bandwidth for roof in m.facts.roofs.values())
+    if found is None or not m.facts.timed:
+        return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
+    if roof is None:
+        return _lacking("share", m, NO_CEILING)
+    return Figure(value=found / _seconds(m) / roof.value, unit="share", source=m.origin, note=f"of {roof.source}; {_traffic_note(m)}",
+                  coverage=_traffic_coverage(m))
+
+
+def operational_intensity(m: Measurement) -> Figure:
+    """FLOP per byte of the kernels whose operations and traffic are both known."""
+    rows = np.isfinite(m.facts.work.flops) & np.isfinite(m.facts.rates.moved) & (m.kernel_ns > 0)
+    inside = m.kernel_shares[rows]
+    moved = float(np.dot(m.facts.rates.moved[rows], inside))
+    if not moved:
+        return _lacking("FLOP/B", m, NO_FLOPS)
+    note = "matrix products; " + ("traffic by counters" if m.facts.rates.counted[rows].all() else "at most: every tensor moved once")
+    return Figure(value=float(np.dot(m.facts.work.flops[rows], inside)) / moved, unit="FLOP/B", source=m.origin, note=note)
+
+
+def ceiling_flops(m: Measurement) -> Figure:
+    """The compute roof of the type that most FLOPs are in, of one device; of fp32 where none are known."""
+    work, inside = m.facts.work, m.kernel_shares
+    amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
+    dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp32"
+    return _of_roof(_lowest(roof.flops(dtype) for roof in m.facts.roofs.values()), "FLOP/s")
+
+
+def ceiling_bandwidth(m: Measurement) -> Figure:
+    """The bandwidth roof of one device."""
+    return _of_roof(_lowest(roof.bandwidth for roof in m.facts.roofs.values()), "B/s")
+
+
+def _of_roof(roof: Ceiling | None, unit: str) -> Figure:
+    if roof is None:
+        return Figure(value=None, unit=unit, needs=NO_CEILING)
+    return Figure(value=roof.value, unit=unit, source=roof.source)
+
+
+def _lowest(roofs: Iterable[Ceiling | None]) -> Ceiling | None:
+    """The roof that all devices have; None where one of them has none."""
+    known = list(roofs)
+    found = [roof for roof in known if roof is not None]
+    return min(found, key=lambda roof: roof.value) if found and len(found) == len(known) else None
+
+
+def fabric_bytes(m: Measurement) -> Figure:
+    """Bytes between L2 and fabric, by counters."""
+    counted = m.facts.counted
+    if counted is None or not np.isfinite(counted.fabric_bytes).any():
+        return _lacking("B", m, "counters (--pmc FETCH_SIZE WRITE_SIZE)")
+    total = int(m.kernel_ns.sum())
+    known = np.isfinite(counted.fabric_bytes)
+    return Figure(value=float(np.nansum(counted.fabric_bytes * m.kernel_shares)), unit="B", source=m.origin,
+                  coverage=int(m.kernel_ns[known].sum()) / total if total else None, note="upper bound of memory traffic")
+
+
+def hbm_bytes(m: Measurement) -> Figure:
+    """Bytes to and from memory, by counters of DRAM requests; not measured where the architecture's were not collected."""
+    counted = m.facts.counted
+    if counted is None or not np.isfinite(counted.hbm_bytes).any():
+        return _lacking("B", m, "counters of DRAM requests (--pmc TCC_EA0_RDREQ_DRAM_sum and TCC_EA0_WRREQ_DRAM_sum, TCC_EA_... before gfx942, beside FETCH_SIZE and WRITE_SIZE)")
+    total, known = int(m.kernel_ns.sum()), np.isfinite(counted.hbm_bytes)
+    return Figure(value=float(np.nansum(counted.hbm_bytes * m.kernel_shares)), unit="B", source=m.origin,
+                  coverage=int(m.kernel_ns[known].sum()) / total if total else None, note=_dram_note(m))
+
+
+def hfu(m: Measurement) -> Figure:
+    """Operations that the hardware did, by counters, each type over its peak; where no type is known, over that with most useful FLOPs."""
+    counted = m.facts.counted
+    if counted is None or not np.isfinite(counted.operations).any() or not m.facts.timed:
+        return _lacking("share", m, "a counter pass (--pmc MfmaFlops) beside one without counters")
+    typed = _hfu_by_type(m)
+    if typed is not None:
+        return typed
+    work, inside = m.facts.work, m.kernel_shares
+    amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
+    dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp16"
+    roof = _lowest(one.peak(dtype) for one in m.facts.roofs.values())
+    if roof is None:
+        return _lacking("share", m, NO_CEILING)
+    return Figure(value=float(np.nansum(counted.operations * inside)) / _seconds(m) / roof.value, unit="share", source=m.origin, note=f"of {roof.source}")
+
+
+def _hfu_by_type(m: Measurement) -> Figure | None:
+    """The sum over types of operations / peak; None where a kernel's operations have no type, or a type no peak."""
+    counted, inside = m.facts.counted, m.kernel_shares
+    if counted is None or not counted.by_type:
+        return None
+    columns = np.stack(list(counted.by_type.values()))
+    untyped = np.isfinite(counted.operations) & ~np.isclose(np.nan_to_num(counted.operations), np.nansum(columns, axis=0))
+    if (untyped & (m.kernel_ns > 0)).any():
+        return None
+    total, largest = 0.0, (0.0, "")
+    for device, roof in m.facts.roofs.items():
+        here = m.trace.kernels.device == device
+        for dtype, operations in counted.by_type.items():
+            done = float(np.nansum(operations[here] * inside[here]))
+            peak = roof.peak(dtype)
+            if done and peak is None:
+                return None
+            if done and peak is not None:
+                total += done / peak.value
+                largest = max(largest, (done, peak.source))
+    return Figure(value=total / _seconds(m), unit="share", source=m.origin, note=f"vector and matrix instructions, each type of its peak; most of {largest[1]}" if largest[1] else "")
+
+
+def of_class(kind: int) -> Callable[[Measurement], Figure]:
+    """The share of the window in which kernels of this class fill the device; the note is the evidence."""
+
+    def compute(m: Measurement) -> Figure:
+        split, rates = m.filled_split, m.facts.rates
+        known = m.kernel_ns > 0
+        if not len(m.facts.roofs) or not (np.isfinite(rates.compute_share) | np.isfinite(rates.bandwidth_share))[known].any():
+            return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
+        total = int(m.kernel_ns.sum())
+        determined = int(m.kernel_ns[rates.kind != UNDETERMINED].sum())
+        return Figure(value=split.ns[kind] / m.window_ns, unit="share", source=m.origin, note=split.said[kind],
+                      coverage=determined / total if total else None)
+
+    return compute

@@ -1,0 +1,1 @@
+"""Operators of a framework: what they have to do at least."""

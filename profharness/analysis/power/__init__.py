@@ -1,0 +1,1 @@
+"""Telemetry and energy joined to the work that was running."""

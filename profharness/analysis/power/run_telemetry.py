@@ -1,0 +1,109 @@
+"""Telemetry of a run: rows for the report, and figures over chosen times (a point's trials in the bare pass)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from profharness.analysis.records import Figure, TelemetryRow
+from profharness.analysis.run.checks import TOO_SLOW
+from profharness.stats.intervals import Intervals
+from profharness.stats.packages import used
+from profharness.stats.streams import Stream, mean, streams, weights
+from profharness.trace.model import I64, Samples, Trace
+from profharness.units import format_ns
+
+PLOTTED = 400
+# Samples that cover twice the time asked for say as much about what came before and after.
+SLOW_FACTOR = 2
+# Peaks say what had to fit; a mean of memory would hide it.
+_PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_memory_used"})
+_NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
+# Over several devices these add up; of all others the mean is told.
+_SUMS = frozenset({"power_w", "power_average", "power_energy", "power_limit", "pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received",
+                   "xgmi_read", "xgmi_written", "gpu_memory_used", "gpu_memory_total", "gpu_processes", "gpu_processes_other"})
+
+
+def rows(trace: Trace) -> tuple[TelemetryRow, ...]:
+    """One row per metric and device over the whole run; `at_s` counts from the run's first sample."""
+    every = streams(trace)
+    first = min((int(one.samples.at_ns[0]) for one in every), default=0)
+    return tuple(_row(one, first) for one in every)
+
+
+def _row(stream: Stream, first: int) -> TelemetryRow:
+    samples = stream.samples
+    length = samples.until_ns - samples.at_ns
+    weight = np.where(length > 0, length, 0) if length.any() else np.ones(len(samples), np.int64)
+    at, values = _thinned(samples, first)
+    return TelemetryRow(metric=stream.metric, unit=stream.unit, device=stream.device, mean=mean(samples.value, weight),
+                        low=float(samples.value.min()), high=float(samples.value.max()), samples=len(samples),
+                        at_s=at, values=values)
+
+
+def _thinned(samples: Samples, first: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """At most 400 points, each the mean of as many samples: a plot of more hides what it shows."""
+    size = -(-len(samples) // PLOTTED)
+    starts = np.arange(0, len(samples), size)
+    counts = np.diff(np.append(starts, len(samples)))
+    values = np.add.reduceat(samples.value, starts) / counts
+    return tuple(((samples.at_ns[starts] - first) / 1e9).tolist()), tuple(values.tolist())
+
+
+def figure_name(metric: str) -> str:
+    """What the figure of a sampled metric is called."""
+    return _NAMES.get(metric, metric)
+
+
+def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[str, Figure]:
+    """Means (of memory: the peak) of every metric inside the windows; metrics without a sample there are left out.
+
+    Of several devices each has its own figures, named by its number, and those that worked in the windows share the plain name.
+    """
+    several = len({one.device for one in every if one.device}) > 1
+    active = used(every, when) if several else ()
+    found: dict[str, Figure] = {}
+    shared: dict[str, list[Figure]] = {}
+    for one in every:
+        figure = _figure(one, when, source)
+        if figure is None:
+            continue
+        name = figure_name(one.metric)
+        if one.metric == "cpu_tree":
+            found["cpu_sampled"] = Figure(value=int(weights(one.samples, when).sum()), unit="ns", source=source, note="time that CPU samples cover")
+        if several and one.device:
+            found[f"{name}_{one.device}"] = figure
+            if one.device in active:
+                shared.setdefault(one.metric, []).append(figure)
+        else:
+            found[name] = figure
+    return found | dict(_together(shared, active))
+
+
+def _figure(one: Stream, when: Intervals, source: str) -> Figure | None:
+    weight = weights(one.samples, when)
+    if not weight.any():
+        return None
+    peak = one.metric in _PEAKS
+    value = float(one.samples.value[weight > 0].max()) if peak else mean(one.samples.value, weight)
+    return Figure(value=value, unit=one.unit, source=source, note="highest sample" if peak else _slow(one.samples, weight))
+
+
+def _slow(samples: Samples, weight: I64) -> str:
+    """Says that intervals reach far beyond the time asked for: points next to each other then show the same figure."""
+    length = samples.until_ns - samples.at_ns
+    covered = int(length[weight > 0].sum())
+    if covered <= SLOW_FACTOR * int(weight.sum()) or not (length > 0).all():
+        return ""
+    return f"{TOO_SLOW}: every {format_ns(int(np.median(length)))}, so it holds time before or after"
+
+
+def _together(shared: dict[str, list[Figure]], active: Sequence[str]) -> Iterator[tuple[str, Figure]]:
+    """Several devices as one: sums of what adds up, means of shares."""
+    who = f"devices {', '.join(active)}" if len(active) > 1 else f"device {active[0]}" if active else ""
+    for metric, figures in shared.items():
+        values = [float(figure.value) for figure in figures if figure.value is not None]
+        add = metric in _SUMS
+        yield metric, Figure(value=sum(values) if add else sum(values) / len(values), unit=figures[0].unit, source=figures[0].source,
+                             note=f"{'sum' if add else 'mean'} over {who}" if len(values) > 1 else who)

@@ -1,0 +1,163 @@
+"""What speaks against a run's own measurement: parts that are missing, other work on the CPU, a CPU quota, holes in the sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from profharness.analysis.records import Figure
+from profharness.findings import Finding, finding
+from profharness.rundir.manifest import Manifest, PassRecord
+from profharness.trace.model import Source, Trace
+
+# Waiting for a core this share of the time that the process tree wanted one makes throughput differ visibly.
+WAITING = 0.05
+# A process that wants less than this of a core sleeps: what it waits for is not the CPU.
+HARDLY = 0.05
+# Cores that others must have used to be what the workload waited for.
+OTHERS = 0.1
+NOBODY = "nothing else ran here: its own threads met on the same cores, or the host of a virtual machine took them; fewer threads may do as much"
+THROTTLED = 0.01
+MISSED = 0.05
+TOO_SLOW = "sampled too slowly"
+"""Begins the note of a figure whose samples are longer than the time that it speaks for."""
+
+# Share of time from which a device's own throttling makes throughput differ visibly.
+_DEVICE_THROTTLED = (("throttle_power", 0.05, "its power limit"), ("throttle_thermal", 0.01, "its temperature"), ("throttle_external", 0.01, "a signal from outside"))
+
+
+AMD_LIBRARY = "amdsmi"  # the one source that others stand by for
+_NAMED = 6  # missing points that are listed by name
+
+
+def incomplete_findings(manifest: Manifest, state: str) -> tuple[Finding, ...]:
+    """One finding that names all that is missing from a run that did not reach its end.
+
+    `state` is the manifest's, or `killed` where the process that made the run is known to be gone.
+    """
+    missing = [words for record in manifest.passes if (words := _missing(manifest, record))]
+    if state == "done" and not missing:
+        return ()
+    how = {"killed": "the harness was killed", "running": "the run had not ended when it was read", "interrupted": "the run was interrupted",
+           "failed": "the run failed" + (f": {manifest.error}" if manifest.error else "")}.get(state, "a pass did not end")
+    return (finding("run-incomplete", "; ".join((how, *missing)), state=state),)
+
+
+def _missing(manifest: Manifest, record: PassRecord) -> str:
+    """What a pass lacks, in words; empty for one that is complete."""
+    planned = manifest.scan.planned.get(record.name, ()) if manifest.scan is not None else ()
+    there = {f"{point.id}~{point.repeat}" if point.repeat else point.id for point in manifest.points if point.pass_name == record.name}
+    absent = [key for key in planned if key not in there]
+    if record.state == "planned":
+        return f"the {record.name} pass never began" + (f" ({len(absent)} points)" if absent else "")
+    if record.state == "done" and not absent:
+        return ""
+    how = {"running": "did not end", "interrupted": "was interrupted", "failed": "failed"}.get(record.state, "is incomplete")
+    if not absent:
+        return f"the {record.name} pass {how}"
+    listed = ", ".join(absent[:_NAMED]) + (f" and {len(absent) - _NAMED} more" if len(absent) > _NAMED else "")
+    return f"the {record.name} pass {how}: {len(absent)} of {len(planned)} points are missing ({listed})"
+
+
+_SECOND_MASKS = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+
+
+def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
+    """Nodes on which two variables hide devices one after the other: HIP counts among those that ROCR_VISIBLE_DEVICES leaves.
+
+    A second mask that names all that are left, in order, changes nothing. One that counts beyond them loses devices.
+    """
+    found = []
+    for node in manifest.nodes:
+        first = _listed(node.variables.get("ROCR_VISIBLE_DEVICES", ""))
+        name = next((one for one in _SECOND_MASKS if node.variables.get(one)), "")
+        second = _listed(node.variables.get(name, ""))
+        if not first or not second or second == [str(number) for number in range(len(first))]:
+            continue
+        lost = [one for one in second if one.isdigit() and int(one) >= len(first)]
+        said = f"ROCR_VISIBLE_DEVICES leaves {len(first)} {'device' if len(first) == 1 else 'devices'} on {node.host or 'the node'}, of which {name}={','.join(second)} counts"
+        found.append(finding("mask-applied-twice", f"{said}: {'device ' + ', '.join(lost) + ' is not among them' if lost else 'other devices are used than either says'}",
+                             severity="error" if lost else "warning", rocr=",".join(first), hip=",".join(second)))
+    return tuple(found)
+
+
+def _listed(mask: str) -> list[str]:
+    return [one.strip() for one in mask.split(",") if one.strip()]
+
+
+def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Finding, ...]:
+    """Findings from figures over the measured time (`run_telemetry.figures_in`) and from the sampler's own account."""
+    return (*_cpu(figures), *_device(figures), *(gap for source in trace.sources for gap in (*_gaps(source), *_lost(source))))
+
+
+def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
+    waited, stopped = waiting_share(figures), _value(figures, "cpu_throttled")
+    if waited:
+        found = finding("cpu-pressure", f"the workload waited for a core {100 * waited:.0f} % of the time that it wanted one", waiting_share=waited)
+        yield msgspec.structs.replace(found, advice=NOBODY) if alone(figures) else found
+    if stopped is not None and stopped > THROTTLED:
+        yield finding("cpu-pressure", f"the CPU quota of its cgroup stopped the workload {100 * stopped:.0f} % of the time", throttled_share=stopped)
+
+
+def alone(figures: Mapping[str, Figure]) -> bool:
+    """Whether hardly anything else ran on the node: what the workload waited for was no other work that can be seen from here."""
+    ran, node = _value(figures, "cores_used"), _value(figures, "cpu_node")
+    return ran is not None and node is not None and node - ran < OTHERS
+
+
+def waiting_share(figures: Mapping[str, Figure]) -> float | None:
+    """The share of the time that the process tree wanted a core and waited for one; 0 where that does not matter.
+
+    None where it was not measured, or sampled too slowly for the time asked for.
+    """
+    ran, figure = _value(figures, "cores_used"), figures.get("cpu_tree_wait")
+    waited = _value(figures, "cpu_tree_wait")
+    if ran is None or waited is None or figure is None or figure.note.startswith(TOO_SLOW):
+        return None
+    wanted = ran + waited
+    return waited / wanted if wanted > HARDLY and waited > WAITING * wanted else 0.0
+
+
+def _device(figures: Mapping[str, Figure]) -> Iterator[Finding]:
+    for name, limit, cause in _DEVICE_THROTTLED:
+        share = _value(figures, name)
+        if share is not None and share > limit:
+            yield finding("throttled", f"{cause} held the device's clock down {100 * share:.0f} % of the time", throttled_share=share)
+    others = _value(figures, "gpu_processes_other")
+    if others:
+        yield finding("device-shared", f"processes that are not the workload's used its devices meanwhile: {others:.3g} on average", other_processes=others)
+
+
+def _value(figures: Mapping[str, Figure], name: str) -> float | None:
+    figure = figures.get(name)
+    return None if figure is None or figure.value is None else float(figure.value)
+
+
+def _gaps(source: Source) -> Iterator[Finding]:
+    """Deadlines that the sampler let pass, as its reader counted them."""
+    details = dict(source.details)
+    missed, rows = _count(details.get("missed")), _count(details.get("rows"))
+    if missed and rows and missed / (missed + rows) > MISSED:
+        share = missed / (missed + rows)
+        yield finding("sampler-gaps", f"{source.path}: {missed} of {missed + rows} samples were missed ({100 * share:.0f} %)",
+                      missed=missed, missed_share=share)
+
+
+def _lost(source: Source) -> Iterator[Finding]:
+    """Sources of telemetry that failed while they were read, and AMD's library where it could not be used at all."""
+    details = dict(source.details)
+    for name, text in details.items():
+        kind, _, part = name.partition(".")
+        if kind == "failed":
+            takes_over = "; our own reader took over" if part == AMD_LIBRARY else ""
+            yield finding("sampler-gaps", f"the telemetry source {part} failed on {source.host} ({text}){takes_over}", severity="warning", source=part)
+    why = details.get(f"missing.{AMD_LIBRARY}")
+    if why is not None:
+        took_over = any(name.startswith("package.") for name in details)
+        yield finding("sampler-gaps", f"{AMD_LIBRARY} gives nothing on {source.host}: {why}"
+                      + ("; our own reader takes its place" if took_over else ""), severity="warning", source=AMD_LIBRARY)
+
+
+def _count(text: str | None) -> int:
+    return int(text) if text is not None and text.isdigit() else 0

@@ -1,0 +1,55 @@
+"""Which pass of a run speaks for kernels: never a sum over passes, and within a pass never over two tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.errors import UsageError
+from profharness.trace.model import NULL, Source, Trace
+from profharness.trace.parts import select
+
+ORDER = ("rocprofv3", "rocprof", "rocprof-sys", "torch")
+"""The layers whose kernels are taken first."""
+
+
+def choose(trace: Trace, wanted: str | None = None, perturbing: frozenset[str] = frozenset()) -> tuple[str | None, Trace]:
+    """The pass asked for, else the first with kernels in `ORDER`, else the first with operators, or with host calls; and its records.
+
+    Passes that are `perturbing` speak only where no other holds kernels.
+
+    Sources of other passes, and other tools' device records and calls of the same pass, are left out. A
+    trace of loose files (no source names a pass) is returned whole, with None. Raises UsageError for a
+    pass that the trace does not hold.
+    """
+    names = list(dict.fromkeys(source.pass_name for source in trace.sources if source.pass_name))
+    if wanted is not None and wanted not in names:
+        known = f"this trace holds {', '.join(names)}" if names else "loose files have no passes"
+        raise UsageError(f"--pass {wanted}: no such pass", known)
+    if not names:
+        return None, trace
+    with_kernels = _holding(trace, trace.kernels.source)
+    speaker = _first(trace, [position for position in with_kernels if wanted in (None, trace.sources[position].pass_name)], perturbing)
+    if speaker is None:
+        holding = [*_holding(trace, trace.ops.source), *_holding(trace, trace.api.source)]
+        chosen = wanted or next((name for position in holding if (name := trace.sources[position].pass_name)), names[0])
+        return chosen, select.by_source(trace, [source.pass_name == chosen for source in trace.sources])
+    chosen, layer = speaker.pass_name, speaker.layer
+    device = set(with_kernels) | set(_holding(trace, trace.copies.source))
+    return chosen, select.by_source(trace, [source.pass_name == chosen and (source.layer == layer or position not in device)
+                                    for position, source in enumerate(trace.sources)])
+
+
+def _holding(trace: Trace, sources: npt.NDArray[np.int32]) -> list[int]:
+    return [int(position) for position in np.unique(sources) if position != NULL and trace.sources[position].pass_name]
+
+
+def _first(trace: Trace, positions: Sequence[int], perturbing: frozenset[str]) -> Source | None:
+    """The source whose layer comes first in ORDER; layers that are not in it come last, in the order of the trace."""
+    def place(position: int) -> tuple[bool, int]:
+        source = trace.sources[position]
+        return source.pass_name in perturbing, ORDER.index(source.layer) if source.layer in ORDER else len(ORDER)
+
+    return trace.sources[min(positions, key=place)] if positions else None

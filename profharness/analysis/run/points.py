@@ -1,0 +1,263 @@
+"""One point of a run over all of its passes: throughput and latency from the bare pass, device figures from the traced one.
+
+What needs two passes (overhead, busy and fill against the bare trial time) is joined by point, never by time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
+from profharness.analysis.load import run_levels
+from profharness.analysis.load.findings import level_findings
+from profharness.analysis.load.run_levels import Levels, LoadedLevel
+from profharness.analysis.power.run_telemetry import figures_in
+from profharness.analysis.records import Estimate, Figure, PointSummary
+from profharness.analysis.run.overhead import layer_overhead
+from profharness.analysis.run.processes import classic, process_figures, together
+from profharness.analysis.run.trial_findings import trial_findings
+from profharness.analysis.run.trials import BARE, PointTrials, Trials
+from profharness.analysis.run.work import ceilings_of, number, work_figures
+from profharness.findings import Finding, finding
+from profharness.rundir.levels import SHARED
+from profharness.rundir.manifest import Manifest, PassRecord, PointRecord
+from profharness.stats.packages import Package, power_figures
+from profharness.stats.streams import Stream
+from profharness.stats.throughput import Drift, TrialStats, summarise_trials, widened
+from profharness.trace.model import F64
+from profharness.units import format_ns
+
+BACKENDS = frozenset({"torch", "onnxruntime", "tensorflow"})
+UNTIMED_LAYERS = frozenset({"telemetry"})
+NOT_COMPILED = "failed-to-compile"
+_MS = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class RunView:
+    """What all points of one run share. `reference` is the pass that throughput comes from.
+
+    `repeats` are the drifts of all repeated points, `drifts` the largest one of each backend.
+    """
+
+    manifest: Manifest
+    trials: Trials
+    reference: str
+    chosen: str | None
+    telemetry: tuple[Stream, ...]
+    drifts: dict[str, Drift]
+    packages: tuple[Package, ...] = ()
+    yardstick: Yardstick = NO_YARDSTICK
+    repeats: tuple[Drift, ...] = ()
+    levels: Levels = field(default_factory=dict)
+
+    def rates(self, pass_name: str, point: str) -> F64 | None:
+        """Items/s of the point's trials, or of the parts of a level's window; None where the pass has none."""
+        trials, level = self.trials.get((pass_name, point)), self.levels.get((pass_name, point))
+        if trials is not None:
+            return trials.rates
+        return level.rates if level is not None else None
+
+    def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
+        """Statistics of the point in a pass (default: the reference); None where it has no trials."""
+        found = self.trials.get((pass_name or self.reference, point))
+        return None if found is None else summarise_trials(found.durations_ns, found.items, f"{found.pass_name}/{point}")
+
+    def records(self, point: str) -> list[PointRecord]:
+        """First measurements of the point, the reference pass first."""
+        own = [record for record in self.manifest.points if record.id == point and record.repeat == 0]
+        return sorted(own, key=lambda record: record.pass_name != self.reference)
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """A point and the findings on its measurement."""
+
+    summary: PointSummary
+    findings: tuple[Finding, ...]
+
+
+def summarise(view: RunView, point: str, device: PointSummary | None) -> PointResult:
+    """Join everything about one point. `device` holds the figures of the pass that speaks for kernels, if any."""
+    records, stats = view.records(point), view.stats(point)
+    record = records[0] if records else None
+    base = device if device is not None else PointSummary(point=point)
+    summary = base if record is None else msgspec.structs.replace(
+        base, backend=record.backend, batch_size=record.batch_size, concurrency=record.concurrency, processes=record.processes,
+        mode=record.mode or "", rate=record.rate,
+        state=record.state, error=record.error, trials=record.trials, warmup_trials=record.warmup_trials)
+    metrics = dict(base.metrics)
+    if record is not None:
+        metrics |= _record_figures(record)
+    if (level := view.levels.get((view.reference, point))) is not None and level.figures.requests + level.figures.failed:
+        return _of_level(view, summary, level, metrics, records)
+    if stats is None:
+        return PointResult(msgspec.structs.replace(summary, metrics=metrics), tuple(_record_findings(records)))
+    trials = view.trials[(view.reference, point)]
+    backend = record.backend if record is not None else ""
+    metrics |= _timing_figures(view, trials, stats, backend)
+    metrics |= _bare_figures(view, point, base.metrics, stats)
+    metrics |= figures_in(view.telemetry, trials.span, f"{view.reference} pass, telemetry")
+    metrics |= _work_figures(view, record, stats, metrics)
+    metrics |= power_figures(view.telemetry, view.packages, trials.span, int(trials.items.sum()), f"{view.reference} pass, telemetry")
+    summary = msgspec.structs.replace(
+        summary, trials=stats.trials, throughput=_throughput(trials, stats), throughput_sem=_throughput_sem(trials, stats), classic=classic(trials, _model(view.manifest)),
+        latency_ms=stats.latency_mean_ns / _MS, consistency=stats.consistency if trials.processes == 1 else None,
+        overhead=overheads(view, [point], backend), metrics=metrics, trials_ms=tuple((trials.durations_ns / _MS).tolist()))
+    found = trial_findings(trials.durations_ns, stats, point)
+    if any(record.device == "cpu" for record in records):
+        # a CPU runs in the timed thread: there is no device to wait for, fast trials are the machine's doing
+        found = tuple(one for one in found if one.id != "missing-sync")
+    return PointResult(summary, (*found, *_record_findings(records)))
+
+
+def _of_level(view: RunView, summary: PointSummary, level: LoadedLevel, metrics: dict[str, Figure], records: list[PointRecord]) -> PointResult:
+    """A point of a served scan: its load stands where a direct scan has trials."""
+    figures, point = level.figures, summary.point
+    origin = f"{view.reference} pass, {figures.requests} requests"
+    drift = view.drifts.get(summary.backend, view.drifts[""])
+    metrics = {name: figure for name, figure in metrics.items() if name not in ("warmup_trials", "warmup_time")}
+    metrics |= run_levels.level_metrics(level, rate_unit(view), origin, drift)
+    metrics |= figures_in(view.telemetry, level.span, f"{view.reference} pass, telemetry")
+    metrics |= {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
+    metrics |= power_figures(view.telemetry, view.packages, level.span, figures.items, f"{view.reference} pass, telemetry")
+    latency = level.latency
+    largest, instances = run_levels.server_limits(view.manifest, level.level)
+    summary = msgspec.structs.replace(
+        summary, mode=level.level.mode, rate=level.level.rate, requests=figures.requests, failed=figures.failed, trials=0, warmup_trials=0,
+        throughput=figures.throughput.value, throughput_sem=figures.throughput_sem,
+        latency_ms=None if latency is None or latency.mean.value is None else latency.mean.value / _MS,
+        overhead=overheads(view, [point], summary.backend), metrics=metrics)
+    copies = instances * max(1, len(set(level.level.models)))  # of several models at once each has its own
+    found = level_findings(figures, point, max_batch_size=largest, instances=copies)
+    return PointResult(summary, (*found, *_record_findings(records)))
+
+
+def _model(manifest: Manifest) -> str:
+    return str(manifest.scan.settings.get("model", "")) if manifest.scan is not None else ""
+
+
+def _origin(view: RunView, stats: TrialStats) -> str:
+    return f"{view.reference or 'loose'} pass, {stats.trials} {'trial' if stats.trials == 1 else 'trials'}"
+
+
+def rate_unit(view: RunView) -> str:
+    """`jets/s`, by what the scan's items are called."""
+    return f"{view.manifest.scan.item if view.manifest.scan is not None else 'item'}s/s"
+
+
+def _throughput(trials: PointTrials, stats: TrialStats) -> float:
+    """Mean over trials of items/t; of several processes the items of their common window over its length."""
+    common = together(trials)
+    return stats.throughput if common is None else common.throughput
+
+
+def _throughput_sem(trials: PointTrials, stats: TrialStats) -> float | None:
+    common = together(trials)
+    return stats.sem if common is None else common.sem
+
+
+def _timing_figures(view: RunView, trials: PointTrials, stats: TrialStats, backend: str) -> dict[str, Figure]:
+    origin = _origin(view, stats)
+    note = "" if view.reference == BARE else "no bare pass: slowed by the profiler"
+    unit = rate_unit(view)
+    drift = view.drifts.get(backend, view.drifts[""])
+    low, high = widened(stats, drift)
+
+    def timed(value: float | None, ends: tuple[float | None, float | None], needs: str = "") -> Figure:
+        """A time with its interval, widened by the drift as throughput is."""
+        margin = abs(drift.relative) * (value or 0.0)
+        first, last = (None if end is None else max(end + sign * margin, 0.0) for end, sign in zip(ends, (-1, 1), strict=True))
+        return Figure(value=_ms(value), unit="ms", low=_ms(first), high=_ms(last), source=origin, note=note if not needs else "", needs=needs)
+
+    found = {
+        "throughput": Figure(value=_throughput(trials, stats), unit=unit, low=low, high=high, source=origin, note=note),
+        "throughput_median": Figure(value=stats.throughput_median, unit=unit, source=origin, note=note),
+        "throughput_of_mean_time": Figure(value=stats.rate_of_mean, unit=unit, source=origin, note="all items over the summed time"),
+        "latency_mean": timed(stats.latency_mean_ns, (stats.latency_low_ns, stats.latency_high_ns)),
+        "latency_std": Figure(value=_ms(stats.latency_std_ns), unit="ms", source=origin, needs="" if stats.trials > 1 else "more trials"),
+    }
+    for percentile in stats.percentiles:
+        name = f"latency_p{percentile.q:g}".replace(".", "_")
+        found[name] = timed(percentile.value_ns, (percentile.low_ns, percentile.high_ns), percentile.needs)
+    if trials.processes > 1:
+        found |= process_figures(trials, origin, unit, drift)
+    return found
+
+
+def _ms(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / _MS
+
+
+def _bare_figures(view: RunView, point: str, traced: dict[str, Figure], stats: TrialStats) -> dict[str, Figure]:
+    """Device time per traced trial over the bare trial time (METRICS 2); needs trials of the point in both passes."""
+    other = None if view.chosen in (None, view.reference) or view.reference != BARE else view.stats(point, view.chosen)
+    found: dict[str, Figure] = {}
+    for name in ("busy", "fill"):
+        figure = traced.get(name)
+        if other is None or figure is None or figure.value is None or "trial" not in figure.source:
+            continue
+        stretch = other.latency_mean_ns / stats.latency_mean_ns
+        low, high = (None if end is None else end * stretch for end in (figure.low, figure.high))
+        found[f"{name}_bare"] = Figure(value=figure.value * stretch, unit=figure.unit, low=low, high=high, coverage=figure.coverage,
+                                       source=f"{figure.source}, over the trial time of the {view.reference} pass")
+    return found
+
+
+def _work_figures(view: RunView, record: PointRecord | None, stats: TrialStats, so_far: dict[str, Figure]) -> dict[str, Figure]:
+    """FLOPs and bytes against the ceilings of the point's device; energy needs power, which `power_figures` looks for."""
+    found = {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
+    if record is None:
+        return found
+    roofs = ceilings_of(view.manifest, record, view.yardstick)
+    return found | work_figures(record, stats, _origin(view, stats), roofs, so_far)
+
+
+def _record_figures(record: PointRecord) -> dict[str, Figure]:
+    origin = f"{record.pass_name} pass"
+    found = {"warmup_trials": Figure(value=record.warmup_trials, unit="trials", source=origin, note=record.notes.get("warmup", ""))}
+    if record.warmup_ns is not None:
+        found["warmup_time"] = Figure(value=record.warmup_ns, unit="ns", source=origin)
+    if record.compile_ns is not None:
+        found["compile_time"] = Figure(value=record.compile_ns, unit="ns", source=origin)
+    peak = number(record.notes.get("peak_memory_bytes"))
+    if peak is not None:
+        found["device_memory_peak"] = Figure(value=peak, unit="B", source=origin, note="reserved by the framework")
+    return found
+
+
+def _record_findings(records: list[PointRecord]) -> Iterator[Finding]:
+    """Cold caches and failed compilation, once per point: of the first pass that says so."""
+    cold = next((record for record in records if record.cold_cache), None)
+    if cold is not None:
+        took = "" if cold.compile_ns is None else f" (compiling took {format_ns(cold.compile_ns)})"
+        yield finding("cold-cache", f"compile caches were cold in the {cold.pass_name} pass{took}", point=cold.id)
+    eager = next((record for record in records if NOT_COMPILED in record.notes), None)
+    if eager is not None:
+        yield finding("failed-to-compile", f"torch.compile fell back to eager: {eager.notes[NOT_COMPILED]}", point=eager.id)
+
+
+def overheads(view: RunView, points: list[str], backend: str = "", only: PassRecord | None = None) -> dict[str, Estimate]:
+    """Overhead per layer over the given points; passes with several layers give each the cost of all together.
+
+    A framework's own layer is not counted where another backend ran. Empty without a bare pass.
+    """
+    found: dict[str, Estimate] = {}
+    if view.reference != BARE:
+        return found
+    for record in view.manifest.passes if only is None else (only,):
+        pairs = {point: (bare, under) for point in points if (bare := view.rates(BARE, point)) is not None
+                 and (under := view.rates(record.name, point)) is not None}
+        shared = list(pairs)
+        layers = [layer for layer in record.layers if layer not in UNTIMED_LAYERS
+                  and (layer not in BACKENDS or backend in ("", layer, *SHARED) or backend.startswith(f"{layer}@"))]
+        if record.name == BARE or not shared or not layers:
+            continue
+        first, second = ([pair[side] for pair in pairs.values()] for side in (0, 1))
+        drift = view.drifts.get(backend, view.drifts[""])
+        estimate = layer_overhead(first, second, drift, f"{record.name}/{'/'.join(shared)}")
+        found |= {layer: estimate for layer in layers if layer not in found}
+    return found

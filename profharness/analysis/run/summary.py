@@ -1,0 +1,200 @@
+"""A whole run as one Summary: every point over all passes, curves, overheads, findings, telemetry, provenance.
+
+The pass that speaks for kernels gives device figures (`passes.choose`), the bare pass throughput and latency;
+nothing is summed over passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from profharness.analysis.compare.kernel_match import kernels_differ
+from profharness.analysis.kernels.counter_table import counter_rows
+from profharness.analysis.kernels.facts import Yardstick
+from profharness.analysis.load import run_levels
+from profharness.analysis.load.sharing import shared_levels
+from profharness.analysis.metrics import problem_row, source_row, summarise_trace
+from profharness.analysis.power import run_telemetry
+from profharness.analysis.power.contradictions import idle_contradicted
+from profharness.analysis.power.run_energy import step_energy
+from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
+from profharness.analysis.run import kernel_pass as passes
+from profharness.analysis.run import points as run_points
+from profharness.analysis.run.checks import mask_findings, telemetry_findings
+from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
+from profharness.analysis.run.points import RunView
+from profharness.analysis.run.series import eased_by_pressure, run_series
+from profharness.analysis.run.steps import step_figures
+from profharness.analysis.run.trial_findings import drift_finding
+from profharness.analysis.run.trials import BARE, Trials, base_of, collect, reference_pass
+from profharness.analysis.run.work import ceilings_of_points
+from profharness.analysis.verdict.above_peak import above_peak
+from profharness.analysis.verdict.window import verdict
+from profharness.findings import Finding, finding
+from profharness.node.ceilings import Calibration
+from profharness.rundir.levels import SHARED
+from profharness.rundir.manifest import Manifest
+from profharness.stats.intervals import window
+from profharness.stats.packages import calibrated, package_findings, packages, power_figures
+from profharness.stats.streams import Stream, idle_window, streams
+from profharness.trace.clocks.causality import causal_intervals
+from profharness.trace.model import Trace
+
+HIGH_OVERHEAD = 0.05
+
+
+def summarise_run(manifest: Manifest, trace: Trace, source: str, calibrations: tuple[Calibration, ...] = ()) -> Summary:
+    """The summary of a run from its manifest and its merged, aligned trace; `source` is the run as the user named it.
+
+    Works on what a killed run left: points without trials keep their state, missing passes leave figures out.
+    `calibrations` are ceilings measured on its devices.
+    """
+    chosen, records = passes.choose(trace, perturbing=_perturbing(manifest))
+    cores = allowed_cores(manifest)
+    yardstick = Yardstick(calibrations, manifest.nodes[0].versions if manifest.nodes else None, trace if len(trace.counters) else None)
+    device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
+    view = _view(manifest, trace, chosen)
+    watts = calibrated(view.packages, trace, calibrations, yardstick.software, manifest.nodes[0].cpu_model if manifest.nodes else "")
+    view = replace(view, yardstick=yardstick, packages=watts)
+    by_id = {point.point: point for point in device.points}
+    results = [run_points.summarise(view, point, by_id.get(point)) for point in _points(manifest, view.trials)]
+    # a point's share of a peak may come from another pass than its device's figures: it is judged when they stand together
+    of_device = tuple(one for one in device.findings if one.id != "above-peak" or one.point is None)
+    found = _unique((*manifest.findings, *mask_findings(manifest), *of_device, *(one for result in results for one in result.findings),
+                     *(one for drift in view.repeats for one in drift_finding(drift)), *kernels_differ(trace, view.trials), *_beyond_bare([result.summary for result in results]),
+                     *(one for result in results if result.summary.state == "ok" for one in above_peak(result.summary.metrics, result.summary.point))))
+    rows = pass_rows(view, trace)
+    figures = _run_figures(view, trace)
+    told = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
+    found = _unique((*eased_by_pressure(found, [result.summary for result in results], told), *_overhead_findings(rows), *told, *package_findings(view.packages)))
+    points = _in_order(tuple(_judged(result.summary, found, cores) for result in results))
+    metrics = {**device.metrics, **ceilings_of_points(points[0].metrics if points else None, device.metrics), **figures, **step_figures(manifest, trace), **step_energy(view, trace)}
+    return msgspec.structs.replace(
+        device, points=points, metrics=metrics, findings=found, problems=tuple(problem_row(one) for one in trace.problems),
+        run=run_info(manifest, source), passes=rows, series=run_series(tuple(point for point in points if point.backend not in SHARED), found, source, run_levels.clients_per_job(manifest)), sources=_sources(trace),
+        verdict=verdict(device.partition, metrics, found), telemetry=run_telemetry.rows(trace),
+        counters=counter_rows(trace), sharing=shared_levels(points, view.levels, view.reference, view.drifts))
+
+
+def _perturbing(manifest: Manifest) -> frozenset[str]:
+    """Names of the passes whose times are never used: counters and logs."""
+    return frozenset(record.name for record in manifest.passes if record.perturbing)
+
+
+def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
+    items = {record.id: record.items_per_trial for record in manifest.points if record.items_per_trial}
+    # no time of a pass that perturbs the workload is ever used
+    trials = {key: found for key, found in collect(trace, items).items() if key[0] not in _perturbing(manifest)}
+    levels = {key: found for key, found in run_levels.collect(trace, manifest).items() if key[0] not in _perturbing(manifest)}
+    reference = reference_pass({**trials, **levels}, tuple(record.name for record in manifest.passes))
+    backends = {record.id: record.backend for record in manifest.points}
+    every = _concerned(manifest, streams(trace))
+    repeated = (*repeats(trials, reference), *run_levels.drifts(levels, reference))
+    return RunView(manifest, trials, reference, chosen, every, drifts(repeated, backends), packages(every, idle_window(trace)), repeats=repeated,
+                   levels=levels)
+
+
+def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:
+    """Without the accelerators of the node where every point ran on its CPU: what they do and draw is another's.
+
+    Without the figures of the run's own processes where its server ran already: there were none to follow.
+    """
+    if manifest.scan is not None and manifest.scan.settings.get("url"):
+        every = tuple(one for one in every if not one.metric.endswith("_tree"))
+    on_cpu = bool(manifest.points) and all(record.device == "cpu" for record in manifest.points)
+    return tuple(one for one in every if not one.device) if on_cpu else every
+
+
+def _points(manifest: Manifest, trials: Trials) -> list[str]:
+    """Points in the order of the manifest, then those that only the trace knows; repeats belong to their point."""
+    return list(dict.fromkeys([*(record.id for record in manifest.points), *(base_of(key) for _, key in trials)]))
+
+
+def _in_order(points: tuple[PointSummary, ...]) -> tuple[PointSummary, ...]:
+    """Levels of load from small to large, closed loops first: a search measures them in another order."""
+    if not all(point.mode for point in points):
+        return points
+    backends = list(dict.fromkeys(point.backend for point in points))
+    return tuple(sorted(points, key=lambda point: (backends.index(point.backend), point.batch_size or 0, point.rate or 0.0, point.concurrency or 0)))
+
+
+def _unique(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    return tuple({(one.id, one.point, one.message): one for one in findings}.values())
+
+
+def _judged(point: PointSummary, findings: tuple[Finding, ...], cores: float | None) -> PointSummary:
+    """The verdict once the figures of all passes stand together; none for a point that failed."""
+    metrics = dict(point.metrics)
+    if cores is not None and metrics.get("cores_allowed", Figure(value=None, unit="")).value is None:
+        metrics["cores_allowed"] = Figure(value=cores, unit="cores", source="the probe")
+    own = [one for one in findings if one.point in (None, point.point)]
+    judged = verdict(point.partition, metrics, own) if point.state == "ok" else None
+    return msgspec.structs.replace(point, metrics=metrics, verdict=judged)
+
+
+def _overhead_findings(rows: tuple[PassRow, ...]) -> tuple[Finding, ...]:
+    """Above 5 %, unless the interval leaves that open."""
+    found = []
+    for row in rows:
+        for layer, estimate in row.overhead.items():
+            certain = estimate.value if estimate.low is None else estimate.low
+            if estimate.value is not None and certain is not None and certain > HIGH_OVERHEAD:
+                found.append(finding("profiler-overhead", f"{layer} slowed the {row.name} pass by {100 * estimate.value:.1f} %",
+                                     layer=layer, overhead_share=estimate.value))
+    return tuple(found)
+
+
+def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
+    """More kernel time in a traced trial than a bare trial lasts: the two passes cannot have run the same."""
+    found = []
+    for point in points:
+        busy = point.metrics.get("busy_bare")
+        if busy is not None and busy.value is not None and busy.value > 1:
+            found.append(finding("kernels-differ", f"kernels of a traced trial take {busy.value:.2f} times a bare trial",
+                                 point=point.point, busy_bare=float(busy.value)))
+    return tuple(found)
+
+
+def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
+    """Telemetry over the pass that throughput comes from, or over the whole run where no trials show."""
+    if not view.telemetry:
+        return {}
+    spans = [(int(trials.starts_ns[0]), int((trials.starts_ns + trials.durations_ns).max()))
+             for (name, _), trials in view.trials.items() if name == view.reference]
+    spans += [(one.level.window_start_ns, one.level.window_end_ns) for (name, _), one in view.levels.items() if name == view.reference]
+    if spans:
+        start, end = min(first for first, _ in spans), max(last for _, last in spans)
+        where = f"{view.reference} pass, telemetry"
+    else:
+        start, end = _active(view, trace)
+        where = "the whole run, telemetry"
+    when = window(start, end)
+    return {**run_telemetry.figures_in(view.telemetry, when, where), **power_figures(view.telemetry, view.packages, when, None, where)}
+
+
+def _active(view: RunView, trace: Trace) -> tuple[int, int]:
+    """The time of the passes as the manifest has it, else of all samples."""
+    known = [(record.start_boot_ns, record.end_boot_ns) for record in view.manifest.passes
+             if record.start_boot_ns is not None and record.end_boot_ns is not None]
+    bare = view.manifest.pass_named(BARE)
+    if bare is not None and bare.start_boot_ns is not None and bare.end_boot_ns is not None:
+        return bare.start_boot_ns, bare.end_boot_ns
+    if known:
+        return min(start for start, _ in known), max(end for _, end in known)
+    return int(trace.samples.at_ns.min()), int(trace.samples.until_ns.max()) + 1
+
+
+def _sources(trace: Trace) -> tuple[SourceRow, ...]:
+    """Every source with its alignment, and the tightest causal interval over its devices."""
+    intervals: dict[int, list[tuple[int | None, int | None]]] = {}
+    for (position, _), interval in causal_intervals(trace).items():
+        intervals.setdefault(position, []).append((interval.low_ns, interval.high_ns))
+    rows = []
+    for position, source in enumerate(trace.sources):
+        ends = intervals.get(position, [])
+        lows, highs = [low for low, _ in ends if low is not None], [high for _, high in ends if high is not None]
+        rows.append(msgspec.structs.replace(source_row(source), causal_low_ns=max(lows, default=None), causal_high_ns=min(highs, default=None)))
+    return tuple(rows)
+

@@ -1,0 +1,1 @@
+"""Where time went: windows, device work, gaps and their causes."""

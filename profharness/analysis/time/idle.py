@@ -1,0 +1,280 @@
+"""Why a device was idle: each instant of each gap gets the first cause that fits, in the order of METRICS 2.
+
+A gap lies between two pieces of device work (kernels or copies). What ends it, and the host call that
+launched that piece, tell the cause:
+
+1. no host record: the piece has no launching call in the file, or the host's records do not reach there;
+2. waiting on a copy or an event: the piece had been launched behind an event wait of the launching
+   thread, or a copy with this device at its other end was running elsewhere, or the launching thread was
+   inside another copy call;
+3. queued gap: the launch had returned before the gap began (dispatch, barrier, cache flush, graph replay);
+4. launch in progress: from the start of the launching call to the end of the gap;
+5. synchronisation: the launching thread was inside a synchronisation call;
+6. host not ready: none of these; the launching call had not begun.
+
+After the last piece of work there is no launching call: the threads that launched on this device are
+looked at together. All measures are integer ns, so the causes sum to the idle time exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.kernels import patterns
+from profharness.analysis.kernels.grouping import pack
+from profharness.analysis.records import IdleCauses
+from profharness.analysis.time.device_work import Work, work_of
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
+from profharness.trace.columns.column import is_repeated
+from profharness.trace.columns.keys import distinct
+from profharness.trace.model import NULL, Trace
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+MICRO_GAP_NS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Idle gaps of one device over `[low, high)`; `next` is the row in Work that ends the gap, NULL for the last one."""
+
+    start: I64
+    end: I64
+    next: I64
+
+    def intervals(self) -> Intervals:
+        return Intervals(self.start, self.end)
+
+
+@dataclass(frozen=True, eq=False)
+class Busy:
+    """All work of one device: its rows in Work by start, their starts, and the times in which any of it ran, merged."""
+
+    rows: I64
+    start: I64
+    times: Intervals
+
+
+@dataclass(frozen=True, eq=False)
+class HostThread:
+    """What one host thread did, as merged sets: copy calls, synchronisation, and how far its source's records reach."""
+
+    copying: Intervals
+    synchronising: Intervals
+    recorded: Intervals
+
+    @cached_property
+    def blocked(self) -> Intervals:
+        """In either kind of call."""
+        return intervals.union(self.copying, self.synchronising)
+
+
+@dataclass(eq=False)
+class IdleAnalysis:
+    """Idle causes of one trace. Not frozen only because what is shared between windows is computed once."""
+
+    trace: Trace
+    _busy: dict[int, Busy] = field(default_factory=dict, init=False)
+    _threads: dict[int, HostThread] = field(default_factory=dict, init=False)
+    _gaps: dict[int, tuple[int, int, Gaps]] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def work(self) -> Work:
+        return work_of(self.trace)
+
+    def causes(self, device: int, windows: Intervals) -> IdleCauses:
+        """Idle time of a device in a merged set of windows, by cause; `micro_ns` counts gaps that are shorter than 10 µs in full."""
+        if not len(windows):
+            return IdleCauses()
+        gaps = self.gaps(device, int(windows.start[0]), int(windows.end[-1]))
+        idle = intervals.inside_ns(gaps.intervals(), windows)
+        micro = int(idle[gaps.end - gaps.start < MICRO_GAP_NS].sum())
+        parts = _Parts(micro_ns=micro, macro_ns=int(idle.sum()) - micro)
+        call = np.where(gaps.next == NULL, NULL, self.work.call[np.maximum(gaps.next, 0)])
+        unlinked = (gaps.next != NULL) & (call == NULL)
+        parts.no_host_record += int(idle[unlinked].sum())
+        self._launched(device, gaps, call, windows, parts)
+        self._before_launch(device, gaps, call, windows, parts)
+        return parts.frozen()
+
+    def longest(self, device: int, windows: Intervals) -> int:
+        """The longest single gap of a device inside the windows, in ns; 0 without one."""
+        if not len(windows):
+            return 0
+        gaps = self.gaps(device, int(windows.start[0]), int(windows.end[-1]))
+        return int(intervals.inside_ns(gaps.intervals(), windows).max(initial=0))
+
+    def gaps(self, device: int, low_ns: int, high_ns: int) -> Gaps:
+        """The device's gaps that reach into [low, high). Those at its ends begin and end there, if no work lies beyond."""
+        if device not in self._gaps or self._gaps[device][:2] != (low_ns, high_ns):
+            self._gaps[device] = low_ns, high_ns, self._gaps_in(device, low_ns, high_ns)
+        return self._gaps[device][2]
+
+    def _gaps_in(self, device: int, low_ns: int, high_ns: int) -> Gaps:
+        whole = self._on(device)
+        first = max(int(np.searchsorted(whole.times.end, low_ns, "right")) - 1, 0)  # one piece before, one behind: what lies beyond them is no gap's end
+        last = int(np.searchsorted(whole.times.start, high_ns, "left")) + 1
+        busy = Intervals(whole.times.start[first:last], whole.times.end[first:last])
+        low = min(low_ns, int(busy.start[0])) if len(busy) else low_ns
+        high = max(high_ns, int(busy.end[-1])) if len(busy) else high_ns
+        free = intervals.complement(busy, low, high)
+        keep = (free.end > low_ns) & (free.start < high_ns)
+        start, end = free.start[keep], free.end[keep]
+        position = np.searchsorted(whole.start, end)
+        following = np.full(len(end), NULL, np.int64)
+        inside = position < len(whole.rows)
+        following[inside] = whole.rows[position[inside]]
+        return Gaps(start, end, following)
+
+    def _on(self, device: int) -> Busy:
+        if device not in self._busy:
+            rows = self.work.on(device)
+            start = self.work.start[rows]
+            self._busy[device] = Busy(rows, start, intervals.merge(Intervals(start, self.work.end[rows])))
+        return self._busy[device]
+
+    def _launched(self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts) -> None:
+        """The stretch of each gap after its launching call began: waiting, queued, or launch in progress."""
+        known = call != NULL
+        start, end, ended_by, call = gaps.start[known], gaps.end[known], gaps.next[known], call[known]
+        api = self.trace.api
+        began = api.start_ns[call]
+        stretch = Intervals(np.clip(began, start, end), end)
+        length = intervals.inside_ns(stretch, windows)
+        elsewhere = intervals.intersect(self._remote_copies(device), windows)
+        behind_wait = self._behind_event_wait[call] & self.work.first_of_call[ended_by]
+        waiting = np.where(behind_wait, length, intervals.inside_ns(stretch, elsewhere))
+        queued = began + api.dur_ns[call] <= start
+        parts.waiting_copy_or_event += int(waiting.sum())
+        parts.queued_gap += int((length - waiting)[queued].sum())
+        parts.launch_in_progress += int((length - waiting)[~queued].sum())
+
+    def _before_launch(self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts) -> None:
+        """The stretch of each gap before its launching call began: what was the launching thread doing?"""
+        api = self.trace.api
+        linked = call != NULL
+        began = np.where(linked, api.start_ns[np.maximum(call, 0)] if len(api) else gaps.end, gaps.end)
+        stretch = Intervals(gaps.start, np.clip(began, gaps.start, gaps.end))
+        thread = np.where(linked, self._thread_of_call[np.maximum(call, 0)] if len(api) else NULL, NULL)
+        after_all = gaps.next == NULL
+        for number in distinct(thread[linked]):
+            mine = linked & (thread == number)
+            self._host_time(self._thread(int(number)), Intervals(stretch.start[mine], stretch.end[mine]), windows, parts)
+        if after_all.any():
+            self._host_time(self._all_launching(device), Intervals(stretch.start[after_all], stretch.end[after_all]), windows, parts)
+
+    def _host_time(self, host: HostThread, stretch: Intervals, windows: Intervals, parts: _Parts) -> None:
+        """Of what the host did in the stretches, which lie in order and apart from each other."""
+        within = intervals.intersect(intervals.merge(stretch), windows)
+
+        def measure(held: Intervals) -> int:
+            return intervals.intersect(within, held).total
+
+        length = within.total
+        recorded, copying = measure(host.recorded), measure(host.copying)
+        blocked = measure(host.blocked)
+        parts.no_host_record += length - recorded
+        parts.waiting_copy_or_event += copying
+        parts.synchronisation += blocked - copying
+        parts.host_not_ready += recorded - blocked
+
+    @cached_property
+    def _thread_of_call(self) -> I64:
+        api = self.trace.api
+        return pack([api.source, api.pid, api.tid])
+
+    @cached_property
+    def _copy_calls(self) -> Mask:
+        return patterns.matching(self.trace.strings, self.trace.api, patterns.COPY_CALL)
+
+    @cached_property
+    def _synchronising_calls(self) -> Mask:
+        return patterns.matching(self.trace.strings, self.trace.api, patterns.SYNCHRONISE)
+
+    @cached_property
+    def _behind_event_wait(self) -> Mask:
+        """Calls that come after an event wait of their thread with no linked call in between."""
+        api = self.trace.api
+        waits = patterns.matching(self.trace.strings, api, patterns.EVENT_WAIT)
+        if not waits.any():
+            return np.zeros(len(api), np.bool_)
+        launching = np.zeros(len(api), np.bool_)
+        launching[self.work.call[self.work.call != NULL]] = True
+        relevant = np.flatnonzero(waits | launching)
+        ordered = relevant[np.lexsort((api.start_ns[relevant], self._thread_of_call[relevant]))]
+        after_wait = np.zeros(len(ordered), np.bool_)
+        same_thread = self._thread_of_call[ordered[1:]] == self._thread_of_call[ordered[:-1]]
+        after_wait[1:] = waits[ordered[:-1]] & same_thread
+        behind = np.zeros(len(api), np.bool_)
+        behind[ordered] = after_wait
+        return behind
+
+    def _thread(self, number: int) -> HostThread:
+        if number not in self._threads:
+            self._threads[number] = self._host(self._thread_of_call == number)
+        return self._threads[number]
+
+    def _all_launching(self, device: int) -> HostThread:
+        """The threads that launched work on this device, taken together; the calls of the device's sources where none is known."""
+        mine = self.work.device == device
+        calls = self.work.call[mine & (self.work.call != NULL)]
+        if len(calls):
+            return self._host(np.isin(self._thread_of_call, distinct(self._thread_of_call[calls])))
+        return self._host(np.isin(self.trace.api.source, distinct(self.work.source[mine])))
+
+    def _host(self, calls: Mask) -> HostThread:
+        api = self.trace.api
+
+        def span(which: Mask) -> Intervals:
+            return intervals.merge(intervals.lasting(api.start_ns[which], api.dur_ns[which]))
+
+        return HostThread(span(calls & self._copy_calls), span(calls & self._synchronising_calls & ~self._copy_calls),
+                          self._recorded(distinct(api.source[calls])))
+
+    def _recorded(self, sources: npt.NDArray[np.int32]) -> Intervals:
+        """From the first to the last host record (calls, operators, marks) of each source."""
+        reach = []
+        for source in sources:
+            starts, ends = [], []
+            for table in (self.trace.api, self.trace.ops, self.trace.marks):
+                if not len(table):
+                    continue
+                whole = is_repeated(table.source) and table.source[0] == source
+                rows = slice(None) if whole else np.flatnonzero(table.source == source)
+                if len(start := table.start_ns[rows]):
+                    starts.append(int(start.min()))
+                    ends.append(int((start + table.dur_ns[rows]).max()))
+            reach.append(intervals.window(min(starts), max(ends)))
+        return intervals.union(*reach)
+
+    def _remote_copies(self, device: int) -> Intervals:
+        """Copies that another engine ran with this device as source or destination."""
+        copies = self.trace.copies
+        rows = (copies.device != device) & ((copies.src_device == device) | (copies.dst_device == device))
+        return intervals.merge(intervals.lasting(copies.start_ns[rows], copies.dur_ns[rows]))
+
+
+@dataclass
+class _Parts:
+    """Running sums while the gaps of one device are gone through."""
+
+    micro_ns: int
+    macro_ns: int
+    no_host_record: int = 0
+    waiting_copy_or_event: int = 0
+    queued_gap: int = 0
+    launch_in_progress: int = 0
+    synchronisation: int = 0
+    host_not_ready: int = 0
+
+    def frozen(self) -> IdleCauses:
+        return IdleCauses(
+            no_host_record_ns=self.no_host_record, waiting_copy_or_event_ns=self.waiting_copy_or_event,
+            queued_gap_ns=self.queued_gap, launch_in_progress_ns=self.launch_in_progress,
+            synchronisation_ns=self.synchronisation, host_not_ready_ns=self.host_not_ready,
+            micro_ns=self.micro_ns, macro_ns=self.macro_ns)

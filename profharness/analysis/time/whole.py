@@ -1,0 +1,72 @@
+"""What is the same in all windows of a trace, worked out once, and the part of it that one set of windows can see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from profharness.analysis.kernels.facts import KernelFacts
+from profharness.analysis.time.device_work import Delays, Work, delays
+from profharness.analysis.time.idle import IdleAnalysis
+from profharness.analysis.time.launching import host_launching
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
+from profharness.trace.model import I64, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """A trace with only those kernels and copies that reach into a set of windows; `rows` are those kernels in the whole trace, None: all."""
+
+    trace: Trace
+    rows: I64 | None
+
+
+@dataclass(eq=False)
+class Whole:
+    """One trace, with what is known of each of its kernels. Not frozen only because its parts are made when they are asked for first."""
+
+    trace: Trace
+    facts: KernelFacts
+    idle: IdleAnalysis = field(init=False)
+    _launching: dict[int, Intervals] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.idle = IdleAnalysis(self.trace)
+
+    @property
+    def work(self) -> Work:
+        return self.idle.work
+
+    @cached_property
+    def delays(self) -> Delays:
+        """Delays of all linked kernels."""
+        return delays(self.trace, self.work)
+
+    @cached_property
+    def starts(self) -> I64:
+        """The starts of all kernels, in order of time."""
+        return np.sort(self.trace.kernels.start_ns)
+
+    @cached_property
+    def operators(self) -> Intervals:
+        """When any operator ran, merged."""
+        return intervals.merge(intervals.lasting(self.trace.ops.start_ns, self.trace.ops.dur_ns))
+
+    def launching(self, device: int) -> Intervals:
+        """When some thread that launches on the device was in, or between, launches."""
+        if device not in self._launching:
+            self._launching[device] = host_launching(self.trace, self.work, device)
+        return self._launching[device]
+
+    def near(self, windows: Intervals) -> Near:
+        """What a merged set of windows can see of the devices' work. A whole trace stays as it is."""
+        kernels, copies = self.trace.kernels, self.trace.copies
+        rows = intervals.reaching(intervals.lasting(kernels.start_ns, kernels.dur_ns), windows)
+        moved = intervals.reaching(intervals.lasting(copies.start_ns, copies.dur_ns), windows)
+        if rows.all() and moved.all():
+            return Near(self.trace, None)
+        seen = np.flatnonzero(rows)
+        return Near(replace(self.trace, kernels=kernels.take(seen), copies=copies.take(np.flatnonzero(moved))), seen)

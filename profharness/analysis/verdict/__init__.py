@@ -1,0 +1,1 @@
+"""What holds a window back, and whether the trace can carry that statement."""

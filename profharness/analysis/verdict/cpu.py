@@ -1,0 +1,115 @@
+"""What the CPU says where no device works: cores used of those that the process could have had (METRICS 3).
+
+Idle cores are claimed only where nothing else explains them: not other work on the node, not a CPU quota, not a
+process that sleeps or waits for input. What others used of the node is taken off the allowed cores, as if all of it
+ran there; so free cores are never overstated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from profharness.analysis.records import Figure, Verdict
+from profharness.analysis.run.checks import OTHERS, THROTTLED, alone, waiting_share
+from profharness.findings import Finding
+from profharness.units import format_ns, format_share
+
+BUSY = 0.9
+ONE_CORE = 0.9  # below this the process itself pauses: more threads would pause with it
+HALF_A_CORE = 0.5  # a process that wants less would sleep on a quiet node too
+MOSTLY = 0.8  # of what others used
+SHORTEST_NS = 1_000_000_000
+_PACED = ("steps_per_second", "throughput")
+
+
+def cpu_verdict(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
+    """By `cores_used` of `cores_allowed`; None where these are not known.
+
+    The limiter is undetermined (the cores are busy), communication, idle, or none: untrusted where the time was too short or other work
+    held the cores, trusted where the process itself waits. A bound on the gain needs steps or points.
+    """
+    used, allowed = value_of(figures, "cores_used"), value_of(figures, "cores_allowed")
+    if used is None or not allowed:
+        return None
+    evidence = f"the process ran on {used:.1f} of {allowed:g} allowed cores"
+    if used / allowed >= BUSY:
+        return Verdict(limiter="undetermined", share=min(used / allowed, 1.0), evidence=f"{evidence}; whether by compute or by bandwidth is not measured")
+    sleeps = wanted_cores(figures) < HALF_A_CORE
+    why = _too_short(figures) or ("" if sleeps else _held(figures, findings, used, allowed))
+    if why:
+        return Verdict(limiter="none", share=0.0, evidence=f"no verdict: {why}; {evidence}", trusted=False)
+    free = allowed - _others(figures, used)
+    talking = _waiting_for_ranks(findings)
+    if talking >= 0.5:
+        return Verdict(limiter="communication", share=talking, evidence=f"its ranks wait {format_share(talking)} of the time in collectives with nothing to compute; {evidence}",
+                       headroom=1 / (1 - talking) if talking < 1 and _paced(figures) else None)
+    if used < ONE_CORE:
+        return Verdict(limiter="none", share=1 - min(used, 1.0), evidence=f"the process waits (for input, output, a timer or another process): it ran on {used:.2g} of {allowed:g} allowed cores")
+    return _of_free_cores(used, free, evidence, paced=_paced(figures))
+
+
+def _waiting_for_ranks(findings: Sequence[Finding]) -> float:
+    """The share of the time in which collectives ran and nothing else; 0 where it is small."""
+    return max((float(one.figures["exposed_share"]) for one in findings if one.id == "exposed-communication"), default=0.0)
+
+
+def _paced(figures: Mapping[str, Figure]) -> bool:
+    return any(value_of(figures, name) is not None for name in _PACED)
+
+
+def _of_free_cores(used: float, free: float, evidence: str, *, paced: bool) -> Verdict:
+    busy = min(used / free, 1.0)
+    if busy < 0.5:
+        return Verdict(limiter="idle", share=1 - busy, evidence=evidence, headroom=1 / busy if paced else None)
+    gain = f"; using the others gains at most {1 / busy:.2f}x" if paced else ""
+    return Verdict(limiter="undetermined", share=busy, evidence=f"{evidence}{gain}")
+
+
+def _too_short(figures: Mapping[str, Figure]) -> str:
+    sampled = value_of(figures, "cpu_sampled")
+    return f"sampled for less than {format_ns(SHORTEST_NS, 1)} ({format_ns(round(sampled))}), too short to judge the cores" if sampled is not None and sampled < SHORTEST_NS else ""
+
+
+def _held(figures: Mapping[str, Figure], findings: Sequence[Finding], used: float, allowed: float) -> str:
+    """Why the process could not have had the other cores; empty where it could."""
+    stopped = value_of(figures, "cpu_throttled")
+    if stopped is not None and stopped > THROTTLED:
+        return f"the CPU quota of its cgroup stopped the process ({format_share(stopped)} of the time)"
+    others = _others(figures, used)
+    if under_pressure(figures, findings) or used / (allowed - others) >= BUSY:
+        if alone(figures):
+            return "it waited for cores although nothing else ran here (its own threads on the same cores, or a virtual machine's host)"
+        amount = f" ({others:.1f} on average)" if others >= OTHERS else ""
+        if others >= OTHERS and (value_of(figures, "client_cores") or 0.0) >= MOSTLY * others:
+            return f"the load generator held the other cores{amount}: load the server from another machine (--url), or give it more cores"
+        return f"other work held the cores{amount}"
+    return ""
+
+
+def wanted_cores(figures: Mapping[str, Figure]) -> float:
+    """Cores that the process ran on or waited for: what it would have used alone. Infinite where waiting was not measured."""
+    used, waited = value_of(figures, "cores_used"), value_of(figures, "cpu_tree_wait")
+    known = used is not None and waited is not None and waiting_share(figures) is not None
+    return (used or 0.0) + (waited or 0.0) if known else math.inf
+
+
+def under_pressure(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> bool:
+    """Whether the workload had to wait for the CPU: by its own figures, else by what was found over the whole run."""
+    waited = waiting_share(figures)
+    stopped = value_of(figures, "cpu_throttled")
+    if waited is None:
+        return any(one.id == "cpu-pressure" for one in findings)
+    return waited > 0 or (stopped is not None and stopped > THROTTLED)
+
+
+def _others(figures: Mapping[str, Figure], used: float) -> float:
+    """Cores that other work took of the allowed ones: at most those that the process left."""
+    node, allowed = value_of(figures, "cpu_node"), value_of(figures, "cores_allowed") or used
+    return 0.0 if node is None else min(max(node - used, 0.0), max(allowed - used, 0.0))
+
+
+def value_of(figures: Mapping[str, Figure], name: str) -> float | None:
+    """The figure's value; None where it is absent or not measured."""
+    figure = figures.get(name)
+    return None if figure is None or figure.value is None else float(figure.value)

@@ -1,0 +1,205 @@
+"""What a reader of the figures must know first: is the trace complete, and does it agree with itself?
+
+Each check looks at one way in which real tools lose records; each finding carries the figures that
+triggered it. Checks of clocks, and those that need several passes, are elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.kernels import patterns
+from profharness.analysis.kernels.grouping import pack
+from profharness.analysis.time.counts import device_keys, devices_with_work
+from profharness.analysis.time.device_work import Work, backlogged_streams, work_of
+from profharness.analysis.time.steps import steps
+from profharness.analysis.time.timeless import no_places
+from profharness.analysis.verdict.graph_integrity import graph_kernels_missing
+from profharness.analysis.verdict.host_files import meant_none, of_host_files
+from profharness.findings import Finding, finding
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
+from profharness.trace.columns.keys import distinct
+from profharness.trace.model import NULL, Problem, Trace
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+NOTABLE_SHARE = 0.01
+AMD_DEFAULT_QUEUES = 4
+"""HIP maps all streams of a process onto this many hardware queues per device unless GPU_MAX_HW_QUEUES says otherwise."""
+
+_TRUNCATED = re.compile(r"ends (early|inside|abruptly)|not closed|truncat|interrupted|cut (off|short)|is cut or damaged|bundles cannot be read")
+_DROPPED = re.compile(r"dropped by|discarded|overwritten|buffer (was |is )?(full|overrun)|data[ _]loss|lost (by|records|events)")
+
+
+def findings(trace: Trace, work: Work | None = None) -> tuple[Finding, ...]:
+    """All findings on the trace's own completeness and consistency, the graver checks first."""
+    work = work_of(trace) if work is None else work
+    with_work: tuple[Callable[[Trace, Work], Sequence[Finding]], ...] = (
+        empty_trace, kernels_missing, graph_kernels_missing, steps_without_device_events, launches_missing,
+        streams_exceed_queues)
+    found = [item for check in with_work for item in check(trace, work)]
+    return (*found, *from_problems(trace.problems))
+
+
+def empty_trace(trace: Trace, work: Work) -> list[Finding]:
+    """No device work, and nothing that says that none was meant: no operators, or launches without records.
+
+    Logs of the host's side, totals that a tool printed itself, and a loose file of host calls whose tool writes
+    kernels into another never hold any.
+    """
+    if len(work.start) or trace.statistics or all(meant_none(source) for source in trace.sources):
+        return []
+    launches = int(patterns.matching(trace.strings, trace.api, patterns.LAUNCH).sum())
+    if len(trace.ops) and not launches:
+        return []
+    message = "the trace holds no device work" + (f" although the host launched {launches} times" if launches else "")
+    return [finding("empty-trace", message, launches=launches, host_calls=len(trace.api), operators=len(trace.ops))]
+
+
+def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
+    """Launch calls without a device record, though later launches of the same source have one.
+
+    Launches after the last recorded one may have run beyond the end of the file. Launches into a graph
+    that is being captured run no kernel.
+    """
+    api = trace.api
+    launches = patterns.matching(trace.strings, api, patterns.LAUNCH)
+    launches = launches & ~patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH) & ~_captured(trace) & ~of_host_files(trace)[api.source]
+    if not launches.any():
+        return []
+    recorded = _recorded(trace, work)
+    missing = launches & ~recorded & (api.start_ns < _last_recorded_launch(trace, launches & recorded, work))
+    count, total = int(missing.sum()), int(launches.sum())
+    if not count:
+        return []
+    share = count / total
+    return [finding("kernels-missing", f"{count} of {total} kernel launches have no kernel in the trace",
+                    severity="error" if share >= NOTABLE_SHARE else "warning", missing=count, launches=total, missing_share=share)]
+
+
+def launches_missing(trace: Trace, work: Work) -> list[Finding]:
+    """Kernels whose launching call is not in the file although the file holds host calls."""
+    judged = work.links.has_calls
+    unlinked = judged & (work.call[: work.kernels] == NULL)
+    count, total = int(unlinked.sum()), int(judged.sum())
+    if not count:
+        return []
+    durations = trace.kernels.dur_ns
+    time_share = int(durations[unlinked].sum()) / max(int(durations[judged].sum()), 1)
+    notable = max(count / total, time_share) >= NOTABLE_SHARE
+    return [finding("launches-missing", f"{count} of {total} kernels ({time_share:.1%} of kernel time) were launched by calls that the trace does not hold",
+                    severity="warning" if notable else "info", unlinked=count, kernels=total, unlinked_share=count / total,
+                    time_share=time_share)]
+
+
+def steps_without_device_events(trace: Trace, work: Work) -> list[Finding]:
+    """Steps in which nothing ran and nothing recorded was launched, while other steps have device work.
+
+    Where the trace holds host calls, a step in which the host launched nothing is left out: it had no
+    device work to lose. Nothing can be said of kernels that stand for no instant of the execution with the steps.
+    """
+    marked = steps(trace)
+    if len(marked) < 2 or not len(work.start) or no_places(trace):
+        return []
+    spans = intervals.of([step.start_ns for step in marked], [step.end_ns for step in marked])
+    ran = intervals.inside_ns(spans, intervals.merge(Intervals(work.start, work.end))) > 0
+    called = trace.api.start_ns[work.call[work.call != NULL]]
+    active = ran | (_between(np.sort(called), spans) > 0)
+    expected = np.ones(len(spans), np.bool_)
+    if len(trace.api):
+        launches = trace.api.start_ns[patterns.matching(trace.strings, trace.api, patterns.LAUNCH)]
+        expected = _between(np.sort(launches), spans) > 0
+    silent = expected & ~active
+    if not silent.any() or not active.any():
+        return []
+    names = [step.label for step, quiet in zip(marked, silent, strict=True) if quiet]
+    return [finding("steps-without-device-events", f"{len(names)} of {len(marked)} steps have no device work, first {names[0]}",
+                    silent=len(names), steps=len(marked), first=names[0])]
+
+
+def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
+    """More streams of an AMD device held unfinished work at once than there are hardware queues."""
+    keys = device_keys(trace)
+    found = []
+    for device in devices_with_work(trace):
+        queues = _hardware_queues(trace, device)
+        if queues is None:
+            continue
+        backlog = backlogged_streams(work, device)
+        peak = int(backlog.value.max(initial=0))
+        if peak > queues:
+            time_ns = backlog.where(lambda streams, queues=queues: streams > queues).total  # type: ignore[misc]  # mypy cannot type a lambda's default
+            found.append(finding("streams-exceed-queues", f"device {keys[device]}: up to {peak} streams shared {queues} hardware queue{'' if queues == 1 else 's'}",
+                                 streams=peak, queues=queues, shared_ns=time_ns))
+    return found
+
+
+def from_problems(problems: Sequence[Problem]) -> list[Finding]:
+    """Reader problems that make a trace incomplete: files cut short, records that the tool itself dropped."""
+    found = []
+    for problem in problems:
+        if problem.severity == "error" and _TRUNCATED.search(problem.message):
+            found.append(finding("truncated-file", f"{problem.source}: {problem.message}", count=problem.count))
+        elif _DROPPED.search(problem.message):
+            found.append(finding("events-dropped", f"{problem.source}: {problem.message}", count=problem.count))
+    return found
+
+
+def _recorded(trace: Trace, work: Work) -> Mask:
+    """Calls that share their id with a device record; a runtime and a driver call may share one id."""
+    api = trace.api
+    key = pack([api.source, api.pid, api.correlation])
+    linked = distinct(key[work.call[work.call != NULL]])
+    recorded: Mask = np.isin(key, linked) & (api.correlation != NULL)
+    return recorded
+
+
+def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work) -> I64:
+    """Per call, the start of the last launch of its source that has a record.
+
+    A source with no recorded launch has lost them all where the trace holds no kernels, and cannot be
+    judged where it holds some that are linked to nothing.
+    """
+    api = trace.api
+    last = np.full(len(trace.sources), np.iinfo(np.int64).min if work.kernels else np.iinfo(np.int64).max)
+    with_records = distinct(api.source[recorded])
+    last[with_records] = np.iinfo(np.int64).min
+    np.maximum.at(last, api.source[recorded], api.start_ns[recorded])
+    return last[api.source]
+
+
+def _captured(trace: Trace) -> Mask:
+    """Calls between the begin and the end of a stream capture of their thread."""
+    api = trace.api
+    begin = patterns.matching(trace.strings, api, patterns.CAPTURE_BEGIN)
+    if not begin.any():
+        return np.zeros(len(api), np.bool_)
+    end = patterns.matching(trace.strings, api, patterns.CAPTURE_END)
+    order = np.lexsort((api.start_ns, api.tid, api.pid, api.source))
+    open_captures = np.cumsum(begin[order].astype(np.int64) - end[order])
+    captured = np.zeros(len(api), np.bool_)
+    captured[order] = open_captures > 0
+    return captured
+
+
+def _between(sorted_times: I64, spans: Intervals) -> I64:
+    """How many of the times lie in each span."""
+    counts: I64 = np.searchsorted(sorted_times, spans.end) - np.searchsorted(sorted_times, spans.start)
+    return counts
+
+
+def _hardware_queues(trace: Trace, device: int) -> int | None:
+    """As recorded, where the tool tells queues and streams apart; HIP's default for AMD devices; None where not known."""
+    here = trace.kernels.device == device
+    queues = distinct(trace.kernels.queue[here])
+    streams = distinct(trace.kernels.stream[here])
+    if len(queues) and NULL not in queues and len(streams) > 1:
+        return len(queues)
+    record = trace.devices[device] if device != NULL else None
+    is_amd = record is not None and ("amd" in record.vendor.lower() or re.search(r"AMD|Instinct|Radeon|^gfx", record.name) is not None)
+    return AMD_DEFAULT_QUEUES if is_amd else None

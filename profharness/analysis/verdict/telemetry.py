@@ -1,0 +1,89 @@
+"""What holds a device back, from telemetry alone: no trace, so no gaps, no kernels, and lower confidence (METRICS 3).
+
+The driver's busy share splits time into idle and busy; what the busy part does is read from fill, memory and tensor
+figures where the part has them. Thresholds are those of the traced verdict, where telemetry has the same figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from profharness.analysis.power.clock_caps import clock_caps
+from profharness.analysis.records import Figure, Verdict
+from profharness.analysis.verdict.window import verdict
+from profharness.units import format_share
+
+FULL = 0.6  # of a peak, from which it is called the limit
+UNDERFILLED_SMS = 0.5  # of the SMs, while busy
+# One workgroup of 256 threads on every second compute unit: 4 of 32 waves on half of them.
+UNDERFILLED_WAVES = 1 / 16
+CONFIDENCE = "from telemetry alone, so with lower confidence: it sees shares of sampled time, no kernel and no gap"
+
+
+def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
+    """None where nothing was sampled that could give one. Without a device the CPU is judged."""
+    busy = _busy(figures)
+    if busy is None:
+        found = verdict(None, figures, ())
+        return None if found is None else msgspec.structs.replace(found, evidence=f"{found.evidence} ({CONFIDENCE})")
+    idle = max(1 - busy, 0.0)
+    if idle >= 0.5:
+        return _said("idle", idle, f"the device is idle {format_share(idle)} of the time{_host(figures)}", 1 / busy if busy else None)
+    limiter, evidence = _while_busy(figures, busy)
+    if idle > 0.05:
+        evidence += f"; idle {format_share(idle)}{_host(figures)}"
+    return _said(limiter, busy, "; ".join((evidence, *clock_caps(figures))), None)
+
+
+def _said(limiter: str, share: float, evidence: str, headroom: float | None) -> Verdict:
+    return Verdict(limiter=limiter, share=share, evidence=f"{evidence} ({CONFIDENCE})", headroom=headroom)
+
+
+def _busy(figures: Mapping[str, Figure]) -> float | None:
+    """The mean between samples where the driver accumulates it, else the mean of its momentary figures."""
+    for name in ("gpu_activity_mean", "gpu_percent"):
+        percent = _value(figures, name)
+        if percent is not None:
+            return min(percent / 100, 1.0)
+    return None
+
+
+def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
+    """The limiter of the busy time, and its evidence."""
+    said = f"busy {format_share(busy)} of the time"
+    tensor, dram = _value(figures, "tensor_activity"), _value(figures, "dram_activity")
+    if tensor is not None and tensor >= FULL:
+        return "compute", f"{said}, tensor cores {format_share(tensor)}"
+    if dram is not None and dram >= FULL:
+        return "bandwidth", f"{said}, {format_share(dram)} of the peak memory bandwidth"
+    sms = _value(figures, "sm_activity")
+    if sms is not None and sms / busy < UNDERFILLED_SMS:
+        return "underfilled", f"{said}, but only {format_share(sms / busy)} of the SMs work meanwhile"
+    waves = _waves(figures)
+    if waves is not None and waves / busy < UNDERFILLED_WAVES:
+        return "underfilled", f"{said}, but it holds {format_share(waves / busy)} of the waves that it could meanwhile"
+    memory = next((share for name in ("memory_activity_mean", "memory_activity") if (share := _value(figures, name)) is not None), None)
+    if dram is None and memory is not None and memory >= FULL:
+        return "bandwidth", f"{said}, the memory controller {format_share(memory)}"
+    known = [f"{words} {format_share(share)}" for words, share in (("SMs", sms), ("waves", waves), ("memory", dram if dram is not None else memory))
+             if share is not None]
+    return "undetermined", ", ".join((said, *known)) + "; whether by compute or by bandwidth is not measured"
+
+
+def _waves(figures: Mapping[str, Figure]) -> float | None:
+    """None too where the compute driver knows no process on a busy device: what keeps it busy is then not counted."""
+    return None if _value(figures, "gpu_processes") == 0 else _value(figures, "wave_fill")
+
+
+def _host(figures: Mapping[str, Figure]) -> str:
+    used, allowed = _value(figures, "cores_used"), _value(figures, "cores_allowed")
+    if used is None:
+        return ""
+    return f" while the host ran on {used:.1f}{'' if allowed is None else f' of {allowed:g}'} cores"
+
+
+def _value(figures: Mapping[str, Figure], name: str) -> float | None:
+    figure = figures.get(name)
+    return None if figure is None or figure.value is None else float(figure.value)

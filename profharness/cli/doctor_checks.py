@@ -1,0 +1,125 @@
+"""What works on this node and what is missing, with the fix: looks, and with `try_layers` really runs each layer.
+
+A trial goes through the same path as any run (launcher, hooks, readers), with a tiny program in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from profharness import layers
+from profharness.errors import ProfharnessError
+from profharness.launchers.command import Command
+from profharness.launchers.local import LocalLauncher
+from profharness.measure import engine
+from profharness.measure.progress import NullProgress
+from profharness.node import access
+from profharness.node import probe as environment
+from profharness.node.access import AccessState
+from profharness.node.probe import Environment
+from profharness.options.request import Request
+from profharness.telemetry.checkup import source_states
+from profharness.trace.model import Trace
+from profharness.understand import report_run as understand
+from profharness.wrappers_path import wrappers_dir
+
+# the tools around a process are tried on torch's program, which uses the device through HIP
+_TINY = {"torch": "workloads/tiny_torch.py", "onnxruntime": "workloads/tiny_onnxruntime.py"}
+_HERE = re.compile(r"; `profharness doctor[^`]*` shows what works here$")  # a reader of its own answer is not sent to it
+_CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
+
+
+class LayerState(msgspec.Struct, frozen=True):
+    """One layer: usable by what is installed; `tried` says what really came out of a trial."""
+
+    name: str
+    available: bool
+    version: str = ""
+    why: str = ""
+    tried: str = ""
+
+
+class TelemetryState(msgspec.Struct, frozen=True):
+    """One telemetry source, and why it is missing."""
+
+    name: str
+    available: bool
+    why: str = ""
+
+
+class Clocks(msgspec.Struct, frozen=True):
+    """Resolutions in ns; `suspended_ns` is how long the host slept since boot (BOOTTIME less MONOTONIC)."""
+
+    resolution_ns: dict[str, int]
+    suspended_ns: int
+
+
+class Checkup(msgspec.Struct, frozen=True):
+    """The answer of `doctor --json` (DESIGN 8); `access` says what of the node this user may open."""
+
+    devices: tuple[environment.Device, ...]
+    layers: tuple[LayerState, ...]
+    telemetry: tuple[TelemetryState, ...]
+    clocks: Clocks
+    access: tuple[AccessState, ...] = ()
+    host: str = ""
+    python: str = ""
+
+
+def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
+    """Probe the node with the workload's interpreter. Raises Unavailable when it cannot be started."""
+    interpreter = python or sys.executable
+    probe = Command((interpreter, str(wrappers_dir() / "probe.py")))
+    found = environment.parse(LocalLauncher().capture(probe, engine.PROBE_S))
+    states = tuple(_layer_state(layer, found, interpreter, try_layers=try_layers) for layer in layers.members())
+    sources = tuple(TelemetryState(name, not why, why) for name, why in source_states(os.environ.get("PROFHARNESS_SYSFS", "/sys")))
+    return Checkup(devices=found.devices, layers=states, telemetry=sources, clocks=_clocks(), access=access.states(found), host=found.host,
+                   python=interpreter)
+
+
+def _layer_state(layer: layers.Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
+    state = layer.probe(found)
+    tried = _try(layer.name, python) if try_layers and state.available else ""
+    return LayerState(layer.name, state.available, state.version, _HERE.sub("", state.why.replace("\n", "; ")), tried)
+
+
+def _try(name: str, python: str) -> str:
+    """`works: ...`, `nothing recorded: ...` or `failed: ...`, each with what to do."""
+    with tempfile.TemporaryDirectory(prefix="profharness-doctor-") as folder:
+        request = Request(command=(python, str(wrappers_dir() / _TINY.get(name, _TINY["torch"]))), profile=(name,), capture="all",
+                          output=str(Path(folder) / "run"), telemetry="off")
+        try:
+            prepared = engine.prepare(request)
+            result = engine.execute(prepared, ("doctor", "--try", name), NullProgress(), echo_stdout=True)
+            if result.exit_status != 0:
+                return f"failed: the trial program exited {result.exit_status}; run it by hand: {' '.join(request.command)}"
+            errors = [found for found in result.run.read_manifest().findings if found.severity == "error"]
+            if silent := next((found for found in errors if found.id == "nothing-recorded"), None):
+                return f"failed: {silent.message}"
+            if name not in _TINY and errors:
+                return f"failed: {errors[0].message}; {errors[0].advice}"
+            trace = understand.load([result.run.root], allow_unaligned=True).trace
+        except ProfharnessError as error:
+            return f"failed: {error.message}; {error.hint}"
+    return _judge(trace)
+
+
+def _judge(trace: Trace) -> str:
+    records = len(trace.kernels) + len(trace.ops)
+    if records:
+        return f"works: {len(trace.kernels)} kernels and {len(trace.ops)} operators recorded"
+    return "nothing recorded: the hook ran and the tool saw no work; try --hook exec, and check that the device is visible"
+
+
+def _clocks() -> Clocks:
+    resolution = {name.removeprefix("CLOCK_").lower(): round(time.clock_getres(getattr(time, name)) * 1e9) for name in _CLOCKS}
+    suspended = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    # two readings one after the other differ by well under a millisecond when the host never slept
+    return Clocks(resolution, suspended if suspended > 1_000_000 else 0)

@@ -1,0 +1,181 @@
+"""Opening a trace in the Perfetto UI: a loopback server for one file, and the link that makes the UI fetch it.
+
+The UI's content policy lets it fetch from any https address and from exactly http://127.0.0.1:9001, so the
+port matters. The server answers for one name, allows one origin, and stops after the first complete download.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from profharness.errors import InputError, Unavailable, UsageError
+from profharness.rundir.paths import MANIFEST, RunDir
+
+ADDRESS = "127.0.0.1"
+DEFAULT_PORT = 9001
+DEFAULT_UI = "https://ui.perfetto.dev"
+_PLUGINS = "dev.perfetto.GpuByProcess,com.meta.GpuCompute"  # per-process GPU tracks and the GPU Compute tab; off by default
+_MIME = "application/octet-stream"
+
+
+def file_to_view(target: Path) -> Path:
+    """The trace of a run directory, or the file itself.
+
+    Raises InputError when there is nothing to show, with how to make it.
+    """
+    if target.is_dir():
+        if not (target / MANIFEST).is_file():
+            raise InputError(f"{target} is not a run directory (no {MANIFEST})", "name a run or a trace file")
+        merged = RunDir(target).merged
+        if not merged.is_file():
+            raise InputError(f"{target} has no {merged.name} yet", f"make it with `profharness merge {target}`")
+        return merged
+    if not target.is_file():
+        raise InputError(f"{target} does not exist", "name a run directory or a trace file")
+    if not target.stat().st_size:
+        raise InputError(f"{target} is empty", "its writer was interrupted: make it again")
+    return target
+
+
+def origin_of(ui: str) -> str:
+    """Scheme, host and port of a UI's address. Raises UsageError for anything else than http or https."""
+    parts = urlsplit(ui)
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise UsageError(f"--ui-origin: {ui!r} is not an http or https address", f"the default is {DEFAULT_UI}")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+@dataclass(frozen=True)
+class Link:
+    """Where the UI is, and where it finds the file."""
+
+    ui: str
+    port: int
+    name: str
+
+    @property
+    def file_url(self) -> str:
+        return f"http://{ADDRESS}:{self.port}/{quote(self.name)}"
+
+    @property
+    def ui_url(self) -> str:
+        """The address to open; it switches the GPU plugins on."""
+        return f"{self.ui.rstrip('/')}/#!/?url={self.file_url}&enablePlugins={_PLUGINS}"
+
+
+class TraceServer(ThreadingHTTPServer):
+    """Serves one file under one name to one origin. `serve_forever` ends after a complete download unless `keep`.
+
+    Raises Unavailable when the port is taken.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, path: Path, port: int, origin: str, *, keep: bool = False,
+                 log: Callable[[str], None] = lambda _: None) -> None:
+        self.path = path
+        self.origin = origin
+        self.keep = keep
+        self.log = log
+        self.downloads = 0
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except OSError as error:
+            raise Unavailable(
+                f"port {port} on {ADDRESS} cannot be used ({error.strerror})",
+                f"another viewer or trace processor may hold it: stop it. The UI fetches from port {DEFAULT_PORT} only; "
+                "with a UI of your own, choose another by --port") from error
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    def downloaded(self) -> None:
+        """Count a complete download; the first one ends the server unless it is to be kept."""
+        self.downloads += 1
+        self.log(f"{self.path.name} was fetched")
+        if not self.keep:
+            threading.Thread(target=self.shutdown).start()  # shutdown waits for the loop that runs this handler
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: TraceServer
+    protocol_version = "HTTP/1.1"
+    timeout = 60  # a client that connects and says nothing must not hold its thread for ever
+
+    def do_OPTIONS(self) -> None:
+        """Preflight, also that of Chrome's private network access."""
+        self._head(HTTPStatus.NO_CONTENT, 0)
+
+    def do_HEAD(self) -> None:
+        self._file(body=False)
+
+    def do_GET(self) -> None:
+        self._file(body=True)
+
+    def _file(self, *, body: bool) -> None:
+        if self.headers.get("Origin", self.server.origin) != self.server.origin:
+            self._head(HTTPStatus.FORBIDDEN, 0)
+            return
+        if urlsplit(self.path).path != f"/{quote(self.server.path.name)}":
+            self._head(HTTPStatus.NOT_FOUND, 0)
+            return
+        try:
+            file = self.server.path.open("rb")
+        except OSError:
+            self._head(HTTPStatus.GONE, 0)
+            return
+        with file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            self._head(HTTPStatus.OK, size)
+            if not body:
+                return
+            try:
+                shutil.copyfileobj(file, self.wfile, 1 << 20)
+                self.wfile.flush()
+            except OSError:  # the client went away; it may come again
+                self.close_connection = True
+                return
+        self.close_connection = True
+        self.server.downloaded()
+
+    def _head(self, status: HTTPStatus, size: int) -> None:
+        self.send_response(status)
+        if status is not HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Type", _MIME)
+            self.send_header("Content-Length", str(size))
+        self.send_header("Access-Control-Allow-Origin", self.server.origin)
+        self.send_header("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+        self.send_header("Access-Control-Allow-Headers", "*")
+        self.send_header("Access-Control-Allow-Private-Network", "true")
+        self.send_header("Vary", "Origin")
+        self.send_header("Cache-Control", "no-cache")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the signature of http.server
+        """Requests are no news; downloads are told by the server."""
+
+
+def can_open_browser(environment: Mapping[str, str], platform: str) -> bool:
+    """Whether a browser window can appear; on a bare terminal, Python would start a text browser in it."""
+    return platform in {"darwin", "win32"} or any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+def hints(link: Link) -> tuple[str, ...]:
+    """What to know before opening the link, a sentence each."""
+    host = socket.gethostname()
+    return (
+        f"open {link.ui_url}",
+        f"from another machine, first: ssh -L {link.port}:{ADDRESS}:{link.port} {host}",
+        "Chrome asks once whether the page may reach this computer (local network access): allow it",
+    )

@@ -1,0 +1,96 @@
+"""What becomes of each point's output in one pass of a scan: its trials, its record, its progress, and a finding if it failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from profharness.errors import InputError
+from profharness.findings import finding
+from profharness.measure.progress import Progress
+from profharness.measure.recorder import Recorder
+from profharness.rundir import requests_raw, stream_times
+from profharness.scans import Point, PointOutput, Scan
+from profharness.stats.level_result import level_result
+
+
+class PointResults:
+    """Takes the outputs of one pass in their order."""
+
+    def __init__(self, scan: Scan, pass_name: str, recorder: Recorder, progress: Progress) -> None:
+        self._scan = scan
+        self._pass = pass_name
+        self._recorder = recorder
+        self._progress = progress
+        self._done = 0
+        self._failed: set[str] = set()
+        self._said: set[str] = set()
+
+    def take(self, point: Point, measured: PointOutput) -> None:
+        """Record one point. A reason that was told for an earlier point, or for the same one, is not told again."""
+        if measured.streams:
+            measured = self._of_streams(point, measured)
+        elif point.mode is None:
+            self._recorder.write_trials(self._pass, point.key, _trial_rows(measured))
+        elif measured.ok:
+            measured = self._judged(point, measured)
+        self._recorder.add_point(self._scan.result(point, self._pass, measured))
+        if not measured.ok:
+            self._tell(point, measured)
+        self._done += 1
+        self._progress.point_done(self._pass, _label(point), self._done)
+
+    def _of_streams(self, point: Point, measured: PointOutput) -> PointOutput:
+        """The batches of each process as trials of its own; the point failed where a file does not hold what was told, or where a
+        process was too slow to be measured in the window.
+        """
+        folder = self._recorder.run.point_path(self._pass, point.key)
+        try:
+            for stream in measured.streams:
+                starts, durations = stream_times.read(folder / stream.file, stream.batches)
+                rows = [(number, "trial", start, duration, measured.items) for number, (start, duration) in enumerate(zip(starts, durations, strict=True))]
+                self._recorder.write_trials(self._pass, point.key, rows, process=stream.index)
+                (folder / stream.file).unlink()
+        except InputError as error:
+            return replace(measured, ok=False, error=error.message)
+        idle = [stream.index for stream in measured.streams if not stream.batches]
+        if measured.ok and idle:
+            who = "no process ended a" if len(idle) == len(measured.streams) else f"process {', '.join(map(str, idle))} ended no"
+            return replace(measured, ok=False, error=f"{who} batch within the measured window: raise --time, or take a smaller batch")
+        return measured
+
+    def _judged(self, point: Point, measured: PointOutput) -> PointOutput:
+        """The output of a level with what its requests say; it failed where they do not tell."""
+        if measured.level is None:
+            return replace(measured, ok=False, error="the load generator reported no window")
+        try:
+            requests = requests_raw.to_requests(requests_raw.read_level(self._recorder.run.point_path(self._pass, point.key)))
+        except InputError as error:
+            return replace(measured, ok=False, error=error.message)
+        return replace(measured, result=level_result(requests, measured.level))
+
+    def _tell(self, point: Point, measured: PointOutput) -> None:
+        known = point.id in self._failed or (not measured.begun and measured.error in self._said)
+        self._failed.add(point.id)
+        self._said.add(measured.error)
+        if known:
+            return
+        again = ", when it was measured again" if point.repeat else ""
+        what = f"{point.id} failed in the {self._pass} pass{again}" if measured.begun else f"no point from {point.id} on was measured in the {self._pass} pass"
+        self._recorder.add_finding(finding("point-failed", f"{what}: {measured.error}", point=point.id))
+
+
+def _label(point: Point) -> str:
+    """As people call it: `batch 256`, `concurrency 8`, or its id."""
+    again = " again" if point.repeat else ""
+    if point.mode is not None:
+        load = f"concurrency {point.concurrency}" if point.rate is None else f"{point.rate:g} requests/s"
+        return f"{point.backend} batch {point.batch_size}, {load}{again}"
+    if point.processes is not None:
+        return f"{point.backend} batch {point.batch_size}, {point.processes} process{'es' if point.processes > 1 else ''}{again}"
+    return f"{point.backend} batch {point.batch_size}{again}" if point.batch_size else point.key
+
+
+def _trial_rows(output: PointOutput) -> list[tuple[int, str, int, int, int]]:
+    warm = [(i, "warmup", start, dur, output.items) for i, (start, dur) in enumerate(zip(output.warmup_starts_ns, output.warmup_ns, strict=False))]
+    kept = [(i, "trial", start, dur, output.items) for i, (start, dur) in enumerate(zip(output.starts_ns, output.trials_ns, strict=True))]
+    return warm + kept

@@ -1,0 +1,99 @@
+"""Keeps the manifest on disk true: every change is written atomically, so that a kill loses at most one point."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+from typing import Any
+
+import msgspec
+
+from profharness.errors import ProfharnessError
+from profharness.findings import Finding
+from profharness.rundir.manifest import Artifact, Manifest, PassRecord, PointRecord
+from profharness.rundir.paths import RunDir, write_atomic
+from profharness.secrets.patterns import clean_argv, clean_variables
+
+TRIAL_COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
+
+
+_WITH_COMMANDS = {"argv", "command", "scan", "passes", "processes"}
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Recorder:
+    """The current manifest of one run directory.
+
+    A disk that fills up while a workload runs is no reason to end the workload: the manifest is then kept in memory and
+    written with the next change that finds room. `unwritten` says why the file on disk is older; empty where it is not.
+    """
+
+    def __init__(self, run: RunDir, manifest: Manifest) -> None:
+        self.run = run
+        self.manifest = without_secrets(manifest)
+        self.unwritten = ""
+        run.write_manifest(self.manifest)
+
+    def update(self, **changes: Any) -> None:
+        """Replace fields of the manifest and write it."""
+        changed = msgspec.structs.replace(self.manifest, **changes)
+        self.manifest = without_secrets(changed) if changes.keys() & _WITH_COMMANDS else changed
+        try:
+            self.run.write_manifest(self.manifest)
+            self.unwritten = ""
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self.unwritten = error.strerror or str(error)
+
+    def set_pass(self, record: PassRecord) -> None:
+        """Add the pass, or replace the one of the same name."""
+        others = self.manifest.passes
+        if self.manifest.pass_named(record.name) is None:
+            self.update(passes=(*others, record))
+        else:
+            self.update(passes=tuple(record if old.name == record.name else old for old in others))
+
+    def set_ended(self, error: BaseException) -> None:
+        """The run ended by an error of its own, or by Ctrl-C between two processes: so did the pass that was under way."""
+        state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        told = error.message if isinstance(error, ProfharnessError) else f"{type(error).__name__}: {error}"
+        passes = tuple(msgspec.structs.replace(record, state=state) if record.state == "running" else record for record in self.manifest.passes)
+        self.update(state=state, error="" if state == "interrupted" else told, passes=passes)
+
+    def add_point(self, record: PointRecord) -> None:
+        self.update(points=(*self.manifest.points, record))
+
+    def add_artifacts(self, artifacts: tuple[Artifact, ...]) -> None:
+        if artifacts:
+            self.update(artifacts=(*self.manifest.artifacts, *artifacts))
+
+    def add_finding(self, found: Finding) -> None:
+        self.update(findings=(*self.manifest.findings, found))
+
+    def write_trials(self, pass_name: str, point_key: str, rows: list[tuple[int, str, int, int, int]], *, process: int | None = None) -> None:
+        """trials.csv of one point: trial number, warmup or trial, start (CLOCK_MONOTONIC ns), duration ns, items.
+
+        Of a point that several processes measured each has its own, trials-<n>.csv.
+        """
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(TRIAL_COLUMNS)
+        writer.writerows(rows)
+        write_atomic(self.run.point_dir(pass_name, point_key) / ("trials.csv" if process is None else f"trials-{process}.csv"), text.getvalue().encode())
+
+
+def without_secrets(manifest: Manifest) -> Manifest:
+    """The manifest with the values of secret-looking variables and options replaced in all command lines and environments."""
+    replaced = msgspec.structs.replace
+    scan = manifest.scan
+    if scan is not None and isinstance(command := scan.settings.get("command"), list | tuple):
+        scan = replaced(scan, settings={**scan.settings, "command": clean_argv(command)})
+    return replaced(
+        manifest, argv=clean_argv(manifest.argv), command=clean_argv(manifest.command), scan=scan,
+        passes=tuple(replaced(record, argv=tuple(clean_argv(argv) for argv in record.argv), env=clean_variables(record.env))
+                     for record in manifest.passes),
+        processes=tuple(replaced(hello, argv=clean_argv(hello.argv)) for hello in manifest.processes))

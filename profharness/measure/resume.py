@@ -1,0 +1,90 @@
+"""Going on with a scan that was killed or stopped: its record is opened again, and what the unfinished part left is cleared away.
+
+Points that have a record stay as they are; the one under way is measured again. Samples of before keep their files under
+another name.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from profharness import layers
+from profharness.errors import UsageError
+from profharness.layers import Where
+from profharness.measure.plan import Prepared
+from profharness.measure.recorder import Recorder
+from profharness.options.request import Request
+from profharness.rundir import harness_process
+from profharness.rundir.manifest import Manifest
+from profharness.rundir.paths import RunDir
+from profharness.scans import key_of
+from profharness.wrappers_path import wrappers_dir
+
+_UNFINISHED = ("running", "interrupted", "failed", "planned")
+
+
+def recorded_request(manifest: Manifest, root: Path) -> Request:
+    """What the run was asked. Raises UsageError for one that cannot be gone on with."""
+    if manifest.scan is None:
+        raise UsageError(f"{root} is the run of a command, which has no points to go on with", "run the command again, with another --output")
+    state = harness_process.state_of(manifest)
+    if state == "running":
+        raise UsageError(f"{root}: this run has not ended", "wait for it, or stop it first")
+    here = harness_process.identify()
+    if manifest.harness is not None and (manifest.harness.host, manifest.harness.boot_id) != (here.host, here.boot_id):
+        raise UsageError(f"{root} was begun on {manifest.harness.host}, or before it was booted again: times of then and now have no clock in common",
+                         "make a new run, with another --output")
+    settings = {**manifest.scan.settings, "output": str(root)}
+    return msgspec.convert(settings, Request)
+
+
+def is_complete(manifest: Manifest) -> bool:
+    """Whether nothing is left to do."""
+    return manifest.state == "done" and all(record.state == "done" for record in manifest.passes)
+
+
+def reopen(prepared: Prepared) -> Recorder:
+    """The run's recorder, its unfinished passes ready to be taken up."""
+    run = RunDir.open(prepared.root)
+    manifest = run.read_manifest()
+    kept = frozenset((record.pass_name, key_of(record)) for record in manifest.points)
+    for folder in sorted((run.root / "points").glob("*/*")):
+        if (folder.parent.name, folder.name) not in kept:
+            shutil.rmtree(folder)
+    for record in manifest.passes:
+        if record.state in _UNFINISHED:
+            _clear_artifacts(run, manifest, record.name, kept)
+    _set_telemetry_aside(run)
+    passes = tuple(record if record.state not in _UNFINISHED else msgspec.structs.replace(record, state="planned") for record in manifest.passes)
+    return Recorder(run, msgspec.structs.replace(manifest, state="running", error="", exit_status=None, passes=passes, harness=harness_process.identify()))
+
+
+def _clear_artifacts(run: RunDir, manifest: Manifest, pass_name: str, kept: frozenset[tuple[str, str]]) -> None:
+    """Files of a point that is measured again would be read beside those of its second measurement."""
+    record = manifest.pass_named(pass_name)
+    if record is None:
+        return
+    known = frozenset(artifact.path for artifact in manifest.artifacts)
+    where = Where(run_root=run.root, pass_name=pass_name, wrappers=wrappers_dir(), host="")
+    for layer in layers.members():
+        found = layer.collect(where, known) if layer.name in record.layers else ()
+        for artifact in found:
+            if artifact.point and (pass_name, artifact.point) not in kept:
+                path = run.root / artifact.path
+                path.unlink(missing_ok=True)
+                path.with_name(path.name + ".profharness.json").unlink(missing_ok=True)
+
+
+def _set_telemetry_aside(run: RunDir) -> None:
+    """HOST.samples.bin becomes HOST.before1.samples.bin, and so on with each time that the run is taken up."""
+    for ready in sorted(run.telemetry.glob("*.spec.json")):
+        host = ready.name.removesuffix(".spec.json")
+        if ".before" in host:
+            continue
+        number = 1 + len(list(run.telemetry.glob(f"{host}.before*.spec.json")))
+        for path in sorted(run.telemetry.glob(f"{host}.*")):
+            if not path.name.startswith(f"{host}.before"):
+                path.rename(path.with_name(path.name.replace(f"{host}.", f"{host}.before{number}.", 1)))

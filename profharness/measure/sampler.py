@@ -1,0 +1,79 @@
+"""The node's telemetry sampler during a run: starts it, tells it which processes to follow, notices its death."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from profharness.findings import Finding, finding
+from profharness.launchers.sidecar import Sidecar
+from profharness.layers.telemetry import BY_NAME, Ready, let_rest, sampler_command, sampler_spec
+from profharness.measure.recorder import Recorder
+from profharness.options.request import Request
+from profharness.rundir.paths import RunDir
+
+
+class Sampler:
+    """A context around all passes of a run. Without a recorder (ranks that do not lead) findings are kept only."""
+
+    def __init__(self, run: RunDir, request: Request, host: str, recorder: Recorder | None) -> None:
+        self._folder = run.telemetry
+        self._request = request
+        self._host = host
+        self._recorder = recorder
+        self._sidecar: Sidecar | None = None
+        self._reported = False
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        spec = self._folder / f"{self._host}.spec.json"
+        spec.write_bytes(sampler_spec(self._request, self._folder, self._host))
+        (self._folder / f"{self._host}.roots").touch()
+        self._sidecar = Sidecar(sampler_command(spec), self._folder / f"{self._host}.log")
+        if not self._sidecar.wait_ready(self._folder / f"{self._host}.ready.json"):
+            self._died("did not start")
+        else:
+            self._check_sources()
+            self._rest()
+        return self
+
+    def _check_sources(self) -> None:
+        """A source that was asked for by name and gives nothing is worth a finding. Of amdsmi the samples tell it, with what took its place."""
+        if self._request.telemetry not in BY_NAME or self._request.telemetry == "amdsmi":
+            return
+        ready = msgspec.json.decode((self._folder / f"{self._host}.ready.json").read_bytes(), type=Ready)
+        if why := ready.why_missing(self._request.telemetry):
+            self.add_finding(finding("sampler-gaps", f"--telemetry {self._request.telemetry} gives nothing on {self._host}: {why}"))
+
+    def _rest(self) -> None:
+        if self._request.idle_seconds:
+            let_rest(self._folder, self._host, self._request.idle_seconds)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._sidecar is None:
+            return
+        self.check()
+        status = self._sidecar.stop()
+        if status != 0 and not self._reported:
+            self._died(f"ended with status {status}")
+
+    def follow(self, pid: int) -> None:
+        """Sample the process tree below `pid` from now on."""
+        with (self._folder / f"{self._host}.roots").open("a") as file:
+            file.write(f"{pid}\n")
+
+    def check(self) -> None:
+        """Report a dead sampler once."""
+        if self._sidecar is not None and not self._reported and not self._sidecar.alive():
+            self._died("died")
+
+    def add_finding(self, found: Finding) -> None:
+        if self._recorder is not None:
+            self._recorder.add_finding(found)
+
+    def _died(self, how: str) -> None:
+        self._reported = True
+        words = self._sidecar.last_words() if self._sidecar is not None else ""
+        self.add_finding(finding("sampler-gaps", f"the telemetry sampler on {self._host} {how}: {words}", severity="error"))

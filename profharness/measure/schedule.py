@@ -1,0 +1,134 @@
+"""Layers -> passes: what may run together, how often the workload is executed, and why. Pure.
+
+A scan gets a bare pass first, then one pass per set of layers that can share an execution, then one per group of
+hardware counters. A command is executed once; layers that cannot share, and counters, need further passes, which the
+user must allow. A layer that perturbs the workload shares with none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profharness.errors import UsageError
+from profharness.layers import COMMAND, Layer, framework_of
+from profharness.rundir.levels import SHARED
+
+BARE = "bare"
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """One execution: its layers in the order in which they wrap, and the targets (backends, or the command)."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    targets: tuple[str, ...]
+    counters: tuple[str, ...] = ()
+
+    @property
+    def perturbing(self) -> bool:
+        """Whether no time of this pass may be used."""
+        return bool(self.counters) or any(layer.perturbing for layer in self.layers)
+
+    @property
+    def layer_names(self) -> tuple[str, ...]:
+        return tuple(layer.name for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The passes in order, and a sentence for each decision."""
+
+    passes: tuple[PassPlan, ...]
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Hardware counters to collect: the layer that can, and the counters of each pass. `assumed` says what they were planned for where no device told."""
+
+    layer: Layer
+    groups: tuple[tuple[str, ...], ...]
+    assumed: str = ""
+
+
+def plan_scan(layers: Sequence[Layer], backends: Sequence[str], counting: Counting | None = None) -> Plan:
+    """A bare pass over all backends, then the layers' passes over those that they attach to.
+
+    Raises UsageError for a layer that has nothing to attach to.
+    """
+    passes = [PassPlan(BARE, (), tuple(backends)), *_passes(layers, backends, counting)]
+    reasons = ["bare: throughput and latency come from the pass without instruments"]
+    reasons += [f"{plan.name}: over the points of {', '.join(plan.targets)}, with few trials{_caution(plan)}" for plan in passes[1:]]
+    return Plan(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
+
+
+def plan_command(layers: Sequence[Layer], *, bare: bool, allowed: int | None, agreed: bool, counting: Counting | None = None, dry: bool = False) -> Plan:
+    """One execution, or as many as the user allowed. Raises UsageError when more are needed than allowed; a dry run only says so."""
+    passes = _passes(layers, (COMMAND,), counting)
+    profiled = len(passes)
+    if bare or not passes:
+        passes.insert(0, PassPlan(BARE, (), (COMMAND,)))
+    needed = len(passes) - (1 if bare and profiled else 0)
+    reasons = tuple(f"{plan.name}: one execution of the command{_caution(plan)}" for plan in passes)
+    if needed > (allowed or 1) and not agreed:
+        listed = ", ".join(plan.name for plan in passes)
+        why, allow = f"these layers cannot share one execution: the command would run {len(passes)} times", f"allow it with --passes {len(passes)} or --yes"
+        if not dry:
+            raise UsageError(f"{why} ({listed})", f"{allow}, or ask for fewer layers")
+        reasons = (f"{why}; {allow}", *reasons)
+    return Plan(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
+
+
+def _assumed(counting: Counting | None) -> tuple[str, ...]:
+    return (counting.assumed,) if counting is not None and counting.assumed else ()
+
+
+def _splitting(passes: Sequence[PassPlan]) -> tuple[str, ...]:
+    """What happens where the table of the architecture was too hopeful."""
+    able = [plan.name for plan in passes if len(plan.counters) > 1]
+    return (f"{', '.join(able)}: if the tool refuses these counters together, each half of them gets an execution of its own",) if able else ()
+
+
+def _caution(plan: PassPlan) -> str:
+    if plan.counters:
+        return f"; counts {' '.join(plan.counters)}, which serialises kernels: none of its times is used"
+    return "; so much slower that none of its times is used" if plan.perturbing else ""
+
+
+def _passes(layers: Sequence[Layer], targets: Sequence[str], counting: Counting | None) -> list[PassPlan]:
+    """The layers' passes, then those of the counters."""
+    groups = _groups(layers, targets)
+    passes = [PassPlan("+".join(layer.name for layer in group), tuple(group), fits) for group, fits in groups]
+    if counting is not None:
+        fits = _fitting(counting.layer, targets)
+        passes += [PassPlan(f"{counting.layer.name}-pmc{number}", (counting.layer,), fits, counters)
+                   for number, counters in enumerate(counting.groups, 1)]
+    return passes
+
+
+def _fitting(layer: Layer, targets: Sequence[str]) -> tuple[str, ...]:
+    """The targets that the layer can observe; all models on one server are, where one of them is."""
+    fits = {target for target in targets if layer.attaches(framework_of(target))}
+    return tuple(target for target in targets if target in fits or (target in SHARED and fits))
+
+
+def _groups(layers: Sequence[Layer], targets: Sequence[str]) -> list[tuple[list[Layer], tuple[str, ...]]]:
+    """Greedy in the order asked: a layer joins the first group with the same targets whose claims it does not touch."""
+    groups: list[tuple[list[Layer], tuple[str, ...]]] = []
+    for layer in layers:
+        fits = _fitting(layer, targets)
+        if not fits:
+            raise UsageError(f"--profile {layer.name} has nothing to attach to here", layer.attach_hint)
+        for group, group_targets in groups:
+            if group_targets == fits and all(_share(layer, other) for other in group):
+                group.append(layer)
+                break
+        else:
+            groups.append(([layer], fits))
+    return groups
+
+
+def _share(one: Layer, other: Layer) -> bool:
+    return one.claims.isdisjoint(other.claims) and not one.perturbing and not other.perturbing

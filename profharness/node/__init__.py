@@ -1,0 +1,1 @@
+"""What a node is: its devices, tools, permissions and CPUs, and the ceilings of each device."""

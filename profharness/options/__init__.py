@@ -1,0 +1,1 @@
+"""What a user can ask for: every option of the command line and of scan files, with its checks."""

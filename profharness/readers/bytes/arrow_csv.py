@@ -1,0 +1,241 @@
+"""Large CSV files as columns, block by block: exact integers, and texts as codes of a pool.
+
+The parser is Arrow's. Files of a few hundred lines are read by `csv_columns`, which needs no such library.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from profharness.errors import InputError
+from profharness.readers.bytes.files import Blocks, read_head
+from profharness.trace.model import F64, I64, NULL, Problem, Strings
+
+Kind = Literal["time", "integer", "text", "figure"]
+BLOCK_BYTES = 4 << 20
+_EXACT = 1 << 53
+_LONGEST_HEADER = 1 << 14
+
+
+def header_of(head: bytes) -> list[str]:
+    """The names in the header of a file that begins with `head`, lower-case; empty where it is no text."""
+    return _header(head)[0]
+
+
+def _header(head: bytes) -> tuple[list[str], int]:
+    """Names, and how many lines they take: where a quote is not closed, a line end is part of a name (RFC 4180)."""
+    try:
+        text = head.removeprefix(b"\xef\xbb\xbf")[:_LONGEST_HEADER].decode("utf-8", "replace")
+        reader = csv.reader(io.StringIO(text, newline=""))
+        names = [] if "\0" in text else next(reader, [])
+    except csv.Error:
+        return [], 0
+    return [name.strip().lower() for name in names], reader.line_num
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of one block: integers (NULL where empty) and codes of texts by column, figures apart."""
+
+    rows: int
+    integers: dict[str, I64]
+    figures: dict[str, F64]
+
+
+class _Bytes(io.RawIOBase):
+    """The decompressed bytes of a file as Arrow wants to read them."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._supply = iter(blocks)
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        target = memoryview(buffer)
+        if not self._rest:
+            self._rest = memoryview(next(self._supply, b""))
+        size = min(len(target), len(self._rest))
+        target[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+@dataclass(eq=False)
+class CsvColumns:
+    """The columns of one file, in blocks, once; the counts are complete when the last block was given.
+
+    `wanted` maps lower-case names to what they hold; names that the file lacks are left out. A row without a whole
+    number in a `time` column is left out and counted in `not_whole`; `uneven` counts rows of the wrong length, and
+    `unreadable` values of other columns that are no numbers (they are NULL).
+    """
+
+    path: Path
+    wanted: Mapping[str, Kind]
+    strings: Strings
+    block_bytes: int = BLOCK_BYTES
+    rows: int = 0
+    uneven: int = 0
+    not_whole: int = 0
+    unreadable: int = 0
+    first_bad: str = ""
+    damage: str = ""
+    bad_header: bool = False
+    _lengths: Counter[int | None] = field(default_factory=Counter)
+
+    def blocks(self) -> list[Block]:
+        """All blocks. Raises InputError when the file cannot be read."""
+        blocks = self._attempt(None)
+        width, rows = next(iter(self._lengths.most_common(1)), (None, 0))
+        # where several rows, and all of them, have one length that is not the header's, the header is at fault; a cut file has one such row
+        if not self.rows and rows == self.uneven > 1 and width is not None and self._suffices(width):
+            blocks = self._attempt(width)
+            self.bad_header = self.rows > 0
+        return blocks
+
+    def _suffices(self, width: int) -> bool:
+        """Whether so many names of the header hold all its times and texts that are wanted."""
+        names = header_of(read_head(self.path, _LONGEST_HEADER))
+        return not any(self.wanted.get(name) in ("time", "text") for name in names[width:])
+
+    def _attempt(self, width: int | None) -> list[Block]:
+        import pyarrow as pa
+
+        for careful in (False, True):
+            self.rows = self.uneven = self.not_whole = 0
+            self._lengths.clear()
+            try:
+                return list(self._read(width, careful=careful))
+            except pa.ArrowInvalid as error:
+                if "Empty CSV" in str(error):
+                    return []
+                if careful:
+                    raise InputError(f"{self.path} is no readable CSV file: {error}", "copy it again from where the tool wrote it") from error
+                # some number is none: read texts and judge each
+        return []
+
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong with the file itself."""
+        where = str(self.path)
+        if self.damage:
+            yield Problem("error", where, 1, f"the file is cut or damaged: {self.damage}; {self.rows} rows were read")
+        if self.uneven:
+            yield Problem("warning", where, self.uneven, "rows have more or fewer fields than the header and were left out")
+        if self.bad_header:
+            yield Problem("warning", where, 1, "the header does not fit the rows: columns behind the first fault in it are not read, and a row may be lost")
+        if self.not_whole:
+            yield Problem("error", where, self.not_whole,
+                          f"rows have times that are no whole numbers and were left out (first: {self.first_bad!r}; a spreadsheet cuts digits)")
+        if self.unreadable:
+            yield Problem("warning", where, self.unreadable, "values are no whole numbers: taken as not recorded")
+
+    def _read(self, width: int | None, *, careful: bool) -> Iterator[Block]:
+        """The blocks, with as many names of the header as `width` says."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        source = Blocks(self.path)
+        stream = io.BufferedReader(_Bytes(source), 1 << 16)
+        header, lines = _header(stream.peek(_LONGEST_HEADER))
+        names = header[:width] or [""]
+        kept = [name for name in names if name in self.wanted]
+        code = pa.dictionary(pa.int32(), pa.binary())
+        types = {"text": code, "figure": pa.float64(), "time": pa.int64(), "integer": pa.int64()}
+        with arrow_csv.open_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=self.block_bytes, column_names=names, skip_rows=lines),
+                parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._skip),
+                convert_options=arrow_csv.ConvertOptions(
+                    check_utf8=False, null_values=[""], include_columns=kept,
+                    column_types={name: pa.binary() if careful and self.wanted[name] != "text" else types[self.wanted[name]]
+                                  for name in kept})) as batches:
+            for batch in batches:
+                block = self._judged(batch, kept) if careful else self._plain(batch, kept)
+                self.rows += block.rows
+                yield block
+        self.damage = source.damage
+
+    def _skip(self, row: Any) -> Literal["skip", "error"]:
+        if row.text:
+            self.uneven += 1
+            self._lengths[row.actual_columns] += 1
+        return "skip"
+
+    def _plain(self, batch: Any, names: list[str]) -> Block:
+        integers, figures = {}, {}
+        for name in names:
+            column = batch.column(name)
+            if self.wanted[name] == "text":
+                integers[name] = self._codes(column)
+            elif self.wanted[name] == "figure":
+                figures[name] = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
+            else:
+                # copied, so that Arrow can use the block's memory for the next one
+                integers[name] = np.array((column.fill_null(NULL) if column.null_count else column).to_numpy(zero_copy_only=False), np.int64)
+        times = [batch.column(name).is_valid() for name in names if self.wanted[name] == "time" and batch.column(name).null_count]
+        return self._without(Block(batch.num_rows, integers, figures), [valid.to_numpy(zero_copy_only=False) for valid in times], "")
+
+    def _judged(self, batch: Any, names: list[str]) -> Block:
+        """The slow way for files with damaged numbers."""
+        integers, figures, valid = {}, {}, []
+        first_bad = ""
+        for name in names:
+            column = batch.column(name)
+            if self.wanted[name] == "text":
+                integers[name] = self._codes(column)
+                continue
+            texts = [(value or b"").decode("utf-8", "replace").strip() for value in column.to_pylist()]
+            if self.wanted[name] == "figure":
+                figures[name] = np.array([_figure(text) for text in texts], np.float64)
+                continue
+            numbers = [_whole(text) for text in texts]
+            good = np.array([number is not None for number in numbers], np.bool_)
+            integers[name] = np.array([NULL if number is None else number for number in numbers], np.int64)
+            if self.wanted[name] == "time":
+                valid.append(good)
+                first_bad = first_bad or next((text for text, known in zip(texts, good, strict=True) if not known), "")
+            else:
+                self.unreadable += sum(1 for text, known in zip(texts, good, strict=True) if text and not known)
+        return self._without(Block(batch.num_rows, integers, figures), valid, first_bad)
+
+    def _without(self, block: Block, valid: list[Any], first_bad: str) -> Block:
+        """The block without the rows that lack a time."""
+        if not valid:
+            return block
+        keep = np.logical_and.reduce(valid)
+        self.not_whole += int((~keep).sum())
+        self.first_bad = self.first_bad or first_bad
+        return Block(int(keep.sum()), {name: column[keep] for name, column in block.integers.items()},
+                     {name: column[keep] for name, column in block.figures.items()})
+
+    def _codes(self, column: Any) -> I64:
+        """Codes in the pool; NULL where the field is empty."""
+        texts = [value.decode("utf-8", "replace") for value in column.dictionary.to_pylist()]
+        table = np.array([*(self.strings.code(text) if text else NULL for text in texts), NULL], np.int64)
+        found: I64 = table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+        return found
+
+
+def _whole(text: str) -> int | None:
+    """A whole number; one with a fraction of zeros only as far as a float could hold it exactly."""
+    digits, point, fraction = text.partition(".")
+    if not digits.lstrip("+-").isdigit() or not digits.isascii() or fraction.strip("0"):
+        return None
+    number = int(digits)
+    return number if abs(number) < (_EXACT if point else 1 << 63) else None
+
+
+def _figure(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,135 @@
+"""A CSV file of a profiler as columns of text, and exact numbers from them.
+
+Profilers write integers; a file that went through a spreadsheet holds `8.1097E+14` where times of a nanosecond
+stood. Such a value cannot be brought back, so that it is no number here, and counted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.errors import InputError
+from profharness.readers.bytes.files import Blocks
+from profharness.trace.model import F64, I64, NULL, Problem
+
+Mask = npt.NDArray[np.bool_]
+_LARGEST = 2**63 - 1
+_WHOLE = re.compile(r"[+-]?\d+(?:\.0*)?\Z")
+_HALVES = re.compile(r"([+-]?\d+)\.(\d+)\Z")
+_SCIENTIFIC = re.compile(r"[+-]?\d+(?:\.\d*)?[eE][+-]?\d+\Z")
+_FIELD_LIMIT = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns by name as the header spells them, all of one length. `uneven` counts rows that were left out because
+    they have more or fewer fields than the header; `damage` says in words why the file ended early, if it did.
+    """
+
+    path: Path
+    columns: dict[str, list[str]]
+    rows: int
+    uneven: int = 0
+    damage: str = ""
+
+    def first(self, *names: str) -> list[str] | None:
+        """The first of these columns that is there; spelling of case does not count."""
+        low = {name.lower(): column for name, column in self.columns.items()}
+        return next((low[name.lower()] for name in names if name.lower() in low), None)
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the file itself."""
+        found = []
+        if self.damage:
+            found.append(Problem("error", str(self.path), 1, f"the file is cut or damaged: {self.damage}; {self.rows} rows were read"))
+        if self.uneven:
+            found.append(Problem("warning", str(self.path), self.uneven,
+                                 "rows have more or fewer fields than the header and were left out"))
+        return found
+
+
+def read_text(path: Path) -> tuple[str, str]:
+    """The whole file as text, plain or gzipped, and what damaged it. Raises InputError when it cannot be read."""
+    blocks = Blocks(path)
+    whole = b"".join(blocks)
+    return whole.decode("utf-8-sig", "replace"), blocks.damage
+
+
+def read_table(path: Path) -> Table:
+    """All rows of a file with a header. Raises InputError when there is no header or the file cannot be read."""
+    text, damage = read_text(path)
+    return parse_table(path, text, damage)
+
+
+def parse_table(path: Path, text: str, damage: str = "") -> Table:
+    """`read_table` of text that was read already."""
+    csv.field_size_limit(_FIELD_LIMIT)
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text.replace("\0", ""), newline="")) if row]
+    except csv.Error as error:
+        raise InputError(f"{path} is no readable CSV file: {error}", "copy it again from where the tool wrote it") from error
+    if not rows:
+        raise InputError(f"{path} holds no header line", "the tool was interrupted before it wrote anything: record again")
+    header = [name.strip() for name in rows[0]]
+    even = [row for row in rows[1:] if len(row) == len(header)]
+    columns = [list(column) for column in zip(*even, strict=True)] if even else [[] for _ in header]
+    named: dict[str, list[str]] = {}
+    for name, column in zip(header, columns, strict=True):
+        named.setdefault(name, column)
+    return Table(path, named, len(even), len(rows) - 1 - len(even), damage)
+
+
+@dataclass(frozen=True, eq=False)
+class Integers:
+    """`values[i]` is exact where `valid[i]`, else NULL. `scientific` counts values like 8.1E+14, `fractions` those like 2.5
+    (their floor is the value, and they are valid).
+    """
+
+    values: I64
+    valid: Mask
+    scientific: int = 0
+    fractions: int = 0
+
+
+def integers(texts: Sequence[str] | None, rows: int) -> Integers:
+    """Integers of a column; all invalid where the column is missing. A float without fraction counts as an integer."""
+    if texts is None:
+        return Integers(np.full(rows, NULL, np.int64), np.zeros(rows, np.bool_))
+    try:
+        return Integers(np.fromiter(map(int, texts), np.int64, len(texts)), np.ones(len(texts), np.bool_))
+    except (ValueError, OverflowError):
+        return _each(texts)
+
+
+def _each(texts: Sequence[str]) -> Integers:
+    values, valid = np.full(len(texts), NULL, np.int64), np.zeros(len(texts), np.bool_)
+    scientific = fractions = 0
+    for row, given in enumerate(texts):
+        text = given.strip()
+        if _WHOLE.match(text):
+            number = int(text.partition(".")[0])
+        elif match := _HALVES.match(text):
+            number = int(match[1])
+            fractions += 1
+        else:
+            scientific += _SCIENTIFIC.match(text) is not None
+            continue
+        if abs(number) <= _LARGEST:
+            values[row], valid[row] = number, True
+    return Integers(values, valid, scientific, fractions)
+
+
+def figures(texts: Sequence[str]) -> F64 | None:
+    """Numbers of a column, NaN where a field is empty; None if any other field is no number."""
+    try:
+        return np.array([float(text) if text.strip() else np.nan for text in texts], np.float64)
+    except ValueError:
+        return None

@@ -1,0 +1,181 @@
+"""Walk through one large JSON document without holding it: enter objects and lists, decode or skip what is inside.
+
+Only the value that stands at the cursor is looked at. Elements of a list are decoded in batches, a block of the file
+at a time; an element that is no valid JSON, or does not fit its type, is counted and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from profharness.readers.bytes import json_scan
+from profharness.readers.bytes.files import BLOCK_BYTES, Blocks
+
+ValueT = TypeVar("ValueT")
+_SPACE = b" \t\r\n"
+_FIRST_LOOK = 1 << 12
+_WINDOW = 1 << 16
+_LONGEST_VALUE = 256 << 20
+_BRACKETS = b"{["
+
+
+class DocumentEnds(Exception):  # noqa: N818  # not an error of the caller: what was read stays read
+    """The document stops, or stops being JSON, before its end; the text says how."""
+
+
+class JsonWalk:
+    """A cursor in a document. All methods raise DocumentEnds where the document does; values must be used in their order."""
+
+    def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
+        self.unreadable = 0
+        self.first_error = ""
+        self._blocks = Blocks(path, block_bytes)
+        self._supply = iter(self._blocks)
+        self._text = b""
+        self._at = 0
+
+    @property
+    def damage(self) -> str:
+        """Why the compressed data ended early, if it did."""
+        return self._blocks.damage
+
+    def peek(self) -> bytes:
+        """The next byte that is no white space."""
+        while True:
+            while self._at < len(self._text):
+                byte = self._text[self._at : self._at + 1]
+                if byte not in _SPACE and byte != b"\xef":
+                    return byte
+                self._at += 3 if byte == b"\xef" else 1
+            if not self._more():
+                raise DocumentEnds(self.damage or "it ends early")
+
+    def members(self) -> Iterator[str]:
+        """The keys of the object at the cursor; whoever takes a key uses up its value."""
+        self._take(b"{")
+        while self.peek() != b"}":
+            key = self.value(str)
+            self._take(b":")
+            yield key
+            self._next(b"}")
+        self._at += 1
+
+    def elements(self) -> Iterator[None]:
+        """Stops before each element of the list at the cursor; whoever takes one uses it up."""
+        self._take(b"[")
+        while self.peek() != b"]":
+            yield None
+            self._next(b"]")
+        self._at += 1
+
+    def value(self, kind: type[ValueT]) -> ValueT:
+        """The whole value at the cursor. Raises DocumentEnds also where it is not of this kind."""
+        raw = self._raw()
+        try:
+            return msgspec.json.decode(raw, type=kind)
+        except json_scan.NOT_JSON as error:
+            raise DocumentEnds(f"a value is not as expected ({error})") from error
+
+    def skip(self) -> None:
+        """Pass over the value at the cursor, of any size."""
+        if self.peek() == b"[":
+            for _ in self._stretches():
+                pass
+        elif self.peek() == b"{":
+            for _ in self.members():
+                self.skip()
+        else:
+            self._raw()
+
+    def count(self) -> int:
+        """Pass over the list at the cursor; how many objects or lists it holds."""
+        return sum(len(ends) for _, ends in self._stretches())
+
+    def batches(self, kind: type[ValueT]) -> Iterator[list[ValueT]]:
+        """The elements of the list at the cursor, objects or lists themselves, in lists."""
+        decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # the class is a value here
+        for stretch, ends in self._stretches():
+            try:
+                batch = decoder.decode(b"[" + stretch + b"]")
+            except json_scan.NOT_JSON:
+                batch = self._one_by_one(decoder, stretch, ends)
+            if batch:
+                yield batch
+            del batch  # before the next is decoded: its memory is used again
+
+    def _one_by_one(self, decoder: msgspec.json.Decoder[list[ValueT]], stretch: bytes, ends: list[int]) -> list[ValueT]:
+        batch: list[ValueT] = []
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            piece = stretch[json_scan.skip_gap(stretch, start):end]
+            try:
+                batch += decoder.decode(b"[" + piece + b"]")
+            except json_scan.NOT_JSON as error:
+                self.unreadable += 1
+                self.first_error = self.first_error or str(error)
+        return batch
+
+    def _stretches(self) -> Iterator[tuple[bytes, list[int]]]:
+        """Whole elements of the list at the cursor, as much as a block holds at once, and where each ends."""
+        self._take(b"[")
+        while True:
+            scan = json_scan.scan(memoryview(self._text)[self._at:])
+            ends = scan.ends.tolist()
+            if ends:
+                first = json_scan.skip_gap(self._text, self._at)
+                yield self._text[first : self._at + ends[-1]], [self._at + end - first for end in ends]
+            if scan.closed is not None:
+                self._at += scan.closed + 1
+                return
+            self._at += ends[-1] if ends else 0
+            if len(self._text) - self._at > _LONGEST_VALUE or not self._more(0 if ends else len(self._text) - self._at):
+                raise DocumentEnds(self.damage or "it ends inside a list")
+
+    def _raw(self) -> bytes:
+        """The text of the value at the cursor."""
+        opening = self.peek()
+        look = _FIRST_LOOK
+        while True:
+            text = self._text[self._at : self._at + look]
+            end = self._end(opening, text)
+            if end is not None:
+                self._at += end
+                return text[:end]
+            if look <= len(self._text) - self._at:
+                look *= 8
+            elif len(self._text) - self._at > _LONGEST_VALUE or not self._more(look):
+                raise DocumentEnds(self.damage or "it ends inside a value")
+
+    @staticmethod
+    def _end(opening: bytes, text: bytes) -> int | None:
+        """Where the value that `text` begins with ends; None where it goes on behind it."""
+        if opening in _BRACKETS:
+            ends = json_scan.scan(text).ends
+            return int(ends[0]) if len(ends) else None
+        if opening == b'"':
+            return json_scan.string_end(text)
+        return next((at for at, byte in enumerate(text) if byte in b",]}" + _SPACE), None)
+
+    def _take(self, wanted: bytes) -> None:
+        found = self.peek()
+        if found != wanted:
+            raise DocumentEnds(f"{found.decode('latin-1')!r} stands where {wanted.decode()!r} should")
+        self._at += 1
+
+    def _next(self, closing: bytes) -> None:
+        if self.peek() != closing:
+            self._take(b",")
+
+    def _more(self, least: int = 0) -> bool:
+        """Add a block, or `least` bytes, to what is left of the text; False when the file had nothing more."""
+        added, size = [self._text[self._at:]], 0
+        for block in self._supply:
+            added.append(block)
+            size += len(block)
+            if size >= least:
+                break
+        self._text, self._at = b"".join(added), 0
+        return size > 0

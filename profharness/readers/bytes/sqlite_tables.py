@@ -1,0 +1,52 @@
+"""Tables of an SQLite file whose schema varies: which there are, their columns, and queries with names from the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes import sqlite_file
+from profharness.readers.bytes.files import read_head
+
+
+@dataclass(frozen=True)
+class Database:
+    """An open file. `columns` are by table or view; `damage` says in words why the file ended early, if it did."""
+
+    connection: sqlite3.Connection
+    columns: Mapping[str, tuple[str, ...]]
+    damage: str
+
+    def size(self, table: str) -> int:
+        """How many rows a table has; 0 where it is not there."""
+        if table not in self.columns:
+            return 0
+        return int(self.connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0])  # noqa: S608  # the name is quoted
+
+    def rows(self, table: str, columns: Sequence[str]) -> sqlite3.Cursor:
+        """These columns of a table, in the order in which its rows were written."""
+        chosen = ", ".join(map(quoted, columns))
+        return self.connection.execute(f"SELECT {chosen} FROM {quoted(table)} ORDER BY rowid")  # noqa: S608  # the names are quoted
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """The file, for reading. Raises InputError when it is no readable database, also while it is read."""
+    read_head(path, 1)  # says what is wrong with a path that cannot be read
+    try:
+        with sqlite_file.opened(path) as (connection, damage):
+            names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+            columns = {name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})")) for name in names}
+            yield Database(connection, columns, damage)
+    except sqlite3.Error as error:
+        raise InputError(f"{path} is no readable database: {error}",
+                         "the tool was interrupted, or the file was damaged on its way: copy or record it again") from error
+
+
+def quoted(name: str) -> str:
+    """A name as SQL wants it."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,1 @@
+"""Kineto's Chrome JSON, as torch.profiler exports it."""

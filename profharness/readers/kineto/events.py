@@ -1,0 +1,312 @@
+"""Kineto's events to columns: which categories are kept, what their arguments are called, and what is counted.
+
+Categories and argument names are those that libkineto and the 2021 profiler wrote (capitalised then). A record
+that the tool stamps as a kernel stays one whatever its name. Events are sorted by category in their block, and
+the arguments of each category, where they are still text, are decoded together, as their own type.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from typing import Any, ClassVar, TypeVar, cast, get_args
+
+import msgspec
+import numpy as np
+
+from profharness.readers.bytes.decimals import microseconds
+from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.kineto.comms import PREFIXES, Spoken
+from profharness.readers.kineto.records import (
+    CallArgs,
+    CommsArgs,
+    CopyArgs,
+    DeviceArgs,
+    Event,
+    KernelArgs,
+    Number,
+    OpArgs,
+    PlacedArgs,
+    RangeArgs,
+    Record,
+    Span,
+    StatedArgs,
+    Timed,
+    Triple,
+    Unneeded,
+    Usual,
+)
+from profharness.readers.wanted import Wanted
+from profharness.trace.collectives import Collective, encode, normalised
+from profharness.trace.columns.build import Growing, Pool, packed_integers, text_pool
+from profharness.trace.model import I32, I64, NULL, Strings
+
+ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
+SpanT = TypeVar("SpanT", bound=Timed)
+
+_KERNEL, _COPY, _CALL, _OP, _MARK = "kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "user_annotation"
+_FILLS = frozenset({"gpu_memset", "Memset"})
+# Categories that share a table go together, so that its rows keep the order of the file.
+_SAME_TABLE: dict[str | None, str] = {
+    "Kernel": _KERNEL, "Memcpy": _COPY, **dict.fromkeys(_FILLS, _COPY), "Operator": _OP,
+    **dict.fromkeys(("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), _CALL)}
+_MARK_NAMES = ("ProfilerStep#", "profharness.")
+_NUL = b"\0"  # stands in no JSON
+
+
+class _Appending(dict[str | None, Callable[[Event], None]]):
+    """What puts an event into the list of its category: looked up once per event, which is most of what sorting them costs."""
+
+    def __init__(self, lists: dict[str | None, list[Event]]) -> None:
+        super().__init__({category: found.append for category, found in lists.items()})
+        self.update({other: lists[category].append for other, category in _SAME_TABLE.items()})
+        self._lists = lists
+
+    def __missing__(self, category: str | None) -> Callable[[Event], None]:
+        found = self._lists[category] = []
+        self[category] = found.append
+        return found.append
+
+
+class KinetoRows:
+    """The rows of one file as they grow: raw columns per kind of record, pools of what repeats, and counts of what was repaired.
+
+    `usual` are the types that a block is decoded as where it can be, `wanted` says what of the file becomes rows.
+    """
+
+    usual: ClassVar[object] = Usual
+    wanted: ClassVar[Wanted] = Wanted.ALL
+
+    def __init__(self, strings: Strings) -> None:
+        times = ("start", "dur", "name")
+        self.strings = strings
+        self.kernels = Growing(*times, "device", "stream", "correlation", "external", "grid", "block", "registers", "shared", "collective")
+        self.copies = Growing(*times, "device", "stream", "correlation", "bytes", "from_device", "to_device", "fill")
+        self.calls = Growing(*times, "pid", "tid", "correlation", "grid", "block", "shared", "bytes")
+        self.ops = Growing(*times, "pid", "tid", "external", "shapes", "types", "collective")
+        self.marks = Growing(*times, "pid", "tid", "spoken")
+        self.spoken: Pool[Spoken] = Pool()
+        self.devices: Pool[str] = Pool()
+        self.streams: Pool[str] = Pool()
+        self.geometry: Pool[bytes | Triple] = Pool()
+        self.left_out: Counter[str] = Counter()
+        self.repairs: Counter[str] = Counter()
+        self.has_dispatch_kind = False
+        self.latest_ns = 0
+        self._names: Pool[str | None] = Pool(lambda name: strings.code(name or ""))
+        self._plain: set[str] = set()
+        self._texts = text_pool(strings)
+        self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[str(number)])
+        self._stream_numbers: Pool[Number] = Pool(lambda number: self.streams[str(number).removeprefix("stream ")])
+        self._stated_devices: Pool[Number] = Pool(lambda number: NULL if number is None else self._device_numbers[number])
+        self._stated_streams: Pool[Number] = Pool(lambda number: NULL if number is None else self._stream_numbers[number])
+        self._adders: dict[str, Callable[[Any], None]] = {
+            _KERNEL: self._add_kernels, _COPY: self._add_copies, _CALL: self._add_calls, _OP: self._add_ops, _MARK: self._add_marks}
+
+    def add(self, batch: Sequence[Record]) -> None:
+        """Sort a block of events into the columns; all of them are `Event`, or none is."""
+        if isinstance(batch[0], Event):
+            self._add_any(cast("Sequence[Event]", batch))
+        else:
+            self._add_usual(batch)
+
+    def _add_usual(self, batch: Sequence[Record]) -> None:
+        found: dict[str, list[Any]] = {category: [] for category in self._adders}
+        unneeded: dict[type[Unneeded], list[Any]] = {kind: [] for kind in get_args(Unneeded)}
+        append: dict[type[Record], Callable[[Any], None]] = {
+            kind: (unneeded[kind] if kind in unneeded else found[_SAME_TABLE.get(kind.cat, kind.cat)]).append for kind in get_args(self.usual)}
+        for event in batch:
+            append[type(event)](event)  # its type says which list it belongs to
+        for category, events in found.items():
+            if events:
+                self._adders[category](events)
+        for kind, others in unneeded.items():
+            if others:
+                self.left_out[kind.cat] += len(others)
+
+    def _marks_among(self, names: set[str | None]) -> set[str]:
+        """The names that are marks'. Each name is looked at once."""
+        new = {name for name in names if name is not None} - self._plain
+        marks = {name for name in new if name.startswith(_MARK_NAMES)}
+        self._plain |= new - marks
+        return marks
+
+    def _add_any(self, batch: Sequence[Event]) -> None:
+        by_category: dict[str | None, list[Event]] = {category: [] for category in self._adders}
+        append = _Appending(by_category)
+        for event in batch:
+            append[event.cat](event)
+        for category, events in by_category.items():
+            if not events:
+                continue
+            if category is None:
+                self.left_out.update(f"ph={e.ph}" for e in events)
+            elif (add := self._adders.get(category)) is None:
+                self.left_out[category] += len(events)
+            elif add is not unwanted:
+                complete = [e for e in events if e.ph == "X"]
+                add(complete)
+                if len(complete) < len(events):
+                    self.left_out.update(f"{e.cat} that is no span" for e in events if e.ph != "X")
+
+    def _add_kernels(self, events: Sequence[Timed]) -> None:
+        events, start, dur = self._timed(events)
+        args = self._decode_args(events, KernelArgs)
+        self._note_kinds(args)
+        self.kernels.add(
+            len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
+            stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
+            external=np.maximum(integers([a.external for a in args]), rare_integers([a.external_2021 for a in args])),
+            grid=self._triples([a.grid for a in args]), block=self._triples([a.block for a in args]),
+            registers=rare_integers([a.registers for a in args]), shared=rare_integers([a.shared for a in args]), collective=self._collectives(args))
+
+    def _add_copies(self, events: Sequence[Timed]) -> None:
+        events, start, dur = self._timed(events)
+        args = self._decode_args(events, CopyArgs)
+        self.copies.add(
+            len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
+            stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
+            bytes=integers([a.bytes for a in args]), from_device=self._optional_devices(a.from_device for a in args),
+            to_device=self._optional_devices(a.to_device for a in args), fill=[e.cat in _FILLS for e in events])
+
+    def _add_calls(self, events: Sequence[Timed]) -> None:
+        events, start, dur = self._timed(events)
+        args = self._decode_args(events, CallArgs)
+        self.calls.add(
+            len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
+            tid=integers([e.tid for e in events]), correlation=integers([a.correlation for a in args]),
+            grid=self._triples([a.grid for a in args]), block=self._triples([a.block for a in args]),
+            shared=integers([a.shared for a in args]),
+            bytes=np.maximum(rare_integers([a.bytes for a in args]), rare_integers([a.size for a in args])))
+
+    def _add_ops(self, events: Sequence[Timed]) -> None:
+        names = [e.name for e in events]
+        if marks := self._marks_among(set(names)):
+            self._add_marks([e for e in events if e.name in marks])
+            events = [e for e in events if e.name not in marks]
+        events, start, dur = self._timed(events)
+        args = self._decode_args(events, OpArgs)
+        self.ops.add(
+            len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
+            tid=integers([e.tid for e in events]), external=integers([a.external for a in args]),
+            shapes=self._texts.codes(_raw_bytes([a.dims for a in args])), types=self._texts.codes(_raw_bytes([a.types for a in args])),
+            collective=self._collectives(args))
+
+    def _add_marks(self, events: Sequence[Timed]) -> None:
+        events, start, dur = self._timed(events)
+        self.marks.add(len(events), start=start, dur=dur, name=self._name_codes(events),
+                       pid=integers([e.pid for e in events]), tid=integers([e.tid for e in events]), spoken=self._spoken_codes(events))
+
+    def _spoken_codes(self, events: Sequence[Timed]) -> I64:
+        """Which of `spoken` each range is; NULL for ranges that are no collective of the host."""
+        found = np.full(len(events), NULL, np.int64)
+        rows = [row for row, event in enumerate(events) if event.name is not None and event.name.startswith(PREFIXES)]
+        args = self._decode_args([events[row] for row in rows], RangeArgs)
+        found[rows] = [self.spoken[events[row].name or "", bytes(a.dims), bytes(a.types)] for row, a in zip(rows, args, strict=True)]
+        return found
+
+    def _timed(self, events: Sequence[SpanT]) -> tuple[Sequence[SpanT], I64, I64]:
+        """The events that have a start, with starts and durations; what is repaired or dropped is counted."""
+        start = microseconds([e.ts for e in events])
+        dur = microseconds([e.dur for e in events])
+        dur_ns = np.maximum(dur.ns, 0)
+        self.repairs["start"] += len(events) - int(start.valid.sum())
+        self.repairs["duration"] += int((start.valid & ~dur.valid).sum())
+        self.repairs["negative"] += int((start.valid & (dur.ns < 0)).sum())
+        self.repairs["rounded"] += start.rounded + dur.rounded
+        self.latest_ns = max(self.latest_ns, int(start.ns.max(initial=0)))
+        if start.valid.all():
+            return events, start.ns, dur_ns
+        return list(compress(events, start.valid)), start.ns[start.valid], dur_ns[start.valid]
+
+    def _decode_args(self, events: Sequence[Span], kind: type[ArgsT]) -> list[ArgsT]:
+        """The arguments of the events, decoded at once; one by one where an event's do not fit, which then has none."""
+        args = [e.args for e in events]
+        if args and not isinstance(args[0], msgspec.Raw):
+            return cast("list[ArgsT]", args)
+        texts = cast("list[msgspec.Raw]", args)
+        try:
+            return msgspec.json.decode(b"[" + b",".join(texts) + b"]", type=list[kind])  # type: ignore[valid-type]  # the class is a value here
+        except NOT_JSON:
+            return [self._decode_one(bytes(text), kind) for text in texts]
+
+    def _decode_one(self, text: bytes, kind: type[ArgsT]) -> ArgsT:
+        try:
+            return msgspec.json.decode(text, type=kind | None) or kind()  # null: no arguments
+        except NOT_JSON:
+            self.repairs["arguments"] += 1
+            return kind()
+
+    def _collectives(self, args: Sequence[CommsArgs]) -> list[int] | int:
+        """Codes of what collectives do; NULL for everything else, once where there are none."""
+        if [a.collective for a in args].count(None) == len(args):
+            return NULL
+        return [NULL if a.collective is None else self.strings.code(encode(_comms(a))) for a in args]
+
+    def _note_kinds(self, args: Sequence[StatedArgs | PlacedArgs]) -> None:
+        if not self.has_dispatch_kind:
+            self.has_dispatch_kind = any(isinstance(a.kind, str) and a.kind.startswith("Dispatch") for a in args)
+
+    def _triples(self, values: Sequence[msgspec.Raw] | Sequence[Triple]) -> I32:
+        """Codes of grids or blocks, decoded or not: what was the same text has one code."""
+        if values and isinstance(values[0], msgspec.Raw):
+            return self.geometry.codes(_raw_bytes(cast("Sequence[msgspec.Raw]", values)))
+        return self.geometry.codes(cast("Sequence[Triple]", values))
+
+    def _name_codes(self, events: Sequence[Span]) -> I32:
+        return self._names.codes([e.name for e in events])
+
+    def _device_codes(self, events: Sequence[Timed], args: Sequence[StatedArgs | DeviceArgs | CopyArgs]) -> I32:
+        codes = self._stated_devices.codes([a.device for a in args])
+        for row in np.flatnonzero(codes == NULL).tolist():
+            codes[row] = self._device_numbers[events[row].pid]
+        return codes
+
+    def _stream_codes(self, events: Sequence[Timed], args: Sequence[StatedArgs | PlacedArgs | CopyArgs]) -> I32:
+        codes = self._stated_streams.codes([a.stream for a in args])
+        for row in np.flatnonzero(codes == NULL).tolist():
+            codes[row] = self._stream_numbers[events[row].tid]
+        return codes
+
+    def _optional_devices(self, values: Iterable[Number]) -> I64:
+        return np.array([NULL if v is None else self.devices[str(v)] for v in values], np.int64)
+
+
+def unwanted(_: Sequence[Any]) -> None:
+    """In the place of what adds rows: nothing of these events is looked at."""
+
+
+def _comms(args: CommsArgs) -> Collective:
+    moved, arrived, ranks = (None if (number := _integer(value)) < 0 else number for value in (args.in_elements, args.out_elements, args.group_size))
+    return Collective(normalised(str(args.collective)), moved, arrived, str(args.comms_dtype or ""), ranks, str(args.group_ranks or args.group_name or ""))
+
+
+def _raw_bytes(values: Sequence[msgspec.Raw]) -> list[bytes]:
+    """The bytes of each value. Cutting them out of one text is several times faster than asking each for its own."""
+    parts = _NUL.join(values).split(_NUL)
+    return parts if len(parts) == len(values) else [bytes(value) for value in values]
+
+
+def integers(values: Sequence[Number]) -> I64:
+    """int64 of numbers and decimal texts; NULL for anything else, unsigned 64-bit values by their bits."""
+    try:
+        return packed_integers(values)
+    except struct.error:
+        return packed_integers(list(map(_integer, values)))
+
+
+def rare_integers(values: Sequence[Number]) -> I64 | int:
+    """The same of a column that most files do not have: NULL once where it holds nothing else."""
+    return NULL if values.count(NULL) == len(values) else integers(values)
+
+
+def _integer(value: Number) -> int:
+    try:
+        number = int(value) if value is not None else NULL
+    except (ValueError, OverflowError):
+        return NULL
+    if 2**63 <= number < 2**64:
+        number -= 2**64
+    return number if -(2**63) <= number < 2**63 else NULL

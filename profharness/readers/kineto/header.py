@@ -1,0 +1,135 @@
+"""What a Kineto file says about itself outside of its events: clock base, rank, host, devices, versions.
+
+Newer files hold their clock base in `baseTimeNanoseconds`; event times are relative to it. `deviceProperties`
+lists the devices that the process saw, numbered from zero, while events carry the physical number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+
+from profharness.readers.bytes.json_scan import NOT_JSON
+
+_VERSIONS = ("schemaVersion", "roctracer_version", "hip_runtime_version", "hip_driver_version", "cupti_version",
+             "cuda_runtime_version", "cuda_driver_version", "nccl_version", "trace_id", "with_stack", "record_shapes",
+             "profile_memory", "with_flops", "with_modules")
+
+
+# HIP tells generations apart by the minor number from gfx942 on; 9.0 may be gfx908 or gfx90a.
+_AMD = {(9, 4): "gfx942", (9, 5): "gfx950"}
+
+
+class DeviceProperties(msgspec.Struct, frozen=True):
+    """One entry of `deviceProperties`."""
+
+    id: int = -1
+    name: str = ""
+    compute_units: int | None = msgspec.field(default=None, name="numSms")
+    memory_bytes: int | None = msgspec.field(default=None, name="totalGlobalMem")
+    major: int | None = msgspec.field(default=None, name="computeMajor")
+    minor: int | None = msgspec.field(default=None, name="computeMinor")
+
+    def architecture(self, vendor: str) -> str:
+        """`sm_80`, `gfx942`; empty where the entry does not say, or does not say enough."""
+        if self.major is None or self.minor is None:
+            return ""
+        if vendor == "nvidia":
+            return f"sm_{self.major}{self.minor}"
+        return _AMD.get((self.major, self.minor), "") if vendor == "amd" else ""
+
+
+class _Group(msgspec.Struct, frozen=True):
+    """An entry of `pg_config`."""
+
+    ranks: tuple[int, ...] = ()
+
+
+class Distributed(msgspec.Struct, frozen=True):
+    """`distributedInfo` of a process. `pg_config` is decoded by itself: its form differs between versions."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str = ""
+    nccl_version: str = ""
+    pg_config: msgspec.Raw = msgspec.Raw(b"[]")
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of each process group; empty where the file does not say."""
+        try:
+            return tuple(one.ranks for one in msgspec.json.decode(self.pg_config, type=tuple[_Group, ...], strict=False) if one.ranks)
+        except NOT_JSON:
+            return ()
+
+
+_ALONE = Distributed()
+_STATED_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d+)')
+_STATED_HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]+)"')
+
+
+@dataclass(frozen=True)
+class Header:
+    """The keys that mean something here. `base_ns` is None where the file has none."""
+
+    base_ns: int | None = None
+    host: str = ""
+    distributed: Distributed = _ALONE
+    devices: tuple[DeviceProperties, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def tool_version(self) -> str:
+        """The tracing library and its version, empty where the file does not say."""
+        known = dict(self.details)
+        named = ((key.removesuffix("_version"), known[key]) for key in ("roctracer_version", "cupti_version") if key in known)
+        return " ".join(next(named, ()))
+
+    @property
+    def is_rocm(self) -> bool:
+        return any(name.startswith(("hip_", "roctracer_")) for name, _ in self.details)
+
+    def device(self, index: str) -> DeviceProperties | None:
+        """Properties of the device that events call `index`: the entry of that number, or what all entries agree on."""
+        distinct = {(d.name, d.compute_units) for d in self.devices}
+        if len(distinct) == 1:
+            return self.devices[0]
+        return next((d for d in self.devices if str(d.id) == index), None)
+
+
+def stated_rank(head: bytes) -> int | None:
+    """The rank that the beginning of a file states; None where it stands further behind, or nowhere."""
+    match = _STATED_RANK.search(head)
+    return int(match[1]) if match else None
+
+
+def stated_host(head: bytes) -> str:
+    """The host that the beginning of a file states in front of its events; empty where it does not."""
+    match = _STATED_HOST.search(head.partition(b'"traceEvents"')[0])
+    return match[1].decode("utf-8", "replace") if match else ""
+
+
+def read_header(keys: dict[str, bytes]) -> Header:
+    """The header from the raw values of the top-level keys; a value of unexpected form is named, not trusted."""
+    unreadable: list[str] = []
+
+    def value(key: str, kind: object) -> object:
+        try:
+            return msgspec.json.decode(keys[key], type=kind, strict=False) if key in keys else None
+        except NOT_JSON:
+            unreadable.append(key)
+            return None
+
+    base, host = value("baseTimeNanoseconds", int), value("host_name", str)
+    distributed, devices = value("distributedInfo", Distributed), value("deviceProperties", tuple[DeviceProperties, ...])
+    details = [(key, keys[key].decode("utf-8", "replace").strip('"')) for key in _VERSIONS if key in keys]
+    if isinstance(distributed, Distributed):
+        details += [("backend", distributed.backend)] * bool(distributed.backend)
+        details += [("nccl_version", distributed.nccl_version)] * bool(distributed.nccl_version)
+    return Header(
+        base_ns=base if isinstance(base, int) else None, host=host if isinstance(host, str) else "",
+        distributed=distributed if isinstance(distributed, Distributed) else _ALONE,
+        devices=devices if isinstance(devices, tuple) else (), details=tuple(details), unreadable=tuple(unreadable))

@@ -1,0 +1,131 @@
+"""Joins within one Kineto file: device records to the calls that launched them, to launch geometry and to operators.
+
+Geometry has two units in ROCm files. The `hip*LaunchKernel` calls of the programming model take a grid in
+workgroups; `hipExtModuleLaunchKernel` (used by Tensile and MIOpen) and its older form take it in work-items, as the
+HIP headers document. The record repeats the call's figures, so without the call the unit is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.kineto.records import Triple
+from profharness.trace import nesting
+from profharness.trace.columns.build import per_text
+from profharness.trace.launches import matched
+from profharness.trace.model import I64, NULL, Ops, Strings
+
+_WORK_ITEMS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
+_WORKGROUPS = frozenset({
+    "hipLaunchKernel", "hipExtLaunchKernel", "hipModuleLaunchKernel", "hipLaunchCooperativeKernel", "hipLaunchByPtr",
+    "hipModuleLaunchCooperativeKernel", "hipLaunchKernelExC", "hipDrvLaunchKernelEx",
+})
+
+
+_UNKNOWN, _IN_GROUPS, _IN_ITEMS = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """The columns of the host calls that joins need. `grid` and `block` are rows of the file's table of triples."""
+
+    start: I64
+    dur: I64
+    name: I64
+    pid: I64
+    tid: I64
+    correlation: I64
+    grid: I64
+    block: I64
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Per kernel, (n, 3): workgroups and work-items per workgroup along x, y, z; NULL where not known."""
+
+    count: I64
+    size: I64
+
+    @property
+    def workgroups(self) -> I64:
+        known = (self.count != NULL).all(axis=1)
+        return np.where(known, np.prod(self.count, axis=1), NULL)
+
+
+def launching_calls(calls: Calls, strings: Strings, correlation: I64) -> I64:
+    """The row of the call with the same correlation, NULL for none; of several the launch, then the first and longest."""
+    other = per_text(strings, calls.name, lambda name: "Launch" not in name)
+    return matched((calls.correlation, calls.correlation != NULL), (correlation, correlation != NULL), (-calls.dur, calls.start, other))
+
+
+def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
+    """(n + 1, 3) of grids and blocks as recorded, decoded or not; NULL where they are no list of one to three numbers, and in the last row."""
+    triples = np.full((len(geometry) + 1, 3), NULL, np.int64)
+    for row, one in enumerate(geometry):
+        try:
+            numbers = msgspec.json.decode(one, type=list[int]) if isinstance(one, bytes) else one or ()
+        except NOT_JSON:
+            continue
+        if 1 <= len(numbers) <= 3 and all(0 < n < 2**31 for n in numbers):
+            triples[row] = [*numbers, 1, 1][:3]
+    return triples
+
+
+def geometry(own: tuple[I64, I64], calls: Calls, launch: I64, triples: I64, rocm_names: Strings | None) -> Geometry:
+    """Geometry from the record's own grid and block rows, else the call's. `rocm_names` is given for ROCm files only."""
+    grid, block = triples[own[0]], triples[own[1]]
+    linked = launch != NULL
+    for column, of_call in ((grid, calls.grid), (block, calls.block)):
+        missing = linked & (column[:, 0] == NULL)
+        column[missing] = triples[of_call[launch[missing]]]
+    if rocm_names is None:
+        return Geometry(grid, block)
+    unit = np.full(len(launch), _UNKNOWN, np.int64)
+    unit[linked] = per_text(rocm_names, calls.name, _grid_unit)[launch[linked]]
+    divisible = (unit == _IN_ITEMS) & (grid[:, 0] != NULL) & (block[:, 0] != NULL)
+    grid[divisible] = -(-grid[divisible] // block[divisible])
+    grid[(unit == _UNKNOWN) | ((unit == _IN_ITEMS) & ~divisible)] = NULL
+    return Geometry(grid, block)
+
+
+def _grid_unit(call: str) -> int:
+    call = call.removesuffix("_spt")
+    return _IN_ITEMS if call in _WORK_ITEMS else _IN_GROUPS if call in _WORKGROUPS else _UNKNOWN
+
+
+def operators(ops: Ops, nested: nesting.Nesting, calls: Calls, launch: I64, ids: tuple[I64, I64]) -> I64:
+    """The row in `ops` of the innermost operator that launched each record; `ids` are its external and correlation ids.
+
+    The external id names it, but files of 2022 and 2023 repeat the correlation id there: an operator found by id must
+    hold the launching call, and where no call is in the file, ids that all repeat the correlation are not used.
+    """
+    external, correlation = ids
+    found = np.full(len(launch), NULL, np.int64)
+    if not len(ops) or not len(launch):
+        return found
+    linked = np.flatnonzero(launch != NULL)
+    call = launch[linked]
+    thread = nesting.threads(np.concatenate((ops.pid, calls.pid[call])), np.concatenate((ops.tid, calls.tid[call])))
+    op_thread, call_thread = thread[: len(ops)], thread[len(ops):]
+    found[linked] = nesting.innermost(ops.start_ns, ops.dur_ns, op_thread, nested, (calls.start[call], call_thread))
+    named = _rows_by_id(ops.external, external)
+    holds = np.zeros(len(launch), np.bool_)
+    held = named[linked]
+    inside = (ops.start_ns[held] <= calls.start[call]) & (calls.start[call] <= ops.start_ns[held] + ops.dur_ns[held])
+    holds[linked] = (held != NULL) & inside & (op_thread[held] == call_thread)
+    has_id = external > 0
+    if np.any(external[has_id] != correlation[has_id]):
+        holds |= (named != NULL) & (launch == NULL)
+    return np.where(holds, named, found)
+
+
+def _rows_by_id(ids: I64, wanted: I64) -> I64:
+    order = np.argsort(ids, kind="stable")
+    at = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
+    rows = order[at]
+    return np.where((ids[rows] == wanted) & (wanted > 0), rows, NULL)

@@ -1,0 +1,203 @@
+"""The text that the HIP runtime logs with AMD_LOG_LEVEL, of ROCm 4.5 to 7.x.
+
+A line is `:LEVEL:FILE:LINE: TIME us: [ID] MESSAGE`, CLOCK_MONOTONIC in microseconds; how process and thread are written
+changed several times, and some levels leave them out. A call logs its entry and its return. A kernel is logged
+when the host submits it: the log knows no kernel times, except where profiling prints the GPU's own start and end of a
+signal. Other text of the program is mixed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes.files import Blocks
+from profharness.readers.logs.amd_log_rows import Geometry, LogRows, Moment, trace_of
+from profharness.readers.wanted import Wanted
+from profharness.trace.model import NULL, Problem, Trace
+
+name = "amd-log"
+
+_LINE = re.compile(r":\d+:\S+\s*:\d+\s*: (\d+)d? us: ?(.*)\Z")
+_SNIFF = re.compile(rb"^:\d+:\S+\s*:\d+\s*: \d+d? us: ", re.MULTILINE)
+_ID = re.compile(
+    r"(?:(?P<pid>\d+)\s*:\s*)?\[(?:pid:(?P<pid6>\d+)\s+)?(?:tid:\s*)?(?:0x)?(?P<tid>[0-9a-f]+)\]\s*!?\s*")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_RETURN = re.compile(r"(\w+): Returned (\w+)")
+_DURATION = re.compile(r"duration: (\d+) us")
+_ENTRY = re.compile(r"\s*(_*i?hip\w+) \( ?(.*)\)\s*\Z")
+_SHADER = re.compile(r"ShaderName : (.*)\Z")
+_DISPATCH = re.compile(r"Dispatch Header = 0x[0-9a-f]+ \(type=2\b")
+_TRIPLE = re.compile(r"\b(grid|workgroup)=\[(\d+), (\d+), (\d+)\]")
+_COMPLETION = re.compile(r"completion_signal=0x([0-9a-f]+)")
+_SIGNAL = re.compile(r"Signal = \(0x([0-9a-f]+)\), start = (\d+), end = (\d+)")
+_DIM3 = re.compile(r"\{(\d+),(\d+),(\d+)\}")
+_NEVER_RETURN = frozenset({"hipGetLastError", "hipPeekAtLastError"})  # they log their entry alone
+_DEEPEST = 256
+
+
+@dataclass
+class _Thread:
+    """What is open on one thread: entries without return, the last kernel name without its dispatch, and the geometry of
+    the last launch, in workgroups.
+    """
+
+    entries: list[tuple[int, str]] = field(default_factory=list)
+    shader: tuple[int, str] | None = None
+    launch: Geometry | None = None
+
+
+@dataclass
+class _Log:
+    """A log as it is read, line by line."""
+
+    rows: LogRows = field(default_factory=LogRows)
+    threads: dict[tuple[int, int], _Thread] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+    """At least one line of the log, also behind other text."""
+    return _SNIFF.search(head) is not None
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """The trace of one file: calls, submissions of kernels as ranges, and device work where signals have times.
+
+    Raises InputError when no line is of the log.
+    """
+    log, blocks = _Log(), Blocks(path)
+    for line in _lines(blocks):
+        _take(log, line)
+    if not log.counts["lines"]:
+        raise InputError(f"{path} holds no line of a HIP log", "record it with AMD_LOG_LEVEL=3 or more")
+    _close(log)
+    return trace_of(log.rows, path, name, tuple(_problems(path, log.counts, blocks.damage)))
+
+
+def _lines(blocks: Blocks) -> Iterator[str]:
+    rest = b""
+    for block in blocks:
+        lines = (rest + block).split(b"\n")
+        rest = lines.pop()
+        for line in lines:
+            yield line.decode("utf-8", "replace").rstrip("\r")
+    if rest:
+        yield rest.decode("utf-8", "replace").rstrip("\r")
+
+
+def _take(log: _Log, line: str) -> None:
+    match = _LINE.match(line)
+    if match is None:
+        log.counts["other text"] += bool(line.strip())
+        return
+    log.counts["lines"] += 1
+    pid, tid, message = _identified(_COLOUR.sub("", match[2]))
+    _understand(log, Moment(int(match[1]) * 1000, pid, tid), message)
+
+
+def _identified(rest: str) -> tuple[int, int, str]:
+    """Process, thread and message; NULL for what the line leaves out."""
+    match = _ID.match(rest)
+    if match is None:
+        return NULL, NULL, rest
+    pid = match["pid"] or match["pid6"]
+    return int(pid) if pid else NULL, int(match["tid"], 16) & (2**63 - 1), rest[match.end():]
+
+
+def _understand(log: _Log, at: Moment, message: str) -> None:
+    thread = log.threads.setdefault((at.pid, at.tid), _Thread())
+    if signal := _SIGNAL.search(message):
+        log.rows.signal(int(signal[1], 16), int(signal[2]), int(signal[3]))
+    elif shader := _SHADER.match(message):
+        log.counts["not dispatched"] += thread.shader is not None
+        thread.shader = (at.ns, shader[1].strip())
+    elif _DISPATCH.search(message):
+        _dispatch(log, thread, at, message)
+    elif returned := _RETURN.match(message):
+        _returned(log, thread, at, returned[1], message)
+    elif entry := _ENTRY.match(message):
+        _entered(log, thread, at, entry[1], entry[2])
+
+
+def _dispatch(log: _Log, thread: _Thread, at: Moment, message: str) -> None:
+    """A packet to a queue; its kernel is the one last named on the thread."""
+    if thread.shader is None:
+        log.counts["unnamed"] += 1
+        return
+    triples = {key: (int(x), int(y), int(z)) for key, x, y, z in _TRIPLE.findall(message)}
+    grid, group = triples.get("grid"), triples.get("workgroup")
+    geometry = None if grid is None or group is None or 0 in group else (
+        (-(-grid[0] // group[0]), -(-grid[1] // group[1]), -(-grid[2] // group[2])), group)
+    completion = _COMPLETION.search(message)
+    _submit(log, thread, at, geometry, int(completion[1], 16) if completion else 0)
+
+
+def _submit(log: _Log, thread: _Thread, at: Moment, geometry: Geometry | None, signal: int = 0) -> None:
+    if thread.shader is not None:
+        started, kernel = thread.shader
+        log.rows.submission(started, at, kernel, geometry, signal)
+    thread.shader = thread.launch = None
+
+
+def _entered(log: _Log, thread: _Thread, at: Moment, call: str, arguments: str) -> None:
+    if call in _NEVER_RETURN:
+        log.rows.call(at.ns, at, call)
+        return
+    if "LaunchKernel" in call:
+        axes = [(int(x), int(y), int(z)) for x, y, z in _DIM3.findall(arguments)]
+        thread.launch = (axes[0], axes[1]) if len(axes) > 1 else None
+    if len(thread.entries) == _DEEPEST:
+        del thread.entries[0]
+        log.counts["unreturned"] += 1
+    thread.entries.append((at.ns, call))
+
+
+def _returned(log: _Log, thread: _Thread, at: Moment, call: str, message: str) -> None:
+    if call in _NEVER_RETURN:
+        return
+    if "LaunchKernel" in call and thread.shader is not None:
+        if "Returned hipSuccess" in message:
+            _submit(log, thread, at, thread.launch)
+        else:
+            log.counts["not dispatched"] += 1
+            thread.shader = None
+    duration = _DURATION.search(message)
+    started = next((place for place in range(len(thread.entries) - 1, -1, -1) if thread.entries[place][1] == call), None)
+    if started is not None:
+        log.counts["unreturned"] += len(thread.entries) - started - 1
+        begin = thread.entries[started][0]
+        del thread.entries[started:]
+    elif duration is not None:
+        begin = at.ns - int(duration[1]) * 1000
+    else:
+        log.counts["not entered"] += 1
+        return
+    log.rows.call(begin, at, call)
+
+
+def _close(log: _Log) -> None:
+    for thread in log.threads.values():
+        log.counts["unreturned"] += len(thread.entries)
+        log.counts["not dispatched"] += thread.shader is not None
+
+
+def _problems(path: Path, counts: Counter[str], damage: str) -> Iterator[Problem]:
+    where = str(path)
+    yield Problem("info", where, counts["lines"], "lines of a HIP log: the time of kernels is when the host submitted them, and logging slows the program down")
+    said = {
+        "other text": "lines are no lines of the log (text of the program) and were passed over",
+        "unreturned": "calls have no return in the log and were left out",
+        "not entered": "calls have neither an entry nor a duration in the log and were left out",
+        "not dispatched": "kernels were named and not seen to be dispatched (the level prints no packets, or the launch failed)",
+        "unnamed": "packets with a kernel follow no kernel name and were left out",
+    }
+    for key, sentence in said.items():
+        if counts[key]:
+            yield Problem("info", where, counts[key], sentence)
+    if damage:
+        yield Problem("error", where, 1, f"the file is cut or damaged: {damage}")

@@ -1,0 +1,100 @@
+"""Lines that MIOpen logs (MIOPEN_LOG_LEVEL, MIOPEN_ENABLE_LOGGING, MIOPEN_ENABLE_LOGGING_CMD).
+
+MIOpen writes no time. Our layer puts `@<CLOCK_MONOTONIC ns> ` in front of each line as it arrives; a log
+without that has an order and nothing more. Other text of the program is mixed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from profharness.errors import InputError
+from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.wanted import Wanted
+from profharness.trace import log_names
+from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Source, Strings, Trace
+
+name = "miopen-log"
+STAMP = "@"
+
+_LINE = re.compile(
+    r"(?:@(?P<at>\d+) )?(?:(?P<tid>\d+) )?MIOpen\((?:HIP|OpenCL)\)(?:\s+(?P<delta>[\d.]+)(?= ?:| ))?\s*: ?(?P<text>.*)\Z")
+_MESSAGE = re.compile(r"(?P<level>Fatal|Error|Warning|Info2?|Trace|Command) \[(?P<function>[^\]]*)\] ?(?P<text>.*)\Z")
+_SNIFF = re.compile(rb"^(?:@\d+ )?(?:\d+ )?MIOpen\((?:HIP|OpenCL)\)", re.MULTILINE)
+_BUILDING = ("SaveBinary", "StoreRecord")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the log. `at_ns` is NULL without a stamp; `level` is `Call` for the argument blocks of API logging."""
+
+    at_ns: int
+    tid: int
+    level: str
+    function: str
+    text: str
+
+
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+    """At least one line of the log, also behind other text."""
+    return _SNIFF.search(head) is not None
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """Ranges without length, one per line of a stamped log; of one without stamps the counts of its lines alone.
+
+    Raises InputError when no line is of the log.
+    """
+    text, damage = read_text(path)
+    lines, others = parse_lines(text)
+    if not lines:
+        raise InputError(f"{path} holds no line of a MIOpen log", "record it with MIOPEN_ENABLE_LOGGING_CMD=1 or MIOPEN_LOG_LEVEL=5")
+    timed = [line for line in lines if line.at_ns != NULL]
+    strings = Strings()
+    marks = Marks.build(
+        start_ns=np.array([line.at_ns for line in timed], np.int64), dur_ns=np.zeros(len(timed), np.int64), source=0,
+        name=strings.codes([log_names.library_line(line.level, line.function, line.text) for line in timed]), kind=strings.code("range"), tid=np.array([line.tid for line in timed], np.int64))
+    levels = Counter(line.level for line in lines)
+    details = (*((f"lines of level {level}", str(count)) for level, count in sorted(levels.items())),
+               *(("command", line.text) for line in lines if line.level == "Command"))
+    source = Source(str(path), name, ClockDomain.MONOTONIC if timed else ClockDomain.UNKNOWN, has_host_calls=False, details=details)
+    return Trace(sources=(source,), strings=strings, marks=marks, problems=tuple(_problems(path, lines, others, damage)))
+
+
+def parse_lines(text: str) -> tuple[list[Line], int]:
+    """The lines of the log in order, and how many others there are that are not empty."""
+    lines = []
+    others = 0
+    for raw in text.splitlines():
+        match = _LINE.match(raw)
+        if match is None:
+            others += bool(raw.strip())
+            continue
+        message = _MESSAGE.match(match["text"])
+        at, tid = (int(match[key]) if match[key] else NULL for key in ("at", "tid"))
+        lines.append(Line(at, tid, message["level"], message["function"], message["text"].strip()) if message
+                     else Line(at, tid, "Call", "", match["text"].strip()))
+    return lines, others
+
+
+def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[Problem]:
+    where = str(path)
+    found = []
+    unstamped = sum(line.at_ns == NULL for line in lines)
+    if unstamped:
+        found.append(Problem("info", where, unstamped, "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does"))
+    if unstamped < len(lines):
+        found.append(Problem("info", where, len(lines) - unstamped, "lines are stamped with when they arrived, not when they were written"))
+    building = sum(any(word in line.function for word in _BUILDING) for line in lines)
+    if building:
+        found.append(Problem("info", where, building, "lines tell of kernels being compiled or tuned: such iterations are no steady state"))
+    if others:
+        found.append(Problem("info", where, others, "lines are no lines of the log (text of the program) and were passed over"))
+    if damage:
+        found.append(Problem("error", where, 1, f"the file is cut or damaged: {damage}"))
+    return found

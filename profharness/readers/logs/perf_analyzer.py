@@ -1,0 +1,178 @@
+"""What Triton's perf_analyzer writes: the profile export (JSON, times of every request) and the report (CSV, one row per level).
+
+The export stamps the wall clock in ns and holds each request's tensors, which are not read. It includes requests outside the
+windows that the report rests on; those windows are marks. In the report times are whole microseconds, rows are sorted by
+throughput, and levels that did not become stable are left out without a word: compare with `missing`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from profharness.errors import InputError
+from profharness.readers.bytes.files import Blocks
+from profharness.readers.wanted import Wanted
+from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Requests, Source, Strings, Trace, concat
+
+name = "perf_analyzer"
+
+STABLE_WINDOWS = 3
+_EXPORT = re.compile(rb'^\s*\{\s*"experiments"\s*:')
+_HINT = "perf_analyzer writes it at its end, with --profile-export-file"
+_CSV_HINT = "perf_analyzer writes it at its end, with -f"
+_RATE_COLUMNS = {"Concurrency": "concurrency", "Request Rate": "rate"}
+
+
+class _Mode(msgspec.Struct):
+    mode: str = ""
+    value: float | None = None
+
+
+class _Request(msgspec.Struct, gc=False):
+    timestamp: int
+    response_timestamps: list[int] = []
+
+
+class _Experiment(msgspec.Struct):
+    experiment: _Mode = msgspec.field(default_factory=_Mode)
+    requests: list[_Request] = []
+    window_boundaries: list[int] = []
+
+
+class _Export(msgspec.Struct):
+    experiments: list[_Experiment]
+    version: str = ""
+
+
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the name says nothing
+    """A profile export begins with its list of experiments."""
+    return _EXPORT.match(head) is not None
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """Requests of all experiments, each a point named by its load (`concurrency 4`); their windows are marks of kind phase.
+
+    A request is intended when it was sent: the export does not say when it was due. One without an answer is a
+    failed request that ends when it began. Raises InputError for a damaged or empty export.
+    """
+    blocks = Blocks(path)
+    data = b"".join(blocks)
+    try:
+        export = msgspec.json.decode(data, type=_Export)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise InputError(f"{path}: not a whole profile export ({blocks.damage or error})", _HINT) from error
+    if not any(one.requests for one in export.experiments):
+        raise InputError(f"{path}: a profile export without requests", _HINT)
+    strings = Strings()
+    tables = [_requests(one, strings.code(_label(one.experiment))) for one in export.experiments]
+    marks = [_windows(one, strings) for one in export.experiments]
+    lost = sum(1 for one in export.experiments for request in one.requests if not request.response_timestamps)
+    problems = (Problem("warning", str(path), lost, "requests have no answer in the export"),) if lost else ()
+    source = Source(path=str(path), format=name, clock=ClockDomain.REALTIME, tool_version=export.version, has_host_calls=False)
+    return Trace(sources=(source,), strings=strings, requests=concat(tables), marks=concat(marks), problems=problems)
+
+
+def _label(mode: _Mode) -> str:
+    return f"{mode.mode.replace('_', ' ')} {mode.value:g}" if mode.value is not None else mode.mode
+
+
+def _requests(one: _Experiment, point: int) -> Requests:
+    count = len(one.requests)
+    sent = np.fromiter((request.timestamp for request in one.requests), np.int64, count)
+    done = np.fromiter((request.response_timestamps[-1] if request.response_timestamps else NULL for request in one.requests), np.int64, count)
+    return Requests.build(count, intended_ns=sent, sent_ns=sent, done_ns=np.where(done == NULL, sent, done), think_ns=0, point=point,
+                          ok=(done != NULL).astype(np.int32), source=0)
+
+
+def _windows(one: _Experiment, strings: Strings) -> Marks:
+    edges = np.asarray(one.window_boundaries, np.int64)
+    starts = edges[:-1]
+    label = _label(one.experiment)
+    names = strings.codes(f"window {at}" for at in range(1, len(starts) + 1))
+    return Marks.build(len(starts), start_ns=starts, dur_ns=np.diff(edges), name=names, kind=strings.code("phase"), point=strings.code(label), source=0)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One row of the report. `mode` is concurrency or rate; `throughput` items/s; times in whole µs as printed, None without the column.
+
+    `metrics` are the device columns by name: uuid and value of each GPU.
+    """
+
+    mode: str
+    value: float
+    throughput: float
+    client_send_us: int | None
+    network_us: int | None
+    queue_us: int | None
+    compute_input_us: int | None
+    compute_infer_us: int | None
+    compute_output_us: int | None
+    client_receive_us: int | None
+    percentiles_us: tuple[tuple[int, int], ...]
+    metrics: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+
+    @property
+    def latency_us(self) -> int | None:
+        """Mean latency: the sum of its parts, which the report cuts to whole microseconds each."""
+        parts = (self.client_send_us, self.network_us, self.queue_us, self.compute_input_us, self.compute_infer_us, self.compute_output_us, self.client_receive_us)
+        return None if any(part is None for part in parts) else sum(part or 0 for part in parts)
+
+    def in_flight(self, batch_size: int) -> float | None:
+        """Requests in flight by Little's law; of a closed loop it is the concurrency, unless the throughput is wrong (`--request-count`)."""
+        latency = self.latency_us
+        return None if latency is None else self.throughput / batch_size * latency / 1e6
+
+
+def read_levels(path: Path) -> tuple[Level, ...]:
+    """The rows of a report by load. Raises InputError for a file that is none, naming the column or the line."""
+    damage = Blocks(path)
+    text = b"".join(damage).decode("utf-8-sig", "replace")
+    if damage.damage:
+        raise InputError(f"{path}: {damage.damage}", _CSV_HINT)
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    columns = set(rows[0]) if rows else set()
+    mode = next((column for column in _RATE_COLUMNS if column in columns), None)
+    if mode is None or "Inferences/Second" not in columns:
+        raise InputError(f"{path}: not a report of perf_analyzer (no column Concurrency or Request Rate beside Inferences/Second)", _CSV_HINT)
+    levels = []
+    for line, row in enumerate(rows, 2):
+        try:
+            levels.append(_level(row, mode))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{path}: line {line}: {error}", _CSV_HINT) from error
+    return tuple(sorted(levels, key=lambda level: level.value))
+
+
+def _level(row: dict[str, str], mode: str) -> Level:
+    percentiles = [(int(found[1]), int(row[column])) for column in row if (found := re.fullmatch(r"p(\d+) latency", column))]
+    metrics = tuple((column, _per_gpu(row[column])) for column in row if "GPU" in column)
+    return Level(
+        _RATE_COLUMNS[mode], float(row[mode]), float(row["Inferences/Second"]), _us(row, "Client Send"), _us(row, "Network+Server Send/Recv"), _us(row, "Server Queue"),
+        _us(row, "Server Compute Input"), _us(row, "Server Compute Infer"), _us(row, "Server Compute Output"), _us(row, "Client Recv"),
+        tuple(percentiles), metrics)
+
+
+def _us(row: dict[str, str], column: str) -> int | None:
+    return int(row[column]) if row.get(column) else None
+
+
+def _per_gpu(cell: str) -> tuple[tuple[str, float], ...]:
+    """`uuid:value;uuid:value;`"""
+    parts = (part.rpartition(":") for part in cell.split(";") if part)
+    return tuple((uuid, float(value)) for uuid, _, value in parts)
+
+
+def missing(asked: Iterable[float], levels: Iterable[Level]) -> tuple[float, ...]:
+    """Loads that were asked for and have no row: the level did not become stable, and the scan ended there with status 0."""
+    there = [level.value for level in levels]
+    return tuple(value for value in asked if not any(math.isclose(value, other, rel_tol=1e-6) for other in there))

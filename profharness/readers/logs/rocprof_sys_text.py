@@ -1,0 +1,130 @@
+"""wall_clock.txt of rocprof-sys (Omnitrace): a call tree with counts and times in seconds, one row per label and place.
+
+The title line says what is measured, the header names the columns (older releases have no VAR). A label begins with the
+thread, `|03>>>`, under MPI with the rank before it, and `|_` marks a level; DEPTH says it in numbers. SUM includes what
+a row calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.wanted import Wanted
+from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.statistics import StatRow
+
+name = "rocprof-sys-text"
+DOMAIN = "wall_clock"
+
+_HEADER = re.compile(r"^\|\s*LABEL\s*\|\s*COUNT\s*\|\s*DEPTH\s*\|", re.MULTILINE)
+_LABEL = re.compile(r"^\|(?:(\d+)\|)?(\d+)>>> ?( *)(\|_)?(.*)$")
+_RULE = re.compile(r"^\|[-|]+\|\s*$")
+_NS = {"sec": 10**9, "msec": 10**6, "usec": 10**3, "nsec": 1}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: times in ns as the tool rounded them. `rank` is None without MPI."""
+
+    label: str
+    rank: int | None
+    thread: int | None
+    count: int
+    depth: int
+    sum_ns: int
+    self_percent: float
+
+
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+    """The header line and the metric of its rows."""
+    text = head.decode("utf-8", "replace")
+    return _HEADER.search(text) is not None and (DOMAIN in text or "REAL-CLOCK TIMER" in text)
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """Statistics by label: calls, and the time of its rows less that of the rows right below them, over all threads.
+
+    Raises InputError when no row can be read.
+    """
+    text, damage = read_text(path)
+    rows, unreadable = parse_rows(text)
+    if not rows:
+        raise InputError(f"{path} holds no row of a wall-clock table", "name wall_clock-<pid>.txt as rocprof-sys wrote it")
+    problems = [Problem("info", str(path), len(rows), "rows are sums over calls, rounded by the tool to its last digit: there is no timeline")]
+    if damage:
+        problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {damage}"))
+    if unreadable:
+        problems.append(Problem("warning", str(path), unreadable, "rows do not fit the header and were left out"))
+    source = Source(str(path), name, ClockDomain.UNKNOWN, has_host_calls=False,
+                    details=(("threads", str(len({(row.rank, row.thread) for row in rows}))),))
+    return Trace(sources=(source,), strings=Strings(), statistics=_statistics(rows), problems=tuple(problems))
+
+
+def parse_rows(text: str) -> tuple[list[Row], int]:
+    """All rows in order, over repeated headers; and how many lines of a table could not be read."""
+    columns: list[str] = []
+    rows: list[Row] = []
+    unreadable = 0
+    for line in text.splitlines():
+        if _HEADER.match(line):
+            columns = [cell.strip() for cell in _inner(line).split("|")]
+        elif columns and line.startswith("|") and not _RULE.match(line):
+            row = _row(line, columns)
+            if row is not None:
+                rows.append(row)
+            else:
+                unreadable += "|" in _inner(line)  # a title is one cell
+    return rows, unreadable
+
+
+def _inner(line: str) -> str:
+    return line.strip().removeprefix("|").removesuffix("|")
+
+
+def _row(line: str, columns: Sequence[str]) -> Row | None:
+    cells = _inner(line).rsplit("|", len(columns) - 1)  # labels hold bars
+    if len(cells) != len(columns):
+        return None
+    value = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+    match = _LABEL.match(value["LABEL"])
+    label = match[5] if match else value["LABEL"]
+    try:
+        return Row(label=label.strip(), rank=int(match[1]) if match and match[1] else None, thread=int(match[2]) if match else None,
+                   count=int(value["COUNT"]), depth=int(value["DEPTH"]), sum_ns=int(Decimal(value["SUM"]) * _NS[value["UNITS"]]),
+                   self_percent=float(value.get("% SELF", "nan")))
+    except (KeyError, ValueError, InvalidOperation, OverflowError):
+        return None
+
+
+def own_ns(rows: Sequence[Row]) -> list[int]:
+    """The time of each row less that of the rows right below it, never negative: work of other threads below a row that
+    only started them is more than the row itself.
+    """
+    own = [row.sum_ns for row in rows]
+    for child, parent in _parents(rows):
+        own[parent] -= rows[child].sum_ns
+    return [max(value, 0) for value in own]
+
+
+def _parents(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
+    open_: list[int] = []
+    for position, row in enumerate(rows):
+        del open_[row.depth:]
+        if open_ and len(open_) == row.depth:
+            yield position, open_[-1]
+        open_ += [position] * (row.depth + 1 - len(open_))
+
+
+def _statistics(rows: Sequence[Row]) -> tuple[StatRow, ...]:
+    calls: dict[str, int] = {}
+    total: dict[str, int] = {}
+    for row, own in zip(rows, own_ns(rows), strict=True):
+        calls[row.label] = calls.get(row.label, 0) + row.count
+        total[row.label] = total.get(row.label, 0) + own
+    return tuple(StatRow(label, DOMAIN, calls[label], total[label]) for label in calls)

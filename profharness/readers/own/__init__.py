@@ -1,0 +1,1 @@
+"""Files that the project's own hooks write into or beside a tool's output, and tables of scan results."""

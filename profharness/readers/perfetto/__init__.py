@@ -1,0 +1,1 @@
+"""Perfetto protobuf traces, of AMD's tools and of our own writer."""

@@ -1,0 +1,1 @@
+"""The workload folders of rocprof-compute (Omniperf)."""

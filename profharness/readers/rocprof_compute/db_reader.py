@@ -1,0 +1,59 @@
+"""The analysis database of rocprof-compute (ROCm 7.x, `rocprof_compute_<hash>.db`): dispatches and kernels of its workloads.
+
+Its schema is that of `analysis_orm.py` in rocprofiler-compute: a table of dispatches with kernel, device and times, and one
+of kernels with their names. Metrics stay in the file: they are the tool's own analysis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes.csv_columns import Table
+from profharness.readers.bytes.sqlite_file import MAGIC
+from profharness.readers.bytes.sqlite_tables import Database, opened
+from profharness.readers.rocprof_compute import reader as rocprof_compute
+from profharness.readers.wanted import Wanted
+from profharness.trace.model import Trace
+
+name = "rocprof-compute-db"
+
+_DISPATCH = {"dispatch_uuid", "kernel_uuid", "dispatch_id", "gpu_id", "start_timestamp", "end_timestamp"}
+_KERNEL = {"kernel_uuid", "kernel_name"}
+_NAMES = {"dispatch_id": "Dispatch_ID", "gpu_id": "GPU_ID", "pid": "pid", "start_timestamp": "Start_Timestamp",
+          "end_timestamp": "End_Timestamp"}
+
+
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+    """A SQLite file whose schema has the tool's keys."""
+    return head.startswith(MAGIC) and b"dispatch_uuid" in head and b"kernel_uuid" in head
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """The trace of one file: kernels. Raises InputError when it is no readable database of this kind."""
+    with opened(path) as database:
+        table = _dispatches(database, path)
+        return rocprof_compute.trace_of(replace(table, damage=database.damage), name)
+
+
+def _dispatches(database: Database, path: Path) -> Table:
+    # the narrowest first: views repeat the keys of tables beside columns of their own
+    found = {table: frozenset(columns) for table, columns in sorted(database.columns.items(), key=lambda item: len(item[1]))}
+    dispatch = next((table for table, columns in found.items() if columns >= _DISPATCH), None)
+    kernel = next((table for table, columns in found.items() if columns >= _KERNEL and not columns & {"dispatch_uuid", "metric_id"}), None)
+    if dispatch is None or kernel is None:
+        raise InputError(f"{path} holds no table of dispatches", "name the database as `rocprof-compute analyze` wrote it")
+    names = dict(database.rows(kernel, ("kernel_uuid", "kernel_name")).fetchall())
+    chosen = [column for column in _NAMES if column in found[dispatch]]
+    rows = database.rows(dispatch, ("kernel_uuid", *chosen)).fetchall()
+    columns = {_NAMES[column]: [_text(row[place]) for row in rows] for place, column in enumerate(chosen, 1)}
+    columns["Kernel_Name"] = [_text(names.get(row[0])) for row in rows]
+    return Table(path, columns, len(rows))
+
+
+def _text(value: object) -> str:
+    """A value as a CSV file would hold it; means of times are floats."""
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "" if value is None else str(value)

@@ -1,0 +1,161 @@
+"""What rocprof-compute writes of the machine and of whole kernels: sysinfo.csv, roofline.csv, tables of `analyze`.
+
+sysinfo.csv and roofline.csv have one row with a column per fact; older releases lack some columns, and a clock may be 0 or
+empty. Tables of metrics become details of their source: name and value with its unit, as printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes.csv_columns import Table, read_table
+from profharness.readers.wanted import Wanted
+from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
+from profharness.trace.statistics import KERNELS, StatRow
+
+name = "rocprof-compute-machine"
+
+_SYSTEM = {"gpu_arch", "cu_per_gpu", "num_xcd"}
+_ROOFLINE = {"device", "hbmbw"}
+_METRICS = ("metric", "avg", "unit")
+_TOP = ("kernel_name", "count")
+_SUM = re.compile(r"sum\s*\((ns|us|ms|s)\)\Z", re.IGNORECASE)
+_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+_SHOWN = ("rocm_version", "compute_partition", "memory_partition", "gpu_arch", "hbm_bw", "total_l2_chan", "lds_banks_per_cu",
+          "max_waves_per_cu", "max_mclk", "version", "workload_name")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The GPU model of a node. `details` are further facts by the tool's names."""
+
+    host: str
+    model: str
+    architecture: str
+    compute_units: int | None
+    dies: int | None
+    max_clock_mhz: int | None
+    details: tuple[tuple[str, str], ...]
+
+    def device(self, index: str) -> Device:
+        """A device of this model."""
+        return Device(index=index, host=self.host, name=self.model, vendor="AMD", compute_units=self.compute_units,
+                      architecture=self.architecture, dies=self.dies, max_clock_mhz=self.max_clock_mhz)
+
+
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+    """The header of one of these files."""
+    return _kind(_columns(head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace"))) is not None
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """Devices, statistics of kernels, or details; no records. Raises InputError when the file holds no row."""
+    table = read_table(path)
+    kind = _kind([column.lower() for column in table.columns])
+    if not table.rows or kind is None:
+        raise InputError(f"{path} holds no row", "the tool was interrupted before it wrote anything: record again")
+    details: tuple[tuple[str, str], ...] = ()
+    devices: tuple[Device, ...] = ()
+    statistics: tuple[StatRow, ...] = ()
+    problems = table.problems()
+    host = ""
+    if kind == "system":
+        machine = _machine(table)
+        host, details, devices = machine.host, machine.details, (machine.device("0"),)
+    elif kind == "top":
+        statistics, lost = _top(table)
+        problems += list(_top_problems(path, statistics, lost))
+    else:
+        details = tuple(_roofline(table) if kind == "roofline" else _metrics(table))
+    source = Source(str(path), name, ClockDomain.UNKNOWN, host=host, has_host_calls=False, details=details)
+    return Trace(sources=(source,), strings=Strings(), devices=devices, statistics=statistics, problems=tuple(problems))
+
+
+def machine_beside(path: Path) -> Machine | None:
+    """The machine of sysinfo.csv in the same folder; None where there is no readable one."""
+    for beside in (path.with_name("sysinfo.csv"), path.with_name("sysinfo.csv.gz")):
+        if beside.is_file():
+            try:
+                table = read_table(beside)
+                return _machine(table) if table.rows else None
+            except InputError:
+                return None
+    return None
+
+
+def _columns(line: str) -> list[str]:
+    return [column.strip().strip('"').lower() for column in line.split(",")]
+
+
+def _kind(columns: list[str]) -> str | None:
+    """Which file these columns are of."""
+    known = set(columns)
+    if known >= _SYSTEM:
+        return "system"
+    if known >= _ROOFLINE:
+        return "roofline"
+    if tuple(columns[:2]) == _TOP and any(_SUM.match(column) for column in columns):
+        return "top"
+    return "metrics" if columns[:2] == list(_METRICS[:2]) and _METRICS[2] in columns else None
+
+
+def _machine(table: Table) -> Machine:
+    fact = {column: values[0].strip() for column, values in table.columns.items()}
+    return Machine(
+        host=fact.get("hostname", ""), model=fact.get("gpu_model", ""), architecture=fact.get("gpu_arch", ""),
+        compute_units=_count(fact.get("cu_per_gpu", "")), dies=_count(fact.get("num_xcd", "")),
+        max_clock_mhz=_count(fact.get("max_sclk", "")),
+        details=tuple((column, fact[column]) for column in _SHOWN if fact.get(column)))
+
+
+def _count(text: str) -> int | None:
+    """A positive whole number; the tool writes 0 or nothing where it does not know."""
+    whole = text.removesuffix(".0")
+    return int(whole) if whole.isascii() and whole.isdecimal() and int(whole) > 0 else None
+
+
+def _roofline(table: Table) -> Iterator[tuple[str, str]]:
+    """Measured ceilings per device, in GB/s, GFLOP/s or Gop/s."""
+    for row in range(table.rows):
+        device = (table.first("device") or ["0"])[row]
+        for column, values in table.columns.items():
+            if column.lower() != "device" and not column.lower().endswith(("low", "high")) and values[row].strip():
+                yield f"{column} of device {device}", f"{values[row].strip()} {_ceiling_unit(column)}"
+
+
+def _ceiling_unit(column: str) -> str:
+    return "GB/s" if column.endswith("Bw") else "GFLOP/s" if column.endswith("Flops") else "Gop/s"
+
+
+def _metrics(table: Table) -> Iterator[tuple[str, str]]:
+    labels, values, units = (table.first(column) or [""] * table.rows for column in ("Metric", "Avg", "Unit"))
+    for label, value, unit in zip(labels, values, units, strict=True):
+        if value.strip():
+            yield label, f"{value.strip()} {unit}".strip()
+
+
+def _top(table: Table) -> tuple[tuple[StatRow, ...], int]:
+    """Kernels with their calls and total time; how many rows hold no numbers."""
+    column = next(name for name in table.columns if _SUM.match(name))
+    match = _SUM.match(column)
+    unit = _NS[match[1].lower()] if match else 1
+    rows = []
+    for label, calls, total in zip(table.first("Kernel_Name") or [], table.first("Count") or [], table.columns[column], strict=True):
+        try:
+            # `analyze` breaks long names into lines
+            rows.append(StatRow(label.replace("\n", ""), KERNELS, int(Decimal(calls)), int((Decimal(total) * unit).to_integral_value())))
+        except (InvalidOperation, OverflowError, ValueError):
+            continue
+    return tuple(rows), table.rows - len(rows)
+
+
+def _top_problems(path: Path, rows: tuple[StatRow, ...], lost: int) -> Iterator[Problem]:
+    if rows:
+        yield Problem("info", str(path), len(rows), "rows are sums over dispatches of several executions, as many digits as the tool printed")
+    if lost:
+        yield Problem("warning", str(path), lost, "rows hold no numbers and were left out")

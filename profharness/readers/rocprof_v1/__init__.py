@@ -1,0 +1,1 @@
+"""The outputs of rocprof, AMD's first tracer, and of rocminfo beside it."""

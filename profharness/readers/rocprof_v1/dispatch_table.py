@@ -1,0 +1,164 @@
+"""Kernels and hardware counters from a table with one row per dispatch: rocprof v1's results.csv and rocprof-compute's
+pmc_perf.csv, under the column names of all their releases.
+
+Grid and workgroup sizes are products over the axes, in work-items. Every column whose name is not known and that holds
+numbers alone is a counter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+import numpy as np
+
+from profharness.readers.bytes.csv_columns import Integers, Mask, Table, figures, integers
+from profharness.readers.rocprofv3.places import Places, places
+from profharness.trace.columns.build import Pool
+from profharness.trace.model import I64, NULL, Counters, Kernels, Strings, concat
+
+NAMES = {
+    "name": ("KernelName", "Kernel_Name"), "device": ("gpu-id", "GPU_ID"), "queue": ("queue-id", "Queue_ID"),
+    "pid": ("pid",), "tid": ("tid",), "dispatch": ("Index", "Dispatch_ID"), "grid": ("grd", "Grid_Size"),
+    "group": ("wgr", "Workgroup_Size"), "lds_bytes": ("lds", "LDS_Per_Workgroup", "LDS_Block_Size"),
+    "scratch_bytes": ("scr", "Scratch_Per_Workitem", "Scratch_Size"), "vgpr": ("arch_vgpr", "vgpr", "VGPR_Count"),
+    "accum_vgpr": ("accum_vgpr", "Accum_VGPR_Count"), "sgpr": ("sgpr", "SGPR_Count"),
+    "begin": ("BeginNs", "Start_Timestamp"), "end": ("EndNs", "End_Timestamp"),
+}
+_PLAIN = ("queue", "pid", "tid", "dispatch", "lds_bytes", "scratch_bytes", "vgpr", "accum_vgpr", "sgpr")
+_OTHERS = frozenset({"queue-index", "fbar", "wave_size", "sig", "obj", "dispatchns", "completens", "durationns",
+                     "correlation_id", "kernel_id", "xcc_index", "counter_name", "counter_value"})
+_KNOWN = _OTHERS | {name.lower() for names in NAMES.values() for name in names}
+_REPEATED = re.compile(r"_\d+\Z")  # rocprof-compute joins its passes, whose common columns then end in a number
+_LARGEST = Decimal(2**63 - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """Begin and duration per row, in ns; `timed` says where both are known. `scientific` counts rows whose times a
+    spreadsheet has shortened, `fractions` those whose times have digits below a nanosecond, `negative` those that end
+    before they begin (their duration is zero).
+    """
+
+    start: I64
+    dur: I64
+    timed: Mask
+    stated: bool
+    scientific: int = 0
+    fractions: int = 0
+    negative: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Dispatches:
+    """The dispatches of one file. `kernels` has one row per row of the file that `kept` names; where no row is timed,
+    all are kept, with starts and durations of zero. `unknown` are columns that are neither known nor numbers.
+    """
+
+    kernels: Kernels
+    counters: Counters
+    places: Places
+    times: Times
+    kept: I64
+    unknown: tuple[str, ...]
+
+    @property
+    def untimed(self) -> int:
+        """Rows that are left out because only others have times."""
+        return len(self.times.timed) - len(self.kept)
+
+
+def dispatches(table: Table, strings: Strings) -> Dispatches:
+    """All rows of a table. Counter values stand in order of their column, then row."""
+    times = read_times(table)
+    kept = np.flatnonzero(times.timed) if times.timed.any() else np.arange(table.rows)
+    kernels, placed = _kernels(table, strings, times, kept)
+    counters, unknown = _counters(table, strings, kept)
+    return Dispatches(kernels, counters, placed, times, kept, unknown)
+
+
+def read_times(table: Table) -> Times:
+    """Times of all rows."""
+    first, last = table.first(*NAMES["begin"]), table.first(*NAMES["end"])
+    begin, end = integers(first, table.rows), integers(last, table.rows)
+    timed = begin.valid & end.valid
+    dur = np.where(timed, end.values - begin.values, 0)
+    if first is not None and last is not None and (begin.fractions or end.fractions):
+        for row in np.flatnonzero(timed).tolist():
+            dur[row] = _rounded_difference(first[row], last[row])
+    return Times(np.where(timed, begin.values, 0), np.maximum(dur, 0), timed, first is not None and last is not None,
+                 max(begin.scientific, end.scientific), max(begin.fractions, end.fractions), int((dur < 0).sum()))
+
+
+def _rounded_difference(begin: str, end: str) -> int:
+    """Nanoseconds between two decimal numbers, half to even; 0 where that is beyond any clock."""
+    try:
+        difference = (Decimal(end.strip()) - Decimal(begin.strip())).to_integral_value(ROUND_HALF_EVEN)
+    except InvalidOperation:
+        return 0
+    return int(difference) if abs(difference) <= _LARGEST else 0
+
+
+def _kernels(table: Table, strings: Strings, times: Times, kept: I64) -> tuple[Kernels, Places]:
+    read: dict[str, Integers] = {role: integers(table.first(*NAMES[role]), table.rows) for role in (*_PLAIN, "device", "grid", "group")}
+    column = {role: found.values[kept] for role, found in read.items()}
+    names = table.first(*NAMES["name"]) or [""] * table.rows
+    code = Pool(strings.code).codes(names)[kept]
+    placed = places([column["device"]], [column["queue"]])
+    known = (column["grid"] > 0) & (column["group"] > 0)
+    groups = np.where(known, -(-column["grid"] // np.where(known, column["group"], 1)), NULL)
+    kernels = Kernels.build(
+        start_ns=times.start[kept], dur_ns=times.dur[kept], name=code, device=placed.device[0], stream=placed.stream[0],
+        workgroups=groups, source=0)
+    return kernels.with_columns(**{role: _small(column[role]) for role in _PLAIN}), placed
+
+
+def _small(values: I64) -> I64:
+    """Figures that fit their columns; a number beyond int32 is an address or damage, and not known."""
+    return np.where((values >= 0) & (values < 2**31), values, NULL)
+
+
+def _counters(table: Table, strings: Strings, kept: I64) -> tuple[Counters, tuple[str, ...]]:
+    found, unknown = [], []
+    for name, texts in table.columns.items():
+        if _is_known(name):
+            continue
+        values = figures(texts)
+        if values is None:
+            unknown.append(name)
+            continue
+        rows = np.flatnonzero(~np.isnan(values[kept]))
+        found.append(Counters.build(len(rows), kernel=rows, name=strings.code(name), value=values[kept][rows], source=0))
+    return concat(found) if found else Counters.empty(), tuple(unknown)
+
+
+def _is_known(name: str) -> bool:
+    low = name.lower()
+    return not low or low in _KNOWN or _REPEATED.sub("", low) in _KNOWN
+
+
+def long_counters(table: Table, strings: Strings, kernel: I64) -> tuple[Counters, int]:
+    """Counters of a table with one row per counter value; `kernel` is the row in kernels per row of the table (NULL: none).
+
+    Also how many values are no number or have no kernel.
+    """
+    names, texts = table.first("Counter_Name") or [], table.first("Counter_Value") or []
+    values = np.array([_figure(text) for text in texts], np.float64)
+    good = np.flatnonzero(~np.isnan(values) & (kernel != NULL))
+    code = Pool(strings.code).codes(names)
+    counters = Counters.build(len(good), kernel=kernel[good], name=code[good], value=values[good], source=0)
+    return counters, table.rows - len(good)
+
+
+def _figure(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,52 @@
+"""rocprofv3's `--stats` files: calls and total times by name, for one kind of record each.
+
+The files of all kinds look alike; the name says which it is (`kernel_stats`, `hip_api_stats`, `memory_copy_stats`,
+`domain_stats` ...), and where a file was renamed, what its rows are called.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes.csv_columns import figures, integers, read_table
+from profharness.trace.model import NULL, Problem
+from profharness.trace.statistics import COPIES, KERNELS, StatRow
+
+_KIND = re.compile(r"([a-z]+)(?:_api|_copy|_allocation|_memory|_collection)?_stats\.csv(?:\.gz)?$")
+_DOMAINS = {"kernel": KERNELS, "counter": KERNELS, "memory_copy": COPIES}
+_CALL = re.compile(r"^(?:_*hip[A-Z]|hsa_|roctx|nccl[A-Z]|roc(?:Dec|JPEG|Jpeg))")
+
+
+def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
+    """The rows of one file; those whose calls or total are no whole numbers are left out and counted in `problems`.
+
+    Raises InputError when the file cannot be read, and when no row is usable.
+    """
+    table = read_table(path)
+    problems += table.problems()
+    calls, total = integers(table.first("Calls"), table.rows), integers(table.first("TotalDurationNs"), table.rows)
+    low, high = integers(table.first("MinNs"), table.rows), integers(table.first("MaxNs"), table.rows)
+    deviations = figures(table.first("StdDev") or [""] * table.rows)
+    names = table.first("Name") or []
+    domain = _domain(path.name, names)
+    usable = calls.valid & total.valid
+    rows = [StatRow(
+        name=names[row], domain=domain, calls=int(calls.values[row]), total_ns=int(total.values[row]),
+        min_ns=None if low.values[row] == NULL else int(low.values[row]), max_ns=None if high.values[row] == NULL else int(high.values[row]),
+        std_ns=None if deviations is None or deviations[row] != deviations[row] else float(deviations[row]))
+        for row in range(table.rows) if usable[row]]
+    if lost := table.rows - len(rows):
+        if not rows:
+            raise InputError(f"{path}: no row has whole numbers as calls and total time", "a spreadsheet may have cut its digits: copy the file again")
+        problems.append(Problem("error", str(path), lost, "rows have calls or a total time that is no whole number and were left out"))
+    return rows
+
+
+def _domain(file: str, names: list[str]) -> str:
+    match = _KIND.search(file)
+    if match is None:
+        return "call" if names and all(_CALL.match(name) for name in names) else KERNELS
+    whole = match[0].partition("_stats")[0]
+    return _DOMAINS.get(whole, _DOMAINS.get(match[1], match[1]))

@@ -1,0 +1,84 @@
+"""rocprofv3's JSON output (`*_results.json`), read as a stream: one object per process, each with its records and names.
+
+Times are CLOCK_BOOTTIME ns. Values of a counter are added up over its instances (dies, shader engines, channels), as
+the tool's own CSV does; so a counter of clocks counts each die of a device.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes.files import BLOCK_BYTES
+from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
+from profharness.readers.rocprofv3.json_rows import ProcessRows
+from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
+from profharness.readers.wanted import Wanted
+from profharness.trace.model import NULL, ClockDomain, Problem, Source, Strings, Trace
+
+name = "rocprofv3-json"
+
+_KEY = "rocprofiler-sdk-tool"
+_HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
+
+
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+    """An object whose first key is the tool's."""
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    return start.startswith(b"{") and start[1:].lstrip().startswith(f'"{_KEY}"'.encode())
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """The trace of one file, a source per process. Raises InputError when nothing in the file is usable."""
+    return read_blocks(path)
+
+
+def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Trace:
+    """`read` with blocks of a size of your choice. The result does not depend on it; memory and speed do."""
+    walk = JsonWalk(path, block_bytes)
+    strings = Strings()
+    processes: list[ProcessRows] = []
+    damage = ""
+    try:
+        _walk(walk, strings, processes)
+    except DocumentEnds as end:
+        damage = walk.damage or str(end)
+    tables = RocmTables(strings)
+    sources = []
+    for position, rows in enumerate(processes):
+        rows.add_to(tables, position)
+        sources.append(Source(path=str(path), format=name, clock=ClockDomain.BOOTTIME, host=rows.host, has_host_calls=rows.has_calls,
+                              pid=None if rows.pid == NULL else rows.pid))
+    if not sources or (damage and not any(rows.records for rows in processes)):
+        raise InputError(f"{path} holds no readable process{f': {damage}' if damage else ''}", _HINT)
+    return tables.trace(sources, _problems(path, walk, damage, processes, tables))
+
+
+def _walk(walk: JsonWalk, strings: Strings, processes: list[ProcessRows]) -> None:
+    for key in walk.members():
+        if key != _KEY:
+            walk.skip()
+            continue
+        for _ in walk.elements():
+            rows = ProcessRows(strings)
+            processes.append(rows)
+            for part in walk.members():
+                rows.read(part, walk)
+
+
+def _problems(path: Path, walk: JsonWalk, damage: str, processes: list[ProcessRows], tables: RocmTables) -> list[Problem]:
+    where = str(path)
+    found = []
+    if damage:
+        records = sum(rows.records for rows in processes)
+        found.append(Problem("error", where, 1, f"the file is cut or damaged: {damage}; {records} records were read"))
+    if walk.unreadable:
+        found.append(Problem("warning", where, walk.unreadable, f"records are not readable and were left out (first: {walk.first_error})"))
+    if tables.negative:
+        found.append(Problem("warning", where, tables.negative, "records end before they start: their duration counts as zero"))
+    for rows in processes:
+        if rows.nameless:
+            found.append(Problem("warning", where, rows.nameless, "kernels are not in the file's list of kernels: named by their number"))
+        if rows.left_out.total():
+            found.append(Problem("info", where, rows.left_out.total(), left_out_sentence(rows.left_out)))
+    return found

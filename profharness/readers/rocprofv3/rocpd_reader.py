@@ -1,0 +1,88 @@
+"""rocpd databases (`*_results.db`), SQLite, schema version 3, as rocprofv3 writes them from ROCm 7 on.
+
+The tables carry the process's GUID in their names; everything is read through the views without one. Times are
+CLOCK_BOOTTIME ns. A host call and the device records that it made share the event's `stack_id`; the column
+`correlation_id` is the user's external id. rocmProfileData's files of the same name are another, older format.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes import sqlite_file
+from profharness.readers.rocprofv3.rocpd_rows import Owner, ProcessReader, environment_size, owners
+from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
+from profharness.readers.wanted import Wanted
+from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
+
+name = "rocpd"
+
+_SCHEMA = "3"
+_NEEDED = frozenset({"rocpd_metadata", "rocpd_info_agent", "rocpd_info_kernel_symbol", "rocpd_string", "processes", "kernels", "regions"})
+
+
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+    """Any SQLite file: of the formats that are read, only this one is."""
+    return head.startswith(sqlite_file.MAGIC)
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """The trace of one database, a source per process.
+
+    Raises InputError when it is no rocpd database of schema version 3, and when nothing in it is usable.
+    """
+    with sqlite_file.opened(path) as (connection, damage):
+        try:
+            version = _check(path, connection)
+            found = owners(connection)
+        except sqlite_file.DAMAGED as error:
+            raise InputError(f"{path} is damaged: {error}", "record or copy it again") from error
+        if not found:
+            raise InputError(f"{path} holds no process", "the writer was interrupted: record again")
+        return _read(path, connection, found, damage, version)
+
+
+def _read(path: Path, connection: sqlite3.Connection, found: list[Owner], damage: str, version: str) -> Trace:
+    tables = RocmTables(Strings())
+    problems = [Problem("error", str(path), 1, f"the file is cut or damaged: {damage}")] if damage else []
+    sources = []
+    for position, owner in enumerate(found):
+        reader = ProcessReader(connection, owner, tables, position, alone=len(found) == 1)
+        reader.read()
+        sources.append(Source(
+            path=str(path), format=name, clock=ClockDomain.BOOTTIME, host=owner.host, pid=owner.pid, has_host_calls=reader.has_calls,
+            details=(("schema", version),)))
+        if reader.damage:
+            problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {reader.damage}; {reader.records} records were read"))
+        if reader.left_out.total():
+            problems.append(Problem("warning", str(path), reader.left_out.total(), left_out_sentence(reader.left_out)))
+        if reader.unread.total():
+            problems.append(Problem("info", str(path), reader.unread.total(), left_out_sentence(reader.unread)))
+    if _is_damaged(problems) and not tables.kernels and not tables.has_calls:
+        raise InputError(f"{path} holds no readable record: {problems[0].message}", "record or copy it again")
+    if tables.negative:
+        problems.append(Problem("warning", str(path), tables.negative, "records end before they start: their duration counts as zero"))
+    if variables := environment_size(connection):
+        problems.append(Problem("info", str(path), variables, "environment variables of the process stand in this file, with what they hold: look before you share it"))
+    return tables.trace(sources, problems)
+
+
+def _is_damaged(problems: list[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)
+
+
+def _check(path: Path, connection: sqlite3.Connection) -> str:
+    """The schema version. Raises InputError for other databases, saying which."""
+    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
+    if {"rocpd_api", "rocpd_op"} <= names:
+        raise InputError(f"{path} was written by rocmProfileData (rpd), not by rocprofv3: the two share a name, not a schema",
+                         "record with `profharness run --profile rocprofv3`")
+    if missing := _NEEDED - names:
+        raise InputError(f"{path} is an SQLite database, but no rocpd: it has no {min(missing)}", "name the *_results.db that rocprofv3 wrote")
+    version = connection.execute("SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'").fetchone()
+    if version is None or str(version[0]).split(".")[0] != _SCHEMA:
+        raise InputError(f"{path} is a rocpd database of schema version {version[0] if version else 'unknown'}; version {_SCHEMA} is read",
+                         "convert it with `rocpd convert -f csv` and name its kernel_trace.csv")
+    return str(version[0])

@@ -1,0 +1,1 @@
+"""The HTML report: its content as values, and one self-contained file."""

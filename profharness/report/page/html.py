@@ -1,0 +1,79 @@
+"""The report as one HTML file that works offline: text, tables, styles, plots and plotly itself inside.
+
+The page forbids itself every connection (its content security policy), follows light and dark, prints, and
+reads without its script: the tables hold what the plots show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from profharness.analysis.records import Summary
+from profharness.report.page import content as page
+from profharness.report.page import tables as page_tables
+from profharness.report.plots import curves as plots_curves
+from profharness.report.plots import load as plots_load
+from profharness.report.plots import time as plots_time
+from profharness.report.plots.base import Plot
+from profharness.report.tables import communication, counters, sharing
+from profharness.report.tables import scan as columns
+from profharness.report.text.sentences import sentences
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+SIZE_LIMIT = 6_000_000
+
+
+def render(summary: Summary) -> str:
+    """The whole page; under SIZE_LIMIT bytes, of which plotly is 4 to 5 million where there is anything to draw."""
+    drawn = _plots(summary)
+    return _environment().get_template("report.html.j2").render(
+        summary=summary, page=page, tables=page_tables, talk=communication, counters=counters, sharing=sharing, said=sentences(summary), plots=drawn, caption=columns.caption(summary),
+        withheld=columns.withheld(summary), plotly=_plotly() if any(drawn.values()) else "", data=_embedded(plot for group in drawn.values() for plot in group),
+    )
+
+
+def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
+    """The plots of each section, those without data left out."""
+    def some(*plots: Plot | None) -> tuple[Plot, ...]:
+        return tuple(plot for plot in plots if plot is not None)
+
+    return {
+        "curves": some(plots_curves.throughput_plot(summary), plots_curves.latency_plot(summary)),
+        "requests": plots_load.request_plots(summary),
+        "saturation": plots_time.saturation_plots(summary),
+        "time": plots_time.partition_plots(summary),
+        "roofline": some(plots_curves.roofline_plot(summary)),
+        "trials": some(plots_time.trials_plot(summary)),
+        "telemetry": plots_time.telemetry_plots(summary),
+        "overhead": some(plots_curves.overhead_plot(summary)),
+    }
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(loader=PackageLoader("profharness.report.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+                       lstrip_blocks=True)
+
+
+def _plotly() -> Markup:
+    """Plotly's own script; it holds no closing script tag, which would end ours."""
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    script: str = get_plotlyjs()
+    return Markup(script.replace("</script", "<\\/script"))  # noqa: S704 - the text of an installed package, not of a user
+
+
+def _embedded(drawn: Iterable[Plot]) -> Markup:
+    """The figures as one JSON object by name, fit for a script element: no `<` is left that could end it."""
+    from markupsafe import Markup
+
+    body = ",".join(f'"{plot.name}":{plot.json}' for plot in drawn)
+    return Markup(f"{{{body}}}".replace("<", "\\u003c"))  # noqa: S704 - `<` is escaped on this line, and JSON needs no more

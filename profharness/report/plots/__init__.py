@@ -1,0 +1,1 @@
+"""Plots of the HTML report, and figures for papers."""

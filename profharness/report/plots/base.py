@@ -1,0 +1,145 @@
+"""The report's plots as plotly figures: what is drawn, its units and error bars, and a sentence for those who cannot see it.
+
+Colours of text, grid and background are the page's business (they follow light and dark); only the marks
+carry their own, chosen to keep a contrast of 3:1 against both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from profharness.analysis.records import Figure, PointSummary, Series, Summary
+from profharness.report.text.figures import finite, half_width, si_text
+from profharness.report.text.labels import Axis, scan_axis, several_batches
+
+Trace = Any  # plotly ships no types
+SERIES_COLORS = ("#0f8b8d", "#d9730d", "#6d5bd0", "#c2366b", "#5b8c2a", "#2f74c0", "#a1762b", "#7a8694")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure as JSON for the page's script, its height in pixels, its caption and a description in words."""
+
+    name: str
+    json: str
+    height: int
+    title: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points of one curve, smallest level first; `name` is empty when the run has one curve only."""
+
+    name: str
+    points: tuple[PointSummary, ...]
+    color: str
+    series: Series | None = None
+
+
+def groups(summary: Summary) -> tuple[Group, ...]:
+    """The points by curve (backend, and batch size where clients vary), each with its fitted series where one exists.
+
+    Open loops stand on no curve of closed ones.
+    """
+    axis = scan_axis(summary.points)
+    apart = several_batches(summary.points)
+    keys = list(dict.fromkeys((point.backend, point.batch_size if apart else None) for point in summary.points))
+    found = []
+    for index, (backend, batch) in enumerate(keys):
+        points = [point for point in summary.points if point.backend == backend and batch in (None, point.batch_size)
+                  and (axis == "rate" or point.rate is None)]
+        if axis is not None:
+            points.sort(key=lambda point: getattr(point, axis) or 0)
+        series = next((one for one in summary.series if one.key.get("backend", backend) == backend
+                       and one.key.get("batch_size", str(batch)) == str(batch)), None)
+        words = [backend] if len({name for name, _ in keys}) > 1 else []
+        found.append(Group(name=", ".join([*words, f"batch {batch}"] if batch is not None else words), points=tuple(points), series=series,
+                           color=SERIES_COLORS[index % len(SERIES_COLORS)]))
+    return tuple(group for group in found if group.points)
+
+
+def figure_json(traces: Sequence[Trace], layout: dict[str, Any]) -> str:
+    """The figure checked by plotly and written as JSON; plotly's default template is left out, the page has its own."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure(data=list(traces))
+    figure.update_layout(template=None, margin={"l": 64, "r": 16, "t": 12, "b": 48}, **layout)
+    text: str = figure.to_json()
+    return text
+
+
+def scatter(x: Sequence[Any], y: Sequence[Any], color: str, **settings: Any) -> Trace:
+    """A line with markers in one colour."""
+    import plotly.graph_objects as go
+
+    look: dict[str, Any] = {"mode": "lines+markers", "line": {"color": color, "width": 2}, "marker": {"color": color, "size": 7}}
+    return go.Scatter(x=list(x), y=list(y), **(look | settings))
+
+
+def level_axis(axis: Axis | None, points: Sequence[PointSummary]) -> dict[str, Any]:
+    """A log axis whose ticks are the measured levels (thinned to eight), or point names where there are no levels."""
+    if axis is None:
+        return {"title": {"text": "point"}, "type": "category"}
+    levels = sorted({getattr(point, axis) for point in points if point.state == "ok"} - {None})
+    titles = {"batch_size": "batch size", "concurrency": "concurrency", "processes": "processes", "rate": "requests/s"}
+    shown = levels[:: max(1, -(-len(levels) // 8))]
+    return {"title": {"text": f"{titles[axis]} (log scale)"}, "type": "log", "tickvals": shown,
+            "ticktext": [f"{level:g}" for level in shown], "minor": {"showgrid": False}}
+
+
+def log_ticks(shown: Sequence[float | None], unit: str = "") -> dict[str, Any]:
+    """Ticks of a log axis at 1, 2 and 5 of each decade within the data (decades alone beyond four), with SI prefixes for `unit`."""
+    found = [value for value in shown if value is not None and value > 0]
+    if not found:
+        return {}
+    low, high = math.floor(math.log10(min(found))), math.ceil(math.log10(max(found)))
+    steps = (1, 2, 5) if high - low <= 4 else (1,)
+    ticks = [step * 10.0**power for power in range(low - 1, high + 1) for step in steps]
+    inside = [tick for tick in ticks if min(found) / 2 <= tick <= max(found) * 2]
+    text = [si_text(tick, unit) if unit else f"{tick:.10g}" for tick in inside]
+    return {"type": "log", "tickvals": inside, "ticktext": text, "minor": {"showgrid": False}}
+
+
+def level(point: PointSummary, axis: Axis | None) -> float | str:
+    """The point's place on `level_axis`."""
+    value = getattr(point, axis) if axis is not None else None
+    return point.point if value is None else float(value)
+
+
+def error_bars(figures: Sequence[Figure | None], factor: float = 1.0) -> dict[str, Any]:
+    """Asymmetric bars to the ends of the figures' intervals, times `factor`; none where an interval is open."""
+    up: list[float] = []
+    down: list[float] = []
+    for figure in figures:
+        closed = figure is not None and figure.value is not None and half_width(figure.value, figure.low, figure.high) is not None
+        if closed and figure is not None and figure.value is not None and figure.low is not None and figure.high is not None:
+            up.append((figure.high - figure.value) * factor)
+            down.append((figure.value - figure.low) * factor)
+        else:
+            up.append(0.0)
+            down.append(0.0)
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "width": 3, "visible": any(up + down)}
+
+
+def values(points: Sequence[PointSummary], name: str, factor: float = 1.0) -> list[float | None]:
+    """The named metric of each point times `factor`; None where it was not measured."""
+    found = [finite(figure.value) if (figure := point.metrics.get(name)) is not None else None for point in points]
+    return [None if value is None else value * factor for value in found]
+
+
+def sources(points: Sequence[PointSummary], name: str) -> list[str]:
+    """Where the named metric of each point came from, for the text under the pointer."""
+    return [f"<br>from {figure.source}" if (figure := point.metrics.get(name)) is not None and figure.source else ""
+            for point in points]
+
+
+def has(summary: Summary, *choices: str) -> str | None:
+    """The first of the metrics that any point has a value for."""
+    return next((name for name in choices if any(value is not None for value in values(summary.points, name))), None)
+
+
+LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}

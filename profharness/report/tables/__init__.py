@@ -1,0 +1,1 @@
+"""Tables that several forms of the report show."""

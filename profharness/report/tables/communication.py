@@ -1,0 +1,115 @@
+"""Communication for readers: device by device, collective by collective, rank by rank; lines of text and rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from profharness.analysis.communication.records import CollectiveRow, Communication, CommunicationTime, Skew
+from profharness.report.page.content import Head, Table
+from profharness.report.tables.scan import Cell
+from profharness.report.text.figures import quantity_text
+from profharness.units import format_bytes, format_ns, format_number, format_share
+
+SHOWN = 8
+
+
+def lines(found: Communication) -> Iterator[str]:
+    """The section of `metrics`: times per device, the collectives that take longest, and who is late."""
+    yield "communication:"
+    for row in found.devices:
+        if row.total_ns or row.peer_copies:
+            yield f"  {'rank' if row.on_host else 'device'} {row.device}: {_device_text(row)}"
+    shown = found.collectives[:SHOWN]
+    width = max((len(_title(row)) for row in shown), default=0)
+    for one in shown:
+        speed = _speed(one)
+        yield f"  {_title(one):<{width}}  {one.calls:>6} x {format_ns(one.mean_ns)}{f'   {speed}' if speed else ''}"
+    if len(found.collectives) > SHOWN:
+        yield f"  and {len(found.collectives) - SHOWN} more"
+    if found.skew is not None:
+        yield from (f"  {line}" for line in _skew_lines(found.skew))
+    elif found.collectives:
+        yield f"  late ranks: not measured: needs {found.needs}"
+
+
+def _device_text(row: CommunicationTime) -> str:
+    window = max(row.window_ns, 1)
+    parts = []
+    if row.total_ns:
+        parts.append(f"{format_share(row.exposed_ns / window)} exposed, {format_share(row.overlapped_ns / window)} overlapped by {'operators' if row.on_host else 'compute'} "
+                     f"({format_ns(row.exposed_ns)} and {format_ns(row.overlapped_ns)})")
+    if row.peer_copies:
+        size = "" if row.peer_copy_bytes is None else f", {format_bytes(row.peer_copy_bytes)}"
+        parts.append(f"{format_number(row.peer_copies)} copies between devices in {format_ns(row.peer_copy_ns)}{size}")
+    return "; ".join(parts)
+
+
+def _title(row: CollectiveRow) -> str:
+    size = "" if row.bytes is None else f" {format_bytes(row.bytes)}"
+    return f"{row.kind}{size}" + (f" over {row.group_size}" if row.group_size else "")
+
+
+def _speed(row: CollectiveRow) -> str:
+    """Algorithm and bus bandwidth; `at least` where one rank alone was seen, whose waiting is inside."""
+    if row.algorithm_bandwidth is None:
+        return ""
+    bus = "" if row.bus_bandwidth is None else f", bus {quantity_text(row.bus_bandwidth, 'B/s')}"
+    return f"{'at least ' if row.ranks == 1 and (row.group_size or 2) > 1 else ''}{quantity_text(row.algorithm_bandwidth, 'B/s')}{bus}"
+
+
+def _skew_lines(found: Skew) -> Iterator[str]:
+    yield (f"arrival at {format_number(found.matched)} collectives of {found.ranks} ranks: {format_ns(found.median_ns)} apart (median), "
+           f"p95 {format_ns(found.p95_ns)}, at most {format_ns(found.max_ns)}; ranks wait {format_share(found.wait_share)} of their time; "
+           f"clocks put together {found.aligned}")
+    if found.unmatched:
+        yield f"{format_number(found.unmatched)} collectives without a partner are left out"
+    for row in sorted(found.rows, key=lambda one: -one.last)[:SHOWN]:
+        yield f"{row.rank}: last in {format_number(row.last)} of {format_number(found.noticeable)}, waits {format_ns(row.wait_ns / max(row.calls, 1))} per collective"
+
+
+def tables(found: Communication | None) -> tuple[Table, ...]:
+    """The tables of the page; none without communication."""
+    if found is None:
+        return ()
+    made = [_device_table(found.devices), _collective_table(found.collectives)]
+    if found.skew is not None:
+        made.append(_rank_table(found.skew))
+    return tuple(table for table in made if table.rows)
+
+
+def _device_table(rows: Iterable[CommunicationTime]) -> Table:
+    heads = (Head("device"), Head("exposed", "num", "share of the window in which a collective runs and no other kernel (on the CPU: no operator of the rank)"),
+             Head("overlapped", "num", "share of the window in which a collective runs beside other kernels"), Head("copies between devices", "num"))
+    return Table("Communication by device", heads, tuple(
+        (Cell(row.device), Cell(format_share(row.exposed_ns / max(row.window_ns, 1)), tip=format_ns(row.exposed_ns)),
+         Cell(format_share(row.overlapped_ns / max(row.window_ns, 1)), tip=format_ns(row.overlapped_ns)),
+         Cell(f"{format_number(row.peer_copies)} in {format_ns(row.peer_copy_ns)}" if row.peer_copies else ""))
+        for row in rows if row.total_ns or row.peer_copies))
+
+
+def _collective_table(rows: Iterable[CollectiveRow]) -> Table:
+    heads = (Head("collective"), Head("type"), Head("calls", "num"), Head("mean", "num", "of the kernels (on the CPU from call to completion), waiting for late ranks included"),
+             Head("transfer", "num", "median over calls of the shortest time among the ranks seen"),
+             Head("algorithm bandwidth", "num", "size over transfer time, by nccl-tests' definition; at least that where one rank alone was seen"),
+             Head("bus bandwidth", "num", "the same times what each rank must send at least"))
+    return Table("Collectives", heads, tuple(
+        (Cell(_title(row)), Cell(row.dtype), Cell(format_number(row.calls)), Cell(format_ns(row.mean_ns)), Cell(format_ns(row.transfer_ns)),
+         Cell("" if row.algorithm_bandwidth is None else quantity_text(row.algorithm_bandwidth, "B/s")),
+         Cell("" if row.bus_bandwidth is None else quantity_text(row.bus_bandwidth, "B/s"))) for row in rows))
+
+
+def _rank_table(found: Skew) -> Table:
+    heads = (Head("rank"), Head("collectives", "num"), Head("last", "num", f"how often it came last of {found.noticeable} with a noticeable difference"),
+             Head("waits", "num", "mean time per collective that it waited for the last rank"), Head("behind", "num", "mean time after the first rank"))
+    return Table("Arrival of ranks", heads, tuple(
+        (Cell(row.rank), Cell(format_number(row.calls)), Cell(format_number(row.last)), Cell(format_ns(row.wait_ns / max(row.calls, 1))),
+         Cell(format_ns(row.mean_behind_ns))) for row in found.rows))
+
+
+def note(found: Communication | None) -> str:
+    """How arrivals were compared, or what is missing for that."""
+    if found is None or not found.collectives:
+        return ""
+    if found.skew is None:
+        return f"Late ranks: not measured: needs {found.needs}."
+    return f"Ranks arrive {format_ns(found.skew.median_ns)} apart (median of {format_number(found.skew.matched)} collectives); clocks put together {found.skew.aligned}."

@@ -1,0 +1,247 @@
+"""The table of a scan's points: which columns apply to this summary, and each cell's text and provenance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from profharness.analysis.records import PointSummary, Summary
+from profharness.report.text import names
+from profharness.report.text.figures import cores_text, figure_tip, finite, fraction_text, quantity_text
+from profharness.report.text.labels import (
+    AXIS_TITLES,
+    Axis,
+    item_unit,
+    load_text,
+    point_name,
+    scan_axis,
+    several_batches,
+)
+from profharness.report.text.limits import short_verdict
+from profharness.report.text.rates import MEANING, throughput_ends, throughput_text
+from profharness.units import format_number
+
+VERDICT = "verdict"
+_NO_VERDICT = "no verdict"
+_PLACES = 4
+_BRACKETS = re.compile(r" \([^()]*\)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell, where it came from, and its tone ("", "error", "muted")."""
+
+    text: str
+    tip: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: title, alignment and the function that fills it."""
+
+    title: str
+    align: Literal["left", "right"]
+    cell: Callable[[PointSummary], Cell]
+    meaning: str = ""
+
+
+def scan_columns(summary: Summary) -> tuple[Column, ...]:
+    """The columns that hold a figure for at least one point, in the order in which they are read."""
+    points = summary.points
+    axis = scan_axis(points)
+    columns = [_level_column(axis)]
+    if several_batches(points):
+        columns.append(Column("batch", "right", lambda point: Cell("" if point.batch_size is None else str(point.batch_size))))
+    if len({point.backend for point in points}) > 1:
+        columns.append(Column("backend", "left", lambda point: Cell(point.backend)))
+    if any(point.throughput is not None for point in points):
+        columns.append(Column(item_unit(summary), "right", _throughput, f"mean over the trials, bare pass; {MEANING}"))
+    columns.extend(column for column in _figure_columns(summary) if any(column.cell(point).text for point in points))
+    if any(point.verdict is not None or point.state != "ok" for point in points):
+        columns.append(Column(VERDICT, "left", _verdict, "the largest disjoint share of the window and its evidence"))
+    return tuple(columns)
+
+
+def caption(summary: Summary) -> str:
+    """What ± in the table means; empty where no point has an interval."""
+    return MEANING if any(throughput_ends(point) for point in summary.points) else ""
+
+
+def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
+    """Why points have no verdict, a line per reason, for below the table; with the points where there are several reasons.
+
+    Points whose reasons differ in bracketed figures only share a line, without these. After `most` lines the rest is counted.
+    """
+    reasons: dict[str, list[tuple[str, str]]] = {}
+    for point in summary.points:
+        reason = _reason(point)
+        if reason:
+            reasons.setdefault(_BRACKETS.sub("", reason), []).append((point_name(summary, point), reason))
+    lines = []
+    for plain, found in reasons.items():
+        places = f" at {_places([name for name, _ in found])}" if len(reasons) > 1 else ""
+        alike = len({reason for _, reason in found}) == 1
+        lines.append(f"{_NO_VERDICT}{places}: {found[0][1] if alike else plain}")
+    if most is None or len(lines) <= most:
+        return tuple(lines)
+    rest = sum(len(found) for found in list(reasons.values())[most:])
+    return (*lines[:most], f"{_NO_VERDICT} at {rest} more {'point' if rest == 1 else 'points'}: the report says why")
+
+
+def _reason(point: PointSummary) -> str:
+    """Why a verdict on the point is withheld; empty where it has one."""
+    if point.state != "ok" or point.verdict is None or point.verdict.trusted:
+        return ""
+    return point.verdict.evidence.removeprefix(f"{_NO_VERDICT}: ").partition(";")[0]
+
+
+def _places(points: list[str]) -> str:
+    rest = len(points) - _PLACES
+    return ", ".join(points[:_PLACES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def scan_rows(summary: Summary, columns: tuple[Column, ...]) -> tuple[tuple[Cell, ...], ...]:
+    """The cells, row by row. A verdict that repeats the row above keeps its label only."""
+    rows: list[tuple[Cell, ...]] = []
+    above = ""
+    for point in summary.points:
+        cells = [column.cell(point) for column in columns]
+        if columns[-1].title == VERDICT and point.state == "ok":
+            cells[-1], above = _unrepeated(cells[-1], above), cells[-1].text
+        rows.append(tuple(cells))
+    return tuple(rows)
+
+
+def _unrepeated(cell: Cell, above: str) -> Cell:
+    label, colon, _ = cell.text.partition(": ")
+    return Cell(label, tip=cell.text, tone=cell.tone) if colon and cell.text == above else cell
+
+
+def _figure_columns(summary: Summary) -> tuple[Column, ...]:
+    item = item_unit(summary).removesuffix("/s").rstrip("s") or "item"
+    return (
+        _latency_column(summary),
+        *(_served_columns() if any(point.mode for point in summary.points) else ()),
+        _metric_column("GPU %", _whole, names.GPU_PERCENT),
+        _metric_column("fill", _fraction, names.FILL_BARE, names.FILL, names.WAVE_FILL),
+        _metric_column("power", _power, names.POWER_SATURATION),
+        _metric_column("cores", _cores(summary), names.CORES_USED),
+        _metric_column(f"J/{item}", _energy, names.ENERGY_PER_ITEM),
+    )
+
+
+def _served_columns() -> tuple[Column, ...]:
+    """What matters of a level of load beside its median latency."""
+    return (
+        _metric_column("p99", _latency, names.LATENCY_P99),
+        Column("failed", "right", lambda point: Cell(f"{point.failed} of {point.requests + point.failed}", tone="error")
+               if point.failed and point.requests is not None else Cell(""), "requests without an answer in time"),
+        _metric_column("batches", _count, names.SERVER_BATCH),
+    )
+
+
+def _count(value: float, _unit: str) -> str:
+    return f"{value:.3g}"
+
+
+def _level_column(axis: Axis | None) -> Column:
+    if axis is None:
+        return Column("point", "left", lambda point: Cell(point.point))
+
+    def cell(point: PointSummary) -> Cell:
+        return Cell(load_text(point, axis) or point.point, tip=f"point {point.point}")
+
+    return Column(AXIS_TITLES[axis], "right", cell)
+
+
+def _throughput(point: PointSummary) -> Cell:
+    value = finite(point.throughput)
+    if value is None:
+        return Cell("")
+    figure = point.metrics.get(names.THROUGHPUT)
+    counted = f"{point.trials} trials after {point.warmup_trials} of warm-up" if point.trials else ""
+    tip = "; ".join(part for part in (figure_tip(figure) if figure else "", counted) if part)
+    return Cell(throughput_text(point), tip=tip)
+
+
+def _metric_column(title: str, show: Callable[[float, str], str], *choices: str) -> Column:
+    """A column of the first of `choices` that a point has."""
+    def cell(point: PointSummary) -> Cell:
+        for name in choices:
+            figure = point.metrics.get(name)
+            value = finite(figure.value) if figure is not None else None
+            if figure is not None and value is not None:
+                return Cell(show(value, figure.unit), tip=figure_tip(figure, names.meaning_of(name)))
+        return Cell("")
+
+    return Column(title, "right", cell, names.meaning_of(choices[0]))
+
+
+def _latency_column(summary: Summary) -> Column:
+    """The median where points have one; a point without says `mean` before its figure, and the title says it where none has."""
+    median = _metric_column("latency p50", _latency, names.LATENCY_P50)
+    mean = _metric_column("latency mean", _latency, names.LATENCY_MEAN)
+
+    def mean_cell(point: PointSummary) -> Cell:
+        cell, value = mean.cell(point), finite(point.latency_ms)
+        if cell.text or value is None:
+            return cell
+        return Cell(quantity_text(value, "ms"), tip="mean of the trials; p50 needs more trials")
+
+    if not any(median.cell(point).text for point in summary.points):
+        return Column(mean.title, "right", mean_cell, mean.meaning)
+
+    def cell(point: PointSummary) -> Cell:
+        found, instead = median.cell(point), mean_cell(point)
+        return found if found.text or not instead.text else Cell(f"mean {instead.text}", tip=instead.tip)
+
+    return Column(median.title, "right", cell, median.meaning)
+
+
+def _latency(value: float, unit: str) -> str:
+    return quantity_text(value, unit or "ms")
+
+
+def _whole(value: float, unit: str) -> str:
+    return f"{value if unit in {'%', 'percent'} or value > 1 else 100 * value:.0f}"
+
+
+def _fraction(value: float, unit: str) -> str:
+    return fraction_text(value / 100 if unit in {"%", "percent"} else value)
+
+
+def _power(value: float, _unit: str) -> str:
+    """A share of the way from idle to the limit; the sensor resolves no more than hundredths, above or below nothing."""
+    return f"{value + 0.0 if abs(value) >= 0.005 else 0.0:.2f}"
+
+
+def _energy(value: float, _unit: str) -> str:
+    digits = 3 if value >= 0.1 else 2
+    return format_number(value) if value >= 1000 else f"{float(f'{value:.{digits}g}'):.10f}".rstrip("0").rstrip(".")
+
+
+def _cores(summary: Summary) -> Callable[[float, str], str]:
+    allowed = next((finite(figure.value) for group in (summary.metrics, *(point.metrics for point in summary.points))
+                    if (figure := group.get(names.CORES_ALLOWED)) is not None), None)
+
+    def show(value: float, _unit: str) -> str:
+        return cores_text(value) if allowed is None else f"{cores_text(value)} of {format_number(allowed)}"
+
+    return show
+
+
+def _verdict(point: PointSummary) -> Cell:
+    if point.state != "ok":
+        return Cell(f"{point.state}: {_first_line(point.error)}" if point.error else point.state, tip=point.error, tone="error")
+    text = short_verdict(point.verdict, point.partition)
+    if point.verdict is None:
+        return Cell("")
+    tip = point.verdict.evidence if point.verdict.evidence != text else ""
+    return Cell(text, tip=tip, tone="" if point.verdict.trusted else "muted")
+
+
+def _first_line(error: str) -> str:
+    return next((line.strip() for line in error.splitlines() if line.strip()), "")

@@ -1,0 +1,1 @@
+"""Words: sentences, labels, figures and tables for a terminal."""

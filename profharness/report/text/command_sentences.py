@@ -1,0 +1,186 @@
+"""Answer and Next for a command or loose trace files: the largest part of the time, why, and what to try."""
+
+from __future__ import annotations
+
+import signal
+
+from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
+from profharness.analysis.run.checks import NOBODY
+from profharness.report.text import names
+from profharness.report.text.figures import brief_text, figure_text, finite
+from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.labels import device_word, is_command, on_cpu
+from profharness.report.text.limits import clause_of, headroom_text, largest_cause, limit_of
+from profharness.units import format_ns, format_share
+
+OTHER_WORK = "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+OWN_THREADS = ("The workload waited for cores although nothing else ran here, so what limits this run cannot be told: try fewer threads "
+               "(OMP_NUM_THREADS, --threads), or a machine that is no guest of another's.")
+WAITS = ("Faster operations gain little here: find what it waits for first (imports and start-up count too, reading data, "
+         "other processes). The merged trace shows when its cores idle.")
+_SIGNALLED = 128
+
+
+def answer(summary: Summary) -> str:
+    """How much of the window the device computes, and what the rest is."""
+    top = "" if summary.partition is not None and not on_cpu(summary) else top_row(summary)
+    parts = [_partition(summary), _gpu_percent(summary), top, _cores(summary)]
+    text = " ".join(part for part in parts if part) or "Nothing was measured: no trace and no point gave figures."
+    run = summary.run
+    return f"{_upper(ending(run))}. {text}" if run is not None and is_command(summary) and run.exit_status else text
+
+
+def ending(run: RunInfo) -> str:
+    """How the command ended: `python exited 1`, `python was killed by signal 9 (137)`; a shell adds 128 to a signal."""
+    program, status = run.command[0].rsplit("/", 1)[-1] if run.command else "the command", run.exit_status or 0
+    number = -status if status < 0 else status - _SIGNALLED
+    if number in set(signal.Signals):
+        return f"{program} was killed by signal {number}" + (f" ({status})" if status > 0 else "")
+    return f"{program} exited {status}"
+
+
+def captured(summary: Summary) -> str:
+    """`20 steps captured (10 to 29)` where the trace says it, else the window that was asked for; empty for the default one."""
+    for row in summary.passes:
+        if row.captured_steps:
+            steps = f"{row.captured_steps} {'step' if row.captured_steps == 1 else 'steps'} captured"
+            if row.first_step is None:
+                return steps
+            last = row.first_step + row.captured_steps - 1
+            return f"{steps} ({row.first_step})" if row.captured_steps == 1 else f"{steps} ({row.first_step} to {last})"
+    asked = "" if summary.run is None else summary.run.capture
+    return f"capture {asked}" if asked not in ("", "default") else ""
+
+
+def _upper(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}" if text.startswith("the ") else text
+
+
+def next_step(summary: Summary) -> str:
+    """The advice for the verdict of the whole window, or what would give one; of a command that failed, to repair that first."""
+    if is_command(summary) and summary.run is not None and summary.run.exit_status:
+        return "First the command itself: it failed, and what it did until then need not be what it does."
+    verdict = summary.verdict
+    if verdict is not None and verdict.trusted and verdict.limiter != "none":
+        gain = headroom_text(verdict)
+        if verdict.limiter == "undetermined" and verdict.evidence:
+            return f"{verdict.evidence[0].upper()}{verdict.evidence[1:].rstrip('.')}. Try {limit_of(verdict, summary.partition).advice}."
+        clause = clause_of(verdict, summary.partition, device_word(summary))
+        return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {limit_of(verdict, summary.partition).advice}."
+    return _without_limit(summary)
+
+
+def _without_limit(summary: Summary) -> str:
+    """Where no limit stands out, or none can be told: what holds the process up from outside, else what would tell more."""
+    verdict = summary.verdict
+    trusted = verdict is not None and verdict.trusted
+    if verdict is not None and trusted and verdict.evidence and on_cpu(summary):
+        return WAITS
+    if under_pressure(summary):
+        return quieter(summary)
+    return "Nothing stands out: the next gain lies in the model or in a faster device." if trusted else _without_verdict(summary)
+
+
+def _without_verdict(summary: Summary) -> str:
+    if not _anything(summary):
+        return "Run something: `profharness run` scans the built-in model, `profharness run -- COMMAND` profiles a command."
+    if first_hotspots(summary) is None and on_cpu(summary):
+        return _nothing_recorded(summary)
+    if on_cpu(summary):
+        return "Take the operations at the top of the table first; scan batch sizes to see where throughput levels off."
+    return "Why the device waits was not measured: add --profile torch, or --profile rocprofv3 --hip-trace on AMD."
+
+
+def under_pressure(summary: Summary) -> bool:
+    """Whether the workload waited for cores, so that what limits it cannot be told."""
+    return any(found.id == "cpu-pressure" for found in summary.findings)
+
+
+def quieter(summary: Summary) -> str:
+    """What to do about that."""
+    return OWN_THREADS if any(found.id == "cpu-pressure" and found.advice == NOBODY for found in summary.findings) else OTHER_WORK
+
+
+def _nothing_recorded(summary: Summary) -> str:
+    """What to do where no operation and no kernel was recorded."""
+    layers = sorted({layer for row in summary.passes for layer in row.layers} & {"torch", "onnxruntime"})
+    if layers:
+        return (f"{' and '.join(layers)} recorded no operation: check that the command runs Python with "
+                f"{'them' if len(layers) > 1 else 'it'}; `profharness doctor --try` shows what works here.")
+    return "Which operations take the time was not recorded: add --profile torch to a command in Python."
+
+
+def _anything(summary: Summary) -> bool:
+    return bool(summary.hotspots or summary.metrics or summary.telemetry or summary.points or summary.trace.kernels)
+
+
+def _partition(summary: Summary) -> str:
+    partition = summary.partition
+    if partition is None or partition.window_ns <= 0:
+        return ""
+    text = f"The {device_word(summary)} computes {_share(partition.compute_ns, partition)} of the time"
+    for ns, label in ((partition.exposed_communication_ns, "communication"), (partition.exposed_copy_ns, "copies")):
+        if ns >= partition.window_ns / 100:
+            text += f", waits {_share(ns, partition)} for {label}"
+    idle = f" and is idle {_share(partition.idle_ns, partition)}"
+    cause = largest_cause(partition)
+    why = f", mostly {cause[0].label} ({_share(cause[1], partition)})" if cause and partition.idle_ns else ""
+    return f"{text}{idle}{why}."
+
+
+def _gpu_percent(summary: Summary) -> str:
+    figure = summary.metrics.get(names.GPU_PERCENT)
+    value = None if figure is None else finite(figure.value)
+    partition = summary.partition
+    if value is None or partition is None or partition.window_ns <= 0:
+        return ""
+    idle = 100 * partition.idle_ns / partition.window_ns
+    return f'The driver\'s "GPU %" said {value:.0f} meanwhile.' if idle >= 10 and value >= 90 else ""
+
+
+def top_row(summary: Summary) -> str:
+    """The kernel or operation that takes most time; empty without a table of hotspots."""
+    largest = _largest_row(summary)
+    return f"Most time goes to {largest}." if largest else ""
+
+
+def start_with(summary: Summary) -> str:
+    """Where to begin: the same row as an advice, with its pass where several were profiled; empty without a table."""
+    largest = _largest_row(summary)
+    if not largest:
+        return ""
+    table = first_hotspots(summary)
+    several = sum(bool(row.layers) for row in summary.passes) > 1
+    return f"Start with {largest}{f' (pass {table.pass_name})' if several and table is not None and table.pass_name else ''}."
+
+
+def _largest_row(summary: Summary) -> str:
+    """`aten::mm: 28.5 % of 385 ms in operations`."""
+    table = first_hotspots(summary)
+    if table is None:
+        return ""
+    row = table.rows[0]
+    return f"{fold_kernel_name(row.name, 48)}: {format_share(row.share)} of {format_ns(table.total_ns, 3)} in {_kind(table)}"
+
+
+def first_hotspots(summary: Summary) -> Hotspots | None:
+    """The table that a terminal shows: by kernel where there are kernels, else by op."""
+    tables = {table.by: table for table in reversed(summary.hotspots) if table.rows}
+    return tables.get("kernel") or tables.get("op") or tables.get("category")
+
+
+def _kind(table: Hotspots) -> str:
+    return {"kernel": "kernels", "op": "operations", "category": "all categories"}[table.by]
+
+
+def _cores(summary: Summary) -> str:
+    used, allowed = summary.metrics.get(names.CORES_USED), summary.metrics.get(names.CORES_ALLOWED)
+    if used is None or used.value is None or not on_cpu(summary):
+        return ""
+    of = f" of {brief_text(allowed.value, 3)}" if allowed is not None and allowed.value is not None else ""
+    who = "command" if is_command(summary) else "workload"
+    return f"The {who} kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
+
+
+def _share(ns: int, partition: Partition) -> str:
+    return format_share(ns / partition.window_ns)

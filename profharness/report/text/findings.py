@@ -1,0 +1,91 @@
+"""Findings and problems as lines: what, figures, what to do; errors first, three at most in a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from profharness.analysis.records import Series, Summary
+from profharness.findings import Finding
+from profharness.report.text.figures import suffixed_text
+from profharness.report.text.labels import point_name_by_id, series_name
+
+SHOWN = 3
+RANK = {"error": 0, "warning": 1, "info": 2}
+
+
+def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Errors, warnings, then notes; the given order within each."""
+    return tuple(sorted(findings, key=lambda finding: RANK[finding.severity]))
+
+
+def all_findings(summary: Summary) -> tuple[Finding, ...]:
+    """The summary's findings and those of its series, each once, errors first."""
+    seen = list(summary.findings)
+    for series in summary.series:
+        seen.extend(_of_series(found, series, summary) for found in series.findings if found not in seen)
+    return ordered(seen)
+
+
+def _of_series(found: Finding, series: Series, summary: Summary) -> Finding:
+    """Its message names the series among several."""
+    if len(summary.series) < 2 or not series.key:
+        return found
+    return msgspec.structs.replace(found, message=f"{series_name(series)}: {found.message}")
+
+
+def finding_place(summary: Summary, finding: Finding) -> str:
+    """`cold-cache at batch 4`: the id and the point that it is about."""
+    return f"{finding.id} at {point_name_by_id(summary, finding.point)}" if finding.point else finding.id
+
+
+def figures_of(finding: Finding) -> tuple[str, ...]:
+    """The figures that triggered it, each with its unit."""
+    return tuple(suffixed_text(name, value) for name, value in finding.figures.items())
+
+
+def finding_line(summary: Summary, finding: Finding) -> str:
+    """What, figures and what to do in one line. Figures are appended only where the message holds none."""
+    figures = ", ".join(figures_of(finding))
+    said = any(char.isdigit() for char in finding.message)
+    what = finding.message.rstrip(".") + (f" ({figures})" if figures and not said else "")
+    return f"{finding_place(summary, finding)}: {what}" + (f"; {finding.advice}" if finding.advice else "")
+
+
+def finding_count(summary: Summary, limit: int = SHOWN) -> str:
+    """`2 findings: cold-cache at batch 4, drift`, `and 4 more` after `limit` kinds; `no findings` without any.
+
+    The same finding at several points is named once, with their number.
+    """
+    found = all_findings(summary)
+    if not found:
+        return "no findings"
+    groups = grouped(found)
+    shown = groups[:limit]
+    rest = len(found) - sum(len(group) for group in shown)
+    places = ", ".join(finding_place(summary, group[0]) if len(group) == 1 else f"{group[0].id} ({len(group)} times)"
+                       for group in shown)
+    return f"{len(found)} {'finding' if len(found) == 1 else 'findings'}: {places}" + (f" and {rest} more" if rest else "")
+
+
+def grouped(found: Sequence[Finding]) -> tuple[tuple[Finding, ...], ...]:
+    """The findings of each id together, in the order in which the ids first stand."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in found:
+        groups.setdefault(finding.id, []).append(finding)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def finding_lines(summary: Summary, limit: int = SHOWN) -> tuple[tuple[str, str], ...]:
+    """(severity, line) of the errors and warnings that a terminal shows, and a last ("", "and 4 more") where there are more.
+
+    Notes are only counted there; without an error or a warning there is no line. What is missing of a run opens the answer,
+    and what to do about it the next step: it is not said a third time.
+    """
+    found = all_findings(summary)
+    if found and found[0].id == "run-incomplete":
+        found = found[1:]
+    lines = [(finding.severity, finding_line(summary, finding)) for finding in found if finding.severity != "info"][:limit]
+    rest = len(found) - len(lines)
+    return (*lines, ("", f"and {rest} more")) if rest > 0 and lines else tuple(lines)

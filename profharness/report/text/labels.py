@@ -1,0 +1,131 @@
+"""What things of a summary are called: points, levels, devices, items. Shared by every form of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from profharness.analysis.records import PointSummary, Series, Summary
+from profharness.report.text import names
+from profharness.report.text.figures import number_text, si_text
+from profharness.units import THIN
+
+Axis = Literal["batch_size", "concurrency", "processes", "rate"]
+_AXES: tuple[Axis, ...] = ("batch_size", "concurrency", "processes", "rate")
+_GPU_FIGURES = frozenset({names.GPU_PERCENT, names.FILL, names.WAVE_FILL, names.POWER_SATURATION})
+AXIS_TITLES: dict[Axis, str] = {"batch_size": "batch", "concurrency": "concurrency", "processes": "processes", "rate": "requests/s"}
+
+
+def scan_axis(points: Iterable[PointSummary]) -> Axis | None:
+    """What the scan varies: the axis with most distinct values, batch size first among equals; of a served scan the load."""
+    shown = tuple(points)
+    counts = {axis: len({getattr(point, axis) for point in shown} - {None}) for axis in _AXES}
+    served: tuple[Axis, ...] = ("concurrency", "rate")
+    loaded = [axis for axis in served if counts[axis] > 1]
+    if not loaded and counts["batch_size"] < 2:
+        loaded = [axis for axis in served if counts[axis] and any(point.mode for point in shown)]
+    best = loaded[0] if loaded else max(_AXES, key=lambda axis: counts[axis])
+    return best if counts[best] else None
+
+
+def level_name(axis: Axis, value: float) -> str:
+    """`batch 256`, `concurrency 8`, `4 processes`, `140 requests/s`."""
+    number = number_text(value).replace(THIN, "")
+    if axis == "processes":
+        return f"{number} {'process' if value == 1 else 'processes'}"
+    return f"{value:g} requests/s" if axis == "rate" else f"{AXIS_TITLES[axis]} {number}"
+
+
+def load_text(point: PointSummary, axis: Axis) -> str:
+    """The point's level as a table shows it; of an open loop among closed ones its rate: `8`, `140/s`. Empty where it has none."""
+    value: float | None = getattr(point, axis)
+    if value is None:
+        return f"{point.rate:g}/s" if point.rate is not None else ""
+    return f"{value:g}"
+
+
+def several_batches(points: Iterable[PointSummary]) -> bool:
+    """Whether levels of load were measured at several batch sizes, so that the level alone does not name a point."""
+    served = [point for point in points if point.mode]
+    return len({point.batch_size for point in served}) > 1 and scan_axis(served) in ("concurrency", "rate")
+
+
+def point_name(summary: Summary, point: PointSummary) -> str:
+    """The point's level, with its backend where the run has several; its id where it has no level."""
+    axis: Axis | None = "rate" if point.rate is not None else scan_axis(summary.points)
+    value: float | None = getattr(point, axis) if axis else None
+    if axis is None or value is None:
+        return point.point
+    name = level_name(axis, value)
+    if several_batches(summary.points):
+        name += f", batch {point.batch_size}"
+    several = len({other.backend for other in summary.points}) > 1
+    return f"{name} ({point.backend})" if several and point.backend else name
+
+
+def point_name_by_id(summary: Summary, point_id: str) -> str:
+    """The name of the point with that id; the id itself when the summary does not hold it."""
+    point = next((point for point in summary.points if point.point == point_id), None)
+    return point_id if point is None else point_name(summary, point)
+
+
+def item_unit(summary: Summary) -> str:
+    """`jets/s`, where the throughput figures name their items, else `items/s`."""
+    figures = [point.metrics.get(names.THROUGHPUT) for point in summary.points]
+    figures.append(summary.metrics.get(names.THROUGHPUT))
+    return next((figure.unit for figure in figures if figure is not None and figure.unit), "items/s")
+
+
+def rate_text(summary: Summary, throughput: float) -> str:
+    """`24.4 k jets/s`: a throughput as sentences say it."""
+    return si_text(throughput, item_unit(summary))
+
+
+def has_device_figures(summary: Summary) -> bool:
+    """Whether the summary holds anything that only an accelerator gives."""
+    if summary.trace.kernels or summary.trace.devices or summary.devices:
+        return True
+    figures = [summary.metrics, *(point.metrics for point in summary.points)]
+    return any(name in _GPU_FIGURES and figure.value is not None for group in figures for name, figure in group.items())
+
+
+def on_cpu(summary: Summary) -> bool:
+    """Whether the workload ran on the CPU device, so that its words apply. Where kernels were recorded it did not, whatever the probe saw."""
+    if summary.trace.kernels:
+        return False
+    if summary.run is None or not summary.run.device:
+        return not has_device_figures(summary)
+    device = summary.run.device.lower()
+    return device.split()[0].rstrip(":") == "cpu" or device == summary.run.cpu_model.lower()
+
+
+KERNELS = "kernels"  # how the needs of figures begin that only device kernels give
+
+
+def no_kernels(summary: Summary) -> str:
+    """Why figures of device kernels are missing for good; empty where the run had or could have kernels."""
+    if not on_cpu(summary):
+        return ""
+    return "no device kernels: a CPU run" if summary.run is not None else "no device kernels in the trace"
+
+
+def device_word(summary: Summary) -> str:
+    """`CPU` or `GPU`, for sentences; `server` where nobody here knows what runs the model."""
+    if summary.run is not None and (summary.run.asked.get("url") or summary.run.asked.get("server_command")) and not has_device_figures(summary):
+        return "server"
+    return "CPU" if on_cpu(summary) else "GPU"
+
+
+def series_name(series: Series) -> str:
+    """The key of a series in words: its values, joined; empty for the only series of a scan."""
+    return ", ".join(f"batch {value}" if name == "batch_size" else value for name, value in series.key.items())
+
+
+def in_series(point: PointSummary, series: Series) -> bool:
+    """Whether the point belongs to the series; open loops belong to none."""
+    return point.rate is None and all(str(getattr(point, name, value)) == value for name, value in series.key.items() if value)
+
+
+def is_command(summary: Summary) -> bool:
+    """Whether the run profiled a command rather than a scan."""
+    return summary.run is not None and summary.run.kind == "command"

@@ -1,0 +1,54 @@
+"""Figures step by step as a table of text: how long, where the time went, how full the device was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from profharness.analysis.power.run_telemetry import figure_name
+from profharness.analysis.records import StepSummary
+from profharness.report.text.figures import finite, fraction_text, needs_text, quantity_text
+from profharness.units import format_ns, format_share
+
+_SHARES = (("compute", "compute"), ("exposed_communication", "comm. exposed"), ("exposed_copy", "copy exposed"), ("idle", "idle"), ("launch_bound", "launch-bound"))
+_FRACTIONS = (("fill", "fill"), ("fill_busy", "fill busy"), ("occupancy", "occupancy"), ("mfu", "mfu"))
+
+_TELEMETRY = ("power_w", "clock_gpu", "cores_used")
+_ENERGY = (("energy", "energy"),)
+
+
+def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator[str]:
+    """A line per step, with the columns that at least one step has; then what the others need.
+
+    `samples` are telemetry metrics to show (none: power, clock and cores), each with what to know of it.
+    """
+    if not steps:
+        yield "steps: none are marked in the trace"
+        return
+    telemetry = [(name, name) for name in (map(figure_name, samples) if samples else _TELEMETRY)]
+    shown = [(name, title) for name, title in (*_SHARES, *_FRACTIONS, *telemetry, *_ENERGY) if any(_known(step, name) for step in steps)]
+    width = max(len("step"), *(len(step.step) for step in steps))
+    yield f"{'step':<{width}}  {'time':>10}  " + "  ".join(f"{title:>13}" for _, title in shown)
+    for step in steps:
+        yield f"{step.step:<{width}}  {format_ns(step.dur_ns):>10}  " + "  ".join(f"{_cell(step, name):>13}" for name, _ in shown)
+    for name, _ in telemetry:
+        for said in dict.fromkeys(step.metrics[name].note for step in steps if _known(step, name) and step.metrics[name].note):
+            yield f"{name}: {said}"
+    missing: dict[str, list[str]] = {}
+    for name, title in (*_SHARES, *_FRACTIONS, *_ENERGY):
+        if (name, title) not in shown and name in steps[0].metrics:
+            missing.setdefault(needs_text(steps[0].metrics[name].needs), []).append(title)
+    yield from (f"{', '.join(titles)}: {words}" for words, titles in missing.items())
+
+
+def _known(step: StepSummary, name: str) -> bool:
+    return name in step.metrics and finite(step.metrics[name].value) is not None
+
+
+def _cell(step: StepSummary, name: str) -> str:
+    if not _known(step, name):
+        return "-"
+    figure = step.metrics[name]
+    value = float(figure.value or 0)
+    if name in dict(_SHARES):
+        return format_share(value)
+    return fraction_text(value) if name in dict(_FRACTIONS) else quantity_text(value, figure.unit)

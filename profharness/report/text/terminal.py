@@ -1,0 +1,293 @@
+"""The summary for a terminal: the scan's table or the command's time, then Answer, Next, Trust and findings.
+
+`render` gives a string; with `color` false it holds no escape sequences, so that it is fit for a file.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from profharness.analysis.records import HotspotRow, Hotspots, Partition, Summary
+from profharness.errors import ProfharnessError
+from profharness.report.tables import sharing
+from profharness.report.tables.scan import VERDICT, Cell, Column, caption, scan_columns, scan_rows, withheld
+from profharness.report.text import names
+from profharness.report.text.command_sentences import captured, ending, first_hotspots
+from profharness.report.text.figures import figure_text, finite, percent_text
+from profharness.report.text.findings import finding_lines
+from profharness.report.text.folding import distinct_names
+from profharness.report.text.labels import is_command
+from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
+from profharness.report.text.sentences import sentences
+from profharness.units import format_ns, format_number, format_share
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "": "dim", "muted": "dim"}
+TOP = 5
+_NARROWEST = 40
+_RATES = frozenset({names.STEP_RATE, names.THROUGHPUT})
+_SEEN = 0.0005  # smaller shares would print as 0.0 %
+_GAP = 3
+_VERDICT = 24
+_LABELS = 24
+_REASONS = 3
+_DROPPED = ("J/", "power", "batches", "cores", "p99", "GPU %", "fill", "latency")
+
+
+def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()) -> str:
+    """The whole view, `width` characters wide at most (40 at least).
+
+    `made` are the last lines: what was made and what to do with it, one row of cells each; only these may be wider.
+    """
+    out = io.StringIO()
+    console = _console(out, max(width, _NARROWEST), color=color)
+    blocks = [_scan(summary, width) if _shows_points(summary) else _command(summary, width), _opening(summary), _notes(summary)]
+    for block in blocks:
+        if block is not None:
+            console.print(block)
+            console.print()
+    return _trimmed(out.getvalue() + "\n".join(made_lines(made, width)))
+
+
+def render_error(error: ProfharnessError, color: bool, width: int = 100) -> str:
+    """`error: what happened` and, indented under it, what to do."""
+    from rich.text import Text
+
+    out = io.StringIO()
+    console = _console(out, max(width, _NARROWEST), color=color)
+    console.print(Text.assemble(("error: ", "bold red"), error.message), soft_wrap=True)
+    if error.hint:
+        console.print(Text(f"  {error.hint}"), soft_wrap=True)
+    return _trimmed(out.getvalue())
+
+
+def _console(out: io.StringIO, width: int, *, color: bool) -> Console:
+    from rich.console import Console
+
+    return Console(file=out, width=width, force_terminal=color, color_system="standard" if color else None,
+                   no_color=not color, highlight=False, markup=False, emoji=False, legacy_windows=False)
+
+
+def _trimmed(text: str) -> str:
+    lines = [line.rstrip() for line in text.splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _shows_points(summary: Summary) -> bool:
+    return bool(summary.points) and not is_command(summary)
+
+
+def _scan(summary: Summary, width: int) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = scan_columns(summary)
+    rows = scan_rows(summary, columns)
+    shown = fitting(columns, rows, width)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for index in shown:
+        wraps = columns[index].title == VERDICT
+        table.add_column(columns[index].title, justify=columns[index].align, no_wrap=not wraps, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[index].text, style=STYLES["error"] if row[index].tone == "error" else "") for index in shown))
+    left_out = [column.title for index, column in enumerate(columns) if index not in shown]
+    notes = [*withheld(summary, _REASONS), caption(summary), f"not shown at this width: {', '.join(left_out)}" if left_out else ""]
+    return Group(table, *(Text(note, style="dim") for note in notes if note), *_shared(summary, width))
+
+
+def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:
+    """Models alone and together, where they were measured so; the last columns go first where the width does not hold all."""
+    from rich.table import Table
+    from rich.text import Text
+
+    found = sharing.table(summary)
+    if found is None:
+        return
+    needed = [max(len(head.title), *(len(row[index].text) for row in found.rows)) for index, head in enumerate(found.heads)]
+    shown = len(needed)
+    while shown > 2 and sum(needed[:shown]) + _GAP * (shown - 1) > width:
+        shown -= 1
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for head in found.heads[:shown]:
+        table.add_column(head.title, justify="right" if head.kind else "left", no_wrap=True)
+    for row in found.rows:
+        table.add_row(*(cell.text for cell in row[:shown]))
+    yield ""
+    yield table
+    if shown < len(needed):
+        yield Text(f"not shown at this width: {', '.join(head.title for head in found.heads[shown:])}", style="dim")
+
+
+def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
+    """The columns that fit into `width` characters, the verdict being wrapped down to 24; the least telling go first."""
+    needed = [min(max(len(column.title), *(len(row[index].text) for row in rows)), _VERDICT if column.title == VERDICT else width)
+              for index, column in enumerate(columns)]
+    shown = list(range(len(columns)))
+    droppable = [index for title in _DROPPED for index in shown if columns[index].title.startswith(title)]
+    for index in droppable:
+        if sum(needed[i] + _GAP for i in shown) <= width + _GAP:
+            break
+        shown.remove(index)
+    return shown
+
+
+def _command(summary: Summary, width: int) -> RenderableType | None:
+    from rich.console import Group
+
+    head, rows = _command_head(summary), list(_command_rows(summary, width))
+    parts: list[RenderableType] = [head] if head is not None else []
+    if rows:
+        parts.append(_grid(rows))
+    return Group(*parts) if parts else None
+
+
+def _command_head(summary: Summary) -> Text | None:
+    """`profharness: 20 steps captured (10 to 29), 41.2 s, 412.0 ms per step; python exited 0`."""
+    from rich.text import Text
+
+    run = summary.run
+    if run is None or not is_command(summary):
+        return None
+    seconds = [row.seconds for row in summary.passes if row.seconds is not None]
+    step = summary.metrics.get(names.STEP_TIME)
+    said = [captured(summary), f"{sum(seconds):.1f} s" if seconds else "",
+            f"{figure_text(step, interval=False)} per step" if step is not None and step.value is not None else ""]
+    status = "" if run.exit_status is None else f"; {ending(run)}"
+    return Text(f"profharness: {', '.join(part for part in said if part) or 'recorded'}{status}",
+                style="" if not run.exit_status else STYLES["error"])
+
+
+def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
+    if summary.partition is not None and summary.partition.window_ns > 0:
+        yield from labelled("where the time went", wrapped_items(partition_items(summary.partition), width - _LABELS))
+        yield from labelled("why idle", wrapped_items(idle_items(summary.partition), width - _LABELS))
+    table = first_hotspots(summary)
+    if table is not None:
+        label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[table.by]
+        yield from labelled(label, hotspot_lines(table, width - _LABELS))
+    if summary.verdict is not None:
+        yield VERDICT, full_verdict(summary.verdict, summary.partition)
+    for row in summary.passes:
+        for layer, overhead in row.overhead.items():
+            yield f"overhead {layer}", percent_text(overhead)
+    yield from _other_metrics(summary)
+
+
+def _other_metrics(summary: Summary) -> Iterable[tuple[str, str]]:
+    """Figures of the whole window that no line above has said: a few, measured ones only."""
+    for name in (names.STEP_RATE, names.THROUGHPUT, names.GPU_PERCENT, names.FILL, names.POWER_SATURATION, names.CORES_USED):
+        figure = summary.metrics.get(name)
+        if figure is not None and finite(figure.value) is not None:
+            text = figure_text(figure).removesuffix(" %" if name == names.GPU_PERCENT else " cores")
+            yield names.title_of(name), f"{text}, {figure.note}" if figure.note and name in _RATES else text
+
+
+def labelled(label: str, lines: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """Rows of a grid whose first line carries the label."""
+    return ((label if index == 0 else "", line) for index, line in enumerate(lines))
+
+
+def wrapped_items(items: Sequence[str], width: int) -> list[str]:
+    """The items in lines of at most `width` characters, three blanks apart; no item is broken."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + 3 + len(item) <= width:
+            lines[-1] += f"   {item}"
+        else:
+            lines.append(item)
+    return lines
+
+
+def partition_items(partition: Partition) -> list[str]:
+    """`compute 61.3 %`, `communication 8.2 % exposed (of 19.0 %)`, `copies 0.4 %`, `idle 30.1 %`."""
+    window = partition.window_ns
+    parts = [f"compute {format_share(partition.compute_ns / window)}"]
+    for label, exposed, total in (("communication", partition.exposed_communication_ns, partition.communication_ns),
+                                  ("copies", partition.exposed_copy_ns, partition.copy_ns)):
+        if exposed or total:
+            of = f" exposed (of {format_share(total / window)})" if total > exposed else ""
+            parts.append(f"{label} {format_share(exposed / window)}{of}")
+    return [*parts, f"idle {format_share(partition.idle_ns / window)}"]
+
+
+def idle_items(partition: Partition) -> list[str]:
+    """The causes of idle time as shares of the window, largest first; none without a split."""
+    if partition.idle_causes is None:
+        return []
+    found = sorted(cause_times(partition.idle_causes), key=lambda pair: -pair[1])
+    return [f"{IDLE_CAUSES[name].label} {format_share(ns / partition.window_ns)}" for name, ns in found
+            if ns >= _SEEN * partition.window_ns]
+
+
+def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:
+    """The first rows as lines: name, share, calls x mean, fill of the most common shape where known."""
+    rows = table.rows[:top]
+    room = max(min(width - 34, 48), 16)
+    shown = distinct_names([row.name for row in rows], room)
+    column = max((len(name) for name in shown), default=0)
+    lines = [f"{name:<{column}}   {_hotspot_figures(row)}" for name, row in zip(shown, rows, strict=True)]
+    rest = len(table.rows) - len(rows)
+    return [*lines, f"and {rest} more"] if rest > 0 else lines
+
+
+def _hotspot_figures(row: HotspotRow) -> str:
+    return f"{format_share(row.share):>7}   {format_number(row.calls)} x {format_ns(row.mean_ns)}"
+
+
+def _opening(summary: Summary) -> Table:
+    said = sentences(summary)
+    return _grid([("Answer", said.answer), ("Next", said.next), ("Trust", said.trust)], indent=0, style="bold")
+
+
+def _notes(summary: Summary) -> Table | None:
+    """Errors and warnings by word and colour, three at most; then what the readers dropped or repaired."""
+    rows: list[tuple[str, str]] = list(finding_lines(summary))
+    serious = [row for row in summary.problems if row.severity != "info"]
+    rows.extend((row.severity, f"{row.source}: {row.message} ({'once' if row.count == 1 else f'{format_number(row.count)} times'})") for row in serious[:3])
+    rest = len(serious) - 3
+    if rest > 0:
+        rows.append(("", f"and {rest} more problems"))
+    return _severity_grid(rows) if any(severity for severity, _ in rows) else None
+
+
+def _severity_grid(rows: Sequence[tuple[str, str]]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for severity, line in rows:
+        table.add_row(Text(severity, style=STYLES[severity]), Text(line))
+    return table
+
+
+def _grid(rows: Iterable[tuple[str, str]], indent: int = 2, style: str = "") -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 3, 0, 0) if indent else (0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in rows:
+        table.add_row(Text(f"{' ' * indent}{label}", style=style), Text(text))
+    return table
+
+
+def made_lines(made: Sequence[Sequence[str]], width: int) -> list[str]:
+    """What was made, in columns where these fit; else each cell on a line of its own. None is broken: people copy them."""
+    widths = [max(len(cell) for cell in column) for column in zip_longest(*made, fillvalue="")]
+    lines = ["    ".join(f"{cell:<{wide}}" for cell, wide in zip(row, widths, strict=False)).rstrip() for row in made]
+    if all(len(line) <= width for line in lines):
+        return lines
+    return [cell if index == 0 else f"  {cell}" for row in made for index, cell in enumerate(row) if cell]

@@ -1,0 +1,133 @@
+"""The run directory: every path in one place, atomic writes, and opening what a killed run left.
+
+Layout (DESIGN 5): manifest.json, control/<pass>/, points/<pass>/<point>/, telemetry/<host>.*,
+artifacts/<layer>/<host>/<rank or pid>/, merged.pftrace, summary.json, hotspots.csv, report.html.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from profharness.errors import InputError, OutputExists
+from profharness.rundir import manifest as manifest_module
+from profharness.rundir.manifest import Manifest
+from profharness.rundir.outputs import make_folder, unwritable
+
+MANIFEST = "manifest.json"
+_ELSEWHERE = "name another place with --output"
+
+
+def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Replace `path` by `data` so that a reader or a kill sees the old or the new file, never a part; a `private` one is its owner's alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o600 if private else 0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """Paths of one run. Methods that end in `_dir` make the folder."""
+
+    root: Path
+
+    @classmethod
+    def create(cls, root: Path) -> RunDir:
+        """Make the directory; it may exist if empty. Raises OutputExists otherwise, and UsageError where nothing can be written."""
+        try:
+            taken = root.exists() and (not root.is_dir() or any(root.iterdir()))
+        except OSError as error:
+            raise unwritable(root, error, _ELSEWHERE) from error
+        if taken:
+            raise OutputExists(f"{root} exists and is not an empty folder", "name another with --output, or remove it")
+        make_folder(root, _ELSEWHERE)
+        return cls(root)
+
+    @classmethod
+    def open(cls, root: Path) -> RunDir:
+        """An existing run. Raises InputError when there is no manifest."""
+        if not (root / MANIFEST).is_file():
+            raise InputError(f"{root} is not a run directory (no {MANIFEST})",
+                             "name a folder made by `profharness run`, or trace files")
+        return cls(root)
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.root / MANIFEST
+
+    @property
+    def merged(self) -> Path:
+        return self.root / "merged.pftrace"
+
+    @property
+    def summary(self) -> Path:
+        return self.root / "summary.json"
+
+    @property
+    def hotspots(self) -> Path:
+        return self.root / "hotspots.csv"
+
+    @property
+    def results(self) -> Path:
+        """The results of a scan as a table."""
+        return self.root / "results.csv"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report.html"
+
+    @property
+    def telemetry(self) -> Path:
+        return self.root / "telemetry"
+
+    @property
+    def hooks(self) -> Path:
+        """Hello files, one per hooked process."""
+        return self.root / "control" / "hooks"
+
+    def control_dir(self, pass_name: str) -> Path:
+        return _made(self.root / "control" / pass_name)
+
+    def point_path(self, pass_name: str, point: str) -> Path:
+        return self.root / "points" / pass_name / point
+
+    def point_dir(self, pass_name: str, point: str) -> Path:
+        return _made(self.point_path(pass_name, point))
+
+    def artifacts_path(self, layer: str) -> Path:
+        return self.root / "artifacts" / layer
+
+    def artifacts_dir(self, layer: str, host: str, owner: str) -> Path:
+        return _made(self.artifacts_path(layer) / host / owner)
+
+    def relative(self, path: Path) -> str:
+        return str(path.relative_to(self.root))
+
+    def read_manifest(self) -> Manifest:
+        """Raises InputError when it is damaged."""
+        return manifest_module.decode(self.manifest_path.read_bytes(), str(self.manifest_path))
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        write_atomic(self.manifest_path, manifest_module.encode(manifest))
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path

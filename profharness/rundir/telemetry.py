@@ -1,0 +1,230 @@
+"""The sampler's files: `<host>.samples.bin` as it is written, `<host>.parquet` as it is kept, and `<host>.clocks.jsonl`.
+
+The binary form describes itself: 8 bytes "PHTELEM1", the header's length (uint32, then 4 zero bytes), a JSON header, and rows
+of fixed size (`telemetry_rows`). A value column is an instant (raw × scale), a counter (growth × scale per second, which holds
+from one row to the next that has it), a share of another counter's growth, or status bits (`telemetry_samples`). Times are
+CLOCK_MONOTONIC, half-way between the stamps before and after the read; a source that gives its own time stamps
+CLOCK_BOOTTIME, which is brought to CLOCK_MONOTONIC by the row's own pair of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from profharness.errors import InputError
+from profharness.readers.bytes.files import Blocks
+from profharness.readers.wanted import Wanted
+from profharness.rundir.telemetry_rows import FIXED_BYTES, MAGIC, MISSING, Header, Rows, SampledDevice, read_header
+from profharness.rundir.telemetry_samples import samples_of
+from profharness.trace.clocks.align import Snapshot
+from profharness.trace.model import I32, I64, NULL, ClockDomain, Device, Problem, Samples, Source, Strings, Trace
+
+name = "telemetry"
+
+PARQUET_MAGIC = b"PAR1"
+PARQUET_KEY = b"profharness.telemetry"
+
+
+class ParquetFacts(msgspec.Struct, frozen=True):
+    """What `writers.telemetry_parquet` keeps beside the table."""
+
+    v: int
+    host: str = ""
+    clock: str = "monotonic"
+    pid: int | None = None
+    tool_version: str = ""
+    details: tuple[tuple[str, str], ...] = ()
+    devices: tuple[SampledDevice, ...] = ()
+    problems: tuple[tuple[Literal["info", "warning", "error"], str, int, str], ...] = ()
+
+
+def sniff(head: bytes, name: str) -> bool:
+    """By the magic; Parquet files are ours only by their name, since their description stands at their end."""
+    return head.startswith(MAGIC) or (head.startswith(PARQUET_MAGIC) and name.endswith(".parquet"))
+
+
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+    """The samples of one host, plain or gzipped; a file that was cut in the middle of a row is read up to it.
+
+    Raises InputError when it is missing, not of this format, of a newer version, or cut within its header.
+    """
+    data = b"".join(Blocks(path))
+    return _read_parquet(path, data) if data.startswith(PARQUET_MAGIC) else _read_rows(path, data)
+
+
+def read_tail(path: Path, rows: int) -> Trace:
+    """The last rows of a plain file that still grows, without reading the others. Raises InputError as `read` does."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(FIXED_BYTES)
+            data += file.read(int.from_bytes(data[8:12], "little"))
+            header, start = read_header(data, path)
+            width = header.width
+            whole = (path.stat().st_size - start) // width
+            file.seek(start + max(whole - rows, 0) * width)
+            return _read_rows(path, data + file.read(rows * width))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", "the sampler has not begun yet") from error
+
+
+def _read_rows(path: Path, data: bytes) -> Trace:
+    header, start = read_header(data, path)
+    rows = Rows(header, data, start)
+    problems = list(_problems(path, rows))
+    strings = Strings()
+    samples, fallen = samples_of(rows, strings)
+    if fallen:
+        problems.append(Problem("warning", str(path), fallen, "counters went backwards: no value for these intervals"))
+    source = _source(path, rows)
+    source = replace(source, details=(*source.details, *_idle(path), *_failed(path)))
+    return Trace((source,), strings, _devices(header.devices, header.host), samples=samples,
+                 problems=tuple(problems))
+
+
+def _problems(path: Path, rows: Rows) -> Iterator[Problem]:
+    where = str(path)
+    if rows.rest:
+        yield Problem("info", where, 1, "the last row was cut off: the sampler was killed as it wrote")
+    if not len(rows):
+        yield Problem("warning", where, 1, "holds no sample: the sampler ended in its first second")
+        return
+    missed = int(rows.role("missed").sum())
+    if missed:
+        yield Problem("warning", where, missed, f"a tick came too late and was skipped, of {missed + len(rows)} ticks")
+    for absent in rows.header.missing:
+        yield Problem("info", where, 1, f"{absent.metric} was not sampled: {absent.why}")
+
+
+def _source(path: Path, rows: Rows) -> Source:
+    header = rows.header
+    details = [("hz", f"{header.hz:g}"), ("rows", str(len(rows))), *_rates(header)]
+    if len(rows):
+        details.append(("missed", str(int(rows.role("missed").sum()))))
+        details.append(("late_p50_ns", str(int(np.median(_lateness(rows))))))
+        details.append(("late_p99_ns", str(int(np.percentile(_lateness(rows), 99)))))
+    details += [(f"missing.{absent.metric}", absent.why) for absent in header.missing]
+    for device in header.devices:
+        facts = (("package", device.package), ("power_scope", device.scope), ("mode", device.mode))
+        details += [(f"{fact}.{device.identity}", text) for fact, text in facts if text]
+    details += _costs(rows) if len(rows) else []
+    return Source(path=str(path), format=name, clock=ClockDomain.MONOTONIC, host=header.host, pid=header.pid, layer=name,
+                  tool_version=header.profharness, has_host_calls=False, details=tuple(details))
+
+
+def _rates(header: Header) -> tuple[tuple[str, str], ...]:
+    """Of the metrics that are read less often than `hz`: their own rate."""
+    slower = {source: rate for source, rate in header.rates.items() if rate < header.hz}
+    return tuple(dict.fromkeys((f"hz.{column.metric}", f"{slower[column.source]:g}") for column in header.columns if column.metric and column.source in slower))
+
+
+def _idle(path: Path) -> tuple[tuple[str, str], ...]:
+    """When the harness let the devices rest before the workload began (`<host>.idle.json`), CLOCK_BOOTTIME ns."""
+    beside = path.with_name(f"{path.name.removesuffix('.samples.bin')}.idle.json")
+    try:
+        found = msgspec.json.decode(beside.read_bytes(), type=_Idle)
+    except (OSError, msgspec.DecodeError):
+        return ()
+    return ("idle_start_ns", str(found.start_boot_ns)), ("idle_end_ns", str(found.end_boot_ns))
+
+
+class _Idle(msgspec.Struct, frozen=True):
+    start_boot_ns: int
+    end_boot_ns: int
+
+
+def _failed(path: Path) -> tuple[tuple[str, str], ...]:
+    """Sources whose reads failed, by the sampler's own account at its end (`<host>.done.json`): how often, and why last."""
+    beside = path.with_name(f"{path.name.removesuffix('.samples.bin')}.done.json")
+    try:
+        found = msgspec.json.decode(beside.read_bytes(), type=_Done)
+    except (OSError, msgspec.DecodeError):
+        return ()
+    return tuple((f"failed.{one.source}", f"{one.count} {'read' if one.count == 1 else 'reads'}: {one.last}") for one in found.failed)
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    source: str
+    count: int
+    last: str
+
+
+class _Done(msgspec.Struct, frozen=True):
+    failed: tuple[_Failure, ...] = ()
+
+
+def _costs(rows: Rows) -> list[tuple[str, str]]:
+    """What a read of each source took, in ns: median over the rows in which it was read."""
+    found = []
+    for source in dict.fromkeys(column.source for column in rows.header.columns if column.source):
+        before, after = rows.role("before", source), rows.role("after", source)
+        read = (after - before)[after != MISSING]
+        if len(read):
+            found.append((f"read_p50_ns.{source}", str(int(np.median(read)))))
+    return found
+
+
+def _lateness(rows: Rows) -> I64:
+    """From each row's deadline to its first read, in ns, where there was one."""
+    before = rows.role("before")
+    late = (before - rows.role("deadline"))[before != MISSING]
+    return late if len(late) else np.zeros(1, np.int64)
+
+
+def _devices(devices: tuple[SampledDevice, ...], host: str) -> tuple[Device, ...]:
+    return tuple(Device(device.number, host, device.identity, device.name, device.vendor) for device in devices)
+
+
+def _read_parquet(path: Path, data: bytes) -> Trace:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+        facts = msgspec.json.decode((table.schema.metadata or {})[PARQUET_KEY], type=ParquetFacts)
+        columns: list[Any] = [table.column(wanted).combine_chunks() for wanted in ("at_ns", "until_ns", "device", "metric", "value")]
+    except (pa.ArrowException, KeyError, OSError, msgspec.DecodeError) as error:
+        raise InputError(f"{path} is no telemetry table of profharness ({error})", "name a file from a run's telemetry folder") from error
+    at, until, device, metric, value = columns
+    strings = Strings()
+    codes: I32 = strings.codes(metric.dictionary.to_pylist())
+    samples = Samples.build(len(at), at_ns=at.to_numpy(), until_ns=until.to_numpy(), device=device.to_numpy(),
+                            metric=codes[metric.indices.to_numpy()] if len(codes) else np.zeros(0, np.int32),
+                            value=value.to_numpy(), source=0 if len(at) else NULL)
+    source = Source(str(path), name, ClockDomain(facts.clock), facts.host, pid=facts.pid, layer=name,
+                    tool_version=facts.tool_version, has_host_calls=False, details=facts.details)
+    problems = tuple(Problem(severity, str(path), count, message) for severity, _, count, message in facts.problems)
+    return Trace((source,), strings, _devices(facts.devices, facts.host), samples=samples, problems=problems)
+
+
+def read_clocks(path: Path) -> tuple[Snapshot, ...]:
+    """The clock readings of one host (`<host>.clocks.jsonl`), in order; a last line that was cut off is left out.
+
+    Raises InputError when the file is missing or another line is damaged.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", "without clock readings nothing can be aligned") from error
+    decoder = msgspec.json.Decoder(_ClockLine)
+    try:
+        found = [decoder.decode(line) for line in lines[:-1] if line]
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: a clock reading is damaged ({error})", "the file was altered after it was written") from error
+    return tuple(Snapshot(line.host, line.phase, line.boot_ns, line.monotonic_ns, line.monotonic_raw_ns, line.realtime_ns,
+                          line.width_ns) for line in found)
+
+
+class _ClockLine(msgspec.Struct, frozen=True):
+    host: str
+    phase: str
+    boot_ns: int
+    monotonic_ns: int
+    monotonic_raw_ns: int
+    realtime_ns: int
+    width_ns: int

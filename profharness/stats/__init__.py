@@ -1,0 +1,1 @@
+"""Pure statistics that a running scan needs as well as the analysis afterwards."""

@@ -1,0 +1,115 @@
+"""Watches a command's processes for frameworks that run without our hooks, and reads what the hooks wrote.
+
+A process that has torch or onnxruntime loaded and left no hello file is an error-level finding: its work is
+in no trace. The look is cheap (memory maps, once a second) and from outside.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from profharness.findings import Finding, finding
+from profharness.rundir.manifest import Hello
+from profharness.rundir.paths import write_atomic
+from profharness.secrets.patterns import clean_argv
+
+EVERY_S = 1.0
+# libraries that show a framework in a process's memory map
+_LIBRARIES = (("torch", "libtorch_cpu.so"), ("onnxruntime", "onnxruntime_pybind11_state"))
+
+
+class Observer:
+    """Follows the tree below one process. Processes that live for less than a second may be missed."""
+
+    def __init__(self, hooks: Path) -> None:
+        self._hooks = hooks
+        self._root: int | None = None
+        self._next = 0.0
+        self._seen: dict[int, tuple[str, str]] = {}
+
+    def follow(self, pid: int) -> None:
+        self._root = pid
+        self._next = time.monotonic() + EVERY_S
+
+    def look(self) -> None:
+        """At most once a second; call it as often as you like."""
+        if self._root is None or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + EVERY_S
+        for pid in tree(self._root):
+            if pid not in self._seen and (framework := _framework(pid)):
+                self._seen[pid] = (framework, _command_line(pid))
+
+    def report(self, add: Callable[[Finding], None]) -> None:
+        """One finding for each process that used a framework without a hook; the hooks end at a fork without exec."""
+        hellos = read_hellos(self._hooks)
+        helloed = {hello.pid for hello in hellos}
+        for hello in hellos:
+            if hello.forked and hello.used:
+                add(finding("fork-not-recorded", f"process {hello.pid} was forked and used {', '.join(hello.used)}: nothing of it is recorded",
+                            pid=hello.pid))
+        for pid, (framework, line) in sorted(self._seen.items()):
+            if pid not in helloed:
+                add(finding("hook-not-loaded", f"process {pid} ({line}) used {framework}, but our hooks did not load in it", pid=pid))
+
+
+def read_hellos(folder: Path) -> tuple[Hello, ...]:
+    """All hello files, by pid; one that is cut or foreign is left out (its process then counts as not hooked)."""
+    found: list[Hello] = []
+    for path in sorted(folder.glob("hello-*.json")):
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=Hello))
+        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+            continue
+    return tuple(sorted(found, key=lambda hello: hello.pid))
+
+
+def clean_hellos(folder: Path) -> None:
+    """Replace the secrets of the command lines that the hooks wrote down; for the end of a run, when nobody compares them any more."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            said = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+            argv = msgspec.convert(said.get("argv", ()), tuple[str, ...])
+            if clean_argv(argv) != argv:
+                write_atomic(path, msgspec.json.encode({**said, "argv": clean_argv(argv)}))
+        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+            continue  # cut, foreign, or on a folder that is full: the run itself is done
+
+
+def read_byes(folder: Path) -> frozenset[int]:
+    """The processes whose Python ended by itself (the hooks' exit function ran), by pid."""
+    return frozenset(int(number) for path in folder.glob("bye-*.json") if (number := path.stem.rpartition("-")[2]).isdigit())
+
+
+def tree(root: int) -> list[int]:
+    """The process and all that descend from it, from /proc."""
+    pids, pending = [], [root]
+    while pending:
+        pid = pending.pop()
+        pids.append(pid)
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                pending += [int(child) for child in task.read_text().split()]
+            except OSError:
+                continue  # the thread ended between listing and reading
+    return pids
+
+
+def _framework(pid: int) -> str:
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except OSError:
+        return ""
+    return next((name for name, library in _LIBRARIES if library in maps), "")
+
+
+def _command_line(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return "ended"
+    return " ".join(clean_argv([word.decode(errors="replace") for word in words if word]))[:120]

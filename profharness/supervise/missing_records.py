@@ -1,0 +1,101 @@
+"""What the hooks said from inside a command's processes, and why a layer that was asked for left nothing. Pure.
+
+A hello file says that the hooks loaded in a process and what became of its capture window; a bye file says that its
+Python ended by itself. From both follows the cause, which is one finding for all the processes that share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from profharness.findings import Finding, finding
+from profharness.rundir.manifest import Hello
+
+_TELLING = ("stood back", " failed: ")  # messages of the hooks that explain why nothing came of a process
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One pass as its hooks saw it.
+
+    `hellos` of the pass, `byes` the processes whose Python ended by itself, `steps` how many each process counted,
+    `recorded` the processes that left a file of the layer (None for one that does not say), `capture` as asked.
+    """
+
+    hellos: Sequence[Hello]
+    byes: Collection[int]
+    steps: Mapping[int, int]
+    recorded: Collection[int | None]
+    capture: str = "default"
+
+
+def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
+    """What the hooks noted, one finding per sentence; a failure of theirs weighs more than a note."""
+    found = []
+    for said, pids in _grouped([(message, hello.pid) for hello in hellos for message in hello.messages]).items():
+        kind = "profiler-failed" if " failed: " in said else "hook-message"
+        found.append(finding(kind, f"{said} ({_processes(pids)})", severity="warning", processes=len(pids)))
+    return tuple(found)
+
+
+def nothing_recorded(layer: str, seen: Seen) -> tuple[Finding, ...]:
+    """Why a layer inside the processes left no file; where it left some, only which processes lost theirs at their end."""
+    own = [hello for hello in seen.hellos if not hello.forked]
+    users = [hello for hello in own if layer in hello.frameworks]
+    if seen.recorded:
+        cut = [hello.pid for hello in users if hello.pid not in seen.recorded and _cut_off(hello, seen)]
+        return (_finding(layer, _CUT_OFF, cut, "warning"),) if cut else ()
+    if not own:
+        return (finding("nothing-recorded", f"{layer} recorded nothing: no Python process of the command loaded the hooks (it started none, or "
+                        "starts it with -S, -I or -E, or with a PYTHONPATH of its own)"),)
+    if not users:
+        return (finding("nothing-recorded", f"{layer} recorded nothing: {_count(own)}, and none imported {layer}", processes=len(own)),)
+    causes = _grouped([(_cause(layer, hello, seen), hello.pid) for hello in users])
+    return tuple(_finding(layer, cause, pids, "error") for cause, pids in causes.items())
+
+
+_CUT_OFF = "the process ended by os._exit or a signal while its window was open, so it was never written"
+
+
+def _cause(layer: str, hello: Hello, seen: Seen) -> str:
+    telling = next((message for message in hello.messages if any(words in message for words in _TELLING)), "")
+    if telling:
+        return telling
+    if _cut_off(hello, seen):
+        return _CUT_OFF
+    if hello.window == "nothing recorded":
+        return "its window was open and held no event"
+    if layer == "torch" and not hello.window and hello.pid in seen.byes:
+        return f"its window never opened: --capture {seen.capture}, and the script had {seen.steps.get(hello.pid, 0)} steps"
+    if hello.pid not in seen.byes:
+        return "the process ended by os._exit or a signal before anything was written"
+    return "it made no session" if layer == "onnxruntime" else "it wrote no file"
+
+
+def _cut_off(hello: Hello, seen: Seen) -> bool:
+    return hello.window == "open" and hello.pid not in seen.byes
+
+
+def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Finding:
+    message = f"{layer} recorded nothing of {_processes(pids)}: {cause}"
+    return finding("nothing-recorded", message, severity="error" if severity == "error" else "warning", processes=len(pids))
+
+
+def _grouped(said: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
+    """The processes by what is said of them, in the order of the first."""
+    groups: dict[str, list[int]] = {}
+    for words, pid in said:
+        groups.setdefault(words, []).append(pid)
+    return groups
+
+
+def _count(hellos: Sequence[Hello]) -> str:
+    return "one Python process ran" if len(hellos) == 1 else f"{len(hellos)} Python processes ran"
+
+
+def _processes(pids: Sequence[int]) -> str:
+    if len(pids) == 1:
+        return f"process {pids[0]}"
+    shown = ", ".join(map(str, pids[:5]))
+    return f"processes {shown}" + (f" and {len(pids) - 5} more" if len(pids) > 5 else "")

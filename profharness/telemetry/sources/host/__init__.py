@@ -1,0 +1,1 @@
+"""The host: processes, control group, network, pressure, power of CPUs and node."""

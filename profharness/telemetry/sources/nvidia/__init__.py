@@ -1,0 +1,1 @@
+"""NVIDIA devices, through the driver's library."""

@@ -1,0 +1,1 @@
+"""How columns are made and compared: growing, constant, keyed, and pools of text."""

@@ -1,0 +1,127 @@
+"""A capture window that a tool could not keep to by itself, applied to what it recorded: `PassRecord.cut`.
+
+Steps are taken from the hooks' own log of the same process, times count from the start of the pass. Device work belongs
+where the call stands that launched it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.errors import InputError
+from profharness.readers.own import steps
+from profharness.rundir.capture import period
+from profharness.rundir.manifest import ClockSnapshot, PassRecord
+from profharness.rundir.paths import RunDir
+from profharness.trace.clocks import align as clocks
+from profharness.trace.clocks.align import TIME_COLUMNS
+from profharness.trace.launches import join
+from profharness.trace.model import NULL, ClockDomain, Problem, Source, Trace
+from profharness.trace.parts import select
+
+Window = tuple[int, int]
+_EVER: Window = (int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max))
+_OWN = frozenset({"telemetry", "trials"})  # never cut; of steps only those remain of whose device work the trace tells
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How times of a host come onto the run's clock."""
+
+    snapshots: Mapping[str, Sequence[ClockSnapshot]]
+    reference: str
+
+    def monotonic(self, host: str, at_ns: int) -> int | None:
+        """A reading of CLOCK_MONOTONIC of that host; None where that cannot be told."""
+        way = clocks.route(ClockDomain.MONOTONIC, host, self.snapshots, self.reference)
+        return None if isinstance(way, str) else int(way(np.array([at_ns], np.int64))[0])
+
+
+def within_window(run: RunDir, trace: Trace, at: Clocks) -> Trace:
+    """The aligned trace of some tool's files without what lies outside of the window that its pass was asked for."""
+    records = _cut_passes(run.root, _stamp(run))
+    if not any(source.pass_name in records and source.layer not in _OWN for source in trace.sources):
+        return trace
+    windows: list[Window] = []
+    problems: list[Problem] = []
+    for source in trace.sources:
+        record = records.get(source.pass_name) if source.layer not in _OWN else None
+        window = _EVER if record is None else _window(run, source, record, at)
+        if window is None:
+            problems.append(Problem("warning", source.path, 1, "its window could not be found (no marked steps, or another clock): nothing was cut off"))
+        windows.append(window or _EVER)
+    kept = _inside(trace, np.array([low for low, _ in windows], np.int64), np.array([high for _, high in windows], np.int64))
+    return replace(kept, problems=(*kept.problems, *problems))
+
+
+def _stamp(run: RunDir) -> int:
+    try:
+        return (run.root / "manifest.json").stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=4)
+def _cut_passes(root: Path, stamp: int) -> dict[str, PassRecord]:  # noqa: ARG001  the stamp says when a kept answer is out of date
+    """The passes that are to be cut, by name; most runs have none."""
+    try:
+        return {record.name: record for record in RunDir(root).read_manifest().passes if record.cut}
+    except InputError:
+        return {}
+
+
+def _window(run: RunDir, source: Source, record: PassRecord, at: Clocks) -> Window | None:
+    """From (included) and to (not included), on the run's clock; None where it cannot be told."""
+    if source.clock is not ClockDomain.RUN:
+        return None
+    asked = period(record.cut)
+    if asked is None:
+        first, _, last = record.cut.removeprefix("steps=").partition(":")
+        return _of_steps(run, source, record, (int(first), int(last)), at)
+    if record.start_boot_ns is None:
+        return None
+    low = record.start_boot_ns + asked.after_ns
+    return (low, _EVER[1] if asked.for_ns is None else low + asked.for_ns)
+
+
+def _of_steps(run: RunDir, source: Source, record: PassRecord, wanted: tuple[int, int], at: Clocks) -> Window | None:
+    """From the process's own log; for one that marked no steps, what those of all others span."""
+    logs = sorted((run.root / "artifacts" / "steps").glob(f"{source.host or '*'}/*/steps-{source.pid}.jsonl"))
+    if not logs:
+        logs = sorted((run.root / "artifacts" / "steps").rglob("steps-*.jsonl"))
+    found = [window for path in logs if (window := _of_log(path, record, wanted, at)) is not None]
+    return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+
+def _of_log(path: Path, record: PassRecord, wanted: tuple[int, int], at: Clocks) -> Window | None:
+    """The wanted steps of one log, an empty window where it has none of them; None for a log of another pass."""
+    ends = {line.n: line.monotonic_ns for line in steps.lines(path)}
+    moved = {number: at.monotonic(path.parent.parent.name, ns) for number, ns in ends.items() if number in (wanted[0] - 1, wanted[1] - 1, 0, max(ends))}
+    begun = moved.get(0)
+    if begun is None or begun < (record.start_boot_ns or _EVER[0]) or begun > (record.end_boot_ns or _EVER[1]):
+        return None
+    low = _EVER[0] if wanted[0] == 0 else moved.get(wanted[0] - 1)
+    if low is None:
+        return (_EVER[1], _EVER[0])
+    high = moved.get(wanted[1] - 1)
+    return (low, _EVER[1] if high is None else high)
+
+
+def _inside(trace: Trace, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> Trace:
+    kept: dict[str, npt.NDArray[np.bool_]] = {}
+    for name, table in trace.tables():
+        if name in TIME_COLUMNS:
+            start, source = getattr(table, TIME_COLUMNS[name][0]), table.source  # type: ignore[attr-defined]  # every timed table has a source
+            kept[name] = (start >= low[source]) & (start < high[source])
+    for name, records in (("kernels", trace.kernels), ("copies", trace.copies)):
+        call = join(trace, records).call
+        linked = call != NULL
+        kept[name][linked] = kept["api"][call[linked]]
+    kept["counters"] = trace.counters.kernel != NULL
+    return select.rows(trace, kept)

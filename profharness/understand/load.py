@@ -1,0 +1,194 @@
+"""What the user named, as traces: run directories and loose files, alone or together.
+
+A part is one run or one file. Parts of different hosts, files or runs never fold together: devices without
+identity stay apart, and the passes of several runs carry the run's name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profharness.errors import InputError, UsageError
+from profharness.findings import Finding
+from profharness.readers.wanted import Wanted
+from profharness.trace.model import ClockDomain, Source, Trace
+
+if TYPE_CHECKING:
+    from profharness.rundir.manifest import Manifest
+    from profharness.understand.load_run import RunRecords
+
+_NAMED = 4  # files of a folder that an error names
+NO_CLOCK = "not aligned: its times stand as the tool wrote them"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Everything that was read, on one clock. `findings` are about clocks and steps; figures are the analysis's.
+
+    `steps_from` says which ranges of the program are its steps (`stepping.stepped`); empty where marks of tools or hooks are.
+    """
+
+    trace: Trace
+    source: str
+    manifest: Manifest | None = None
+    findings: tuple[Finding, ...] = ()
+    steps_from: str = ""
+
+
+def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool = False) -> Loaded:
+    """One run directory, or any mix of runs and files, merged.
+
+    Raises InputError for a path that cannot be read, and UsageError for several sources that share no clock (unless allowed).
+    """
+    check_paths(paths)
+    parts = [load_part(path, run_name=name, overlay=overlay) for path, name in zip(paths, run_names(paths), strict=True) if path.is_dir()]
+    files = [path for path in paths if not path.is_dir()]
+    if files:
+        from profharness import readers
+
+        parts += [load_files(group) for group in readers.together(files)]
+    if len(parts) == 1:
+        return parts[0]
+    from profharness.trace import merge
+
+    sources = [source for part in parts for source in part.trace.sources]
+    together = check_clocks(sources, allow_unaligned=allow_unaligned)
+    trace = merge.merge([part.trace for part in parts])
+    return Loaded(trace if together else replace(trace, sources=marked(trace.sources)), ", ".join(str(path) for path in paths), None,
+                  tuple(found for part in parts for found in part.findings))
+
+
+def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loaded:
+    """One run, or a tool's own folder. `run_name` goes in front of the names of a run's passes, so that those of another are others."""
+    from profharness.rundir.paths import MANIFEST
+
+    if not (path / MANIFEST).is_file():
+        found = _load_tools_folder(path)
+        if found is None:
+            raise no_run(path)
+        return found
+    loaded = _load_run(path)
+    if overlay:
+        from profharness.trace.overlay import overlay as overlaid
+
+        loaded = replace(loaded, trace=overlaid(loaded.trace))
+    return replace(loaded, trace=of_run(loaded.trace, run_name)) if run_name else loaded
+
+
+def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputError:
+    """The error that a folder is no run, with the files in it that can be given: the most telling formats first.
+
+    `files` is the hint where there are such files, and has a place for their names.
+    """
+    from profharness import readers
+    from profharness.rundir.paths import MANIFEST
+
+    names = readers.readable_in(folder)
+    rest = len(names) - _NAMED
+    listed = ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return InputError(f"{folder} is not a run directory (no {MANIFEST})", files.format(listed) if names else "name a folder made by `profharness run`, or trace files")
+
+
+def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: bool = True) -> Loaded:
+    """Loose files as one trace: one file, the tables that a tool wrote apart, or files that share a device.
+
+    A single source stays on its own clock. Where less is wanted, or without the check of cause and effect, it takes less time.
+    """
+    from profharness import readers
+    from profharness.trace.discretion import without_secrets
+
+    traces = [without_secrets(readers.read_together(group, wanted=wanted)) for group in readers.together(paths)]
+    if len(traces) == 1:
+        trace = traces[0]
+    else:
+        from profharness.trace import merge
+
+        trace = merge.merge(traces)
+    named = ", ".join(str(path) for path in paths)
+    if not check:
+        return Loaded(trace, named)
+    from profharness.trace.clocks.causality import causality_findings
+
+    return Loaded(trace, named, None, causality_findings(trace))
+
+
+def _load_run(root: Path) -> Loaded:
+    from profharness.understand.load_run import load_run
+
+    return of_records(load_run(root), root)
+
+
+def of_records(found: RunRecords, root: Path) -> Loaded:
+    """What was read of a run, without secrets."""
+    from profharness.trace.discretion import without_secrets
+
+    return Loaded(without_secrets(found.trace), str(root), found.manifest, found.findings)
+
+
+def _load_tools_folder(folder: Path) -> Loaded | None:
+    """A folder that is no run and that rocprof-compute wrote; None for another."""
+    from profharness.readers.rocprof_compute import folder as rocprof_compute_folder
+    from profharness.trace.discretion import without_secrets
+
+    return Loaded(without_secrets(rocprof_compute_folder.read(folder)), str(folder)) if rocprof_compute_folder.holds(folder) else None
+
+
+def check_paths(paths: Sequence[Path]) -> None:
+    """Raises UsageError where no path is given or one is given twice, and InputError for one that does not exist."""
+    if not paths:
+        raise UsageError("nothing to read", "name a run directory or trace files")
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: there is no such file or run directory", "`profharness ls` lists runs")
+    twice = [path for path, count in Counter(path.resolve() for path in paths).items() if count > 1]
+    if twice:
+        raise UsageError(f"{twice[0]} is named twice", "its records would count twice: name each file or run once")
+
+
+def run_names(paths: Sequence[Path]) -> list[str]:
+    """For each path what tells its passes from those of the other runs: the folder's name, as much of its path as is needed."""
+    runs = [path.resolve() for path in paths if path.is_dir()]
+    if len(runs) < 2:
+        return [""] * len(paths)
+    depth = 1
+    while len({run.parts[-depth:] for run in runs}) < len(runs):
+        depth += 1
+    return ["/".join(path.resolve().parts[-depth:]).lstrip("/") if path.is_dir() else "" for path in paths]
+
+
+def of_run(trace: Trace, run_name: str) -> Trace:
+    """The trace of one of several runs: its passes named after the run. Sources that belong to no pass get the run's name."""
+    return replace(trace, sources=tuple(replace(source, pass_name=f"{run_name}/{source.pass_name}".rstrip("/")) for source in trace.sources))
+
+
+def check_clocks(sources: Sequence[Source], *, allow_unaligned: bool) -> bool:
+    """Whether all sources share one clock of one host. Where not, raises UsageError, naming those that do not, unless that is allowed."""
+    shared = {(source.clock, source.host) for source in sources}
+    lost = [source.path for source in sources if source.clock is ClockDomain.UNKNOWN or not source.host]
+    together = len(sources) < 2 or (len(shared) == 1 and not lost)
+    if together or allow_unaligned:
+        return together
+    said = (f"{lost[0]} does not say which clock or host it was recorded on" if lost else
+            "they were recorded on " + ", ".join(sorted(f"{clock.value} of {host}" for clock, host in shared)))
+    raise _no_common_clock(said)
+
+
+def check_hosts(stated: Mapping[str, str]) -> None:
+    """Raises UsageError where files (by path) state different hosts: no clock is common to them. Files that state none say nothing."""
+    hosts = sorted({host for host in stated.values() if host})
+    if len(hosts) > 1:
+        raise _no_common_clock(f"they were recorded on {', '.join(hosts)}")
+
+
+def _no_common_clock(said: str) -> UsageError:
+    return UsageError(f"these sources cannot be put on one clock: {said}",
+                      "record them in one run, or merge them as they are with --allow-unaligned (they will be marked)")
+
+
+def marked(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The sources of a merge without a common clock: each that nothing aligned says so."""
+    return tuple(source if source.alignment else replace(source, alignment=NO_CLOCK) for source in sources)

@@ -1,0 +1,1 @@
+"""Figures of many files at once, each worked out in a process of its own."""

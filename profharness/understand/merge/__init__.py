@@ -1,0 +1,1 @@
+"""Runs and trace files into one Perfetto trace, in bounded memory."""

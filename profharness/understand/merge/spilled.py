@@ -1,0 +1,187 @@
+"""A trace set aside as Parquet, with what is needed to know before it is taken up again.
+
+Its records lie in a folder, kernels and copies in order of device and time. What identifies them (`sketch`), when they
+begin, and with which others they must be looked at together travels alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from profharness.findings import Finding
+from profharness.trace.columns.keys import distinct, pack
+from profharness.trace.launches import correlated_process
+from profharness.trace.merge import merge_by_table
+from profharness.trace.model import I32, NULL, Copies, Counters, Kernels, Source, Strings, Table, Trace
+from profharness.trace.parts import cutting
+from profharness.trace.parts.cutting import Cut, StepsFound
+from profharness.trace.parts.sketch import sketch
+from profharness.writers import columns
+from profharness.writers.metadata import Outline, outline
+
+Link = tuple[object, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """`first_ns` is the earliest start, None without any; `dropped` counts records of ranks that were not wanted.
+
+    Parts that share one of the `links` refer to each other's records. `findings` are on the part's clock.
+    """
+
+    folder: Path
+    sketch: Trace
+    outline: Outline
+    first_ns: int | None
+    steps: StepsFound
+    links: frozenset[Link]
+    dropped: Counter[str] = field(default_factory=Counter)
+    findings: tuple[Finding, ...] = ()
+    sizes: tuple[int, int] = (0, 0)
+
+
+def set_aside(trace: Trace, folder: Path, cut: Cut) -> Prepared:
+    """Leave the records of the wanted ranks in `folder`. Raises OSError where it cannot be written."""
+    dropped: Counter[str] = Counter()
+    if cut.ranks is not None and not all(source.rank in cut.ranks for source in trace.sources):
+        trace, dropped = cutting.cut(trace, Cut(ranks=cut.ranks), 0)
+    was = Order.of(trace)
+    trace = was.put(trace)
+    columns.write(replace(trace, problems=()), folder)
+    was.write(folder)
+    told = outline(trace)
+    return Prepared(folder, replace(sketch(trace), problems=trace.problems, statistics=trace.statistics), replace(told, content=hashlib.blake2b(told.content).digest()),
+                    cutting.first_ns(trace), cutting.steps_found(trace, cut), frozenset(_links(trace)), dropped,
+                    sizes=(len(trace.ops), len(trace.kernels)))
+
+
+def in_order(trace: Trace) -> Trace:
+    """Kernels and copies by device and start; hardware counters follow their kernels."""
+    return Order.of(trace).put(trace)
+
+
+def _by_time(work: Kernels | Copies) -> I32:
+    order: I32 = np.lexsort((work.start_ns, work.device)).astype(np.int32)
+    return order
+
+
+def _inverse(order: I32) -> I32:
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """What `in_order` changes and Parquet does not keep: the rows that kernels and copies had, and the order of the texts."""
+
+    kernels: I32
+    copies: I32
+    texts: list[str]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Order:
+        """Of a trace that is going to be set aside."""
+        return cls(_by_time(trace.kernels), _by_time(trace.copies), trace.strings.texts)
+
+    def put(self, trace: Trace) -> Trace:
+        """The trace by device and start."""
+        counters = trace.counters
+        if len(counters) and len(self.kernels):
+            counters = counters.with_columns(kernel=np.where(counters.kernel < 0, counters.kernel, _inverse(self.kernels)[counters.kernel]))
+        return replace(trace, kernels=trace.kernels.take(self.kernels), copies=trace.copies.take(self.copies), counters=counters)
+
+    def write(self, folder: Path) -> None:
+        """Beside the tables."""
+        (folder / "texts.json").write_text(json.dumps(self.texts))
+        for name, order in (("kernels", self.kernels), ("copies", self.copies)):
+            if len(order):
+                np.save(folder / f"{name}.order.npy", order)
+
+    @classmethod
+    def read(cls, folder: Path) -> Order:
+        """What `write` left."""
+        kernels, copies = (np.load(path) if (path := folder / f"{name}.order.npy").exists() else np.zeros(0, np.int32) for name in ("kernels", "copies"))
+        return cls(kernels, copies, json.loads((folder / "texts.json").read_text()))
+
+    def restored(self, name: str, table: Table) -> Table:
+        """One of the tables as it was."""
+        if isinstance(table, Counters):
+            return table.with_columns(kernel=np.where(table.kernel < 0, table.kernel, self.kernels[table.kernel])) if len(self.kernels) else table
+        order = {"kernels": self.kernels, "copies": self.copies}.get(name)
+        return table if order is None or not len(order) else table.take(_inverse(order))
+
+
+def merged(parts: Sequence[Prepared]) -> Trace:
+    """What `merge` makes of the traces that were set aside, in the memory of the result and of one table of it; at least one part is needed."""
+    orders = [Order.read(part.folder) for part in parts]
+    heads = [replace(part.sketch, strings=Strings(order.texts)) for part, order in zip(parts, orders, strict=True)]
+
+    def table(name: str, position: int, strings: Strings) -> Table:
+        found = columns.read_table(parts[position].folder, name, type(getattr(heads[position], name)), strings)
+        return orders[position].restored(name, found)
+
+    return merge_by_table(heads, [part.sizes for part in parts], table, coded=True)[0]
+
+
+def together(parts: Sequence[Prepared]) -> list[list[int]]:
+    """Positions of the parts that must be taken up together, in the order of the first of each group."""
+    leader: list[int] = list(range(len(parts)))
+
+    def lead(position: int) -> int:
+        while leader[position] != position:
+            leader[position] = leader[leader[position]]
+            position = leader[position]
+        return position
+
+    first: dict[Link, int] = {}
+    for position, part in enumerate(parts):
+        for link in part.links:
+            one, other = sorted((lead(position), lead(first.setdefault(link, position))))
+            leader[other] = one
+    groups: dict[int, list[int]] = {}
+    for position in range(len(parts)):
+        groups.setdefault(lead(position), []).append(position)
+    return list(groups.values())
+
+
+def _links(trace: Trace) -> Iterator[Link]:
+    """The processes of passes, whose spans share tracks and whose marks say which point it is; and sources whose launches stand in another file."""
+    for host, pass_name, rank, pid in _processes(trace):
+        yield "process", host, pass_name, rank, pid
+    calls, device = set(distinct(trace.api.source).tolist()), set(np.unique(np.concatenate((trace.kernels.source, trace.copies.source))).tolist())
+    for position, source in enumerate(trace.sources):
+        if source.pid is None:
+            continue
+        if source.pass_name:
+            yield "points", source.host, source.pass_name, source.pid
+        if (position in calls) != (position in device):
+            yield "launches", correlated_process(source)
+
+
+def _processes(trace: Trace) -> set[tuple[str, str, int, int]]:
+    """Host, pass, rank and pid of all records that belong to a process of a pass."""
+    found: set[tuple[str, str, int, int]] = set()
+    for table in (trace.kernels, trace.copies, trace.api, trace.ops, trace.marks):
+        if len(table):
+            names = (table.source, table.host, table.rank, table.pid)
+            first = np.unique(pack(names), return_index=True)[1]
+            found |= {_process(trace, *(int(column[row]) for column in names)) for row in first}
+    found |= {_process(trace, int(position), NULL, NULL, NULL) for position in np.unique(trace.requests.source)}
+    return {one for one in found if one[1]}
+
+
+def _process(trace: Trace, source: int, host: int, rank: int, pid: int) -> tuple[str, str, int, int]:
+    origin = trace.sources[source] if source >= 0 else Source("", "")
+    return (trace.strings[host] or origin.host, origin.pass_name, rank if rank != NULL else _known(origin.rank), pid if pid != NULL else _known(origin.pid))
+
+
+def _known(number: int | None) -> int:
+    return NULL if number is None else number

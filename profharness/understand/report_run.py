@@ -1,0 +1,184 @@
+"""The second half's table of contents: read -> align -> merge -> summarise -> write.
+
+Works on run directories and on loose trace files alike; starts no process and needs no device. What a command
+does not need is not imported: a table of hotspots takes no longer than its file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from profharness.errors import InputError, OutputExists
+from profharness.node import ceilings as calibration
+from profharness.rundir.outputs import require_writable
+from profharness.rundir.paths import MANIFEST
+from profharness.understand.load import Loaded, load, no_run, of_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from profharness.analysis.records import StepSummary, Summary
+    from profharness.findings import Finding
+    from profharness.rundir.manifest import Manifest
+    from profharness.rundir.paths import RunDir
+
+__all__ = ["Loaded", "finish", "load", "step_by_step", "summarise"]
+
+
+def finish(root: Path, *, report: Path | None = None, force: bool = False, step_range: str = "") -> Summary:
+    """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of scans), the telemetry's tables and report.html into it.
+
+    `step_range` is for `stepping.stepped`. Raises InputError for a folder that is no run, OutputExists for a `report` elsewhere that exists,
+    and UsageError where one of them cannot be written, or no range is a step as asked.
+    """
+    from profharness.report.page import html
+    from profharness.report.tables.csv import hotspots_csv, results_csv
+    from profharness.rundir.paths import RunDir, write_atomic
+    from profharness.understand import telemetry_products
+
+    if report is not None and report.exists() and not force:
+        raise OutputExists(f"{report} exists", "name another with -o, or overwrite it with --force")
+    _require_run(root)
+    run = RunDir.open(root)
+    require_writable(run.report, "its trace, figures and report are kept there: copy the run to a place that can be written")
+    if report is not None:
+        require_writable(report, "name another place with -o")
+    loaded, write_trace = _loaded(root, run)
+    summary = summarise(loaded, step_range)
+    write_trace()
+    write_atomic(run.summary, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+    if summary.hotspots:
+        write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0]).encode())
+    if loaded.manifest is not None and any(point.throughput is not None for point in summary.points):
+        write_atomic(run.results, results_csv(summary, *_told(loaded.manifest)).encode())
+    write_atomic(report or run.report, html.render(summary).encode())
+    if loaded.manifest is not None:
+        telemetry_products.write(run, loaded.manifest)
+    _keep_calibrations(root, loaded)
+    return summary
+
+
+_FOR_FILES = "`profharness hotspots`, `metrics`, `compare` and `merge` take trace files"
+
+
+def _require_run(root: Path) -> None:
+    """Raises InputError for what is no run, with what takes it where it is a file or holds files."""
+    if root.is_file():
+        raise InputError(f"{root} is a file, and a report is of a run", _FOR_FILES)
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such run directory", "`profharness ls` lists runs")
+    if not (root / MANIFEST).is_file():
+        raise no_run(root, files=f"{_FOR_FILES}, such as {{}} in it")
+
+
+def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
+    """The records of a run, and what writes its trace: of a large run that was done on the way, one group of its files after the other."""
+    from profharness.trace.parts.cutting import Cut
+    from profharness.understand.many.jobs import IN_ONE
+    from profharness.understand.merge import one_run as run_merging
+    from profharness.understand.merge.parts import MergeJob
+    from profharness.understand.merge.sources import attributes, write_options
+    from profharness.writers import perfetto
+
+    manifest = run.read_manifest()
+    options = write_options(manifest)
+    if run_merging.size_of(run_merging.artifact_paths(root)) >= run_merging.LARGE:
+        job = MergeJob(run.merged, Cut(), options, lambda sources: attributes(str(root), manifest, sources), IN_ONE)
+        if (found := run_merging.merge_and_load(root, job)) is not None:
+            return of_records(found, root), lambda: None
+    loaded = load([root])
+    said = attributes(loaded.source, manifest, loaded.trace.sources)
+    return loaded, lambda: perfetto.write(loaded.trace, run.merged, attributes=said, options=options)
+
+
+def _told(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
+    """Model and way of a scan, and the name of each point's device."""
+    settings = manifest.scan.settings if manifest.scan is not None else {}
+    accelerators = {f"{'cuda' if device.kind != 'cpu' else 'cpu'}:{device.index}": device.name for node in manifest.nodes for device in node.devices}
+    cpus = next((node.cpu_model for node in manifest.nodes), "")
+    names = {record.id: cpus if record.device == "cpu" else accelerators.get(record.device, record.device) for record in manifest.points}
+    return _model_name(str(settings.get("model", ""))), str(settings.get("via", "direct")), names
+
+
+def _model_name(model: str) -> str:
+    """A file's name without its ending; in a model repository (NAME/1/model.onnx) the model's folder."""
+    path = Path(model)
+    return path.parent.parent.name if path.parent.name.isdigit() and path.parent.parent.name else path.stem
+
+
+def _keep_calibrations(root: Path, loaded: Loaded) -> None:
+    """A copy of what this machine measured on the run's devices, so that the run reads the same elsewhere.
+
+    What it has stays; devices, numbers of threads and software that were measured since are added.
+    """
+    from profharness.rundir.paths import write_atomic
+
+    nodes = loaded.manifest.nodes if loaded.manifest is not None else ()
+    names = {node.cpu_model for node in nodes} | {device.name for node in nodes for device in node.devices}
+    path = root / calibration.COPY_NAME
+    kept = calibration.decode(path.read_bytes(), str(path)) if path.is_file() else ()
+    added = calibration.lacking(kept, calibration.relevant(calibration.stored(), names - {""}))
+    if added:
+        write_atomic(path, calibration.encode((*kept, *added)))
+
+
+def summarise(loaded: Loaded, step_range: str = "") -> Summary:
+    """The figures of what was loaded: of a run over all its passes, of loose files as one trace.
+
+    Ceilings are those that a run keeps or that this machine's cache holds of its devices. Raises InputError for a
+    damaged copy in the run, and UsageError as `stepping.stepped` does for a `step_range`.
+    """
+    from profharness.understand.steps import stepped
+
+    loaded = stepped(loaded, step_range)
+    if loaded.manifest is None:
+        from profharness.analysis.kernels.facts import Yardstick
+        from profharness.analysis.metrics import summarise_trace
+
+        summary = summarise_trace(loaded.trace, loaded.source, yardstick=Yardstick(calibration.stored()))
+    else:
+        from profharness.analysis.run.summary import summarise_run
+
+        summary = summarise_run(loaded.manifest, loaded.trace, loaded.source, calibration.for_run(Path(loaded.source)))
+    return msgspec.structs.replace(summary, steps_from=loaded.steps_from, findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)))
+
+
+def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[StepSummary, ...]:
+    """The figures of single steps (`all`, `3`, `10:30`) of what was loaded; of a run in the pass that speaks for kernels.
+
+    Raises UsageError for a selection that says nothing or finds nothing, and as `stepping.stepped` does for a `step_range`; InputError for a
+    damaged calibration in the run.
+    """
+    from profharness.analysis.kernels.facts import KernelFacts, Yardstick
+    from profharness.analysis.power.step_samples import with_samples
+    from profharness.analysis.run import kernel_pass as passes
+    from profharness.analysis.time.step_summaries import parse, step_summaries
+    from profharness.understand.steps import stepped
+
+    selection = parse(steps)
+    loaded = stepped(loaded, step_range)
+    if loaded.manifest is None:
+        return step_summaries(loaded.trace, KernelFacts(loaded.trace, Yardstick(calibration.stored())), selection)
+    perturbing = frozenset(record.name for record in loaded.manifest.passes if record.perturbing)
+    _, records = passes.choose(loaded.trace, perturbing=perturbing)
+    counted = loaded.trace if len(loaded.trace.counters) else None
+    found = step_summaries(records, KernelFacts(records, Yardstick(calibration.for_run(Path(loaded.source)), counted=counted)), selection)
+    return with_samples(found, loaded.trace)
+
+
+def _incomplete(loaded: Loaded) -> tuple[Finding, ...]:
+    """First of all what a run lacks."""
+    if loaded.manifest is None:
+        return ()
+    from profharness.analysis.run.checks import incomplete_findings
+    from profharness.rundir.harness_process import state_of
+
+    return incomplete_findings(loaded.manifest, state_of(loaded.manifest))
+
+
+def _once(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Each finding once, in order; two parts of the analysis may see the same."""
+    return tuple({(found.id, found.message, found.point): found for found in findings}.values())

@@ -1,0 +1,261 @@
+"""Reads everything that a run directory holds into traces, each on its own clock, labelled from the manifest.
+
+Nothing here is fatal: a file that is missing or damaged becomes a counted problem, so that a run that was
+killed at any moment can still be read. Aligning and merging are `understand`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from profharness import layers, readers
+from profharness.errors import InputError
+from profharness.layers import Where
+from profharness.readers.own import steps
+from profharness.rundir import telemetry, trials
+from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
+from profharness.rundir.paths import RunDir
+from profharness.trace.clocks.align import Snapshot
+from profharness.trace.discretion import without_secrets
+from profharness.trace.model import NULL, Problem, Trace
+from profharness.understand.many.spread import Here, here
+from profharness.understand.run_levels import level_traces
+from profharness.wrappers_path import wrappers_dir
+
+_TABLE = "rocprofv3-csv"  # of this format several files of one process make one trace
+_LONG = 4 << 20  # bytes; shorter files are read sooner than a process starts
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The traces of one run, and the clock readings of its hosts. The first `of_traces` problems are of traces, the others of clock readings."""
+
+    traces: tuple[Trace, ...]
+    snapshots: dict[str, tuple[ClockSnapshot, ...]]
+    problems: tuple[Problem, ...]
+    of_traces: int = 0
+
+
+def gather(run: RunDir, manifest: Manifest) -> Gathered:
+    """Read all that is there."""
+    own = gather_own(run, manifest)
+    groups = artifact_groups(run, manifest)
+    read = _read([tuple(run.root / artifact.path for artifact in group) for group in groups])
+    found = [one for group, trace in zip(groups, read, strict=True) for one in of_group(run, host_of(manifest), group, trace)]
+    return Gathered((*own.traces, *(one for one in found if isinstance(one, Trace))), own.snapshots,
+                    (*own.problems[: own.of_traces], *(one for one in found if isinstance(one, Problem)), *own.problems[own.of_traces :]))
+
+
+def gather_own(run: RunDir, manifest: Manifest) -> Gathered:
+    """What profharness itself recorded: trials, steps, telemetry and clocks."""
+    problems: list[Problem] = []
+    traces = [*_trials(run, manifest, problems), *_steps(run, manifest, problems), *_telemetry(run, problems), *level_traces(run, manifest, problems)]
+    count = len(problems)
+    return Gathered(tuple(traces), _snapshots(run, manifest, problems), tuple(problems), count)
+
+
+def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
+    """Those of the manifest, and those that a killed run left unrecorded."""
+    known = frozenset(artifact.path for artifact in manifest.artifacts)
+    found: list[Artifact] = list(manifest.artifacts)
+    for record in manifest.passes:
+        where = Where(run_root=run.root, pass_name=record.name, wrappers=wrappers_dir(), rank=0 if manifest.ranks > 1 else None, host=host_of(manifest))
+        chosen = [layer for layer in layers.members() if layer.name in record.layers]
+        found += [artifact for layer in chosen for artifact in layer.collect(where, known)]
+    return tuple(found)
+
+
+def artifact_groups(run: RunDir, manifest: Manifest) -> list[tuple[Artifact, ...]]:
+    """The files that tools left, those that make one trace together."""
+    return [tuple(group) for group in _groups(run, [artifact for artifact in all_artifacts(run, manifest) if not artifact.aside])]
+
+
+def of_group(run: RunDir, host: str, group: tuple[Artifact, ...], trace: Trace | str) -> Iterator[Trace | Problem]:
+    """What a group gives once it is read (`read_or_say`): its trace named by the run, or why it has none. `host` is that of files which state none."""
+    listed = list(group)
+    for artifact, found in _whole(run, listed) if isinstance(trace, str) and len(group) > 1 else ((_named(run, listed, trace), trace),):
+        if isinstance(found, str):
+            yield Problem("error", artifact.path, 1, f"{found}; the file is left out")
+            continue
+        labels = {"pass_name": artifact.pass_name, "layer": artifact.layer, "point": artifact.point,
+                  "host": artifact.host or host, "pid": artifact.pid, "rank": artifact.rank}
+        yield _labelled(found, artifact.path, {name: value for name, value in labels.items() if value not in ("", None)},
+                        marker=artifact.format.endswith("-marker"))
+
+
+def _groups(run: RunDir, listed: list[Artifact]) -> list[list[Artifact]]:
+    """Files that make one trace each: the tables that rocprofv3 wrote of one process, and every other file by itself."""
+    tables = {run.root / artifact.path: artifact for artifact in listed if artifact.format == _TABLE}
+    if not tables:
+        return [[artifact] for artifact in listed]
+    from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
+
+    sets = [[tables[path] for path in paths] for paths in rocprofv3_csv.sets(tables)]
+    return [*([artifact] for artifact in listed if artifact.format != _TABLE), *sets]
+
+
+def _named(run: RunDir, group: list[Artifact], trace: Trace | str) -> Artifact:
+    """The file of a group that its trace names as its source."""
+    if isinstance(trace, str):
+        return group[0]
+    return next((artifact for artifact in group if str(run.root / artifact.path) == trace.sources[0].path), group[0])
+
+
+def _whole(run: RunDir, group: list[Artifact]) -> Iterator[tuple[Artifact, Trace | str]]:
+    """What is left of a set of which some file cannot be read: why, for each of these, and the trace of the others."""
+    alone = [(artifact, read_or_say((run.root / artifact.path,))) for artifact in group]
+    yield from ((artifact, said) for artifact, said in alone if isinstance(said, str))
+    rest = [artifact for artifact, said in alone if not isinstance(said, str)]
+    if rest:
+        trace = read_or_say(tuple(run.root / artifact.path for artifact in rest))
+        yield _named(run, rest, trace), trace
+
+
+def _read(groups: list[tuple[Path, ...]]) -> list[Trace | str]:
+    """Each group's trace, or why there is none; long ones by several processes."""
+    sizes = {paths: sum(path.stat().st_size for path in paths if path.is_file()) for paths in groups}
+    long = [paths for paths in groups if sizes[paths] >= _LONG]
+    short = [paths for paths in groups if sizes[paths] < _LONG]
+    found: dict[tuple[Path, ...], Trace | str] = {}
+    for some, spread_out in ((long, here(sum(sizes[paths] for paths in long), len(long), None)), (short, Here())):
+        found |= {some[position]: trace for position, trace in spread_out.each(read_or_say, some)}
+    return [found[paths] for paths in groups]
+
+
+def read_or_say(paths: tuple[Path, ...]) -> Trace | str:
+    """The trace of one group of files, without the secrets in its texts, or the message of the error."""
+    try:
+        return without_secrets(readers.read_together(paths))
+    except InputError as error:
+        return error.message
+
+
+def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
+    """The trials files of every pass and point; host and process from the point's record."""
+    records = {(record.pass_name, _key(record.id, record.repeat)): record for record in manifest.points}
+    for path in sorted((run.root / "points").glob("*/*/trials*.csv")):
+        pass_name, key = path.parent.parent.name, path.parent.name
+        try:
+            trace = trials.read(path, point=key)
+        except InputError as error:
+            problems.append(Problem("error", run.relative(path), 1, error.message))
+            continue
+        record = records.get((pass_name, key))
+        yield _labelled(trace, run.relative(path), {
+            "pass_name": pass_name, "point": key, "layer": "trials", "host": (record.host if record else "") or host_of(manifest),
+            "pid": _pid(record, path)})
+
+
+def _pid(record: PointRecord | None, path: Path) -> int | None:
+    """The worker's, or that of the process whose trials these are (trials-3.csv)."""
+    if record is None:
+        return None
+    number = path.stem.removeprefix("trials").removeprefix("-")
+    return record.streams[int(number)].pid if number.isdigit() and int(number) < len(record.streams) else record.pid
+
+
+def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
+    """The hooks' logs of steps, in every pass of a command; the pass is the one that was running."""
+    for path in sorted(run.artifacts_path("steps").rglob("steps-*.jsonl")):
+        try:
+            trace = steps.read(path)
+        except InputError as error:
+            problems.append(Problem("error", run.relative(path), 1, error.message))
+            continue
+        host, owner = path.parent.parent.name, path.parent.name
+        rank = int(owner) if manifest.ranks > 1 and owner.isdigit() else None
+        yield _labelled(trace, run.relative(path), {"layer": "steps", "host": host, "rank": rank, "pass_name": _pass_at(manifest, trace)})
+
+
+def _pass_at(manifest: Manifest, trace: Trace) -> str:
+    """The last pass that had begun when the first step ended (BOOTTIME and MONOTONIC differ by whole suspends only)."""
+    if not len(trace.marks) or not manifest.clocks:
+        return manifest.passes[-1].name if len(manifest.passes) == 1 else ""
+    slept = manifest.clocks[0].boot_ns - manifest.clocks[0].monotonic_ns
+    at = int(trace.marks.start_ns[0]) + slept
+    begun = [record.name for record in manifest.passes if record.start_boot_ns is not None and record.start_boot_ns <= at]
+    return begun[-1] if begun else ""
+
+
+def _telemetry(run: RunDir, problems: list[Problem]) -> Iterator[Trace]:
+    for path in sorted(run.telemetry.glob("*.samples.bin")):
+        try:
+            trace = telemetry.read(path)
+        except InputError as error:
+            problems.append(Problem("error", run.relative(path), 1, error.message))
+            continue
+        yield _labelled(trace, run.relative(path), {"layer": "telemetry"})
+
+
+def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: bool = False) -> Trace:
+    """The trace with its source named by the run: paths relative to the run directory, pass, layer, point, process."""
+    if len(trace.sources) > 1:
+        labels = {name: value for name, value in labels.items() if name not in ("pid", "rank")}  # a file of several processes says which
+    sources = tuple(replace(source, path=path, format=f"{source.format}-marker" if marker else source.format, **labels)  # type: ignore[arg-type]  # names of Source's fields
+                    for source in trace.sources)
+    problems = tuple(replace(problem, source=path) for problem in trace.problems)
+    return _on_host(replace(trace, sources=sources, problems=problems), str(labels.get("host", "")))
+
+
+def _on_host(trace: Trace, host: str) -> Trace:
+    """The trace with the host where its tool wrote none: devices of two nodes with one address are two devices."""
+    if not host or len(trace.sources) > 1:
+        return trace
+    strings, tables = trace.strings, {}
+    for name, table in trace.tables():
+        column = getattr(table, "host", None)
+        if column is not None and len(column) and (lacking := np.isin(column, [NULL, strings.find("")])).any():
+            tables[name] = table.with_columns(host=np.where(lacking, strings.code(host), column))
+    devices = tuple(device if device.host else replace(device, host=host) for device in trace.devices)
+    return replace(trace, devices=devices, **tables)  # type: ignore[arg-type]  # each name maps to its own kind of table
+
+
+def _snapshots(run: RunDir, manifest: Manifest, problems: list[Problem]) -> dict[str, tuple[ClockSnapshot, ...]]:
+    """Those of the manifest; of a killed run, those that the sampler wrote."""
+    found: dict[str, list[ClockSnapshot]] = {}
+    for snapshot in manifest.clocks:
+        found.setdefault(snapshot.host, []).append(snapshot)
+    for path in sorted(run.telemetry.glob("*.clocks.jsonl")):
+        if path.name.removesuffix(".clocks.jsonl") in found:
+            continue
+        try:
+            for reading in telemetry.read_clocks(path):
+                found.setdefault(reading.host, []).append(_snapshot(reading))
+        except InputError as error:
+            problems.append(Problem("error", run.relative(path), 1, error.message))
+    return {host: tuple(readings) for host, readings in found.items()}
+
+
+def read_clock_files(run: RunDir) -> tuple[ClockSnapshot, ...]:
+    """Every clock reading that the samplers wrote, for the manifest."""
+    paths = sorted(run.telemetry.glob("*.clocks.jsonl"))
+    return tuple(_snapshot(reading) for path in paths for reading in telemetry.read_clocks(path))
+
+
+def _snapshot(reading: Snapshot) -> ClockSnapshot:
+    return ClockSnapshot(host=reading.host, phase=reading.phase, boot_ns=reading.boot_ns, monotonic_ns=reading.monotonic_ns,
+                         monotonic_raw_ns=reading.monotonic_raw_ns, realtime_ns=reading.realtime_ns, width_ns=reading.width_ns)
+
+
+def host_of(manifest: Manifest) -> str:
+    """The node of rank 0; empty where the manifest names none."""
+    return manifest.nodes[0].host if manifest.nodes else ""
+
+
+def _key(point_id: str, repeat: int) -> str:
+    return f"{point_id}~{repeat}" if repeat else point_id
+
+
+def marker_brackets(path: Path) -> tuple[tuple[int, int], ...]:
+    """The brackets (CLOCK_MONOTONIC ns) of the self-check markers that the hooks wrote beside a file; empty without."""
+    from profharness.readers.own import sidecar
+
+    try:
+        found = sidecar.load(path)
+    except InputError:
+        return ()
+    return found.markers if found is not None else ()

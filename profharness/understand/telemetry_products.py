@@ -1,0 +1,51 @@
+"""What a run keeps of its telemetry besides the sampler's own files: a Parquet table per host, and the classic log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.rundir import telemetry
+from profharness.rundir.manifest import Manifest
+from profharness.rundir.paths import RunDir
+from profharness.writers import resource_log, telemetry_parquet
+
+SAMPLES = ".samples.bin"
+LOG_HZ = 10.0
+
+
+def write(run: RunDir, manifest: Manifest) -> tuple[Path, ...]:
+    """`<host>.parquet` for each sampler's file, and ResourceLog.csv of the node that led the run, with the marks of a scan; files that cannot be read are left out."""
+    made: list[Path] = []
+    for path in sorted(run.telemetry.glob(f"*{SAMPLES}")):
+        host = path.name.removesuffix(SAMPLES)
+        try:
+            trace = telemetry.read(path)
+        except InputError:
+            continue  # what is wrong with it is told among the problems of the run
+        if not len(trace.samples):
+            continue
+        made.append(run.telemetry / f"{host}.parquet")
+        telemetry_parquet.write(trace, made[-1])
+        machine = _machine(manifest, host)
+        if machine is not None:
+            made += resource_log.write(trace, run.telemetry, machine, 0 if trace.devices else None, round(1e9 / LOG_HZ))
+            begins = _begins(manifest, host)
+            if begins:
+                made.append(resource_log.write_marks(begins, run.telemetry, machine))
+    return tuple(made)
+
+
+def _begins(manifest: Manifest, host: str) -> list[tuple[int, int]]:
+    """When each point of a scan began on this host, in every pass, and its batch size."""
+    return [(point.start_monotonic_ns, point.batch_size) for point in manifest.points
+            if point.start_monotonic_ns is not None and point.batch_size is not None and point.host in ("", host)]
+
+
+def _machine(manifest: Manifest, host: str) -> resource_log.Machine | None:
+    """The first node, where this is its telemetry and its clocks were read."""
+    node = manifest.nodes[0] if manifest.nodes else None
+    if node is None or node.host != host or not node.memory_bytes:
+        return None
+    offsets = [one.realtime_ns - one.monotonic_ns for one in manifest.clocks if one.host == host]
+    return resource_log.Machine(node.cpus or len(node.cpus_allowed) or 1, node.memory_bytes, offsets[0]) if offsets else None

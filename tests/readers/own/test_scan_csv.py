@@ -1,0 +1,116 @@
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from profharness.errors import InputError
+from profharness.readers.own.scan_csv import read_scan_csv
+
+
+def written(folder, text, name="scan.csv"):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_published_table(shared):
+    table = read_scan_csv(shared / "fixtures/studies/particlenet_torch_published.csv")
+    assert table.axis == "batch_size"
+    assert table.key_columns == ("model", "backend", "via", "device")
+    assert len(table) == 120
+    assert len(table.groups()) == 12
+    assert table.level[0] == 4
+    assert table.throughput[0] == 2617.4568511651355
+    assert table.latency_sem_ms[0] == 16.702640218658853
+
+
+def test_text_splits_and_numbers_are_ignored(tmp_path):
+    table = read_scan_csv(written(tmp_path, "gpu,run,batch_size,throughput,note\nA,1,1,10,\nA,2,2,20,\nB,3,1,5,hot\n"))
+    assert table.key_columns == ("gpu", "note")
+    assert table.keys == (("A", ""), ("A", ""), ("B", "hot"))
+    assert np.isnan(table.throughput_sem).all()
+    assert list(table.groups().values()) == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize("axis", ["batch_size", "concurrency", "processes"])
+def test_axes(tmp_path, axis):
+    table = read_scan_csv(written(tmp_path, f"{axis},throughput,latency_ms,throughput_sem\n1,10,2,0\n2,20,,0.5\n"))
+    assert table.axis == axis
+    assert table.keys == ((), ())
+    assert table.latency_ms[0] == 2
+    assert np.isnan(table.latency_ms[1])
+    assert table.throughput_sem.tolist() == [0, 0.5]
+
+
+def test_the_level_that_varies_is_the_axis(tmp_path):
+    table = read_scan_csv(written(tmp_path, "batch_size,concurrency,throughput\n8,1,10\n8,2,20\n"))
+    assert (table.axis, table.key_columns) == ("concurrency", ())
+    both = read_scan_csv(written(tmp_path, "batch_size,concurrency,throughput\n8,1,10\n8,2,20\n16,1,5\n"))
+    assert (both.axis, both.key_columns) == ("batch_size", ("concurrency",))
+    assert both.keys == (("1",), ("2",), ("1",))
+
+
+@pytest.mark.parametrize("form", ["batch_size;throughput\n4;10,5\n", "batch_size\tthroughput\n4\t10\n"])
+def test_other_delimiters(tmp_path, form):
+    if "," in form:
+        with pytest.raises(InputError, match=r"line 2.*'10,5'"):
+            read_scan_csv(written(tmp_path, form))
+    else:
+        assert read_scan_csv(written(tmp_path, form)).throughput.tolist() == [10]
+
+
+def test_gzip_bom_blank_lines_and_crlf(tmp_path):
+    text = "﻿batch_size,throughput\r\n\r\n4,10\r\n , \r\n8,18\r\n".encode()
+    assert read_scan_csv(written(tmp_path, gzip.compress(text), "scan.csv.gz")).level.tolist() == [4, 8]
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "empty"),
+    (" \n\n", "empty"),
+    ("batch_size,throughput\n", "no rows"),
+    (" , ,\n", "empty table"),
+    ("batch,throughput\n1,2\n", "no column 'batch_size', 'concurrency' or 'processes'"),
+    ("batch_size,rate\n1,2\n", "no column 'throughput'"),
+    ("batch_size,throughput\n1,2\n2,fast\n", r"line 3: throughput is 'fast'"),
+    ("batch_size,throughput\n1,2\nx,3\n", r"line 3: batch_size is 'x'"),
+    ("batch_size,throughput\n1,\n", r"line 2: throughput is ''"),
+    ("batch_size,throughput\n1,2,3\n", "line 2 has 3 cells"),
+    ("batch_size,throughput\n1\n", "line 2 has 1 cells"),
+    ("batch_size,throughput\n1,-2\n", "line 2: throughput is -2"),
+    ("batch_size,throughput\n0,2\n", "line 2: batch_size is 0"),
+    ("batch_size,throughput\n1,inf\n", "line 2: throughput is inf"),
+    ("batch_size,throughput,latency_ms\n1,2,0\n", "line 2: latency_ms is 0"),
+    ("batch_size,throughput,throughput_sem\n1,2,-1\n", "line 2: throughput_sem is -1"),
+    ("batch_size,throughput,throughput\n1,2,3\n", "stands twice"),
+    (b"\x00\x01\x02batch_size", "not a text"),
+    (b"\xff\xfe\x00", "not a text"),
+    (gzip.compress(b"batch_size,throughput\n1,2\n", mtime=0)[:-12], "gzip"),
+])
+def test_what_is_wrong_is_named(tmp_path, text, said):
+    with pytest.raises(InputError, match=said) as caught:
+        read_scan_csv(written(tmp_path, text))
+    assert "scan.csv" in caught.value.message
+    assert caught.value.hint
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_scan_csv(tmp_path / "none.csv")
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200))
+@example(b",")
+@example(b"\r")
+@example(b"a\rb,throughput")
+@example(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x07\xff")
+@example(b"batch_size,throughput\n1,\"")
+def test_any_bytes_give_a_table_or_an_input_error(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("bytes") / "x.csv"
+    path.write_bytes(data)
+    try:
+        read_scan_csv(path)
+    except InputError:
+        pass

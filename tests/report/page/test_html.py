@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from profharness.analysis.records import Figure, TelemetryRow, Verdict
+from profharness.report.page import content as page
+from profharness.report.page.html import SIZE_LIMIT, render
+from profharness.report.text.findings import all_findings
+from profharness.report.text.sentences import sentences
+from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan, odd_numbers
+
+LINKS = ("src", "href", "action", "data", "poster", "srcset", "xlink:href", "formaction", "background", "cite", "manifest")
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Text, links and structure of a page; scripts' contents are kept apart from what is seen."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.tips: list[str] = []
+        self.tags: list[str] = []
+        self.seen: list[str] = []
+        self.stack: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.stack.append(tag)
+        for name, value in attrs:
+            if name in LINKS:
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+            if name == "title":
+                self.tips.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack, f"closing {tag} without an opening one"
+        assert self.stack.pop() == tag, f"{tag} closed out of order"
+
+    def handle_data(self, data: str) -> None:
+        where = self.stack[-1] if self.stack else ""
+        if where in {"script", "style"}:
+            self.scripts.append(data)
+        else:
+            self.seen.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.seen).split())
+
+
+@pytest.fixture(scope="module", params=SAMPLES)
+def named_page(request: pytest.FixtureRequest) -> tuple[str, str, Page]:
+    text = render(SAMPLES[request.param]())
+    return request.param, text, Page(text)
+
+
+def test_the_page_is_well_formed_and_has_one_of_each_id(named_page: tuple[str, str, Page]) -> None:
+    _, _, page = named_page
+    assert page.stack == []
+    assert len(page.ids) == len(set(page.ids))
+    assert page.tags.count("h1") == 1
+
+
+def test_the_page_is_small_enough_to_mail(named_page: tuple[str, str, Page]) -> None:
+    _, text, _ = named_page
+    assert len(text.encode()) < SIZE_LIMIT == 6_000_000
+
+
+def test_the_page_loads_nothing(named_page: tuple[str, str, Page]) -> None:
+    _, text, page = named_page
+    assert all(link.startswith("#") or link == "data:," for link in page.links)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    assert "connect-src" not in policy[1]
+    assert "@import" not in text.partition("</style>")[0]
+    assert "url(" not in text.partition("</style>")[0]
+    assert not {"iframe", "object", "embed", "img", "form"} & set(page.tags)
+
+
+def test_no_hole_is_visible(named_page: tuple[str, str, Page]) -> None:
+    _, _, page = named_page
+    shown = [page.text, *page.tips]
+    for text in shown:
+        assert not re.search(r"\b(nan|NaN|None|inf|Undefined|null)\b", text), text
+
+
+def test_the_page_opens_with_the_same_three_lines(named_page: tuple[str, str, Page]) -> None:
+    name, _, page = named_page
+    said = sentences(SAMPLES[name]())
+    last = said.trust_alone if "findings" in page.ids else said.trust
+    places = [page.text.index(" ".join(part.split())) for part in (said.answer, said.next, last)]
+    assert places == sorted(places)
+
+
+def test_every_finding_is_shown_with_advice(named_page: tuple[str, str, Page]) -> None:
+    name, _, page = named_page
+    for finding in all_findings(SAMPLES[name]()):
+        assert finding.id in page.text
+        assert " ".join(finding.message.split()) in page.text
+        assert finding.advice in page.text
+
+
+def test_sections_follow_what_was_measured() -> None:
+    full, none = Page(render(gpu_scan())).ids, Page(render(empty())).ids
+    wanted = ["points", "curves", "saturation", "time", "roofline", "hotspots", "trials", "telemetry", "findings", "overhead", "provenance", "figures"]
+    assert [name for name in full if name in wanted] == wanted
+    assert [name for name in none if name in wanted] == ["provenance"]
+    assert "roofline" not in Page(render(cpu_scan())).ids
+
+
+def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
+    row = TelemetryRow(metric="cpu_tree_wait", unit="cores", device="node7", mean=0.39281, low=0.00001895, high=1.42734, samples=25)
+    table = page.telemetry_table(msgspec.structs.replace(cpu_scan(), telemetry=(row,)))
+    assert table is not None
+    assert [cell.text for cell in table.rows[0][1:4]] == ["0.393 cores", "0 cores", "1.427 cores"]
+    silent = page.telemetry_table(msgspec.structs.replace(cpu_scan(), telemetry=(msgspec.structs.replace(row, mean=0.0, low=0.0, high=0.0),)))
+    assert silent is not None
+    assert silent.rows[0][3].text == "0 cores"
+
+
+def test_the_tile_of_a_step_says_what_it_is_of_the_steps() -> None:
+    figure = Figure(value=15.49e6, unit="ns", source="bare pass, 59 steady steps", note="mean")
+    run = msgspec.structs.replace(command(), metrics={"step_time": figure})
+    assert [tile.note for tile in page.tiles(run) if tile.label == "step"] == ["mean of the steady steps"]
+
+
+def test_every_navigation_link_has_its_target(named_page: tuple[str, str, Page]) -> None:
+    _, _, page = named_page
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+
+
+def test_figures_carry_their_provenance() -> None:
+    page = Page(render(gpu_scan()))
+    tips = " | ".join(page.tips)
+    assert "from rocprofv3 pass, kernels table; covers 97 % of kernel time" in tips
+    assert "from bare pass, amd telemetry at 10 Hz" in tips
+    assert "not measured: needs a counter pass (--pmc)" in page.text
+
+
+def test_the_reason_of_a_withheld_verdict_stands_below_the_points() -> None:
+    scan = cpu_scan()
+    held = Verdict(limiter="none", share=0.0, evidence="no verdict: other work held the cores; the process ran on 1.4 of 8 allowed cores", trusted=False)
+    page = Page(render(msgspec.structs.replace(scan, points=(msgspec.structs.replace(scan.points[0], verdict=held), *scan.points[1:]))))
+    assert page.text.count("no verdict: other work held the cores") == 1
+    assert held.evidence in page.tips
+    assert "no verdict:" not in Page(render(scan)).text
+
+
+def test_long_kernel_names_are_folded_and_kept_whole() -> None:
+    text = render(gpu_scan())
+    assert "at::native::reduce_kernel&lt;…&gt;" in text
+    assert html.escape("at::native::MeanOps<float, float, float, float>") in text
+
+
+def test_clocks_versions_and_command_line_are_there() -> None:
+    text = Page(render(gpu_scan())).text
+    for part in ("−400 ns to 800 ns", "1.90 µs", "kineto 1.2.3", "torch 2.13.0", "3f2a91c (main, clean)", "profharness run particlenet --device cuda",
+                 "rows without an end time were left out"):
+        assert part in text
+
+
+def test_plot_data_is_valid_json_without_numbers_that_are_not() -> None:
+    for build in (gpu_scan, odd_numbers, failing):
+        text = render(build())
+        found = re.search(r'<script type="application/json" id="plot-data">(.*?)</script>', text, re.DOTALL)
+        if found is not None:
+            figures = json.loads(found[1], parse_constant=pytest.fail)
+            assert set(figures) == set(re.findall(r'data-plot="([^"]+)"', text))
+
+
+def test_hostile_text_stays_text() -> None:
+    scan = gpu_scan()
+    evil = "</script><img src=x onerror=alert(1)>"
+    points = tuple(msgspec.structs.replace(point, backend=evil, point=f"{evil}{index}") for index, point in enumerate(scan.points))
+    hot = tuple(msgspec.structs.replace(table, rows=tuple(msgspec.structs.replace(row, name=evil + row.name) for row in table.rows))
+                for table in scan.hotspots)
+    page = Page(render(msgspec.structs.replace(scan, points=points, hotspots=hot, source=evil)))
+    assert "img" not in page.tags
+    assert page.stack == []
+
+
+def test_many_points_and_trials_stay_below_the_limit() -> None:
+    scan = gpu_scan()
+    points = tuple(msgspec.structs.replace(point, trials_ms=tuple(1.0 + (i % 97) * 1e-3 for i in range(20_000))) for point in scan.points)
+    rows = tuple(msgspec.structs.replace(scan.hotspots[0].rows[2], name=f"{'k' * 300}{i}") for i in range(3000))
+    big = msgspec.structs.replace(scan, points=points, hotspots=(msgspec.structs.replace(scan.hotspots[0], rows=rows),))
+    text = render(big)
+    assert len(text.encode()) < SIZE_LIMIT
+    assert "further rows are in hotspots.csv" in text
+
+
+def test_the_page_has_one_meaning_of_plus_minus() -> None:
+    page = Page(render(gpu_scan()))
+    assert "standard error" not in page.text + " ".join(page.tips)
+    assert "95 % interval of the mean, with the drift of repeated points" in page.text
+
+
+def test_figures_of_device_kernels_are_missing_once_on_a_cpu() -> None:
+    scan = cpu_scan()
+    needs = "kernels: --profile torch, or rocprofv3 on AMD"
+    metrics = {**scan.metrics, **{name: Figure(value=None, unit="share", needs=needs) for name in ("busy", "idle", "fill")}}
+    page = Page(render(msgspec.structs.replace(scan, metrics=metrics)))
+    assert "3 figures of device work (no device kernels: a CPU run)" in page.text
+    assert needs not in page.text
+    gpu = gpu_scan()
+    assert needs in Page(render(msgspec.structs.replace(gpu, metrics={**gpu.metrics, "busy": metrics["busy"]}))).text
+
+
+def test_rates_of_a_command_are_among_the_tiles() -> None:
+    text = Page(render(SAMPLES["command"]())).text
+    assert "steps per second 2.430 steps/s slowed by the profiler" in text
+    assert "throughput 622 items/s" in text
+
+
+def test_the_captured_steps_stand_in_the_provenance() -> None:
+    assert "capture 20 steps captured (10 to 29)" in Page(render(SAMPLES["command"]())).text
+
+
+def test_a_star_stands_at_every_level_that_ties_with_the_best() -> None:
+    summary = cpu_scan()
+    (series,) = summary.series
+    alone = msgspec.structs.replace(series, overlaps_best=())
+    clear = page.scan_table(msgspec.structs.replace(summary, series=(alone,)))
+    assert clear is not None
+    assert len(clear.marked) == 1
+    assert page.star_text(msgspec.structs.replace(summary, series=(alone,))) == "★ marks the recommended level."
+    best = max(series.levels, key=lambda level: series.throughput[series.levels.index(level)])
+    others = tuple(level for level in series.levels if level != best)[-2:]
+    tied_summary = msgspec.structs.replace(summary, series=(msgspec.structs.replace(series, overlaps_best=others),))
+    tied = page.scan_table(tied_summary)
+    assert tied is not None
+    recommended = series.recommended.at if series.recommended else best
+    assert len(tied.marked) == len({best, recommended, *others})
+    assert all(tied.rows[index][0].text.startswith("★") for index in tied.marked)
+    assert "no level is proven best" in render(tied_summary)
