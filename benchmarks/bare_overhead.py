@@ -73,12 +73,28 @@ class Worker:
     def __init__(self, root: Path, backend: str, model: str) -> None:
         self.folder = root / "run" / "control" / "bare"
         self.folder.mkdir(parents=True)
-        spec = {"backend": backend, "model": model, "device": "cpu", "inputs": "hep", "threads": 1, "seed": 0,
-                "cache_dir": str(root / "cache"), "flops_per_item": 1}
+        spec = {
+            "backend": backend,
+            "model": model,
+            "device": "cpu",
+            "inputs": "hep",
+            "threads": 1,
+            "seed": 0,
+            "cache_dir": str(root / "cache"),
+            "flops_per_item": 1,
+        }
         (root / "spec.json").write_text(json.dumps(spec))
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "PROFHARNESS_SPEC": str(root / "spec.json"), "PROFHARNESS_LAYERS": "",
-               "PROFHARNESS_CONTROL_DIR": str(self.folder), "PROFHARNESS_PARENT_PID": str(os.getpid())}
-        self._process = subprocess.Popen([sys.executable, str(WORKLOADS / f"batch_{backend}.py")], env=env)
+        env = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PROFHARNESS_SPEC": str(root / "spec.json"),
+            "PROFHARNESS_LAYERS": "",
+            "PROFHARNESS_CONTROL_DIR": str(self.folder),
+            "PROFHARNESS_PARENT_PID": str(os.getpid()),
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, str(WORKLOADS / f"batch_{backend}.py")], env=env
+        )
         self._results = self.folder / "results-0-0.jsonl"
         self._asked = 0
 
@@ -86,7 +102,13 @@ class Worker:
         """Median trial time of one more point."""
         self._asked += 1
         name = f"round-{self._asked}"
-        params = {"batch_size": batch, "trials": trials, "min_seconds": 0.0, "warmup": warmup, "seed": SEED}
+        params = {
+            "batch_size": batch,
+            "trials": trials,
+            "min_seconds": 0.0,
+            "warmup": warmup,
+            "seed": SEED,
+        }
         self._write({"v": 1, "kind": "point", "id": name, "params": params})
         while True:
             record = self._last()
@@ -120,9 +142,22 @@ class Plain:
     """The plain script, asked through its stdin (nothing is written or read inside its loop)."""
 
     def __init__(self, backend: str, model: str, batch: int) -> None:
-        command = [sys.executable, "-c", PLAIN[backend] + LOOP, str(WORKLOADS), model, str(batch), str(SEED)]
-        self._process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True,
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        command = [
+            sys.executable,
+            "-c",
+            PLAIN[backend] + LOOP,
+            str(WORKLOADS),
+            model,
+            str(batch),
+            str(SEED),
+        ]
+        self._process = subprocess.Popen(
+            command,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self._line()
 
     def median_ns(self, trials: int) -> float:
@@ -149,8 +184,11 @@ def exported(root: Path, backend: str) -> str:
     if backend == "torch":
         return "particlenet"
     path = root / "particlenet.onnx"
-    subprocess.run([sys.executable, str(WORKLOADS / "particlenet.py"), "onnx", str(path), "0"], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, str(WORKLOADS / "particlenet.py"), "onnx", str(path), "0"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return str(path)
 
 
@@ -162,8 +200,11 @@ def measured(asked: argparse.Namespace, start: int) -> tuple[float, float]:
         model = exported(root, asked.backend)
         worker = Worker(root, asked.backend, model)
         plain, again = (Plain(asked.backend, model, asked.batch) for _ in range(2))
-        asks = {"worker": lambda trials: worker.median_ns(asked.batch, trials, 3),
-                "plain": lambda trials: warmed(plain, trials), "again": lambda trials: warmed(again, trials)}
+        asks = {
+            "worker": lambda trials: worker.median_ns(asked.batch, trials, 3),
+            "plain": lambda trials: warmed(plain, trials),
+            "again": lambda trials: warmed(again, trials),
+        }
         worker.median_ns(asked.batch, 10, 10)
         for script in (plain, again):
             script.median_ns(20)
@@ -199,8 +240,13 @@ def main() -> int:
     parser.add_argument("--starts", type=int, default=6)
     asked = parser.parse_args()
     found = np.array([measured(asked, start) for start in range(asked.starts)])
-    print(f"{asked.backend}, batch {asked.batch}, {asked.starts} starts of {asked.rounds} rounds of {asked.trials} trials")
-    for what, ratios in (("bare pass / plain script", found[:, 0]), ("plain script / itself", found[:, 1])):
+    print(
+        f"{asked.backend}, batch {asked.batch}, {asked.starts} starts of {asked.rounds} rounds of {asked.trials} trials"
+    )
+    for what, ratios in (
+        ("bare pass / plain script", found[:, 0]),
+        ("plain script / itself", found[:, 1]),
+    ):
         mean, low, high = interval(ratios)
         print(f"  {what:<26} {mean:.4f} [{low:.4f}, {high:.4f}]")
     _, low, high = interval(found[:, 0])

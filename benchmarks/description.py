@@ -22,14 +22,32 @@ def version(package: str) -> str:
 
 def memory(row: str) -> int:
     """MiB of a row of /proc/meminfo."""
-    return next(int(line.split()[1]) // 1024 for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith(row))
+    return next(
+        int(line.split()[1]) // 1024
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith(row)
+    )
 
 
 def machine(packages: Iterable[str]) -> dict[str, object]:
     """What the figures depend on; nothing that names the machine or its folders."""
-    model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), platform.machine())
-    return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "memory_mib": memory("MemTotal"), "kernel": platform.release(), "python": platform.python_version(),
-            "versions": {name: version(name) for name in packages}, "load_average": [round(one, 2) for one in os.getloadavg()]}
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    return {
+        "cpu": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_mib": memory("MemTotal"),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages},
+        "load_average": [round(one, 2) for one in os.getloadavg()],
+    }
 
 
 def today() -> str:

@@ -71,8 +71,17 @@ class Seen:
 
 def environ(folder: Path, spec: Path) -> dict[str, str]:
     control = spec.parent
-    return {**os.environ, "PROFHARNESS_RUN_DIR": str(folder), "PROFHARNESS_CONTROL_DIR": str(control), "PROFHARNESS_PASS": "bare", "OMP_NUM_THREADS": "1",
-            "PROFHARNESS_SPEC": str(spec), "PROFHARNESS_PARENT_PID": str(os.getpid()), "PROFHARNESS_WORKER": "1", "PROFHARNESS_LAYERS": ""}
+    return {
+        **os.environ,
+        "PROFHARNESS_RUN_DIR": str(folder),
+        "PROFHARNESS_CONTROL_DIR": str(control),
+        "PROFHARNESS_PASS": "bare",
+        "OMP_NUM_THREADS": "1",
+        "PROFHARNESS_SPEC": str(spec),
+        "PROFHARNESS_PARENT_PID": str(os.getpid()),
+        "PROFHARNESS_WORKER": "1",
+        "PROFHARNESS_LAYERS": "",
+    }
 
 
 def halves(shared: bool) -> tuple[set[int], set[int]]:
@@ -83,9 +92,16 @@ def halves(shared: bool) -> tuple[set[int], set[int]]:
     return set(cores[: len(cores) // 2]), set(cores[len(cores) // 2 :])
 
 
-def start(argv: Sequence[str], env: Mapping[str, str], output: IO[bytes] | int, cores: set[int]) -> subprocess.Popen[bytes]:
+def start(
+    argv: Sequence[str], env: Mapping[str, str], output: IO[bytes] | int, cores: set[int]
+) -> subprocess.Popen[bytes]:
     """A program that is on these cores from its first instruction on."""
-    return subprocess.Popen(["taskset", "-c", ",".join(map(str, sorted(cores))), *argv], env=dict(env), stdout=output, stderr=subprocess.STDOUT)
+    return subprocess.Popen(
+        ["taskset", "-c", ",".join(map(str, sorted(cores))), *argv],
+        env=dict(env),
+        stdout=output,
+        stderr=subprocess.STDOUT,
+    )
 
 
 @contextmanager
@@ -94,16 +110,34 @@ def server(folder: Path, model: str, max_batch_size: int, cores: set[int]) -> It
     control = folder / "server"
     control.mkdir(parents=True)
     spec = control / "server.json"
-    spec.write_text(json.dumps({"backend": "torch", "model": model, "name": "model", "device": "cpu", "instances": 1, "max_batch_size": max_batch_size, "queue_delay_us": 0,
-                                "threads": 1, "seed": SEED, "records": False}))
+    spec.write_text(
+        json.dumps(
+            {
+                "backend": "torch",
+                "model": model,
+                "name": "model",
+                "device": "cpu",
+                "instances": 1,
+                "max_batch_size": max_batch_size,
+                "queue_delay_us": 0,
+                "threads": 1,
+                "seed": SEED,
+                "records": False,
+            }
+        )
+    )
     with (folder / "server.log").open("wb") as log:
-        process = start([sys.executable, str(WORKLOADS / "triton_server.py")], environ(folder, spec), log, cores)
+        process = start(
+            [sys.executable, str(WORKLOADS / "triton_server.py")], environ(folder, spec), log, cores
+        )
     ready = control / "server-ready.json"
     try:
         deadline = time.monotonic() + STARTS_WITHIN_S
         while not ready.exists():
             if process.poll() is not None or time.monotonic() > deadline:
-                sys.exit(f"the server did not start:\n{(folder / 'server.log').read_text()[-2000:]}")
+                sys.exit(
+                    f"the server did not start:\n{(folder / 'server.log').read_text()[-2000:]}"
+                )
             time.sleep(0.05)
         yield ready
     finally:
@@ -121,29 +155,64 @@ class Ours:
         self._folder, self._control = folder, folder / "client"
         self._control.mkdir()
         spec = self._control / "client.json"
-        spec.write_text(json.dumps({"ready": str(ready), "model": "model", "backend": "ours", "seed": SEED, "inputs": "hep", "clients": clients}))
+        spec.write_text(
+            json.dumps(
+                {
+                    "ready": str(ready),
+                    "model": "model",
+                    "backend": "ours",
+                    "seed": SEED,
+                    "inputs": "hep",
+                    "clients": clients,
+                }
+            )
+        )
         self._count = 0
         self._log = (folder / "client.log").open("wb")
-        self._process = start([sys.executable, str(WORKLOADS / "triton_client.py")], environ(folder, spec), self._log, cores)
+        self._process = start(
+            [sys.executable, str(WORKLOADS / "triton_client.py")],
+            environ(folder, spec),
+            self._log,
+            cores,
+        )
 
     def level(self, concurrency: int, seconds: float) -> Seen:
         key = f"level-{self._count}"
         self._count += 1
-        params = {"backend": "ours", "batch_size": 1, "mode": "closed", "concurrency": concurrency, "seconds": seconds, "warmup_s": LEAD_S}
+        params = {
+            "backend": "ours",
+            "batch_size": 1,
+            "mode": "closed",
+            "concurrency": concurrency,
+            "seconds": seconds,
+            "warmup_s": LEAD_S,
+        }
         with (self._control / "points.jsonl").open("a") as file:
             file.write(json.dumps({"v": 1, "kind": "point", "id": key, "params": params}) + "\n")
         deadline = time.monotonic() + ENDS_WITHIN_S + 4 * seconds
         while (line := self._result(key)) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
-                sys.exit(f"the client gave no result:\n{(self._folder / 'client.log').read_text()[-2000:]}")
+                sys.exit(
+                    f"the client gave no result:\n{(self._folder / 'client.log').read_text()[-2000:]}"
+                )
             time.sleep(0.05)
         if line.level is None or line.level.cpu_ns is None:
             sys.exit(f"the level failed: {line.error}")
-        figures = level_figures(to_requests(read_level(self._folder / "points" / "bare" / key)), line.level)
-        return Seen(figures.throughput.value or 0.0, line.level.cpu_ns / 1e3 / max(1, figures.requests), figures.little.holds)
+        figures = level_figures(
+            to_requests(read_level(self._folder / "points" / "bare" / key)), line.level
+        )
+        return Seen(
+            figures.throughput.value or 0.0,
+            line.level.cpu_ns / 1e3 / max(1, figures.requests),
+            figures.little.holds,
+        )
 
     def _result(self, key: str) -> Line | None:
-        lines = [msgspec.json.decode(text, type=Line) for path in self._control.glob("results-*.jsonl") for text in path.read_bytes().splitlines()]
+        lines = [
+            msgspec.json.decode(text, type=Line)
+            for path in self._control.glob("results-*.jsonl")
+            for text in path.read_bytes().splitlines()
+        ]
         return next((line for line in lines if line.kind == "result" and line.id == key), None)
 
     def close(self) -> None:
@@ -163,7 +232,9 @@ class Theirs:
         spec = load_settings.ClientSpec(ready=(str(ready),), seed=SEED, inputs="hep")
         asked = load_settings.judged(load_settings.Asked("level", {"batch_size": 1}), SEED)
         self._inputs = load_inputs.prepare(spec, self._model, asked)
-        (folder / "inputs.json").write_bytes(perf_analyzer_files.input_data(self._inputs.requests, batched=True))
+        (folder / "inputs.json").write_bytes(
+            perf_analyzer_files.input_data(self._inputs.requests, batched=True)
+        )
 
     def level(self, concurrency: int, seconds: float) -> Seen:
         said = ""
@@ -177,8 +248,30 @@ class Theirs:
     def _once(self, concurrency: int, seconds: float) -> tuple[Seen | None, str]:
         report = self._folder / "report.csv"
         report.unlink(missing_ok=True)
-        argv = [*self._binary.argv, "-m", "model", "-u", self._server.grpc, "-i", "grpc", "--async", "-b", "1", "--input-data", str(self._folder / "inputs.json"),
-                "--concurrency-range", str(concurrency), "-p", str(max(200, int(seconds * 1000 / 3))), "-s", "30", "-r", "10", "-f", str(report)]
+        argv = [
+            *self._binary.argv,
+            "-m",
+            "model",
+            "-u",
+            self._server.grpc,
+            "-i",
+            "grpc",
+            "--async",
+            "-b",
+            "1",
+            "--input-data",
+            str(self._folder / "inputs.json"),
+            "--concurrency-range",
+            str(concurrency),
+            "-p",
+            str(max(200, int(seconds * 1000 / 3))),
+            "-s",
+            "30",
+            "-r",
+            "10",
+            "-f",
+            str(report),
+        ]
         for spec, tensor in zip(self._model.inputs, self._inputs.requests[0], strict=True):
             if None in spec.dims:
                 argv += ["--shape", f"{tensor.name}:{','.join(map(str, tensor.array.shape[1:]))}"]
@@ -194,8 +287,12 @@ class Theirs:
         return Seen(rows[0].throughput, _slope_us(samples), None), said
 
     def _requests(self) -> int:
-        with urllib.request.urlopen(f"http://{self._server.http}/v2/models/model/stats", timeout=10) as answer:
-            return int(json.loads(answer.read())["model_stats"][0]["inference_stats"]["success"]["count"])
+        with urllib.request.urlopen(
+            f"http://{self._server.http}/v2/models/model/stats", timeout=10
+        ) as answer:
+            return int(
+                json.loads(answer.read())["model_stats"][0]["inference_stats"]["success"]["count"]
+            )
 
 
 def _slope_us(samples: list[tuple[float, int, int]]) -> float:
@@ -218,8 +315,16 @@ class Ratio:
 
 def ratio(ours: list[float], theirs: list[float]) -> Ratio:
     logs = np.log(np.array(ours) / np.array(theirs))
-    half = float(stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))) if len(logs) > 1 else float("inf")
-    return Ratio(float(np.exp(np.median(logs))), float(np.exp(logs.mean() - half)), float(np.exp(logs.mean() + half)))
+    half = (
+        float(stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs)))
+        if len(logs) > 1
+        else float("inf")
+    )
+    return Ratio(
+        float(np.exp(np.median(logs))),
+        float(np.exp(logs.mean() - half)),
+        float(np.exp(logs.mean() + half)),
+    )
 
 
 @dataclass(frozen=True)
@@ -239,7 +344,12 @@ class Compared:
     @property
     def verdict(self) -> str:
         """met, missed, or unclear where the interval of the throughput ratio reaches into the goal and its median does not."""
-        if self.cpu.median > CHEAP or not self.little or self.throughput.low > 1 + SAME or self.throughput.high < 1 - SAME:
+        if (
+            self.cpu.median > CHEAP
+            or not self.little
+            or self.throughput.low > 1 + SAME
+            or self.throughput.high < 1 - SAME
+        ):
             return "missed"
         return "met" if abs(self.throughput.median - 1) <= SAME else "unclear"
 
@@ -251,26 +361,52 @@ def compare(model: str, asked: argparse.Namespace) -> list[Compared]:
         folder = Path(temporary)
         its_cores, our_cores = halves(asked.shared_cores)
         with server(folder, model, asked.max_batch_size, its_cores) as ready:
-            ours, theirs = Ours(folder, ready, asked.clients, our_cores), Theirs(folder, ready, our_cores)
+            ours, theirs = (
+                Ours(folder, ready, asked.clients, our_cores),
+                Theirs(folder, ready, our_cores),
+            )
             try:
-                return [_level(model, concurrency, ours, theirs, asked, order) for concurrency in asked.concurrency]
+                return [
+                    _level(model, concurrency, ours, theirs, asked, order)
+                    for concurrency in asked.concurrency
+                ]
             finally:
                 ours.close()
 
 
-def _level(model: str, concurrency: int, ours: Ours, theirs: Theirs, asked: argparse.Namespace, order: random.Random) -> Compared:
+def _level(
+    model: str,
+    concurrency: int,
+    ours: Ours,
+    theirs: Theirs,
+    asked: argparse.Namespace,
+    order: random.Random,
+) -> Compared:
     seen: dict[str, list[Seen]] = {"ours": [], "theirs": []}
     for _ in range(asked.rounds):
         for name in order.sample(sorted(seen), 2):
-            seen[name].append((ours if name == "ours" else theirs).level(concurrency, asked.seconds))
+            seen[name].append(
+                (ours if name == "ours" else theirs).level(concurrency, asked.seconds)
+            )
     rates = {name: [one.throughput for one in levels] for name, levels in seen.items()}
     cpu = {name: [one.cpu_us for one in levels] for name, levels in seen.items()}
     found = Compared(
-        model, concurrency, float(np.median(rates["ours"])), float(np.median(rates["theirs"])), float(np.median(cpu["ours"])), float(np.median(cpu["theirs"])),
-        ratio(rates["ours"], rates["theirs"]), ratio(cpu["ours"], cpu["theirs"]), all(one.little for one in seen["ours"]))
-    print(f"{model:>14} {concurrency:>3} clients: throughput {found.ours_items_per_s:8.1f} / {found.theirs_items_per_s:8.1f} items/s = {_text(found.throughput)}; "
-          f"CPU {found.ours_cpu_us:6.1f} / {found.theirs_cpu_us:6.1f} us per request = {_text(found.cpu)}; Little's law {'holds' if found.little else 'BROKEN'}"
-          f"   goal {found.verdict}", flush=True)
+        model,
+        concurrency,
+        float(np.median(rates["ours"])),
+        float(np.median(rates["theirs"])),
+        float(np.median(cpu["ours"])),
+        float(np.median(cpu["theirs"])),
+        ratio(rates["ours"], rates["theirs"]),
+        ratio(cpu["ours"], cpu["theirs"]),
+        all(one.little for one in seen["ours"]),
+    )
+    print(
+        f"{model:>14} {concurrency:>3} clients: throughput {found.ours_items_per_s:8.1f} / {found.theirs_items_per_s:8.1f} items/s = {_text(found.throughput)}; "
+        f"CPU {found.ours_cpu_us:6.1f} / {found.theirs_cpu_us:6.1f} us per request = {_text(found.cpu)}; Little's law {'holds' if found.little else 'BROKEN'}"
+        f"   goal {found.verdict}",
+        flush=True,
+    )
     return found
 
 
@@ -279,23 +415,48 @@ def _text(one: Ratio) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default="sleep:10ms,particlenet", type=lambda text: text.split(","))
-    parser.add_argument("--concurrency", default="1,4", type=lambda text: [int(part) for part in text.split(",")])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--models", default="sleep:10ms,particlenet", type=lambda text: text.split(",")
+    )
+    parser.add_argument(
+        "--concurrency", default="1,4", type=lambda text: [int(part) for part in text.split(",")]
+    )
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--max-batch-size", type=int, default=1)
     parser.add_argument("--clients", type=int, default=1)
-    parser.add_argument("--shared-cores", action="store_true", help="server and generators on all cores")
+    parser.add_argument(
+        "--shared-cores", action="store_true", help="server and generators on all cores"
+    )
     asked = parser.parse_args()
     before = os.getloadavg()
     found = [level for model in asked.models for level in compare(model, asked)]
     now = datetime.now(UTC)
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"load-generator-{now:%Y-%m-%d}{'-shared-cores' if asked.shared_cores else ''}.json"
-    path.write_text(json.dumps({
-        "date": f"{now:%Y-%m-%d}", "machine": {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version(), "load_average": before},
-        "asked": vars(asked), "levels": [{**asdict(level), "goal": level.verdict} for level in found]}, indent=1) + "\n")
+    path = (
+        RESULTS
+        / f"load-generator-{now:%Y-%m-%d}{'-shared-cores' if asked.shared_cores else ''}.json"
+    )
+    path.write_text(
+        json.dumps(
+            {
+                "date": f"{now:%Y-%m-%d}",
+                "machine": {
+                    "cores": os.cpu_count(),
+                    "kernel": platform.release(),
+                    "python": platform.python_version(),
+                    "load_average": before,
+                },
+                "asked": vars(asked),
+                "levels": [{**asdict(level), "goal": level.verdict} for level in found],
+            },
+            indent=1,
+        )
+        + "\n"
+    )
     print(path.relative_to(ROOT))
     verdicts = {level.verdict for level in found}
     return 1 if "missed" in verdicts else UNCLEAR if "unclear" in verdicts else 0

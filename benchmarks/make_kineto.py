@@ -21,14 +21,22 @@ FIRST_ID = 100_000  # as in a capture that began in the middle of a run
 KERNELS = tuple(
     f"void at::native::(anonymous namespace)::elementwise_kernel_{number:02d}<{'float, ' * (3 * number % 17)}c10::BFloat16, "
     f"at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, "
-    f"at::detail::Array<char*, {2 + number % 3}>, TrivialOffsetCalculator<{1 + number % 2}, unsigned int> >({'long, ' * 3}int)" for number in range(24))
-OP = ('{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, "Record function id": 0, '
-      '"Concrete Inputs": ["", "", ""], "Input type": ["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"], '
-      '"Input Strides": [[4096, 1], [4096, 1], [1]], "Input Dims": [[%d, 4096], [4096, 4096], [4096]], "Ev Idx": %d}}')
-CALL = ('{"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, '
-        '"cbid": 211, "correlation": %d, "kernel": "%s", "grid": [%d, 1, 1], "block": [256, 1, 1], "shared memory": 0}}')
-KERNEL = ('{"ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, "device": 0, '
-          '"stream": %d, "correlation": %d, "kind": "Dispatch Kernel", "grid": [%d, 1, 1], "block": [256, 1, 1]}}')
+    f"at::detail::Array<char*, {2 + number % 3}>, TrivialOffsetCalculator<{1 + number % 2}, unsigned int> >({'long, ' * 3}int)"
+    for number in range(24)
+)
+OP = (
+    '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, "Record function id": 0, '
+    '"Concrete Inputs": ["", "", ""], "Input type": ["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"], '
+    '"Input Strides": [[4096, 1], [4096, 1], [1]], "Input Dims": [[%d, 4096], [4096, 4096], [4096]], "Ev Idx": %d}}'
+)
+CALL = (
+    '{"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, '
+    '"cbid": 211, "correlation": %d, "kernel": "%s", "grid": [%d, 1, 1], "block": [256, 1, 1], "shared memory": 0}}'
+)
+KERNEL = (
+    '{"ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, "device": 0, '
+    '"stream": %d, "correlation": %d, "kind": "Dispatch Kernel", "grid": [%d, 1, 1], "block": [256, 1, 1]}}'
+)
 FLOW = '{"ph": "%s", "id": %d, "pid": %d, "tid": %d, "ts": %s, "cat": "ac2g", "name": "ac2g"%s}'
 MARK = '{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": 1}}'
 
@@ -52,8 +60,15 @@ class Truth:
             busy += max(end - max(start, reach), 0)
             reach = max(reach, end)
         first = min(start for start, _ in self.spans)
-        return {"kernels": len(self.spans), "busy_union_ns": busy, "span_ns": reach - first,
-                "by_name": [{"name": name, "count": count, "total_ns": total} for name, (count, total) in self.totals.items()]}
+        return {
+            "kernels": len(self.spans),
+            "busy_union_ns": busy,
+            "span_ns": reach - first,
+            "by_name": [
+                {"name": name, "count": count, "total_ns": total}
+                for name, (count, total) in self.totals.items()
+            ],
+        }
 
 
 def microseconds(ns: int) -> str:
@@ -67,14 +82,27 @@ def events(kernels: int, seed: int, truth: Truth) -> Iterator[str]:
     for count in range(1, kernels + 1):
         number = FIRST_ID + count
         name = KERNELS[int(draw.random() ** 2 * len(KERNELS))]
-        stream, rows, length = STREAMS[draw.random() < 0.02], 1 << draw.randrange(11), 900 + int(draw.expovariate(1 / 9_000))
+        stream, rows, length = (
+            STREAMS[draw.random() < 0.02],
+            1 << draw.randrange(11),
+            900 + int(draw.expovariate(1 / 9_000)),
+        )
         outer, call = 6_000 + draw.randrange(3_000), now + 2_500 + draw.randrange(900)
         start = max(free[stream], call + 4_000 + draw.randrange(1_500))
         free[stream] = start + length + 300
         truth.add(name, start, length)
         us = microseconds
         yield OP % ("aten::linear", PID, TID, us(now), us(outer), 2 * number, rows, 2 * number)
-        yield OP % ("aten::addmm", PID, TID, us(now + 500), us(outer - 900), 2 * number + 1, rows, 2 * number + 1)
+        yield OP % (
+            "aten::addmm",
+            PID,
+            TID,
+            us(now + 500),
+            us(outer - 900),
+            2 * number + 1,
+            rows,
+            2 * number + 1,
+        )
         yield CALL % (PID, TID, us(call), us(1_800), 2 * number + 1, number, name[:40], rows)
         yield FLOW % ("s", number, PID, TID, us(call), "")
         yield KERNEL % (name, stream, us(start), us(length), 2 * number + 1, stream, number, rows)
@@ -88,16 +116,27 @@ def events(kernels: int, seed: int, truth: Truth) -> Iterator[str]:
 
 def write(out: TextIO, kernels: int, seed: int) -> Truth:
     truth = Truth()
-    head = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X", "numSms": 304}], "roctracer_version": 4.1,
-            "hip_runtime_version": 60443483, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 1}, "baseTimeNanoseconds": BASE_NS}
+    head = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X", "numSms": 304}],
+        "roctracer_version": 4.1,
+        "hip_runtime_version": 60443483,
+        "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 1},
+        "baseTimeNanoseconds": BASE_NS,
+    }
     out.write(json.dumps(head, indent=1)[:-2] + ',\n "traceEvents": [\n')
-    out.writelines(f",\n{event}" if number else event for number, event in enumerate(events(kernels, seed, truth)))
+    out.writelines(
+        f",\n{event}" if number else event
+        for number, event in enumerate(events(kernels, seed, truth))
+    )
     out.write("\n]}\n")
     return truth
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kernels", type=int, required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--out", type=Path, required=True)

@@ -37,7 +37,9 @@ OPENED = """
 import gzip, sys
 data = (gzip.open if sys.argv[1].endswith(".gz") else open)(sys.argv[1], "rb").read()
 """
-MSGSPEC = OPENED + """
+MSGSPEC = (
+    OPENED
+    + """
 import msgspec
 class Event(msgspec.Struct):
     name: str = ""
@@ -50,13 +52,17 @@ for e in msgspec.json.decode(data, type=Document).traceEvents:
     if e.cat in ("kernel", "Kernel"):
         totals[e.name] = totals.get(e.name, 0) + e.dur
 """
-SIMDJSON = OPENED + """
+)
+SIMDJSON = (
+    OPENED
+    + """
 import simdjson
 totals = {}
 for e in simdjson.Parser().parse(data)["traceEvents"]:
     if e.get("cat") in ("kernel", "Kernel"):
         totals[e["name"]] = totals.get(e["name"], 0) + e["dur"]
 """
+)
 READ = """
 import sys
 from pathlib import Path
@@ -73,13 +79,25 @@ used = resource.getrusage(resource.RUSAGE_SELF)
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:"))
 print(json.dumps([used.ru_utime + used.ru_stime, peak / 1024]))
 """
-WAYS = {"hotspots": READ.format(wanted="TIMES"), "devices": READ.format(wanted="DEVICES"), "full": READ.format(wanted="ALL"), "json": LOAD.format(module="json"),
-        "orjson": LOAD.format(module="orjson"), "msgspec": MSGSPEC, "simdjson": SIMDJSON}
+WAYS = {
+    "hotspots": READ.format(wanted="TIMES"),
+    "devices": READ.format(wanted="DEVICES"),
+    "full": READ.format(wanted="ALL"),
+    "json": LOAD.format(module="json"),
+    "orjson": LOAD.format(module="orjson"),
+    "msgspec": MSGSPEC,
+    "simdjson": SIMDJSON,
+}
 
 
 def measure(script: str, trace: Path) -> tuple[float, float] | None:
     """CPU seconds and peak MiB of one run; None where a module that the script needs is not installed."""
-    done = subprocess.run([sys.executable, "-c", script + MEASURE, str(trace)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script + MEASURE, str(trace)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if "ModuleNotFoundError" in done.stderr:
         return None
     done.check_returncode()
@@ -89,9 +107,13 @@ def measure(script: str, trace: Path) -> tuple[float, float] | None:
 
 def report(trace: Path, repeats: int) -> dict[str, tuple[float, float]]:
     """Prints a line per way; the figures of those that ran."""
-    print(f"{trace.name}: {trace.stat().st_size / 1e6:.0f} MB, the least CPU time of {repeats} runs each\n")
+    print(
+        f"{trace.name}: {trace.stat().st_size / 1e6:.0f} MB, the least CPU time of {repeats} runs each\n"
+    )
     print(f"{'':10}{'CPU s':>8}{'peak MiB':>10}{'CPU / hotspots':>16}{'peak / hotspots':>17}")
-    runs = [{name: measure(script, trace) for name, script in WAYS.items()} for _ in range(repeats)]  # in turn, as the machine's speed changes
+    runs = [
+        {name: measure(script, trace) for name, script in WAYS.items()} for _ in range(repeats)
+    ]  # in turn, as the machine's speed changes
     costs: dict[str, tuple[float, float]] = {}
     for name in WAYS:
         done = [one for run in runs if (one := run[name]) is not None]
@@ -100,12 +122,16 @@ def report(trace: Path, repeats: int) -> dict[str, tuple[float, float]]:
             continue
         found = costs[name] = min(cpu for cpu, _ in done), max(peak for _, peak in done)
         base = costs["hotspots"]
-        print(f"{name:10}{found[0]:8.2f}{found[1]:10.0f}{found[0] / base[0]:16.1f}{found[1] / base[1]:17.1f}")
+        print(
+            f"{name:10}{found[0]:8.2f}{found[1]:10.0f}{found[0] / base[0]:16.1f}{found[1] / base[1]:17.1f}"
+        )
     return costs
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("trace", nargs="?", type=Path)
     given.add_argument("--make", help="command that writes a trace to {out}")
@@ -115,12 +141,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = options.trace or Path(folder) / "trace.json"
         if options.trace is None:
-            subprocess.run([part.replace("{out}", str(path)) for part in shlex.split(options.make)], check=True)
+            subprocess.run(
+                [part.replace("{out}", str(path)) for part in shlex.split(options.make)], check=True
+            )
         costs = report(path, options.repeats)
         if options.keep:
-            rows = {name: {"cpu_s": round(cpu, 3), "peak_mib": round(peak, 1)} for name, (cpu, peak) in costs.items()}
-            described = description.machine(("profharness", "numpy", "orjson", "msgspec", "pysimdjson"))
-            print(f"\n{description.keep('read-kineto', {'machine': described, 'bytes': path.stat().st_size, 'repeats': options.repeats, 'costs': rows})}")
+            rows = {
+                name: {"cpu_s": round(cpu, 3), "peak_mib": round(peak, 1)}
+                for name, (cpu, peak) in costs.items()
+            }
+            described = description.machine(
+                ("profharness", "numpy", "orjson", "msgspec", "pysimdjson")
+            )
+            print(
+                f"\n{description.keep('read-kineto', {'machine': described, 'bytes': path.stat().st_size, 'repeats': options.repeats, 'costs': rows})}"
+            )
 
 
 if __name__ == "__main__":

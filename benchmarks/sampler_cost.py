@@ -87,8 +87,19 @@ def sampler(folder: Path, hz: float, root: int, sysfs: str) -> subprocess.Popen[
     roots = folder / "roots"
     roots.write_text(f"{root}\n")
     spec = folder / "spec.json"
-    spec.write_text(json.dumps({"output_dir": str(folder), "host": "h", "hz": hz, "roots_file": str(roots), "parent_pid": os.getpid(),
-                                "sources": ["cpu", "amd"], "sysfs": sysfs}))
+    spec.write_text(
+        json.dumps(
+            {
+                "output_dir": str(folder),
+                "host": "h",
+                "hz": hz,
+                "roots_file": str(roots),
+                "parent_pid": os.getpid(),
+                "sources": ["cpu", "amd"],
+                "sysfs": sysfs,
+            }
+        )
+    )
     command = sampler_command(spec)
     process = subprocess.Popen(command.argv, env=command.environment(os.environ), cwd=ROOT)
     while not (folder / "h.ready.json").exists():
@@ -115,7 +126,13 @@ def measure(hz: float, seconds: float, root: int) -> dict[str, Any]:
         time.sleep(1)
         clock = (~process.pid << 3) | 2
         cpu_before, begin = time.clock_gettime_ns(clock), time.monotonic_ns()
-        waking = subprocess.run([sys.executable, "-c", WAKE, f"{hz:g}", f"{seconds:g}"], cwd=ROOT, capture_output=True, text=True, check=True)
+        waking = subprocess.run(
+            [sys.executable, "-c", WAKE, f"{hz:g}", f"{seconds:g}"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         steady = (time.clock_gettime_ns(clock) - cpu_before) / (time.monotonic_ns() - begin)
         whole_s = (time.monotonic_ns() - begin) / 1e9 + 1
         done = stopped(process, folder)
@@ -124,11 +141,24 @@ def measure(hz: float, seconds: float, root: int) -> dict[str, Any]:
     at = trace.samples.at_ns[trace.samples.metric == trace.strings.find("processes_tree")]
     grid = at[:-1]  # the last row comes at the end, off the grid
     ticks = round((int(grid[-1]) - int(grid[0])) / 1e9 * hz) + 1
-    return {"hz": hz, "cpu_percent": done["cpu_ns"] / (whole_s * 1e9) * 100, "cpu_percent_steady": steady * 100, "waking_percent": float(waking.stdout),
-            "late_p50_us": int(facts["late_p50_ns"]) / 1e3, "late_p99_us": int(facts["late_p99_ns"]) / 1e3,
-            "achieved_hz": (ticks - 1) / ((int(grid[-1]) - int(grid[0])) / 1e9), "recorded": done["rows"], "missed": done["missed"],
-            "lost": max(ticks - len(grid) - done["missed"], 0), "failed": len(done["failed"]),
-            "read_us": {key.removeprefix("read_p50_ns."): int(value) / 1e3 for key, value in facts.items() if key.startswith("read_p50_ns.")}}
+    return {
+        "hz": hz,
+        "cpu_percent": done["cpu_ns"] / (whole_s * 1e9) * 100,
+        "cpu_percent_steady": steady * 100,
+        "waking_percent": float(waking.stdout),
+        "late_p50_us": int(facts["late_p50_ns"]) / 1e3,
+        "late_p99_us": int(facts["late_p99_ns"]) / 1e3,
+        "achieved_hz": (ticks - 1) / ((int(grid[-1]) - int(grid[0])) / 1e9),
+        "recorded": done["rows"],
+        "missed": done["missed"],
+        "lost": max(ticks - len(grid) - done["missed"], 0),
+        "failed": len(done["failed"]),
+        "read_us": {
+            key.removeprefix("read_p50_ns."): int(value) / 1e3
+            for key, value in facts.items()
+            if key.startswith("read_p50_ns.")
+        },
+    }
 
 
 def against_loop(seconds: float, root: int) -> dict[str, Any] | str:
@@ -146,8 +176,18 @@ def against_loop(seconds: float, root: int) -> dict[str, Any] | str:
         log.touch()
         process = sampler(folder, 4 * LOOP_HZ, root, str(tree.root))
         clock = (~process.pid << 3) | 2
-        limited = ["timeout", "-s", "TERM", f"{seconds:g}", *namespace.wrapped(tree, folder / "sys", "sh", "-c", LOOP, "sh", smi, log)]
-        before, own_before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.clock_gettime_ns(clock), time.monotonic()
+        limited = [
+            "timeout",
+            "-s",
+            "TERM",
+            f"{seconds:g}",
+            *namespace.wrapped(tree, folder / "sys", "sh", "-c", LOOP, "sh", smi, log),
+        ]
+        before, own_before, begin = (
+            resource.getrusage(resource.RUSAGE_CHILDREN),
+            time.clock_gettime_ns(clock),
+            time.monotonic(),
+        )
         subprocess.run(limited, check=False, stderr=subprocess.DEVNULL)
         took = time.monotonic() - begin
         own = (time.clock_gettime_ns(clock) - own_before) / 1e9
@@ -155,39 +195,70 @@ def against_loop(seconds: float, root: int) -> dict[str, Any] | str:
         rows = len(log.read_text().splitlines())
         done = stopped(process, folder)
     loop = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"seconds": took, "loop_hz": rows / took, "loop_percent": 100 * loop / took, "loop_cpu_s_per_sample": loop / max(rows, 1),
-            "sampler_hz": 4 * LOOP_HZ, "sampler_percent": 100 * own / took, "sampler_missed": done["missed"],
-            "times_less_cpu": loop / own, "times_the_rate": 4 * LOOP_HZ / (rows / took)}
+    return {
+        "seconds": took,
+        "loop_hz": rows / took,
+        "loop_percent": 100 * loop / took,
+        "loop_cpu_s_per_sample": loop / max(rows, 1),
+        "sampler_hz": 4 * LOOP_HZ,
+        "sampler_percent": 100 * own / took,
+        "sampler_missed": done["missed"],
+        "times_less_cpu": loop / own,
+        "times_the_rate": 4 * LOOP_HZ / (rows / took),
+    }
 
 
 def show(found: dict[str, Any]) -> None:
     print(f"{found['load']}; load average {found['load_average'][0]:.1f}")
-    print(f"{'Hz':>5} {'CPU % all':>10} {'CPU % steady':>13} {'only waking %':>14} {'goal %':>7} {'late p50 µs':>12} {'late p99 µs':>12} {'achieved Hz':>12} {'missed':>7} {'lost':>5}")
+    print(
+        f"{'Hz':>5} {'CPU % all':>10} {'CPU % steady':>13} {'only waking %':>14} {'goal %':>7} {'late p50 µs':>12} {'late p99 µs':>12} {'achieved Hz':>12} {'missed':>7} {'lost':>5}"
+    )
     for row in found["rates"]:
-        print(f"{row['hz']:5g} {row['cpu_percent']:10.3f} {row['cpu_percent_steady']:13.3f} {row['waking_percent']:14.3f} {GOALS.get(row['hz'], ''):>7} "
-              f"{row['late_p50_us']:12.1f} {row['late_p99_us']:12.1f} {row['achieved_hz']:12.4f} {row['missed']:7d} {row['lost']:5d}")
+        print(
+            f"{row['hz']:5g} {row['cpu_percent']:10.3f} {row['cpu_percent_steady']:13.3f} {row['waking_percent']:14.3f} {GOALS.get(row['hz'], ''):>7} "
+            f"{row['late_p50_us']:12.1f} {row['late_p99_us']:12.1f} {row['achieved_hz']:12.4f} {row['missed']:7d} {row['lost']:5d}"
+        )
     loop = found["shell_loop"]
     if isinstance(loop, str):
         print(f"shell loop: not measured: {loop}")
         return
-    print(f"shell loop: {loop['loop_hz']:.2f} Hz ({LOOP_HZ:g} asked) for {loop['loop_percent']:.1f} % of a core; sampler: {loop['sampler_hz']:g} Hz for "
-          f"{loop['sampler_percent']:.3f} %: {loop['times_less_cpu']:.0f} times less CPU at {loop['times_the_rate']:.1f} times the rate")
+    print(
+        f"shell loop: {loop['loop_hz']:.2f} Hz ({LOOP_HZ:g} asked) for {loop['loop_percent']:.1f} % of a core; sampler: {loop['sampler_hz']:g} Hz for "
+        f"{loop['sampler_percent']:.3f} %: {loop['times_less_cpu']:.0f} times less CPU at {loop['times_the_rate']:.1f} times the rate"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=10.0, help="per rate, and for the shell loop")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="per rate, and for the shell loop"
+    )
     parser.add_argument("--load", action="store_true", help="keep all cores but one busy")
-    parser.add_argument("--keep", action="store_true", help="write the figures to benchmarks/results")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the figures to benchmarks/results"
+    )
     chosen = parser.parse_args()
-    burners = [[sys.executable, "-c", BURN]] * max((os.cpu_count() or 1) - 1, 1) if chosen.load else []
+    burners = (
+        [[sys.executable, "-c", BURN]] * max((os.cpu_count() or 1) - 1, 1) if chosen.load else []
+    )
     with running([sys.executable, "-c", TREE], *burners) as pids:
-        found = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version(), "kernel": platform.release(), "cpus": os.cpu_count(),
-                 "load": f"{len(burners)} busy loops beside it" if burners else "no load of our own", "load_average": os.getloadavg(),
-                 "rates": [measure(hz, chosen.seconds, pids[0]) for hz in RATES], "shell_loop": against_loop(chosen.seconds, pids[0])}
+        found = {
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+            "python": platform.python_version(),
+            "kernel": platform.release(),
+            "cpus": os.cpu_count(),
+            "load": f"{len(burners)} busy loops beside it" if burners else "no load of our own",
+            "load_average": os.getloadavg(),
+            "rates": [measure(hz, chosen.seconds, pids[0]) for hz in RATES],
+            "shell_loop": against_loop(chosen.seconds, pids[0]),
+        }
     show(found)
     if chosen.keep:
-        path = ROOT / "benchmarks/results" / f"sampler-{found['made'][:10]}{'-loaded' if chosen.load else ''}.json"
+        path = (
+            ROOT
+            / "benchmarks/results"
+            / f"sampler-{found['made'][:10]}{'-loaded' if chosen.load else ''}.json"
+        )
         path.write_text(json.dumps(found, indent=1) + "\n")
         print(f"kept in {path.relative_to(ROOT)}")
 

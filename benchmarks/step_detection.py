@@ -35,12 +35,16 @@ def levels(count: int) -> Any:
     return 2.0 ** np.linspace(2, 11, count)
 
 
-def series(count: int, noise: float, ratio: float, seed: int) -> tuple[Measured, int, tuple[float, float]]:
+def series(
+    count: int, noise: float, ratio: float, seed: int
+) -> tuple[Measured, int, tuple[float, float]]:
     """A noisy series, the position of its jump, and the power of the tests that know its place, and that do not."""
     rng = np.random.default_rng([seed, count])
     t_max, h, p = CURVES[int(rng.integers(len(CURVES)))]
     level, at = levels(count), int(rng.integers(2, count - 1))
-    truth = t_max * level / (level**p + h**p) ** (1 / p) * np.where(np.arange(count) >= at, ratio, 1.0)
+    truth = (
+        t_max * level / (level**p + h**p) ** (1 / p) * np.where(np.arange(count) >= at, ratio, 1.0)
+    )
     rates = truth * np.exp(noise * rng.standard_normal(count))
     slopes = BatchModel(level)(np.log(np.array([[t_max, h, p]], float)))[1][0]
     basis = np.linalg.qr(slopes)[0]
@@ -49,8 +53,12 @@ def series(count: int, noise: float, ratio: float, seed: int) -> tuple[Measured,
     size = np.sqrt((left**2).sum(axis=1))
     chance = rng.standard_normal((DRAWS, count)) @ (left / size[:, None]).T
     seen = chance + np.log(ratio) / noise * (left @ left[at - 2]) / size
-    placed = 1 - NormalDist().cdf(NormalDist().inv_cdf(1 - LEVEL / 2) - abs(np.log(ratio)) / noise * float(size[at - 2]))
-    searched = np.mean(np.abs(seen).max(axis=1) > np.quantile(np.abs(chance).max(axis=1), 1 - LEVEL))
+    placed = 1 - NormalDist().cdf(
+        NormalDist().inv_cdf(1 - LEVEL / 2) - abs(np.log(ratio)) / noise * float(size[at - 2])
+    )
+    searched = np.mean(
+        np.abs(seen).max(axis=1) > np.quantile(np.abs(chance).max(axis=1), 1 - LEVEL)
+    )
     return Measured(level, rates, np.full(count, noise)), at, (placed, float(searched))
 
 
@@ -63,12 +71,30 @@ def cell(count: int, noise: float, ratio: float, seeds: int) -> dict[str, float]
         found += step is not None
         right += step is not None and abs(int(np.searchsorted(measured.level, step.at)) - at) <= 1
         powers.append(power)
-    asked = {"levels": count, "error": noise, "ratio": ratio, "seeds": seeds, "reported": found / seeds}
-    return asked if ratio == 1 else {**asked, "found": right / seeds, **dict(zip(("placed", "ideal"), np.mean(powers, axis=0).round(4).tolist(), strict=True))}
+    asked = {
+        "levels": count,
+        "error": noise,
+        "ratio": ratio,
+        "seeds": seeds,
+        "reported": found / seeds,
+    }
+    return (
+        asked
+        if ratio == 1
+        else {
+            **asked,
+            "found": right / seeds,
+            **dict(
+                zip(("placed", "ideal"), np.mean(powers, axis=0).round(4).tolist(), strict=True)
+            ),
+        }
+    )
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--levels", type=int, nargs="+", default=[10, 19])
     options.add_argument("--errors", type=float, nargs="+", default=[0.05, 0.025, 0.016, 0.005])
     options.add_argument("--ratios", type=float, nargs="+", default=[1.0, 1.3, 0.7, 1.5])
@@ -82,8 +108,15 @@ def main() -> None:
             for ratio in asked.ratios:
                 row = cell(count, noise, ratio, asked.seeds)
                 rows.append(row)
-                shown = "   -  " if ratio == 1 else "  ".join(f"{row[name]:6.2f}" for name in ("found", "ideal", "placed"))
-                print(f"{count:6d}  {100 * noise:4.1f} %  {ratio:5.2f}  {row['reported']:8.2f}  {shown}", flush=True)
+                shown = (
+                    "   -  "
+                    if ratio == 1
+                    else "  ".join(f"{row[name]:6.2f}" for name in ("found", "ideal", "placed"))
+                )
+                print(
+                    f"{count:6d}  {100 * noise:4.1f} %  {ratio:5.2f}  {row['reported']:8.2f}  {shown}",
+                    flush=True,
+                )
     if asked.save:
         known = json.loads(asked.save.read_text()) if asked.save.exists() else []
         asked.save.write_text(json.dumps([*known, *rows], indent=1) + "\n")

@@ -27,25 +27,60 @@ from profharness.writers.perfetto import Parts, WriteOptions, WriteReport, write
 
 def kernel_trace(kernels: int, samples: int) -> Trace:
     random = np.random.default_rng(7)
-    strings = Strings(f"void at::native::kernel_{i:03d}<{'float, ' * 20}>({'long, ' * 3}int)" for i in range(200))
+    strings = Strings(
+        f"void at::native::kernel_{i:03d}<{'float, ' * 20}>({'long, ' * 3}int)" for i in range(200)
+    )
     stream = random.integers(0, 32, kernels)
     name = random.integers(0, 200, kernels)
     start = 86_400_000_000_000 + np.cumsum(random.integers(500, 9_000, kernels))
     table = Kernels.build(
-        start_ns=start, dur_ns=random.integers(0, 200_000, kernels), name=name, device=stream % 8, stream=stream, rank=0,
-        pid=4711, tid=4711, correlation=np.arange(1, kernels + 1), source=0,
-        workgroup_count_x=random.integers(1, 4_000, kernels), workgroup_count_y=1, workgroup_count_z=1,
-        workgroup_size_x=256, workgroup_size_y=1, workgroup_size_z=1, vgpr=32 + name % 8 * 16, lds_bytes=name % 4 * 4096,
+        start_ns=start,
+        dur_ns=random.integers(0, 200_000, kernels),
+        name=name,
+        device=stream % 8,
+        stream=stream,
+        rank=0,
+        pid=4711,
+        tid=4711,
+        correlation=np.arange(1, kernels + 1),
+        source=0,
+        workgroup_count_x=random.integers(1, 4_000, kernels),
+        workgroup_count_y=1,
+        workgroup_count_z=1,
+        workgroup_size_x=256,
+        workgroup_size_y=1,
+        workgroup_size_z=1,
+        vgpr=32 + name % 8 * 16,
+        lds_bytes=name % 4 * 4096,
         lds_dynamic_bytes=0,
     )
     metric = strings.code("memory_tree")
     at = 86_400_000_000_000 + np.arange(samples) * 1_000_000 // 8
-    table_s = Samples.build(at_ns=at, until_ns=at, device=np.arange(samples) % 8, metric=metric,
-                            value=random.normal(500, 100, samples), source=1)
-    sources = (Source(path="kernels.json", format="kineto", host="node0", rank=0, pid=4711, pass_name="torch"),
-               Source(path="telemetry.parquet", format="telemetry", host="node0", pass_name="torch"))
-    devices = tuple(Device(str(i), "node0", name="AMD Instinct MI300X", vendor="AMD") for i in range(8))
-    return Trace(sources, strings, devices, tuple(Stream(i % 8, str(i)) for i in range(32)), kernels=table, samples=table_s)
+    table_s = Samples.build(
+        at_ns=at,
+        until_ns=at,
+        device=np.arange(samples) % 8,
+        metric=metric,
+        value=random.normal(500, 100, samples),
+        source=1,
+    )
+    sources = (
+        Source(
+            path="kernels.json", format="kineto", host="node0", rank=0, pid=4711, pass_name="torch"
+        ),
+        Source(path="telemetry.parquet", format="telemetry", host="node0", pass_name="torch"),
+    )
+    devices = tuple(
+        Device(str(i), "node0", name="AMD Instinct MI300X", vendor="AMD") for i in range(8)
+    )
+    return Trace(
+        sources,
+        strings,
+        devices,
+        tuple(Stream(i % 8, str(i)) for i in range(32)),
+        kernels=table,
+        samples=table_s,
+    )
 
 
 def in_parts(kernels: int, samples: int, part: int) -> Parts:
@@ -58,8 +93,14 @@ def in_parts(kernels: int, samples: int, part: int) -> Parts:
         for number in range(kernels // part):
             trace = kernel_trace(part, samples // max(kernels // part, 1))
             later = number * 10_000 * part
-            yield replace(trace, strings=pools.strings, kernels=trace.kernels.with_columns(start_ns=trace.kernels.start_ns + later),
-                          samples=trace.samples.with_columns(at_ns=trace.samples.at_ns + later, until_ns=trace.samples.until_ns + later))
+            yield replace(
+                trace,
+                strings=pools.strings,
+                kernels=trace.kernels.with_columns(start_ns=trace.kernels.start_ns + later),
+                samples=trace.samples.with_columns(
+                    at_ns=trace.samples.at_ns + later, until_ns=trace.samples.until_ns + later
+                ),
+            )
 
     return Parts(pools, (outline(first),), traces())
 
@@ -73,15 +114,23 @@ def written(args: argparse.Namespace, path: Path) -> WriteReport:
 
 def peak_kib() -> int:
     """The largest resident set of this program; that of getrusage counts the process which started it, too."""
-    return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return next(
+        int(line.split()[1])
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM:")
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kernels", type=int, default=1_000_000)
     parser.add_argument("--samples", type=int, default=200_000)
     parser.add_argument("--part", type=int, default=0)
-    parser.add_argument("--gpu-repr", default="render-stage", choices=("render-stage", "track-event"))
+    parser.add_argument(
+        "--gpu-repr", default="render-stage", choices=("render-stage", "track-event")
+    )
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
@@ -93,17 +142,36 @@ def main() -> None:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         peak = peak_kib()
         few = kernel_trace(min(args.kernels, 1_000_000), 0)
-        alone = write(few, Path(folder) / "alone.pftrace", options=WriteOptions(gpu_repr=args.gpu_repr))
+        alone = write(
+            few, Path(folder) / "alone.pftrace", options=WriteOptions(gpu_repr=args.gpu_repr)
+        )
     records = report.kernels + report.samples
     figures = {
-        "kernels": args.kernels, "samples": args.samples, "part": args.part, "gpu_repr": args.gpu_repr, "records": records, "cpu_s": round(cpu, 3), "wall_s": round(wall, 3), "records_per_cpu_s": round(records / cpu),
-        "bytes": report.bytes, "bytes_per_kernel": round(alone.bytes / alone.kernels, 1), "peak_mb": peak // 1024,
+        "kernels": args.kernels,
+        "samples": args.samples,
+        "part": args.part,
+        "gpu_repr": args.gpu_repr,
+        "records": records,
+        "cpu_s": round(cpu, 3),
+        "wall_s": round(wall, 3),
+        "records_per_cpu_s": round(records / cpu),
+        "bytes": report.bytes,
+        "bytes_per_kernel": round(alone.bytes / alone.kernels, 1),
+        "peak_mb": peak // 1024,
     }
     print(json.dumps(figures))
     if args.keep:
         target = description.RESULTS / f"write-perfetto-{description.today()}.json"
         before = json.loads(target.read_text())["runs"] if target.exists() else []
-        print(description.keep("write-perfetto", {"machine": description.machine(("profharness", "numpy")), "runs": [*before, figures]}))
+        print(
+            description.keep(
+                "write-perfetto",
+                {
+                    "machine": description.machine(("profharness", "numpy")),
+                    "runs": [*before, figures],
+                },
+            )
+        )
 
 
 if __name__ == "__main__":

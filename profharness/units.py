@@ -14,8 +14,16 @@ THIN = "\u2009"
 # Sums of shares end this close to the whole by rounding alone.
 _WHOLE = 1e-9
 _TIME_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
-_DURATIONS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000,
-              "min": 60_000_000_000, "h": 3_600_000_000_000}
+_DURATIONS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "min": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -48,13 +56,19 @@ def format_ns(ns: float, significant: int = 4) -> str:
         if abs(ns) >= factor or factor == 1:
             scaled = ns / factor
             whole = len(str(int(abs(scaled))))
-            return f"{format_number(scaled, 0 if factor == 1 else max(significant - whole, 0))} {name}"
+            return (
+                f"{format_number(scaled, 0 if factor == 1 else max(significant - whole, 0))} {name}"
+            )
     raise AssertionError("the last scale always matches")
 
 
 def format_exact_ns(ns: int) -> str:
     """A time as a person would have given it, nothing rounded: `1.5 s`, `250 ms`, `0 s`."""
-    factor, name = next(scale for scale in _TIME_SCALES if abs(ns) >= scale[0] or scale[0] == 1) if ns else _TIME_SCALES[0]
+    factor, name = (
+        next(scale for scale in _TIME_SCALES if abs(ns) >= scale[0] or scale[0] == 1)
+        if ns
+        else _TIME_SCALES[0]
+    )
     return f"{ns / factor:.15g} {name}"
 
 
@@ -87,7 +101,10 @@ def parse_duration_ns(text: str, option: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", text)
     unit = match.group(2) or "s" if match else ""
     if match is None or unit not in _DURATIONS:
-        raise UsageError(f"{option}: {text!r} is not a duration", "write a number with a unit, such as 30s, 250ms or 2min")
+        raise UsageError(
+            f"{option}: {text!r} is not a duration",
+            "write a number with a unit, such as 30s, 250ms or 2min",
+        )
     return round(float(match.group(1)) * _DURATIONS[unit])
 
 
@@ -97,9 +114,17 @@ def parse_counts(text: str, option: str) -> tuple[int, ...]:
     for part in text.split(","):
         span, colon, step = part.strip().partition(":")
         ends = span.split("..")
-        if len(ends) > 2 or not all(end.isdigit() and int(end) > 0 for end in (*ends, *((step,) if colon else ()))) or (colon and len(ends) == 1):
-            raise UsageError(f"{option}: {part.strip()!r} is not a positive number or a range",
-                             "write a list such as 1,4,16, powers of two such as 4..2048, or steps such as 120..132:4")
+        if (
+            len(ends) > 2
+            or not all(
+                end.isdigit() and int(end) > 0 for end in (*ends, *((step,) if colon else ()))
+            )
+            or (colon and len(ends) == 1)
+        ):
+            raise UsageError(
+                f"{option}: {part.strip()!r} is not a positive number or a range",
+                "write a list such as 1,4,16, powers of two such as 4..2048, or steps such as 120..132:4",
+            )
         if len(ends) == 1:
             values.append(int(ends[0]))
             continue

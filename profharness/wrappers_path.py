@@ -13,4 +13,7 @@ def wrappers_dir() -> Path:
     for place in (package / "_wrappers", package.parent / "wrappers"):
         if (place / "probe.py").is_file():
             return place
-    raise Unavailable("this installation of profharness lacks its wrappers folder", "reinstall profharness from its wheel or checkout")
+    raise Unavailable(
+        "this installation of profharness lacks its wrappers folder",
+        "reinstall profharness from its wheel or checkout",
+    )

@@ -49,5 +49,7 @@ def widest_onnxruntime(bare_ns: int) -> float:
 def measured(text: str) -> int:
     """`bare_ns()` of a process of its own."""
     program = f"import sys\nsys.path.insert(0, {str(HOOKS)!r})\n{text}\nprint(bare_ns())"
-    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True
+    )
     return int(done.stdout)

@@ -17,7 +17,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # a busy machine must not make a property fail for its time
-settings.register_profile("no-deadline", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.register_profile(
+    "no-deadline", deadline=None, suppress_health_check=(HealthCheck.too_slow,)
+)
 settings.load_profile("no-deadline")
 
 
@@ -53,7 +55,11 @@ def _shares_a_fixture(item: pytest.Item) -> bool:
     """Whether it uses a fixture of its own file that lives longer than one test."""
     used = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
     own = item.nodeid.partition("::")[0]
-    return any(one.scope in ("module", "session") and one.baseid.startswith(own) for ones in used.values() for one in ones)
+    return any(
+        one.scope in ("module", "session") and one.baseid.startswith(own)
+        for ones in used.values()
+        for one in ones
+    )
 
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -25,97 +25,299 @@ class Case:
     recorded: str
 
 
-_INTEGRITY, _TRIALS, _LOAD, _CURVE = "analysis/test_integrity.py", "analysis/test_trial_findings.py", "analysis/test_load.py", "analysis/test_saturation.py"
-_SAID, _CLOCKS, _MEASURED = "test_failures.py::test_sentences_of_the_tools", "trace/test_clocks.py", "analysis/test_measurement_findings.py"
+_INTEGRITY, _TRIALS, _LOAD, _CURVE = (
+    "analysis/test_integrity.py",
+    "analysis/test_trial_findings.py",
+    "analysis/test_load.py",
+    "analysis/test_saturation.py",
+)
+_SAID, _CLOCKS, _MEASURED = (
+    "test_failures.py::test_sentences_of_the_tools",
+    "trace/test_clocks.py",
+    "analysis/test_measurement_findings.py",
+)
 _CALM = f"{_MEASURED}::test_a_calm_run_has_none"
 
 CASES: dict[str, Case] = {
     # trace
-    "kernels-missing": Case(f"{_INTEGRITY}::test_launches_that_lost_their_kernels", f"{_INTEGRITY}::test_kernels_beyond_the_end_of_the_file_are_not_missing",
-                            "kineto/a100_cupti_range_counters.json.gz"),
-    "launches-missing": Case(f"{_INTEGRITY}::test_kernels_whose_launches_are_not_in_the_file", f"{_INTEGRITY}::test_no_host_calls_is_no_missing_launch",
-                             "kineto/h100_qwen0.5b_prefill.json.gz"),
-    "graph-kernels-missing": Case(f"{_INTEGRITY}::test_replays_that_lost_kernels_against_other_steps", f"{_INTEGRITY}::test_full_replays_of_different_graphs_are_fine",
-                                  "the recorded graph traces are whole: every launch shows its kernels, equally many in each step"),
-    "steps-without-device-events": Case(f"{_INTEGRITY}::test_steps_in_which_the_tracer_stopped_recording", f"{_INTEGRITY}::test_a_step_whose_kernels_run_later_or_that_launches_nothing_is_fine",
-                                        "every step of the recorded traces has device work"),
-    "step-range-unmatched": Case("test_stepping.py::test_what_a_run_recorded_counts_from_then_on", "test_stepping.py::test_ranges_that_match_are_no_finding",
-                                 "no recorded file is of a run that named its steps"),
-    "empty-trace": Case(f"{_INTEGRITY}::test_operators_alone_are_no_empty_trace_but_launches_without_kernels_are", f"{_INTEGRITY}::test_totals_alone_are_no_empty_trace",
-                        "rocm/rocprofv3/pftrace/mi300a_3634743_results_EMPTY.pftrace"),
-    "truncated-file": Case(f"{_INTEGRITY}::test_problems_stand_among_the_findings", f"{_INTEGRITY}::test_problems_of_readers_that_make_a_trace_incomplete",
-                           "no recorded file is cut; analysis/test_fixture_findings.py cuts six of them"),
-    "events-dropped": Case(f"{_INTEGRITY}::test_problems_of_readers_that_make_a_trace_incomplete", f"{_INTEGRITY}::test_a_complete_trace_has_no_findings",
-                           "no recorded tool dropped records"),
-    "idle-contradicted": Case("analysis/test_contradictions.py::test_a_gap_in_which_the_driver_sees_work_is_an_error",
-                              "analysis/test_contradictions.py::test_a_gap_in_which_the_tool_recorded_nothing_at_all_is_a_pause", OF_TELEMETRY),
-    "run-incomplete": Case("test_unfinished_runs.py::test_missing_points_and_passes_are_named", "test_unfinished_runs.py::test_a_complete_run_lacks_nothing", OF_A_RUN),
-    "nothing-recorded": Case("test_unrecorded.py::test_each_cause_is_told", "test_unrecorded.py::test_what_was_recorded_is_no_finding_except_for_a_process_that_was_cut_off", OF_A_RUN),
-    "hook-message": Case("test_unrecorded.py::test_messages_are_published_once_per_sentence", "test_unrecorded.py::test_processes_without_messages_say_nothing", OF_A_RUN),
-    "fork-not-recorded": Case("test_unrecorded.py::test_a_forked_user_of_a_framework_is_advised_to_spawn", "test_unrecorded.py::test_a_framework_without_a_hook_is_noticed", OF_A_RUN),
-    "hook-not-loaded": Case("test_unrecorded.py::test_a_framework_without_a_hook_is_noticed", "test_runs.py::test_a_command_is_passed_on_untouched_and_its_steps_are_found", OF_A_RUN),
-    "above-peak": Case("analysis/test_above_peak.py::test_a_trace_that_does_more_than_its_device_can", "analysis/test_above_peak.py::test_a_little_above_the_peak_is_possible",
-                       "the recorded products stay below the peaks of the types that they ran in"),
-    "kernels-differ": Case("analysis/test_summary.py::test_kernels_of_two_passes", "analysis/test_run_work.py::test_busy_and_fill_of_the_bare_pass_keep_their_bounds_and_above_one_is_a_finding",
-                           OF_A_RUN),
+    "kernels-missing": Case(
+        f"{_INTEGRITY}::test_launches_that_lost_their_kernels",
+        f"{_INTEGRITY}::test_kernels_beyond_the_end_of_the_file_are_not_missing",
+        "kineto/a100_cupti_range_counters.json.gz",
+    ),
+    "launches-missing": Case(
+        f"{_INTEGRITY}::test_kernels_whose_launches_are_not_in_the_file",
+        f"{_INTEGRITY}::test_no_host_calls_is_no_missing_launch",
+        "kineto/h100_qwen0.5b_prefill.json.gz",
+    ),
+    "graph-kernels-missing": Case(
+        f"{_INTEGRITY}::test_replays_that_lost_kernels_against_other_steps",
+        f"{_INTEGRITY}::test_full_replays_of_different_graphs_are_fine",
+        "the recorded graph traces are whole: every launch shows its kernels, equally many in each step",
+    ),
+    "steps-without-device-events": Case(
+        f"{_INTEGRITY}::test_steps_in_which_the_tracer_stopped_recording",
+        f"{_INTEGRITY}::test_a_step_whose_kernels_run_later_or_that_launches_nothing_is_fine",
+        "every step of the recorded traces has device work",
+    ),
+    "step-range-unmatched": Case(
+        "test_stepping.py::test_what_a_run_recorded_counts_from_then_on",
+        "test_stepping.py::test_ranges_that_match_are_no_finding",
+        "no recorded file is of a run that named its steps",
+    ),
+    "empty-trace": Case(
+        f"{_INTEGRITY}::test_operators_alone_are_no_empty_trace_but_launches_without_kernels_are",
+        f"{_INTEGRITY}::test_totals_alone_are_no_empty_trace",
+        "rocm/rocprofv3/pftrace/mi300a_3634743_results_EMPTY.pftrace",
+    ),
+    "truncated-file": Case(
+        f"{_INTEGRITY}::test_problems_stand_among_the_findings",
+        f"{_INTEGRITY}::test_problems_of_readers_that_make_a_trace_incomplete",
+        "no recorded file is cut; analysis/test_fixture_findings.py cuts six of them",
+    ),
+    "events-dropped": Case(
+        f"{_INTEGRITY}::test_problems_of_readers_that_make_a_trace_incomplete",
+        f"{_INTEGRITY}::test_a_complete_trace_has_no_findings",
+        "no recorded tool dropped records",
+    ),
+    "idle-contradicted": Case(
+        "analysis/test_contradictions.py::test_a_gap_in_which_the_driver_sees_work_is_an_error",
+        "analysis/test_contradictions.py::test_a_gap_in_which_the_tool_recorded_nothing_at_all_is_a_pause",
+        OF_TELEMETRY,
+    ),
+    "run-incomplete": Case(
+        "test_unfinished_runs.py::test_missing_points_and_passes_are_named",
+        "test_unfinished_runs.py::test_a_complete_run_lacks_nothing",
+        OF_A_RUN,
+    ),
+    "nothing-recorded": Case(
+        "test_unrecorded.py::test_each_cause_is_told",
+        "test_unrecorded.py::test_what_was_recorded_is_no_finding_except_for_a_process_that_was_cut_off",
+        OF_A_RUN,
+    ),
+    "hook-message": Case(
+        "test_unrecorded.py::test_messages_are_published_once_per_sentence",
+        "test_unrecorded.py::test_processes_without_messages_say_nothing",
+        OF_A_RUN,
+    ),
+    "fork-not-recorded": Case(
+        "test_unrecorded.py::test_a_forked_user_of_a_framework_is_advised_to_spawn",
+        "test_unrecorded.py::test_a_framework_without_a_hook_is_noticed",
+        OF_A_RUN,
+    ),
+    "hook-not-loaded": Case(
+        "test_unrecorded.py::test_a_framework_without_a_hook_is_noticed",
+        "test_runs.py::test_a_command_is_passed_on_untouched_and_its_steps_are_found",
+        OF_A_RUN,
+    ),
+    "above-peak": Case(
+        "analysis/test_above_peak.py::test_a_trace_that_does_more_than_its_device_can",
+        "analysis/test_above_peak.py::test_a_little_above_the_peak_is_possible",
+        "the recorded products stay below the peaks of the types that they ran in",
+    ),
+    "kernels-differ": Case(
+        "analysis/test_summary.py::test_kernels_of_two_passes",
+        "analysis/test_run_work.py::test_busy_and_fill_of_the_bare_pass_keep_their_bounds_and_above_one_is_a_finding",
+        OF_A_RUN,
+    ),
     # profiler
-    "profiler-overhead": Case("analysis/test_summary.py::test_overhead_comes_from_the_passes", _CALM, OF_A_RUN),
-    "serialising-counters": Case("test_amd_splitting.py::test_refused_counters_are_halved_until_they_fit", "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself", OF_A_RUN),
+    "profiler-overhead": Case(
+        "analysis/test_summary.py::test_overhead_comes_from_the_passes", _CALM, OF_A_RUN
+    ),
+    "serialising-counters": Case(
+        "test_amd_splitting.py::test_refused_counters_are_halved_until_they_fit",
+        "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
+        OF_A_RUN,
+    ),
     "profiler-failed": Case("test_failures.py::test_nothing_recorded", _SAID, OF_A_TOOL),
-    "profiler-hung": Case("test_failures.py::test_a_profilers_end_is_never_the_workloads", _SAID, OF_A_TOOL),
-    "launcher-traced": Case("test_failures.py::test_the_launcher_was_traced_instead_of_the_workers", _SAID, OF_A_TOOL),
-    "mixed-rocm": Case(_SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL),
-    "no-device-access": Case(_SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL),
-    "counters-inexact": Case(_SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL),
+    "profiler-hung": Case(
+        "test_failures.py::test_a_profilers_end_is_never_the_workloads", _SAID, OF_A_TOOL
+    ),
+    "launcher-traced": Case(
+        "test_failures.py::test_the_launcher_was_traced_instead_of_the_workers", _SAID, OF_A_TOOL
+    ),
+    "mixed-rocm": Case(
+        _SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
+    ),
+    "no-device-access": Case(
+        _SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
+    ),
+    "counters-inexact": Case(
+        _SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
+    ),
     "counters-refused": Case("test_splitting.py::test_what_is_said_of_a_refusal", _SAID, OF_A_TOOL),
-    "counters-split": Case("test_splitting.py::test_what_is_said_of_a_refusal", "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself", OF_A_TOOL),
-    "window-cut": Case("test_amd_windows.py::test_only_the_steps_asked_for", "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself", OF_A_RUN),
-    "profiler-changed-exit": Case("test_failures.py::test_a_profilers_end_is_never_the_workloads", _SAID, OF_A_TOOL),
+    "counters-split": Case(
+        "test_splitting.py::test_what_is_said_of_a_refusal",
+        "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
+        OF_A_TOOL,
+    ),
+    "window-cut": Case(
+        "test_amd_windows.py::test_only_the_steps_asked_for",
+        "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
+        OF_A_RUN,
+    ),
+    "profiler-changed-exit": Case(
+        "test_failures.py::test_a_profilers_end_is_never_the_workloads", _SAID, OF_A_TOOL
+    ),
     # clock
-    "clock-residual": Case(f"{_CLOCKS}::test_markers_that_contradict_one_another", f"{_CLOCKS}::test_markers_enclose_the_true_error", "no recorded file holds our markers"),
-    "clock-unaligned": Case(f"{_CLOCKS}::test_sources_that_stay_apart_are_named", f"{_CLOCKS}::test_a_source_that_is_aligned_is_not_named", NO_SNAPSHOTS),
-    "clock-causality": Case("trace/test_causality.py::test_a_kernel_that_ends_after_the_return_needs_a_shift_back", "trace/test_causality.py::test_without_linked_kernels_nothing_is_said",
-                            "kineto/mi300x_qwen0.5b_prefill.json.gz"),
-    "suspended-host": Case(f"{_CLOCKS}::test_a_host_that_slept_matters_during_the_run_or_under_kineto_on_amd", f"{_CLOCKS}::test_a_host_that_slept_matters_during_the_run_or_under_kineto_on_amd",
-                           NO_SNAPSHOTS),
-    "clock-stepped": Case(f"{_CLOCKS}::test_a_stepped_wall_clock_is_an_error_where_it_is_stamped", f"{_CLOCKS}::test_a_stepped_wall_clock_is_an_error_where_it_is_stamped", NO_SNAPSHOTS),
+    "clock-residual": Case(
+        f"{_CLOCKS}::test_markers_that_contradict_one_another",
+        f"{_CLOCKS}::test_markers_enclose_the_true_error",
+        "no recorded file holds our markers",
+    ),
+    "clock-unaligned": Case(
+        f"{_CLOCKS}::test_sources_that_stay_apart_are_named",
+        f"{_CLOCKS}::test_a_source_that_is_aligned_is_not_named",
+        NO_SNAPSHOTS,
+    ),
+    "clock-causality": Case(
+        "trace/test_causality.py::test_a_kernel_that_ends_after_the_return_needs_a_shift_back",
+        "trace/test_causality.py::test_without_linked_kernels_nothing_is_said",
+        "kineto/mi300x_qwen0.5b_prefill.json.gz",
+    ),
+    "suspended-host": Case(
+        f"{_CLOCKS}::test_a_host_that_slept_matters_during_the_run_or_under_kineto_on_amd",
+        f"{_CLOCKS}::test_a_host_that_slept_matters_during_the_run_or_under_kineto_on_amd",
+        NO_SNAPSHOTS,
+    ),
+    "clock-stepped": Case(
+        f"{_CLOCKS}::test_a_stepped_wall_clock_is_an_error_where_it_is_stamped",
+        f"{_CLOCKS}::test_a_stepped_wall_clock_is_an_error_where_it_is_stamped",
+        NO_SNAPSHOTS,
+    ),
     # measurement
-    "warmup-leak": Case(f"{_TRIALS}::test_slow_decay_is_a_leak", f"{_TRIALS}::test_a_far_trial_that_moves_nothing_is_no_finding", STUDY),
-    "outlier-trial": Case(f"{_TRIALS}::test_one_slow_trial", f"{_TRIALS}::test_skewed_but_clean_trials_raise_nothing", "the published series have a few trials per level only"),
-    "missing-sync": Case(f"{_TRIALS}::test_launch_only_trials", f"{_TRIALS}::test_a_clock_boost_is_not_a_missing_sync", STUDY),
-    "too-few-trials": Case(f"{_TRIALS}::test_too_few", f"{_TRIALS}::test_skewed_but_clean_trials_raise_nothing", OF_A_RUN),
-    "throttled": Case(f"{_MEASURED}::test_a_device_held_back_is_throttled_by_its_cause", _CALM, OF_TELEMETRY),
-    "energy-counter": Case("analysis/test_packages.py::test_a_counter_that_disagrees_is_a_finding_and_not_used", "analysis/test_packages.py::test_a_counter_that_agrees_is_no_finding", OF_TELEMETRY),
-    "power-sensor": Case("analysis/test_packages.py::test_a_slow_sensor_is_a_finding_with_its_period_and_delay", "analysis/test_packages.py::test_a_counter_that_agrees_is_no_finding", OF_TELEMETRY),
-    "device-shared": Case(f"{_MEASURED}::test_other_processes_on_the_device_share_it", _CALM, OF_TELEMETRY),
-    "cpu-pressure": Case("analysis/test_summary.py::test_cpu_pressure_and_gaps", "analysis/test_summary.py::test_cpu_pressure_and_gaps", OF_TELEMETRY),
-    "sampler-gaps": Case("analysis/test_summary.py::test_cpu_pressure_and_gaps", _CALM, OF_TELEMETRY),
-    "cold-cache": Case("analysis/test_summary.py::test_findings_on_trials_caches_and_compilation", _CALM, OF_A_RUN),
-    "failed-to-compile": Case("analysis/test_summary.py::test_findings_on_trials_caches_and_compilation", _CALM, OF_A_RUN),
-    "drift": Case("analysis/test_summary.py::test_drift_widens_the_interval_and_is_found", f"{_TRIALS}::test_drift_finding_only_beyond_chance", OF_A_RUN),
-    "point-failed": Case("test_runs.py::test_a_failing_point_costs_itself_only_and_json_stays_pure", _CALM, OF_A_RUN),
+    "warmup-leak": Case(
+        f"{_TRIALS}::test_slow_decay_is_a_leak",
+        f"{_TRIALS}::test_a_far_trial_that_moves_nothing_is_no_finding",
+        STUDY,
+    ),
+    "outlier-trial": Case(
+        f"{_TRIALS}::test_one_slow_trial",
+        f"{_TRIALS}::test_skewed_but_clean_trials_raise_nothing",
+        "the published series have a few trials per level only",
+    ),
+    "missing-sync": Case(
+        f"{_TRIALS}::test_launch_only_trials",
+        f"{_TRIALS}::test_a_clock_boost_is_not_a_missing_sync",
+        STUDY,
+    ),
+    "too-few-trials": Case(
+        f"{_TRIALS}::test_too_few",
+        f"{_TRIALS}::test_skewed_but_clean_trials_raise_nothing",
+        OF_A_RUN,
+    ),
+    "throttled": Case(
+        f"{_MEASURED}::test_a_device_held_back_is_throttled_by_its_cause", _CALM, OF_TELEMETRY
+    ),
+    "energy-counter": Case(
+        "analysis/test_packages.py::test_a_counter_that_disagrees_is_a_finding_and_not_used",
+        "analysis/test_packages.py::test_a_counter_that_agrees_is_no_finding",
+        OF_TELEMETRY,
+    ),
+    "power-sensor": Case(
+        "analysis/test_packages.py::test_a_slow_sensor_is_a_finding_with_its_period_and_delay",
+        "analysis/test_packages.py::test_a_counter_that_agrees_is_no_finding",
+        OF_TELEMETRY,
+    ),
+    "device-shared": Case(
+        f"{_MEASURED}::test_other_processes_on_the_device_share_it", _CALM, OF_TELEMETRY
+    ),
+    "cpu-pressure": Case(
+        "analysis/test_summary.py::test_cpu_pressure_and_gaps",
+        "analysis/test_summary.py::test_cpu_pressure_and_gaps",
+        OF_TELEMETRY,
+    ),
+    "sampler-gaps": Case(
+        "analysis/test_summary.py::test_cpu_pressure_and_gaps", _CALM, OF_TELEMETRY
+    ),
+    "cold-cache": Case(
+        "analysis/test_summary.py::test_findings_on_trials_caches_and_compilation", _CALM, OF_A_RUN
+    ),
+    "failed-to-compile": Case(
+        "analysis/test_summary.py::test_findings_on_trials_caches_and_compilation", _CALM, OF_A_RUN
+    ),
+    "drift": Case(
+        "analysis/test_summary.py::test_drift_widens_the_interval_and_is_found",
+        f"{_TRIALS}::test_drift_finding_only_beyond_chance",
+        OF_A_RUN,
+    ),
+    "point-failed": Case(
+        "test_runs.py::test_a_failing_point_costs_itself_only_and_json_stays_pure", _CALM, OF_A_RUN
+    ),
     # load
-    "littles-law": Case(f"{_LOAD}::test_a_wrong_throughput_breaks_littles_law", f"{_LOAD}::test_small_batches", OF_LOAD),
-    "generator-bound": Case(f"{_LOAD}::test_a_busy_client_process_is_the_limit", f"{_LOAD}::test_a_busy_client_process_is_the_limit", OF_LOAD),
-    "unstable-level": Case(f"{_LOAD}::test_a_drift_inside_the_window_is_unstable", f"{_LOAD}::test_small_batches", OF_LOAD),
-    "rate-not-reached": Case(f"{_LOAD}::test_a_server_that_cannot_keep_the_rate_is_not_the_generators_fault", f"{_LOAD}::test_a_rate_that_is_kept_is_no_finding", OF_LOAD),
-    "errors": Case(f"{_LOAD}::test_failures_are_counted_and_not_in_the_rate", f"{_LOAD}::test_small_batches", OF_LOAD),
+    "littles-law": Case(
+        f"{_LOAD}::test_a_wrong_throughput_breaks_littles_law",
+        f"{_LOAD}::test_small_batches",
+        OF_LOAD,
+    ),
+    "generator-bound": Case(
+        f"{_LOAD}::test_a_busy_client_process_is_the_limit",
+        f"{_LOAD}::test_a_busy_client_process_is_the_limit",
+        OF_LOAD,
+    ),
+    "unstable-level": Case(
+        f"{_LOAD}::test_a_drift_inside_the_window_is_unstable",
+        f"{_LOAD}::test_small_batches",
+        OF_LOAD,
+    ),
+    "rate-not-reached": Case(
+        f"{_LOAD}::test_a_server_that_cannot_keep_the_rate_is_not_the_generators_fault",
+        f"{_LOAD}::test_a_rate_that_is_kept_is_no_finding",
+        OF_LOAD,
+    ),
+    "errors": Case(
+        f"{_LOAD}::test_failures_are_counted_and_not_in_the_rate",
+        f"{_LOAD}::test_small_batches",
+        OF_LOAD,
+    ),
     "small-batches": Case(f"{_LOAD}::test_small_batches", f"{_LOAD}::test_small_batches", OF_LOAD),
     # curve
     "step": Case(f"{_CURVE}::test_published_steps", f"{_CURVE}::test_clean_batch_series", STUDY),
-    "falls-after-peak": Case(f"{_CURVE}::test_usl_series_with_a_fall", f"{_CURVE}::test_fall_needs_more_than_noise", "the published series rise or stay flat to their end"),
-    "peak-beyond-range": Case(f"{_CURVE}::test_usl_series_without_a_fall_has_no_peak", f"{_CURVE}::test_usl_series_with_a_fall", "it is of series over clients; the published ones are over batches"),
-    "superlinear": Case(f"{_CURVE}::test_superlinear_clients", f"{_CURVE}::test_usl_series_with_a_fall", "it is of series over clients; the published ones are over batches"),
-    "poor-fit": Case(f"{_CURVE}::test_a_sharp_corner_is_no_usl", f"{_CURVE}::test_usl_series_with_a_fall", "every published series is fitted within its limit"),
+    "falls-after-peak": Case(
+        f"{_CURVE}::test_usl_series_with_a_fall",
+        f"{_CURVE}::test_fall_needs_more_than_noise",
+        "the published series rise or stay flat to their end",
+    ),
+    "peak-beyond-range": Case(
+        f"{_CURVE}::test_usl_series_without_a_fall_has_no_peak",
+        f"{_CURVE}::test_usl_series_with_a_fall",
+        "it is of series over clients; the published ones are over batches",
+    ),
+    "superlinear": Case(
+        f"{_CURVE}::test_superlinear_clients",
+        f"{_CURVE}::test_usl_series_with_a_fall",
+        "it is of series over clients; the published ones are over batches",
+    ),
+    "poor-fit": Case(
+        f"{_CURVE}::test_a_sharp_corner_is_no_usl",
+        f"{_CURVE}::test_usl_series_with_a_fall",
+        "every published series is fitted within its limit",
+    ),
     # communication
-    "exposed-communication": Case("analysis/test_communication.py::TestOfARun::test_ranks_on_the_runs_clock_are_compared_as_they_are",
-                                  "analysis/test_communication_on_cpu.py::test_ranks_in_step_and_short_collectives_give_no_finding", "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz"),
-    "straggler": Case("analysis/test_communication.py::TestOverRanks::test_who_is_late_who_waits_and_how_long", "analysis/test_communication.py::TestOverRanks::test_a_late_rank_by_chance_is_no_straggler",
-                      "the one recorded pair of ranks has ten collectives, of which neither is late in most"),
+    "exposed-communication": Case(
+        "analysis/test_communication.py::TestOfARun::test_ranks_on_the_runs_clock_are_compared_as_they_are",
+        "analysis/test_communication_on_cpu.py::test_ranks_in_step_and_short_collectives_give_no_finding",
+        "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz",
+    ),
+    "straggler": Case(
+        "analysis/test_communication.py::TestOverRanks::test_who_is_late_who_waits_and_how_long",
+        "analysis/test_communication.py::TestOverRanks::test_a_late_rank_by_chance_is_no_straggler",
+        "the one recorded pair of ranks has ten collectives, of which neither is late in most",
+    ),
     # system
-    "streams-exceed-queues": Case(f"{_INTEGRITY}::test_more_busy_streams_than_hardware_queues", f"{_INTEGRITY}::test_streams_that_are_busy_in_turn_share_nothing",
-                                  "the recorded AMD traces have two streams at most"),
-    "mask-applied-twice": Case("analysis/test_run_checks.py::test_two_masks_one_after_the_other", "analysis/test_run_checks.py::test_one_mask_or_one_that_changes_nothing", OF_A_RUN),
-    "secrets-in-artifact": Case("test_scrubbing.py::test_one_finding_of_all_files_with_names_only", "test_scrubbing.py::test_one_finding_of_all_files_with_names_only",
-                                "the recorded databases hold the environment of their makers, without secrets"),
+    "streams-exceed-queues": Case(
+        f"{_INTEGRITY}::test_more_busy_streams_than_hardware_queues",
+        f"{_INTEGRITY}::test_streams_that_are_busy_in_turn_share_nothing",
+        "the recorded AMD traces have two streams at most",
+    ),
+    "mask-applied-twice": Case(
+        "analysis/test_run_checks.py::test_two_masks_one_after_the_other",
+        "analysis/test_run_checks.py::test_one_mask_or_one_that_changes_nothing",
+        OF_A_RUN,
+    ),
+    "secrets-in-artifact": Case(
+        "test_scrubbing.py::test_one_finding_of_all_files_with_names_only",
+        "test_scrubbing.py::test_one_finding_of_all_files_with_names_only",
+        "the recorded databases hold the environment of their makers, without secrets",
+    ),
 }

@@ -24,13 +24,30 @@ class Generated:
     @property
     def totals(self) -> dict[str, tuple[int, int]]:
         """Calls and total ns by kernel name; copies are in the truth too and are left out."""
-        return {row["name"]: (row["count"], row["total_ns"]) for row in self.truth["by_name"] if not row["name"].startswith("Mem")}
+        return {
+            row["name"]: (row["count"], row["total_ns"])
+            for row in self.truth["by_name"]
+            if not row["name"].startswith("Mem")
+        }
 
 
 def generate(folder: Path, name: str, kernels: int, *options: str) -> Generated:
     if not GENERATOR.is_file():
         pytest.skip(f"needs the shared generator ({GENERATOR} is absent)")
     path, truth = folder / name, folder / f"{name}.truth"
-    subprocess.run([sys.executable, str(GENERATOR), "--kernels", str(kernels), "-o", str(path), "--truth", str(truth), *options],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [
+            sys.executable,
+            str(GENERATOR),
+            "--kernels",
+            str(kernels),
+            "-o",
+            str(path),
+            "--truth",
+            str(truth),
+            *options,
+        ],
+        check=True,
+        capture_output=True,
+    )
     return Generated(path, json.loads(truth.read_text()))

@@ -40,7 +40,7 @@ def stationary_waiting(servers: int, load: float, most: float = 40.0) -> tuple[T
         k = int(when + 1e-9) + 1
         y = servers * load * (k - when)
         terms = _poisson(y, k * servers)
-        found[at] = float(queue[:k * servers][::-1] @ terms)
+        found[at] = float(queue[: k * servers][::-1] @ terms)
     return x, found
 
 
@@ -65,7 +65,7 @@ def _numbers(servers: int, load: float, states: int) -> Times:
     now = np.zeros(states)
     now[0] = 1
     while True:
-        left = np.concatenate([[now[:servers + 1].sum()], now[servers + 1:]])
+        left = np.concatenate([[now[: servers + 1].sum()], now[servers + 1 :]])
         then = np.convolve(left, arriving)[:states]
         then /= then.sum()
         if np.abs(then - now).max() < 1e-13:

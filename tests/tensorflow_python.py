@@ -20,4 +20,7 @@ def find() -> str:
 
 
 INTERPRETER = find()
-needs_tensorflow = pytest.mark.skipif(not INTERPRETER, reason="needs tensorflow: make tensorflow, or name its interpreter by PROFHARNESS_TEST_TENSORFLOW")
+needs_tensorflow = pytest.mark.skipif(
+    not INTERPRETER,
+    reason="needs tensorflow: make tensorflow, or name its interpreter by PROFHARNESS_TEST_TENSORFLOW",
+)

@@ -10,23 +10,47 @@ from profharness.errors import UsageError
 THIN = "\u2009"
 
 
-@pytest.mark.parametrize(("ns", "text"), [
-    (0, "0 ns"), (412, "412 ns"), (118_300, "118.3 µs"), (1_700_000, "1.700 ms"), (83_810_000, "83.81 ms"),
-    (2_000_000_000, "2.000 s"), (1_234_000_000_000, f"1{THIN}234 s"),
-])
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (412, "412 ns"),
+        (118_300, "118.3 µs"),
+        (1_700_000, "1.700 ms"),
+        (83_810_000, "83.81 ms"),
+        (2_000_000_000, "2.000 s"),
+        (1_234_000_000_000, f"1{THIN}234 s"),
+    ],
+)
 def test_durations_take_their_natural_scale(ns: int, text: str) -> None:
     assert units.format_ns(ns) == text
 
 
-@pytest.mark.parametrize(("value", "error", "text"), [
-    (24331.4, 41.2, f"24{THIN}331 ± 41"), (2357.04, 12.3, f"2{THIN}357 ± 12"), (0.07123, 0.00041, "0.07123 ± 0.00041"),
-    (12.5, None, "12.50"), (0.0, None, "0"), (float("nan"), 1.0, "not measured"),
-])
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (24331.4, 41.2, f"24{THIN}331 ± 41"),
+        (2357.04, 12.3, f"2{THIN}357 ± 12"),
+        (0.07123, 0.00041, "0.07123 ± 0.00041"),
+        (12.5, None, "12.50"),
+        (0.0, None, "0"),
+        (float("nan"), 1.0, "not measured"),
+    ],
+)
 def test_digits_follow_the_uncertainty(value: float, error: float | None, text: str) -> None:
     assert units.format_with_uncertainty(value, error) == text
 
 
-@pytest.mark.parametrize(("text", "ns"), [("30s", 30_000_000_000), ("250ms", 250_000_000), ("1.5 us", 1500), ("2min", 120_000_000_000), ("3", 3_000_000_000)])
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("30s", 30_000_000_000),
+        ("250ms", 250_000_000),
+        ("1.5 us", 1500),
+        ("2min", 120_000_000_000),
+        ("3", 3_000_000_000),
+    ],
+)
 def test_durations_are_read(text: str, ns: int) -> None:
     assert units.parse_duration_ns(text, "--time") == ns
 
@@ -70,4 +94,6 @@ def test_a_share_below_the_whole_never_reads_as_the_whole():
 
 
 def test_times_as_they_were_given():
-    assert [units.format_exact_ns(ns) for ns in (250_000_000, 1_500_000_000, 30_000, 0, 1_234_567)] == ["250 ms", "1.5 s", "30 µs", "0 s", "1.234567 ms"]
+    assert [
+        units.format_exact_ns(ns) for ns in (250_000_000, 1_500_000_000, 30_000, 0, 1_234_567)
+    ] == ["250 ms", "1.5 s", "30 µs", "0 s", "1.234567 ms"]

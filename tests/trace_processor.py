@@ -25,7 +25,9 @@ def _node() -> str:
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs node 20 or newer for the trace processor")
-    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    version = subprocess.run(
+        [node, "--version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     if int(version.lstrip("v").split(".")[0]) < 20:
         pytest.skip(f"needs node 20 or newer for the trace processor; here is {version}")
     return node
@@ -52,9 +54,16 @@ def load_trace(request: pytest.FixtureRequest) -> Iterator[LoadTrace]:
 
     def load(path: Path) -> TraceProcessor:
         if native is not None:
-            clients.append(TraceProcessor(trace=str(path), config=TraceProcessorConfig(bin_path=native)))
+            clients.append(
+                TraceProcessor(trace=str(path), config=TraceProcessorConfig(bin_path=native))
+            )
             return clients[-1]
-        server = subprocess.Popen([node, str(SERVER), str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        server = subprocess.Popen(
+            [node, str(SERVER), str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         servers.append(server)
         assert server.stdout is not None
         line = server.stdout.readline()
@@ -71,5 +80,7 @@ def load_trace(request: pytest.FixtureRequest) -> Iterator[LoadTrace]:
 
 def errors(client: TraceProcessor) -> list[tuple[str, int]]:
     """Import errors and lost data that the trace processor counted."""
-    rows = client.query("SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0")
+    rows = client.query(
+        "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+    )
     return [(row.name, row.value) for row in rows]

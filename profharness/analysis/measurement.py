@@ -58,7 +58,9 @@ class Measurement:
     @cached_property
     def origin(self) -> str:
         """Where figures come from, as they print it: pass (or file format) and window."""
-        name = pass_of(self.trace) or ", ".join(sorted({source.format for source in self.trace.sources}))
+        name = pass_of(self.trace) or ", ".join(
+            sorted({source.format for source in self.trace.sources})
+        )
         return f"{name}: {self.windows.label}" if name else self.windows.label
 
     @cached_property
@@ -88,7 +90,9 @@ class Measurement:
     @cached_property
     def longest_gap_ns(self) -> int:
         """The longest gap of any of the devices."""
-        return max((self.whole.idle.longest(device, self.when) for device in self.devices), default=0)
+        return max(
+            (self.whole.idle.longest(device, self.when) for device in self.devices), default=0
+        )
 
     @cached_property
     def kernel_spans(self) -> Intervals:
@@ -130,7 +134,9 @@ class Measurement:
         """Delays of the kernels that start inside the windows."""
         everywhere = self.whole.delays
         inside = intervals.contains(self.when, self.trace.kernels.start_ns[everywhere.kernel])
-        return Delays(everywhere.kernel[inside], everywhere.delay[inside], everywhere.met_empty[inside])
+        return Delays(
+            everywhere.kernel[inside], everywhere.delay[inside], everywhere.met_empty[inside]
+        )
 
     @cached_property
     def has_links(self) -> bool:
@@ -139,7 +145,10 @@ class Measurement:
 
     @cached_property
     def launch_bound_ns(self) -> int:
-        return sum(launch_bound_ns(self.work, device, self.when, self.whole.launching(device)) for device in self.devices)
+        return sum(
+            launch_bound_ns(self.work, device, self.when, self.whole.launching(device))
+            for device in self.devices
+        )
 
     @cached_property
     def queue_depth_ns(self) -> float:
@@ -166,14 +175,24 @@ class Measurement:
     def occupancy(self) -> Occupancy | None:
         """Occupancy over all devices; None where the registers and LDS of no kernel in the windows are known."""
         held = self.facts.residency.of(self.near.rows)
-        found = residence.add([residence.occupancy(self.near.trace, device, self.when, held) for device in self.devices])
+        found = residence.add(
+            [
+                residence.occupancy(self.near.trace, device, self.when, held)
+                for device in self.devices
+            ]
+        )
         return found if found.known_kernel_ns else None
 
     @cached_property
     def filled_split(self) -> FilledSplit:
         """Compute time that fills the devices, by what holds its kernels back."""
-        return filled_split(self.near.trace, {device: part.filled for device, part in zip(self.devices, self.offered, strict=True)}, self.when,
-                            self.facts.rates.of(self.near.rows), self.facts.roofs)
+        return filled_split(
+            self.near.trace,
+            {device: part.filled for device, part in zip(self.devices, self.offered, strict=True)},
+            self.when,
+            self.facts.rates.of(self.near.rows),
+            self.facts.roofs,
+        )
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -184,10 +203,23 @@ class Measurement:
         return [step for group in groups.values() for step in steady(group)]
 
 
-def measure(trace: Trace, point: str | None = None, *, traced: bool = True, allowed_cores: float | None = None,
-            known: Whole | None = None) -> Measurement:
+def measure(
+    trace: Trace,
+    point: str | None = None,
+    *,
+    traced: bool = True,
+    allowed_cores: float | None = None,
+    known: Whole | None = None,
+) -> Measurement:
     """The measurement of a trace, or of one of its points, in the windows that `steps.measured` chooses.
 
     `known` is what was made of the same trace already; its facts also hold what it is measured against.
     """
-    return Measurement(trace, measured(trace, point), traced=traced, allowed_cores=allowed_cores, point=point, known=known)
+    return Measurement(
+        trace,
+        measured(trace, point),
+        traced=traced,
+        allowed_cores=allowed_cores,
+        point=point,
+        known=known,
+    )

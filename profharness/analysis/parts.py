@@ -22,7 +22,15 @@ from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
 from profharness.analysis.kernels.hotspots import tally
 from profharness.analysis.kernels.tally import Tally, alike, join
 from profharness.analysis.metrics import summarise_trace
-from profharness.analysis.records import DeviceCounts, Figure, IdleCauses, Partition, PointSummary, Summary, TraceCounts
+from profharness.analysis.records import (
+    DeviceCounts,
+    Figure,
+    IdleCauses,
+    Partition,
+    PointSummary,
+    Summary,
+    TraceCounts,
+)
 from profharness.analysis.time.counts import device_keys
 from profharness.analysis.verdict.window import verdict
 from profharness.findings import Finding
@@ -51,25 +59,44 @@ class Part:
     arrivals: tuple[Arrivals, ...] = ()
 
 
-def part(trace: Trace, source: str, findings: Sequence[Finding] = (), yardstick: Yardstick = NO_YARDSTICK) -> Part:
+def part(
+    trace: Trace, source: str, findings: Sequence[Finding] = (), yardstick: Yardstick = NO_YARDSTICK
+) -> Part:
     """The part of one file; `findings` are those on its clock, `yardstick` is what its devices were measured to reach."""
     tables = (trace.kernels, trace.copies)
     starts = np.concatenate([table.start_ns for table in tables])
     ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
-    working = [trace.sources[int(position)] for position in distinct(np.concatenate([table.source for table in tables]))] or list(trace.sources)
+    working = [
+        trace.sources[int(position)]
+        for position in distinct(np.concatenate([table.source for table in tables]))
+    ] or list(trace.sources)
     keys = device_keys(trace)
     names = []
     for position, key in keys.items():
         device = trace.devices[position] if position >= 0 else None
         rank = device.rank if device is not None else None
-        names.append((key, f"{(device.host if device else '') or '-'}/{'-' if rank is None else rank}", device.index if device else "unknown"))
+        names.append(
+            (
+                key,
+                f"{(device.host if device else '') or '-'}/{'-' if rank is None else rank}",
+                device.index if device else "unknown",
+            )
+        )
     return Part(
-        summary=summarise_trace(trace, source, findings=findings, yardstick=yardstick), tally=tally(trace, None), ranks=frozenset(one.rank for one in working),
+        summary=summarise_trace(trace, source, findings=findings, yardstick=yardstick),
+        tally=tally(trace, None),
+        ranks=frozenset(one.rank for one in working),
         passes=tuple(sorted({one.pass_name for one in working if one.pass_name})),
         clocks=frozenset((one.clock.value, one.host) for one in working),
-        span=(int(starts.min()), int(ends.max())) if len(starts) else None, device_names=tuple(names),
-        identities=frozenset((one.host, one.identity) for one in (trace.devices[position] for position in keys if position >= 0) if one.identity),
-        arrivals=arrivals(trace))
+        span=(int(starts.min()), int(ends.max())) if len(starts) else None,
+        device_names=tuple(names),
+        identities=frozenset(
+            (one.host, one.identity)
+            for one in (trace.devices[position] for position in keys if position >= 0)
+            if one.identity
+        ),
+        arrivals=arrivals(trace),
+    )
 
 
 def combine(parts: Sequence[Part], source: str) -> Summary:
@@ -79,14 +106,27 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
     summaries = [one.summary for one in parts]
     figures = _figures(summaries)
     split = _partition([one.partition for one in summaries if one.partition is not None])
-    talk = joined([(_file_name(one.source), one.communication) for one in summaries], relabelled([(_file_name(one.summary.source), one.arrivals) for one in parts]))
+    talk = joined(
+        [(_file_name(one.source), one.communication) for one in summaries],
+        relabelled([(_file_name(one.summary.source), one.arrivals) for one in parts]),
+    )
     found = (*_findings(summaries), *(straggler(talk.skew) if talk is not None else ()))
     table = join(alike([one.tally for one in parts])).table()
     return Summary(
-        source=source, trace=_counts(parts, distinct=len(table.rows) if table.by == "kernel" else 0), devices=_devices(parts), points=_points(summaries, found), metrics=figures,
-        findings=found, problems=tuple(problem for one in summaries for problem in one.problems),
-        sources=tuple(row for one in summaries for row in one.sources), partition=split, verdict=verdict(split, figures, found), hotspots=(table,),
-        communication=talk, counters=counter_table.joined(one.counters for one in summaries))
+        source=source,
+        trace=_counts(parts, distinct=len(table.rows) if table.by == "kernel" else 0),
+        devices=_devices(parts),
+        points=_points(summaries, found),
+        metrics=figures,
+        findings=found,
+        problems=tuple(problem for one in summaries for problem in one.problems),
+        sources=tuple(row for one in summaries for row in one.sources),
+        partition=split,
+        verdict=verdict(split, figures, found),
+        hotspots=(table,),
+        communication=talk,
+        counters=counter_table.joined(one.counters for one in summaries),
+    )
 
 
 def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
@@ -100,12 +140,21 @@ def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
         return sum(value(one) for one in counts)
 
     return TraceCounts(
-        pass_name=", ".join(passes) or None, kernels=total(lambda c: c.kernels), copies=total(lambda c: c.copies),
-        devices=total(lambda c: c.devices), streams=total(lambda c: c.streams), ranks=len({rank for one in parts for rank in one.ranks}),
-        span_ns=_span_ns(parts) if placed else None, busy_ns=total(lambda c: c.busy_ns or 0) if placed else None,
+        pass_name=", ".join(passes) or None,
+        kernels=total(lambda c: c.kernels),
+        copies=total(lambda c: c.copies),
+        devices=total(lambda c: c.devices),
+        streams=total(lambda c: c.streams),
+        ranks=len({rank for one in parts for rank in one.ranks}),
+        span_ns=_span_ns(parts) if placed else None,
+        busy_ns=total(lambda c: c.busy_ns or 0) if placed else None,
         busy_any_ns=total(lambda c: c.busy_any_ns or 0) if placed else None,
-        sum_kernel_ns=total(lambda c: c.sum_kernel_ns), unlinked_kernels=sum(judged) if judged else None,
-        graph_launches=total(lambda c: c.graph_launches), kernels_in_graphs=total(lambda c: c.kernels_in_graphs), distinct_kernels=distinct)
+        sum_kernel_ns=total(lambda c: c.sum_kernel_ns),
+        unlinked_kernels=sum(judged) if judged else None,
+        graph_launches=total(lambda c: c.graph_launches),
+        kernels_in_graphs=total(lambda c: c.kernels_in_graphs),
+        distinct_kernels=distinct,
+    )
 
 
 def _span_ns(parts: Sequence[Part]) -> int:
@@ -113,7 +162,9 @@ def _span_ns(parts: Sequence[Part]) -> int:
     spans = [one.span for one in parts if one.span is not None]
     clocks = {clock for one in parts if one.span is not None for clock in one.clocks}
     comparable = {clock for clock, _ in clocks} == {ClockDomain.REALTIME.value} or (
-        len(clocks) == 1 and all(clock != ClockDomain.UNKNOWN.value and host for clock, host in clocks))
+        len(clocks) == 1
+        and all(clock != ClockDomain.UNKNOWN.value and host for clock, host in clocks)
+    )
     if comparable:
         return max(end for _, end in spans) - min(start for start, _ in spans)
     return max((end - start for start, end in spans), default=0)
@@ -129,7 +180,9 @@ def _devices(parts: Sequence[Part]) -> dict[str, DeviceCounts]:
             behind = full.partition("/")[2]
             if taken[full] > 1:
                 full = f"{_file_name(one.summary.source)}/{behind}"
-            named[full if full not in named else f"{one.summary.source}/{behind}"] = one.summary.devices[key]
+            named[full if full not in named else f"{one.summary.source}/{behind}"] = (
+                one.summary.devices[key]
+            )
     return named
 
 
@@ -145,16 +198,35 @@ def _points(summaries: Sequence[Summary], found: Sequence[Finding]) -> tuple[Poi
             by_name.setdefault(point.point, []).append(point)
     joined = []
     for name, points in by_name.items():
-        figures, split = _figures(points), _partition([point.partition for point in points if point.partition is not None])
-        joined.append(PointSummary(point=name, metrics=figures, partition=split,
-                                   verdict=verdict(split, figures, [item for item in found if item.point in (None, name)])))
+        figures, split = (
+            _figures(points),
+            _partition([point.partition for point in points if point.partition is not None]),
+        )
+        joined.append(
+            PointSummary(
+                point=name,
+                metrics=figures,
+                partition=split,
+                verdict=verdict(
+                    split, figures, [item for item in found if item.point in (None, name)]
+                ),
+            )
+        )
     return tuple(joined)
 
 
 def _figures(summaries: Sequence[Summary] | Sequence[PointSummary]) -> dict[str, Figure]:
     names = list(dict.fromkeys(name for one in summaries for name in one.metrics))
-    return {name: _figure([(one.metrics[name], one.partition.window_ns if one.partition else 0) for one in summaries if name in one.metrics])
-            for name in names}
+    return {
+        name: _figure(
+            [
+                (one.metrics[name], one.partition.window_ns if one.partition else 0)
+                for one in summaries
+                if name in one.metrics
+            ]
+        )
+        for name in names
+    }
 
 
 def _figure(weighted: Sequence[tuple[Figure, int]]) -> Figure:
@@ -173,8 +245,14 @@ def _figure(weighted: Sequence[tuple[Figure, int]]) -> Figure:
     way = f"{'mean' if mean else 'median'} of {format_number(len(known))} files, ends are the lowest and the highest"
     coverages = [figure.coverage for figure, _ in known if figure.coverage is not None]
     return msgspec.structs.replace(
-        known[0][0], value=value, low=_least(lows), high=_most(highs), source=known[0][0].source, note="; ".join([way, *notes[:1]]),
-        coverage=min(coverages) if coverages else None)
+        known[0][0],
+        value=value,
+        low=_least(lows),
+        high=_most(highs),
+        source=known[0][0].source,
+        note="; ".join([way, *notes[:1]]),
+        coverage=min(coverages) if coverages else None,
+    )
 
 
 def _least(values: Iterable[float | None]) -> float:
@@ -190,8 +268,21 @@ def _partition(splits: Sequence[Partition]) -> Partition | None:
     if not splits:
         return None
     causes = [one.idle_causes for one in splits if one.idle_causes is not None]
-    total = IdleCauses(**{name: sum(getattr(one, name) for one in causes) for name in IdleCauses.__struct_fields__}) if causes else None
-    sums = {name: sum(getattr(one, name) for one in splits) for name in Partition.__struct_fields__ if name.endswith("_ns")}
+    total = (
+        IdleCauses(
+            **{
+                name: sum(getattr(one, name) for one in causes)
+                for name in IdleCauses.__struct_fields__
+            }
+        )
+        if causes
+        else None
+    )
+    sums = {
+        name: sum(getattr(one, name) for one in splits)
+        for name in Partition.__struct_fields__
+        if name.endswith("_ns")
+    }
     return msgspec.structs.replace(splits[0], **sums, idle_causes=total)
 
 
@@ -201,7 +292,11 @@ def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
     kinds: dict[str, list[Finding]] = {}
     for one in summaries:
         for item in one.findings:
-            told = item.message if one.source in item.message else f"{_file_name(one.source)}: {item.message}"
+            told = (
+                item.message
+                if one.source in item.message
+                else f"{_file_name(one.source)}: {item.message}"
+            )
             kinds.setdefault(item.id, []).append(msgspec.structs.replace(item, message=told))
     joined: list[Finding] = []
     for items in kinds.values():
@@ -209,6 +304,11 @@ def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
         if len(items) <= KEPT_ALIKE:
             joined += ranked
         else:
-            joined.append(msgspec.structs.replace(ranked[0], message=f"in {format_number(len(items))} of {format_number(len(summaries))} files, first {ranked[0].message}",
-                                                  figures={**ranked[0].figures, "files": len(items)}))
+            joined.append(
+                msgspec.structs.replace(
+                    ranked[0],
+                    message=f"in {format_number(len(items))} of {format_number(len(summaries))} files, first {ranked[0].message}",
+                    figures={**ranked[0].figures, "files": len(items)},
+                )
+            )
     return tuple(joined)

@@ -41,13 +41,21 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("ls", "List runs."),
 )
 
-_STARTS_PROGRAMS = frozenset({"run", "wrap", "telemetry", "calibrate", "doctor", "serve"})  # whose environment must stay the user's
+_STARTS_PROGRAMS = frozenset(
+    {"run", "wrap", "telemetry", "calibrate", "doctor", "serve"}
+)  # whose environment must stay the user's
 
 _TAKES_COMMAND = ("run", "telemetry", "wrap")
 
 _FULL = "make room, or name another place with --output (-o); what was recorded until then is kept"
 _LOCKED = "look at its permissions and at the folder's, or name another place"
-_PLACES = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EROFS: _LOCKED, errno.EACCES: _LOCKED, errno.EPERM: _LOCKED}  # no fault of ours
+_PLACES = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EROFS: _LOCKED,
+    errno.EACCES: _LOCKED,
+    errno.EPERM: _LOCKED,
+}  # no fault of ours
 
 _EPILOG = """\
 Start here:
@@ -68,10 +76,12 @@ def root_help() -> str:
     """The text of `profharness --help`; made without importing any command."""
     width = max(len(name) for name, _ in COMMANDS)
     listed = "\n".join(f"  {name:<{width}}  {what}" for name, what in COMMANDS)
-    return (f"Usage: profharness COMMAND [OPTIONS] ...\n\n"
-            f"  Is this GPU saturated by this workload, and if not, what holds it back?\n\n"
-            f"Commands:\n{listed}\n\nOptions:\n  -h, --help     This text; `profharness COMMAND --help` for a command\n"
-            f"  -V, --version  The version\n\n{_EPILOG}")
+    return (
+        f"Usage: profharness COMMAND [OPTIONS] ...\n\n"
+        f"  Is this GPU saturated by this workload, and if not, what holds it back?\n\n"
+        f"Commands:\n{listed}\n\nOptions:\n  -h, --help     This text; `profharness COMMAND --help` for a command\n"
+        f"  -V, --version  The version\n\n{_EPILOG}"
+    )
 
 
 def run_cli(arguments: Sequence[str]) -> int:
@@ -92,7 +102,9 @@ def run_cli(arguments: Sequence[str]) -> int:
         # the reader of our output went away (`| head`); nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:  # a fault of ours: the traceback is for its report, not for a user's eyes
+    except (
+        Exception
+    ) as error:  # a fault of ours: the traceback is for its report, not for a user's eyes
         if os.environ.get("PROFHARNESS_TRACEBACK"):
             raise
         _say(*_unforeseen(error))
@@ -104,8 +116,10 @@ def _unforeseen(error: Exception) -> tuple[str, str]:
     if isinstance(error, OSError) and error.errno in _PLACES:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{os.strerror(error.errno)}", _PLACES[error.errno]
-    return (f"profharness itself failed: {type(error).__name__}: {error}",
-            "please report it, with the traceback that PROFHARNESS_TRACEBACK=1 shows; what was recorded is kept")
+    return (
+        f"profharness itself failed: {type(error).__name__}: {error}",
+        "please report it, with the traceback that PROFHARNESS_TRACEBACK=1 shows; what was recorded is kept",
+    )
 
 
 def _call(arguments: Sequence[str]) -> int:
@@ -115,20 +129,30 @@ def _call(arguments: Sequence[str]) -> int:
         import difflib
 
         near = difflib.get_close_matches(name, dict(COMMANDS), 1)
-        raise UsageError(f"there is no command {name!r}", f"did you mean `profharness {near[0]}`?" if near else "see `profharness --help`")
+        raise UsageError(
+            f"there is no command {name!r}",
+            f"did you mean `profharness {near[0]}`?" if near else "see `profharness --help`",
+        )
     if name not in _STARTS_PROGRAMS:
         # NumPy's linear algebra starts a thread per core that nothing here uses: 0.06 CPU s on two cores
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import typer
 
     # typer carries a copy of click of its own in newer versions: take the exception's class from typer itself
-    click_error: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+    click_error: type[Exception] = next(
+        kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+    )
     function = getattr(importlib.import_module(f"profharness.cli.{name}"), name)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name=name, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})(_heard(function))
+    app.command(
+        name=name,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )(_heard(function))
     words, rest = _split(arguments)
     try:
-        status = _explained(typer.main.get_command(app), function).main(args=list(words[1:]), prog_name=f"profharness {name}", obj=rest, standalone_mode=False)
+        status = _explained(typer.main.get_command(app), function).main(
+            args=list(words[1:]), prog_name=f"profharness {name}", obj=rest, standalone_mode=False
+        )
     except typer.Exit as stop:
         return int(stop.exit_code)
     except typer.Abort as stop:
@@ -148,7 +172,10 @@ def _explained(command: Any, function: Callable[..., object]) -> Any:
     declared = get_type_hints(function, include_extras=True)
     for parameter in command.params:
         if parameter.param_type_name == "argument" and not parameter.help:
-            said = (getattr(one, "help", None) for one in getattr(declared.get(parameter.name), "__metadata__", ()))
+            said = (
+                getattr(one, "help", None)
+                for one in getattr(declared.get(parameter.name), "__metadata__", ())
+            )
             parameter.help = next((text for text in said if text), None)
             command.format_arguments = lambda *_: None
     return command
@@ -160,6 +187,7 @@ class _Interrupted(Exception):  # noqa: N818  named by what happened
 
 def _heard(function: Callable[..., object]) -> Callable[..., object]:
     """The command with its signature, whose KeyboardInterrupt gets past the parser."""
+
     @functools.wraps(function)
     def call(*args: object, **options: object) -> object:
         try:
@@ -181,11 +209,19 @@ def _hint(name: str, message: str, rest: Rest) -> str:
 
 def _plain(message: str) -> str:
     """`--by: 'foo' is not one of ...`, without the parser's own vocabulary."""
-    message = re.sub(r"^Invalid value for '?([^':]+)'?(?: / '[^']+')*: ", r"\1: ", message).replace("Value error, ", "")
-    message = re.sub(r"^[A-Z|.a-z ]+: Path '(.+)' is not readable", r"\1: permission denied", message)
+    message = re.sub(r"^Invalid value for '?([^':]+)'?(?: / '[^']+')*: ", r"\1: ", message).replace(
+        "Value error, ", ""
+    )
+    message = re.sub(
+        r"^[A-Z|.a-z ]+: Path '(.+)' is not readable", r"\1: permission denied", message
+    )
     message = re.sub(r"Input should be a valid (integer|number).*", r"not a valid \1", message)
     message = re.sub(r"a valid (integer|float|number) range", r"a valid \1", message)
-    message = message.replace("a valid integer", "a whole number").replace("a valid number", "a number").replace("a valid float", "a number")
+    message = (
+        message.replace("a valid integer", "a whole number")
+        .replace("a valid number", "a number")
+        .replace("a valid float", "a number")
+    )
     return message.rstrip(".")
 
 
@@ -193,7 +229,7 @@ def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Rest]:
     """Only commands that start a program take a rest; elsewhere `--` keeps its usual meaning."""
     if arguments and arguments[0] in (*_TAKES_COMMAND, "doctor") and "--" in arguments:
         at = list(arguments).index("--")
-        return arguments[:at], Rest(tuple(arguments[at + 1:]), given=True)
+        return arguments[:at], Rest(tuple(arguments[at + 1 :]), given=True)
     return arguments, Rest((), given=False)
 
 

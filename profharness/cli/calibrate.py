@@ -15,9 +15,22 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX (cuda is also ROCm's name in torch).")] = "auto",
-    python: Annotated[str, typer.Option(help="The workload's interpreter (default: this one).")] = "",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU, as of the runs to be judged (default: as many as torch takes). Kept beside other numbers.")] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device", help="auto, cpu, cuda or cuda:INDEX (cuda is also ROCm's name in torch)."
+        ),
+    ] = "auto",
+    python: Annotated[
+        str, typer.Option(help="The workload's interpreter (default: this one).")
+    ] = "",
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Threads on the CPU, as of the runs to be judged (default: as many as torch takes). Kept beside other numbers.",
+        ),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.05, help="Time for each figure, in s.")] = 1.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -28,9 +41,13 @@ def calibrate(
     from profharness.node.ceilings import store
 
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-        raise UsageError(f"--device: there is no device {device!r}", "auto, cpu, cuda or cuda:INDEX")
+        raise UsageError(
+            f"--device: there is no device {device!r}", "auto, cpu, cuda or cuda:INDEX"
+        )
     if threads is not None and device.startswith("cuda"):
-        raise UsageError(f"--threads: are of a CPU, not of {device}", "leave them out, or use --device cpu")
+        raise UsageError(
+            f"--threads: are of a CPU, not of {device}", "leave them out, or use --device cpu"
+        )
     found = measure("cpu" if threads is not None else device, python, seconds, threads)
     path = store(found)
     if json:
@@ -46,17 +63,26 @@ def lines_of(found: Calibration) -> Iterator[str]:
     from profharness.report.text.figures import quantity_text
     from profharness.units import format_ns, format_share
 
-    units = ("core" if found.kind == "cpu" else "compute unit") + ("" if found.compute_units == 1 else "s")
+    units = ("core" if found.kind == "cpu" else "compute unit") + (
+        "" if found.compute_units == 1 else "s"
+    )
     software = ", ".join(f"{name} {version}" for name, version in found.software.items())
     yield f"device     {found.name}, {found.compute_units} {units}; {software}"
-    sheet = identify(name="" if found.kind == "cpu" else found.name, architecture=found.architecture,
-                     compute_units=None if found.kind == "cpu" else found.compute_units)
+    sheet = identify(
+        name="" if found.kind == "cpu" else found.name,
+        architecture=found.architecture,
+        compute_units=None if found.kind == "cpu" else found.compute_units,
+    )
     for name, rate in found.gemm_flops.items():
         peak = sheet.best_peak(name) if name in _TYPES else None  # type: ignore[arg-type]  # the test is that it is one of them
         share = f"   {format_share(rate / peak[0])} of the data sheet" if peak else ""
         yield f"GEMM {name:<5} {quantity_text(rate, 'FLOP/s'):>14}{share}"
     if found.copy_bytes_per_s:
-        share = f"   {format_share(found.copy_bytes_per_s / sheet.bandwidth)} of the data sheet" if sheet.bandwidth else ""
+        share = (
+            f"   {format_share(found.copy_bytes_per_s / sheet.bandwidth)} of the data sheet"
+            if sheet.bandwidth
+            else ""
+        )
         yield f"copy       {quantity_text(found.copy_bytes_per_s, 'B/s'):>14}{share}   read and written"
     if found.launch_ns and found.round_trip_ns:
         yield f"launch     {format_ns(found.launch_ns):>14}   round trip {format_ns(found.round_trip_ns)}"

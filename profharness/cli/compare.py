@@ -12,7 +12,13 @@ import typer
 if TYPE_CHECKING:
     from profharness.analysis.compare.gate import Breach
     from profharness.analysis.compare.reasons import Reason
-    from profharness.analysis.compare.runs import Comparison, Delta, Difference, HotspotComparison, PointComparison
+    from profharness.analysis.compare.runs import (
+        Comparison,
+        Delta,
+        Difference,
+        HotspotComparison,
+        PointComparison,
+    )
     from profharness.analysis.records import Summary
 
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
@@ -22,10 +28,25 @@ REASONS = 6
 
 
 def compare(
-    run_a: Annotated[Path, typer.Argument(help="The run to compare with, or a trace file.", metavar="RUN_A|FILE_A")],
-    run_b: Annotated[Path, typer.Argument(help="The run that changed, or its trace file.", metavar="RUN_B|FILE_B")],
-    fail_on: Annotated[str | None, typer.Option("--fail-on", help="Exit with 1 when a significant change meets this, such as 'throughput<-5%'.", metavar="EXPR")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
+    run_a: Annotated[
+        Path,
+        typer.Argument(help="The run to compare with, or a trace file.", metavar="RUN_A|FILE_A"),
+    ],
+    run_b: Annotated[
+        Path,
+        typer.Argument(help="The run that changed, or its trace file.", metavar="RUN_B|FILE_B"),
+    ],
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on",
+            help="Exit with 1 when a significant change meets this, such as 'throughput<-5%'.",
+            metavar="EXPR",
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the JSON document instead of the table.")
+    ] = False,
 ) -> None:
     """Compare two runs (or trace files), with noise bounds; usable as a CI gate."""
     from profharness.analysis.compare.gate import breaches, parse
@@ -34,7 +55,9 @@ def compare(
     conditions = () if fail_on is None else parse(fail_on)
     comparison = compared(_summary(run_a), _summary(run_b))
     found = breaches(comparison, conditions)
-    sys.stdout.write(_json(comparison, found) if json else "\n".join(_lines(comparison, found)) + "\n")
+    sys.stdout.write(
+        _json(comparison, found) if json else "\n".join(_lines(comparison, found)) + "\n"
+    )
     if found:
         raise typer.Exit(1)
 
@@ -49,7 +72,10 @@ def _json(comparison: Comparison, found: tuple[Breach, ...]) -> str:
     import msgspec
 
     document = msgspec.to_builtins(comparison)
-    document["breaches"] = [{"condition": one.condition, "point": one.point, "change": one.delta.change} for one in found]
+    document["breaches"] = [
+        {"condition": one.condition, "point": one.point, "change": one.delta.change}
+        for one in found
+    ]
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
@@ -57,14 +83,23 @@ def _lines(comparison: Comparison, found: tuple[Breach, ...]) -> Iterator[str]:
     yield from _heading(comparison)
     for point in comparison.points:
         yield from _point_lines(point)
-    shown = [delta for delta in comparison.run if delta.name in SHOWN_OF_RUN or (delta.significant is not False and abs(delta.change) >= 0.05)]
+    shown = [
+        delta
+        for delta in comparison.run
+        if delta.name in SHOWN_OF_RUN
+        or (delta.significant is not False and abs(delta.change) >= 0.05)
+    ]
     if shown and not comparison.points:
         yield "run"
         yield from _delta_lines(shown)
     yield from _reason_lines(comparison.reasons)
     for table in comparison.hotspots:
         yield from _hotspot_lines(table)
-    for title, names in (("only in A", comparison.only_a), ("only in B", comparison.only_b), ("failed in B", comparison.failed)):
+    for title, names in (
+        ("only in A", comparison.only_a),
+        ("only in B", comparison.only_b),
+        ("failed in B", comparison.failed),
+    ):
         if names:
             yield f"{title}: {', '.join(names)}"
     if not comparison.points and not comparison.run:
@@ -75,9 +110,17 @@ def _lines(comparison: Comparison, found: tuple[Breach, ...]) -> Iterator[str]:
 
 def _heading(comparison: Comparison) -> Iterator[str]:
     """Both runs, with what speaks against them, and what was different from the start."""
-    for letter, run, errors in (("A", comparison.run_a, comparison.errors_a), ("B", comparison.run_b, comparison.errors_b)):
-        yield f"{letter}  {run}" + (f"   (not sound by itself: {', '.join(errors)})" if errors else "")
-    for title, differences in (("asked differently", comparison.asked), ("ran on", comparison.ran_on)):
+    for letter, run, errors in (
+        ("A", comparison.run_a, comparison.errors_a),
+        ("B", comparison.run_b, comparison.errors_b),
+    ):
+        yield f"{letter}  {run}" + (
+            f"   (not sound by itself: {', '.join(errors)})" if errors else ""
+        )
+    for title, differences in (
+        ("asked differently", comparison.asked),
+        ("ran on", comparison.ran_on),
+    ):
         if differences:
             yield f"{title}: {'; '.join(_difference(one) for one in differences)}"
 
@@ -123,7 +166,13 @@ def _change(delta: Delta) -> str:
     noise = delta.noise if delta.change >= 0 else delta.noise / (1 + delta.noise)
     if not delta.significant:
         return f"{text}, within noise (± {100 * noise:.1f} %)"
-    judged = "changed" if delta.better == "neither" else "better" if (delta.change > 0) == (delta.better == "higher") else "worse"
+    judged = (
+        "changed"
+        if delta.better == "neither"
+        else "better"
+        if (delta.change > 0) == (delta.better == "higher")
+        else "worse"
+    )
     return f"{text}, {judged} (noise ± {100 * noise:.1f} %)"
 
 
@@ -136,9 +185,16 @@ def _hotspot_lines(table: HotspotComparison) -> Iterator[str]:
         return
     yield f"hotspots by {table.by}, largest change of total time first (mean per call)"
     for row in changed[:HOTSPOT_ROWS]:
-        means = [("-" if mean is None else format_ns(mean)) for mean in (row.mean_a_ns, row.mean_b_ns)]
+        means = [
+            ("-" if mean is None else format_ns(mean)) for mean in (row.mean_a_ns, row.mean_b_ns)
+        ]
         change = "" if row.change is None else f"{100 * row.change:+.1f} %"
         yield f"  {means[0]:>10} -> {means[1]:>10}  {change:>9}  {row.calls_a or 0:>7} -> {row.calls_b or 0:<7} calls  {row.name[:80]}"
-        why = row.reason if row.significant is not False else f"within noise (± {100 * (row.noise or 0):.1f} %)" + (f"; {row.reason}" if row.reason else "")
+        why = (
+            row.reason
+            if row.significant is not False
+            else f"within noise (± {100 * (row.noise or 0):.1f} %)"
+            + (f"; {row.reason}" if row.reason else "")
+        )
         if why and row.mean_a_ns is not None and row.mean_b_ns is not None:
             yield f"  {'':>36}{why}"

@@ -14,7 +14,9 @@ _NARROWEST = 40  # of the last column
 
 def doctor(
     try_: Annotated[bool, typer.Option("--try", help="Run each layer on a tiny program.")] = False,
-    python: Annotated[str, typer.Option(help="The workload's interpreter (default: this one).")] = "",
+    python: Annotated[
+        str, typer.Option(help="The workload's interpreter (default: this one).")
+    ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say what works on this node, what is missing, and the fix."""
@@ -31,22 +33,56 @@ def doctor(
         memory = f", {device.memory_bytes / 2**30:.0f} GiB" if device.memory_bytes else ""
         typer.echo(f"device     {device.kind} {device.index}: {device.name or 'unnamed'}{memory}")
     for state in checkup.access:
-        _row("access", state.name.removeprefix("/dev/"), available=state.available, lines=[state.why, *([state.fix] if state.fix else [])], words=("open", "closed"))
+        _row(
+            "access",
+            state.name.removeprefix("/dev/"),
+            available=state.available,
+            lines=[state.why, *([state.fix] if state.fix else [])],
+            words=("open", "closed"),
+        )
     for layer in checkup.layers:
-        said = (f"{layer.version}: {layer.why}" if layer.why else layer.version) if layer.version else layer.why
-        _row("layer", layer.name, available=layer.available, lines=[*said.splitlines(), *([layer.tried] if layer.tried else [])])
+        said = (
+            (f"{layer.version}: {layer.why}" if layer.why else layer.version)
+            if layer.version
+            else layer.why
+        )
+        _row(
+            "layer",
+            layer.name,
+            available=layer.available,
+            lines=[*said.splitlines(), *([layer.tried] if layer.tried else [])],
+        )
     for source in checkup.telemetry:
         _row("telemetry", source.name, available=source.available, lines=[source.why])
-    slept = f"; the host slept {checkup.clocks.suspended_ns / 1e9:.1f} s since boot" if checkup.clocks.suspended_ns else ""
-    typer.echo(f"clocks     {', '.join(f'{name} {ns} ns' for name, ns in checkup.clocks.resolution_ns.items())}{slept}")
+    slept = (
+        f"; the host slept {checkup.clocks.suspended_ns / 1e9:.1f} s since boot"
+        if checkup.clocks.suspended_ns
+        else ""
+    )
+    typer.echo(
+        f"clocks     {', '.join(f'{name} {ns} ns' for name, ns in checkup.clocks.resolution_ns.items())}{slept}"
+    )
     if not try_:
-        typer.echo("           `profharness doctor --try` runs each layer on a tiny program", err=True)
+        typer.echo(
+            "           `profharness doctor --try` runs each layer on a tiny program", err=True
+        )
 
 
-def _row(kind: str, name: str, *, available: bool, lines: Sequence[str], words: tuple[str, str] = ("ready", "missing")) -> None:
+def _row(
+    kind: str,
+    name: str,
+    *,
+    available: bool,
+    lines: Sequence[str],
+    words: tuple[str, str] = ("ready", "missing"),
+) -> None:
     """One row of the table, its last column wrapped at the terminal's width."""
     head = f"{kind:<10} {name:<15} {words[0] if available else words[1]:<8} "
     width = max(shutil.get_terminal_size((110, 40)).columns - len(head), _NARROWEST)
-    wrapped = [part for line in lines for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)] or [""]
+    wrapped = [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+    ] or [""]
     for index, part in enumerate(wrapped):
         typer.echo(f"{head if index == 0 else ' ' * len(head)}{part}".rstrip())

@@ -32,7 +32,9 @@ from profharness.wrappers_path import wrappers_dir
 
 # the tools around a process are tried on torch's program, which uses the device through HIP
 _TINY = {"torch": "workloads/tiny_torch.py", "onnxruntime": "workloads/tiny_onnxruntime.py"}
-_HERE = re.compile(r"; `profharness doctor[^`]*` shows what works here$")  # a reader of its own answer is not sent to it
+_HERE = re.compile(
+    r"; `profharness doctor[^`]*` shows what works here$"
+)  # a reader of its own answer is not sent to it
 _CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
 
 
@@ -78,29 +80,58 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
     interpreter = python or sys.executable
     probe = Command((interpreter, str(wrappers_dir() / "probe.py")))
     found = environment.parse(LocalLauncher().capture(probe, engine.PROBE_S))
-    states = tuple(_layer_state(layer, found, interpreter, try_layers=try_layers) for layer in layers.members())
-    sources = tuple(TelemetryState(name, not why, why) for name, why in source_states(os.environ.get("PROFHARNESS_SYSFS", "/sys")))
-    return Checkup(devices=found.devices, layers=states, telemetry=sources, clocks=_clocks(), access=access.states(found), host=found.host,
-                   python=interpreter)
+    states = tuple(
+        _layer_state(layer, found, interpreter, try_layers=try_layers) for layer in layers.members()
+    )
+    sources = tuple(
+        TelemetryState(name, not why, why)
+        for name, why in source_states(os.environ.get("PROFHARNESS_SYSFS", "/sys"))
+    )
+    return Checkup(
+        devices=found.devices,
+        layers=states,
+        telemetry=sources,
+        clocks=_clocks(),
+        access=access.states(found),
+        host=found.host,
+        python=interpreter,
+    )
 
 
-def _layer_state(layer: layers.Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
+def _layer_state(
+    layer: layers.Layer, found: Environment, python: str, *, try_layers: bool
+) -> LayerState:
     state = layer.probe(found)
     tried = _try(layer.name, python) if try_layers and state.available else ""
-    return LayerState(layer.name, state.available, state.version, _HERE.sub("", state.why.replace("\n", "; ")), tried)
+    return LayerState(
+        layer.name,
+        state.available,
+        state.version,
+        _HERE.sub("", state.why.replace("\n", "; ")),
+        tried,
+    )
 
 
 def _try(name: str, python: str) -> str:
     """`works: ...`, `nothing recorded: ...` or `failed: ...`, each with what to do."""
     with tempfile.TemporaryDirectory(prefix="profharness-doctor-") as folder:
-        request = Request(command=(python, str(wrappers_dir() / _TINY.get(name, _TINY["torch"]))), profile=(name,), capture="all",
-                          output=str(Path(folder) / "run"), telemetry="off")
+        request = Request(
+            command=(python, str(wrappers_dir() / _TINY.get(name, _TINY["torch"]))),
+            profile=(name,),
+            capture="all",
+            output=str(Path(folder) / "run"),
+            telemetry="off",
+        )
         try:
             prepared = engine.prepare(request)
-            result = engine.execute(prepared, ("doctor", "--try", name), NullProgress(), echo_stdout=True)
+            result = engine.execute(
+                prepared, ("doctor", "--try", name), NullProgress(), echo_stdout=True
+            )
             if result.exit_status != 0:
                 return f"failed: the trial program exited {result.exit_status}; run it by hand: {' '.join(request.command)}"
-            errors = [found for found in result.run.read_manifest().findings if found.severity == "error"]
+            errors = [
+                found for found in result.run.read_manifest().findings if found.severity == "error"
+            ]
             if silent := next((found for found in errors if found.id == "nothing-recorded"), None):
                 return f"failed: {silent.message}"
             if name not in _TINY and errors:
@@ -119,7 +150,12 @@ def _judge(trace: Trace) -> str:
 
 
 def _clocks() -> Clocks:
-    resolution = {name.removeprefix("CLOCK_").lower(): round(time.clock_getres(getattr(time, name)) * 1e9) for name in _CLOCKS}
-    suspended = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    resolution = {
+        name.removeprefix("CLOCK_").lower(): round(time.clock_getres(getattr(time, name)) * 1e9)
+        for name in _CLOCKS
+    }
+    suspended = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(
+        time.CLOCK_MONOTONIC
+    )
     # two readings one after the other differ by well under a millisecond when the host never slept
     return Clocks(resolution, suspended if suspended > 1_000_000 else 0)

@@ -19,11 +19,33 @@ if TYPE_CHECKING:
 
 
 def metrics(
-    paths: Annotated[list[Path], typer.Argument(help="A run directory, or trace files: one per rank, each on its own clock.", metavar="RUN|FILE...")],
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
-    steps: Annotated[str, typer.Option("--steps", help="Also step by step: all, one step by its number as 3, or a range as 10:30, 30 not included (of one run or file).", metavar="RANGE")] = "",
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A run directory, or trace files: one per rank, each on its own clock.",
+            metavar="RUN|FILE...",
+        ),
+    ],
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the JSON document instead of the table.")
+    ] = False,
+    steps: Annotated[
+        str,
+        typer.Option(
+            "--steps",
+            help="Also step by step: all, one step by its number as 3, or a range as 10:30, 30 not included (of one run or file).",
+            metavar="RANGE",
+        ),
+    ] = "",
     step_range: StepRange = "",
-    samples: Annotated[str, typer.Option("--samples", help="With --steps: the telemetry to show, as power,clock (default: power, clock, cores).", metavar="LIST")] = "",
+    samples: Annotated[
+        str,
+        typer.Option(
+            "--samples",
+            help="With --steps: the telemetry to show, as power,clock (default: power, clock, cores).",
+            metavar="LIST",
+        ),
+    ] = "",
     processes: Processes = None,
     dask: Dask = None,
     dask_workers: DaskWorkers = 0,
@@ -35,7 +57,10 @@ def metrics(
 
     check_paths(paths)
     if samples and not steps:
-        raise UsageError("--samples belongs to --steps", "`hotspots RUN --samples LIST` joins telemetry to kernels")
+        raise UsageError(
+            "--samples belongs to --steps",
+            "`hotspots RUN --samples LIST` joins telemetry to kernels",
+        )
     if steps:
         from profharness.analysis.time.step_summaries import parse
 
@@ -52,15 +77,24 @@ def metrics(
 
             shown = named(samples, loaded.trace) if samples else ()
             each = understand.step_by_step(loaded, steps, step_range)
-            summary = msgspec.structs.replace(summary, steps=each, findings=(*summary.findings, *steps_above_peak(each, summary.findings)))
+            summary = msgspec.structs.replace(
+                summary,
+                steps=each,
+                findings=(*summary.findings, *steps_above_peak(each, summary.findings)),
+            )
     else:
         if steps:
-            raise UsageError("--steps is for one run or file", "name one path (or the tables that rocprofv3 wrote of one process), without --dask")
+            raise UsageError(
+                "--steps is for one run or file",
+                "name one path (or the tables that rocprofv3 wrote of one process), without --dask",
+            )
         from profharness.understand.many.figures import summarise_files
         from profharness.understand.many.jobs import Workers
 
         summary = summarise_files(paths, Workers(processes, dask, dask_workers), step_range)
-    sys.stdout.write(metrics_json(summary).decode() if json else text_of(summary, shown, by_step=bool(steps)))
+    sys.stdout.write(
+        metrics_json(summary).decode() if json else text_of(summary, shown, by_step=bool(steps))
+    )
 
 
 def _of_one_process(paths: Sequence[Path]) -> bool:
@@ -105,7 +139,12 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
         from profharness.report.text.steps import lines as step_lines
 
         yield from step_lines(summary.steps, samples)
-    lacking = [figure for group in (summary.metrics, *(point.metrics for point in summary.points)) for figure in group.values() if figure.value is None]
+    lacking = [
+        figure
+        for group in (summary.metrics, *(point.metrics for point in summary.points))
+        for figure in group.values()
+        if figure.value is None
+    ]
     if why and any(figure.needs.startswith(KERNELS) for figure in lacking):
         yield f"not measured: what only device kernels give ({why})"
     for item in all_findings(summary):
@@ -123,9 +162,17 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
     if not counts.kernels and not counts.copies:
         yield f"trace     no device work, {format_number(counts.ranks)} {'rank' if counts.ranks == 1 else 'ranks'}"
         return
-    things = ((counts.kernels, "kernel", "kernels"), (counts.distinct_kernels, "name", "names"), (counts.copies, "copy", "copies"),
-              (counts.streams, "stream", "streams"), (counts.devices, "device", "devices"), (counts.ranks, "rank", "ranks"))
-    yield "trace     " + ", ".join(f"{format_number(number)} {one if number == 1 else many}" for number, one, many in things)
+    things = (
+        (counts.kernels, "kernel", "kernels"),
+        (counts.distinct_kernels, "name", "names"),
+        (counts.copies, "copy", "copies"),
+        (counts.streams, "stream", "streams"),
+        (counts.devices, "device", "devices"),
+        (counts.ranks, "rank", "ranks"),
+    )
+    yield "trace     " + ", ".join(
+        f"{format_number(number)} {one if number == 1 else many}" for number, one, many in things
+    )
     if counts.busy_ns is None or counts.busy_any_ns is None or counts.span_ns is None:
         yield f"          {format_ns(counts.sum_kernel_ns)} kernels (sum), on no common timeline"
     else:

@@ -17,8 +17,14 @@ _SEARCHED = 12  # levels that a search for the knee takes, most often
 _NARROWEST = 40
 _START_S = 6.0  # a worker's imports, model and export
 # measured on ParticleNet (torch) and on public recordings (the AMD tools): what 20 steps or so leave
-_COMMAND_BYTES = {"torch": 40_000_000, "rocprofv3": 60_000_000, "rocprof": 80_000_000, "rocprof-sys": 100_000_000,
-                  "rocprof-compute": 20_000_000, "amd-log": 200_000_000}
+_COMMAND_BYTES = {
+    "torch": 40_000_000,
+    "rocprofv3": 60_000_000,
+    "rocprof": 80_000_000,
+    "rocprof-sys": 100_000_000,
+    "rocprof-compute": 20_000_000,
+    "amd-log": 200_000_000,
+}
 
 
 def plan_line(prepared: Prepared) -> str:
@@ -33,14 +39,22 @@ def plan_line(prepared: Prepared) -> str:
     passes = ", ".join(plan.name for plan in prepared.plan.passes)
     count = len(prepared.plan.passes)
     model = ", ".join(Path(one).name for one in request.model.split(",")) or request.scan
-    return (f"plan    {model}: {what} x {count} pass{'es' * (count != 1)} ({passes}); at least "
-            f"{format_clock(_seconds(prepared))}, about {format_bytes(_disk(prepared))}; telemetry {request.telemetry} at "
-            f"{request.telemetry_hz:g} Hz        --dry-run shows the commands")
+    return (
+        f"plan    {model}: {what} x {count} pass{'es' * (count != 1)} ({passes}); at least "
+        f"{format_clock(_seconds(prepared))}, about {format_bytes(_disk(prepared))}; telemetry {request.telemetry} at "
+        f"{request.telemetry_hz:g} Hz        --dry-run shows the commands"
+    )
 
 
 def wrapped_plan(line: str, width: int) -> str:
     """The plan in lines of at most `width` characters, the further ones under the first's words."""
-    return line if len(line) <= width else textwrap.fill(line, max(width, _NARROWEST), subsequent_indent=" " * 8, break_on_hyphens=False)
+    return (
+        line
+        if len(line) <= width
+        else textwrap.fill(
+            line, max(width, _NARROWEST), subsequent_indent=" " * 8, break_on_hyphens=False
+        )
+    )
 
 
 def dry_run_text(prepared: Prepared) -> str:
@@ -49,10 +63,18 @@ def dry_run_text(prepared: Prepared) -> str:
     if prepared.scan is not None:
         lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
     else:
-        lines += [f"expected time   the command's own, {len(prepared.plan.passes)} time{'s' * (len(prepared.plan.passes) != 1)}"]
+        lines += [
+            f"expected time   the command's own, {len(prepared.plan.passes)} time{'s' * (len(prepared.plan.passes) != 1)}"
+        ]
     if prepared.request.container:
-        lines += [f"container       {prepared.request.container}, around everything that is started"]
-    lines += [f"expected disk   about {format_bytes(_disk(prepared))}", f"telemetry       {prepared.request.telemetry} at {prepared.request.telemetry_hz:g} Hz", ""]
+        lines += [
+            f"container       {prepared.request.container}, around everything that is started"
+        ]
+    lines += [
+        f"expected disk   about {format_bytes(_disk(prepared))}",
+        f"telemetry       {prepared.request.telemetry} at {prepared.request.telemetry_hz:g} Hz",
+        "",
+    ]
     for plan in prepared.plan.passes:
         lines += _pass_lines(prepared, plan)
     lines += [f"# {reason}" for reason in prepared.plan.reasons]
@@ -72,14 +94,28 @@ def _executions(prepared: Prepared) -> str:
 
 
 def _pass_lines(prepared: Prepared, plan: PassPlan) -> list[str]:
-    lines = [f"pass {plan.name}" + (f"   layers: {', '.join(_nesting(plan))} (outermost first)" if plan.layers else "   no layers")]
+    lines = [
+        f"pass {plan.name}"
+        + (
+            f"   layers: {', '.join(_nesting(plan))} (outermost first)"
+            if plan.layers
+            else "   no layers"
+        )
+    ]
     if prepared.scan is not None:
-        own = [point for point in prepared.scan.points if point.backend in plan.targets and not (plan.layers and point.repeat)]
+        own = [
+            point
+            for point in prepared.scan.points
+            if point.backend in plan.targets and not (plan.layers and point.repeat)
+        ]
         lines.append(f"  points  {' '.join(point.key for point in own)}")
     extras, after = planned_extras(prepared, plan)
     lines += [f"  file    {path}: {text.strip()}" for path, text in extras.files]
     for command in planned_commands(prepared, plan):
-        lines += [f"  env     {name}={shlex.quote(value)}" if value is not None else f"  unset   {name}" for name, value in _shown(command)]
+        lines += [
+            f"  env     {name}={shlex.quote(value)}" if value is not None else f"  unset   {name}"
+            for name, value in _shown(command)
+        ]
         lines.append(f"  argv    {command.shell()}")
     lines += [f"  then    {prepared.launcher.composed(command).shell()}" for command in after]
     lines += [f"  note    {note}" for note in dict.fromkeys(extras.notes)]
@@ -97,7 +133,9 @@ def _seconds(prepared: Prepared) -> float:
     request, scan = prepared.request, prepared.scan
     workers = sum(len(plan.targets) for plan in prepared.plan.passes)
     if request.served:
-        levels = len(scan.points) or _SEARCHED * len(scan.backends) * max(len(request.batch_sizes), 1)
+        levels = len(scan.points) or _SEARCHED * len(scan.backends) * max(
+            len(request.batch_sizes), 1
+        )
         return levels * (request.time + request.warmup_time) + workers * _START_S
     if request.pinning.asked:  # every point starts its processes anew
         return len(scan.points) * (request.time + request.warmup_time + _START_S)
@@ -107,7 +145,23 @@ def _seconds(prepared: Prepared) -> float:
 def _disk(prepared: Prepared) -> int:
     """Estimated size of what the layers leave."""
     if prepared.scan is None:
-        return sum(_COMMAND_BYTES.get(name, 1_000_000) for plan in prepared.plan.passes for name in plan.layer_names) + 1_000_000
-    per_backend = len({point.id for point in prepared.scan.points}) // max(len(prepared.scan.backends), 1)
+        return (
+            sum(
+                _COMMAND_BYTES.get(name, 1_000_000)
+                for plan in prepared.plan.passes
+                for name in plan.layer_names
+            )
+            + 1_000_000
+        )
+    per_backend = len({point.id for point in prepared.scan.points}) // max(
+        len(prepared.scan.backends), 1
+    )
     trials = per_backend * prepared.request.profile_trials
-    return sum(_BYTES_PER_TRIAL.get(name, 100_000) * trials for plan in prepared.plan.passes for name in plan.layer_names) + 1_000_000
+    return (
+        sum(
+            _BYTES_PER_TRIAL.get(name, 100_000) * trials
+            for plan in prepared.plan.passes
+            for name in plan.layer_names
+        )
+        + 1_000_000
+    )

@@ -18,13 +18,32 @@ List = list[str]
 
 
 def plot(
-    paths: Annotated[list[Path], typer.Argument(help="Run directories or CSVs of results.", metavar="RUN|CSV...")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Picture to write; its ending says which kind (.pdf, .png, .svg).")],
-    label: Annotated[List | None, typer.Option(help="What to call each run, in order. Repeatable.")] = None,
-    ratio_to: Annotated[str, typer.Option("--ratio-to", help="Add panels with the ratio to the curve of this name.")] = "",
+    paths: Annotated[
+        list[Path], typer.Argument(help="Run directories or CSVs of results.", metavar="RUN|CSV...")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Picture to write; its ending says which kind (.pdf, .png, .svg).",
+        ),
+    ],
+    label: Annotated[
+        List | None, typer.Option(help="What to call each run, in order. Repeatable.")
+    ] = None,
+    ratio_to: Annotated[
+        str, typer.Option("--ratio-to", help="Add panels with the ratio to the curve of this name.")
+    ] = "",
     only: Annotated[str, typer.Option(help="Draw only curves whose name holds this.")] = "",
     title: Annotated[str, typer.Option(help="A line above the figure.")] = "",
-    resources: Annotated[bool, typer.Option("--resources", help="One run: GPU and memory (CPU and RAM without a GPU) over time, with a mark at each batch size.")] = False,
+    resources: Annotated[
+        bool,
+        typer.Option(
+            "--resources",
+            help="One run: GPU and memory (CPU and RAM without a GPU) over time, with a mark at each batch size.",
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
 ) -> None:
     """Draw throughput and latency over a scan, in two panels.
@@ -37,7 +56,10 @@ def plot(
     if output.exists() and not force:
         raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
     if label and len(label) != len(paths):
-        raise UsageError(f"--label: {len(label)} for {len(paths)} {'inputs' if len(paths) > 1 else 'input'}", "give one for each, in order")
+        raise UsageError(
+            f"--label: {len(label)} for {len(paths)} {'inputs' if len(paths) > 1 else 'input'}",
+            "give one for each, in order",
+        )
     from profharness.report.plots import paper as scan_figure
 
     if resources:
@@ -49,8 +71,13 @@ def plot(
         found, item = _curves(paths, names)
         chosen = [curve for curve in found if only in curve.label]
         if not chosen:
-            raise UsageError(f"--only {only}: no curve's name holds that", f"the curves are: {'; '.join(curve.label for curve in found)}")
-        scan_figure.draw(scan_figure.shortened(chosen), output, ratio_to=ratio_to, title=title, item=item)
+            raise UsageError(
+                f"--only {only}: no curve's name holds that",
+                f"the curves are: {'; '.join(curve.label for curve in found)}",
+            )
+        scan_figure.draw(
+            scan_figure.shortened(chosen), output, ratio_to=ratio_to, title=title, item=item
+        )
     typer.echo(f"made {output}", err=True)
 
 
@@ -78,7 +105,10 @@ def _of_run(path: Path) -> tuple[ScanTable, str]:
     loaded = understand.load([path])
     table = table_of(understand.summarise(loaded).points, str(path))
     if table is None:
-        raise InputError(f"{path}: no two levels were measured", "scan several batch sizes: profharness run --batch-sizes 4..2048")
+        raise InputError(
+            f"{path}: no two levels were measured",
+            "scan several batch sizes: profharness run --batch-sizes 4..2048",
+        )
     scan = loaded.manifest.scan if loaded.manifest is not None else None
     return table, scan.item if scan is not None else "item"
 

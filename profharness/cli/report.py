@@ -12,10 +12,16 @@ from profharness.options.step_flags import StepRange
 
 def report(
     run: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML file (default RUN/report.html).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an --output that exists.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="HTML file (default RUN/report.html).")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite an --output that exists.")
+    ] = False,
     step_range: StepRange = "",
-    json: Annotated[bool, typer.Option("--json", help="Print the run as `run --json` does.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the run as `run --json` does.")
+    ] = False,
 ) -> None:
     """Write the HTML report of a run, and print its summary."""
     from profharness.cli.run_steps import printed, show

@@ -14,12 +14,17 @@ from profharness.rundir.paths import RunDir
 from profharness.scans import SCANS
 
 
-def resumed(scan: str | None, flags: dict[str, Any], rest: Rest, *, as_json: bool, quiet: bool) -> int:
+def resumed(
+    scan: str | None, flags: dict[str, Any], rest: Rest, *, as_json: bool, quiet: bool
+) -> int:
     """Go on with the run in --output. Raises UsageError where options differ from those that it was begun with."""
     if not flags.get("output"):
         raise UsageError("--resume needs to know the run", "name its directory: --output DIR")
     if rest.given:
-        raise UsageError("--resume is for scans, and a command stands after --", "run the command again, with another --output")
+        raise UsageError(
+            "--resume is for scans, and a command stands after --",
+            "run the command again, with another --output",
+        )
     root = Path(str(flags["output"])).absolute()
     manifest = RunDir.open(root).read_manifest()
     recorded = recorded_request(manifest, root)
@@ -30,7 +35,10 @@ def resumed(scan: str | None, flags: dict[str, Any], rest: Rest, *, as_json: boo
         print(f"profharness: nothing is missing in {root}", file=sys.stderr)
     elif not quiet and not as_json:
         kept = len(manifest.points)
-        print(f"resume  {kept} measured point{'s' * (kept != 1)} stand{'s' * (kept == 1)}; the plan is that of the whole run", file=sys.stderr)
+        print(
+            f"resume  {kept} measured point{'s' * (kept != 1)} stand{'s' * (kept == 1)}; the plan is that of the whole run",
+            file=sys.stderr,
+        )
     return perform(recorded, tuple(sys.argv), as_json=as_json, quiet=quiet, again=True)
 
 
@@ -42,14 +50,20 @@ def _asked(scan: str | None, flags: dict[str, Any]) -> dict[str, object]:
     if scan.endswith(".toml"):
         return {"name": Path(scan).stem, **read_scan_file(Path(scan)), **given}
     if scan not in SCANS:
-        raise UsageError(f"there is no scan {scan!r}", f"known scans: {', '.join(SCANS)}, or a .toml file")
+        raise UsageError(
+            f"there is no scan {scan!r}", f"known scans: {', '.join(SCANS)}, or a .toml file"
+        )
     return {"scan": scan, **given}
 
 
 def _agree(given: dict[str, object], recorded: Request, root: Path) -> None:
-    asked = from_mapping({"scan": recorded.scan, "via": recorded.via, "model": recorded.model, **given}, COMMAND_LINE)
+    asked = from_mapping(
+        {"scan": recorded.scan, "via": recorded.via, "model": recorded.model, **given}, COMMAND_LINE
+    )
     differing = [key for key in given if getattr(asked, key) != getattr(recorded, key)]
     if differing:
         key = differing[0]
-        raise UsageError(f"--resume: the run in {root} was begun with {key} {getattr(recorded, key)!r}, not {getattr(asked, key)!r}",
-                         "leave the option out: a run goes on as it was begun; or make a new run, with another --output")
+        raise UsageError(
+            f"--resume: the run in {root} was begun with {key} {getattr(recorded, key)!r}, not {getattr(asked, key)!r}",
+            "leave the option out: a run goes on as it was begun; or make a new run, with another --output",
+        )

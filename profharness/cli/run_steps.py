@@ -40,21 +40,36 @@ def start_ranks(count: int) -> int:
 
 def tasks(request: Request) -> tuple[str, ...]:
     """The srun line that starts this same command line once per rank."""
-    return slurm.words((sys.executable, "-m", "profharness", *sys.argv[1:]), request.ranks, request.launcher_arg, is_command=bool(request.command))
+    return slurm.words(
+        (sys.executable, "-m", "profharness", *sys.argv[1:]),
+        request.ranks,
+        request.launcher_arg,
+        is_command=bool(request.command),
+    )
 
 
 def start_tasks(request: Request) -> NoReturn:
     """Become srun, whose exit status and signals are the run's. Raises UsageError inside of a step, Unavailable without Slurm."""
     if is_rank():
-        raise UsageError("--launcher slurm: srun has started this already", "leave it out: all tasks of the step join one run")
+        raise UsageError(
+            "--launcher slurm: srun has started this already",
+            "leave it out: all tasks of the step join one run",
+        )
     if shutil.which("srun") is None:
-        raise Unavailable("--launcher slurm: there is no srun here", "start this where jobs are submitted, or leave it out for this node alone")
-    engine.prepare(request, dry=True)  # what is wrong with the request is told once, not by every task
+        raise Unavailable(
+            "--launcher slurm: there is no srun here",
+            "start this where jobs are submitted, or leave it out for this node alone",
+        )
+    engine.prepare(
+        request, dry=True
+    )  # what is wrong with the request is told once, not by every task
     words = tasks(request)
     os.execvp(words[0], words)  # noqa: S606  by PATH, as a user would start it
 
 
-def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool, again: bool = False) -> int:
+def perform(
+    request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool, again: bool = False
+) -> int:
     """Carry the request out; the exit code of DESIGN 6.
 
     With a command the code is the command's own once it has started: what fails afterwards is told, and changes nothing.
@@ -70,27 +85,48 @@ def perform(request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bo
     if not result.leads:
         return result.exit_status
     if result.unwritten:
-        print(f"profharness: {_near(result.run.root)} took no more ({result.unwritten}): make room; what is missing there was not recorded", file=sys.stderr)
+        print(
+            f"profharness: {_near(result.run.root)} took no more ({result.unwritten}): make room; what is missing there was not recorded",
+            file=sys.stderr,
+        )
     try:
         strict_failure = _tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
-    except Exception as error:  # the command has run: nothing that fails after it may change its exit status
+    except (
+        Exception
+    ) as error:  # the command has run: nothing that fails after it may change its exit status
         if is_scan:
             raise
-        told = error.message if isinstance(error, ProfharnessError) else (isinstance(error, OSError) and error.strerror) or f"{type(error).__name__}: {error}"
-        print(f"profharness: the run is kept in {result.run.root}, but it could not be analysed: {told}", file=sys.stderr)
+        told = (
+            error.message
+            if isinstance(error, ProfharnessError)
+            else (isinstance(error, OSError) and error.strerror)
+            or f"{type(error).__name__}: {error}"
+        )
+        print(
+            f"profharness: the run is kept in {result.run.root}, but it could not be analysed: {told}",
+            file=sys.stderr,
+        )
         return result.exit_status
     if is_scan and result.exit_status == 0 and strict_failure:
-        raise WorkloadFailed("--strict: an error-level finding", "see the findings above; without --strict the run counts as fine")
+        raise WorkloadFailed(
+            "--strict: an error-level finding",
+            "see the findings above; without --strict the run counts as fine",
+        )
     return result.exit_status
 
 
-def _executed(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool, again: bool) -> engine.Result:
+def _executed(
+    prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool, again: bool
+) -> engine.Result:
     """The run; Ctrl-C between two processes of a scan ends it here, with the way to go on."""
     try:
         return engine.execute(prepared, argv, progress, echo_stdout=echo_stdout, again=again)
     except KeyboardInterrupt:
         if prepared.scan is not None:
-            print(f"profharness: what was measured is kept; go on by `profharness run --resume -o {_near(prepared.root)}`", file=sys.stderr)
+            print(
+                f"profharness: what was measured is kept; go on by `profharness run --resume -o {_near(prepared.root)}`",
+                file=sys.stderr,
+            )
         raise
 
 
@@ -113,7 +149,10 @@ def show(summary: Summary, root: Path, report: Path) -> None:
     from profharness.report.text.classic_lines import classic_lines
     from profharness.report.text.terminal import render
 
-    made = ((_near(report), ""), (_near(root / "merged.pftrace"), f"profharness view {_near(root)}"))
+    made = (
+        (_near(report), ""),
+        (_near(root / "merged.pftrace"), f"profharness view {_near(root)}"),
+    )
     text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)
     classic = "".join(f"{line}\n" for line in classic_lines(summary))
     printed(f"{classic}\n{text}" if classic else text, report)
@@ -130,11 +169,19 @@ def printed(text: str, kept: Path) -> None:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that nothing is tried again at exit
-        why = "" if isinstance(error, BrokenPipeError) else f"stdout takes nothing ({error.strerror}); "
+        why = (
+            ""
+            if isinstance(error, BrokenPipeError)
+            else f"stdout takes nothing ({error.strerror}); "
+        )
         print(f"profharness: {why}the answer is in {_near(kept)}", file=sys.stderr)
 
 
 def _near(path: Path) -> str:
     """Relative to the working directory where it lies below it."""
     absolute = path.absolute()
-    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
+    return (
+        str(absolute.relative_to(Path.cwd()))
+        if absolute.is_relative_to(Path.cwd())
+        else str(absolute)
+    )

@@ -18,10 +18,22 @@ NO_JOBS = "--jobs needs a series over concurrency or processes; this one varies 
 
 
 def saturation(
-    path: Annotated[Path, typer.Argument(help="Run directory, or a CSV of results.", metavar="RUN|CSV")],
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Say how many devices carry so many jobs.")] = None,
-    latency_limit: Annotated[str | None, typer.Option("--latency-limit", help="Also the best throughput within a latency: p99=20ms, or a mean in ms.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON document instead of the table.")] = False,
+    path: Annotated[
+        Path, typer.Argument(help="Run directory, or a CSV of results.", metavar="RUN|CSV")
+    ],
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Say how many devices carry so many jobs.")
+    ] = None,
+    latency_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--latency-limit",
+            help="Also the best throughput within a latency: p99=20ms, or a mean in ms.",
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the JSON document instead of the table.")
+    ] = False,
 ) -> None:
     """Fit throughput curves: knee, recommended point, what bends them."""
     found, points = load_scan(path)
@@ -47,7 +59,10 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
         RunDir.open(path)  # its files could not be given here
         summary = understand.summarise(understand.load([path]))
         if not summary.series:
-            raise InputError(f"{path}: no two levels were measured", "scan several batch sizes: profharness run --batch-sizes 4..2048")
+            raise InputError(
+                f"{path}: no two levels were measured",
+                "scan several batch sizes: profharness run --batch-sizes 4..2048",
+            )
         return summary.series, summary.points
     from profharness.analysis.curves.saturation import series
     from profharness.readers.own.scan_csv import read_scan_csv
@@ -66,7 +81,10 @@ def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:
         limit = parse_latency_limit(text)
     assert limit is not None
     if limit.name != "mean" and not points:
-        raise UsageError(f"--latency-limit {text}: a CSV holds mean latencies only", "name a run directory, or give the mean in ms")
+        raise UsageError(
+            f"--latency-limit {text}: a CSV holds mean latencies only",
+            "name a run directory, or give the mean in ms",
+        )
     return limit
 
 
@@ -82,19 +100,37 @@ def json_of(found: tuple[Series, ...], jobs: int | None) -> str:
         if jobs is not None:
             row["devices"] = msgspec.to_builtins(_devices(one, jobs))
         rows.append(row)
-    return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, "series": rows}), indent=2).decode() + "\n"
+    return (
+        msgspec.json.format(
+            msgspec.json.encode({"schema": SCHEMA, "series": rows}), indent=2
+        ).decode()
+        + "\n"
+    )
 
 
 def _devices(one: Series, jobs: int) -> Estimate | None:
     from profharness.analysis.curves.knee import devices_for, in_jobs
     from profharness.analysis.records import Knee
 
-    return None if one.axis == "batch_size" else devices_for(jobs, in_jobs(one.knee or Knee(n=None), one.clients_per_job))
+    return (
+        None
+        if one.axis == "batch_size"
+        else devices_for(jobs, in_jobs(one.knee or Knee(n=None), one.clients_per_job))
+    )
 
 
-def text_of(found: tuple[Series, ...], jobs: int | None = None, limit: LatencyLimit | None = None, points: tuple[PointSummary, ...] = ()) -> str:
+def text_of(
+    found: tuple[Series, ...],
+    jobs: int | None = None,
+    limit: LatencyLimit | None = None,
+    points: tuple[PointSummary, ...] = (),
+) -> str:
     """Every series: the recommended level first, then the curve's figures, then findings; last, where there are several, the best of them."""
-    lines = [line for one in found for line in (*_lines(one, jobs), *_limited(one, limit, points), *_findings(one), "")]
+    lines = [
+        line
+        for one in found
+        for line in (*_lines(one, jobs), *_limited(one, limit, points), *_findings(one), "")
+    ]
     return "\n".join([*lines, *_best_of(found)]).rstrip("\n") + "\n"
 
 
@@ -106,8 +142,10 @@ def _best_of(found: tuple[Series, ...]) -> Iterator[str]:
         group = [one for one in found if one.key.get("batch_size", "") == batch and one.throughput]
         if len({one.key.get("backend", "") for one in group}) > 1:
             best = max(group, key=lambda one: max(one.throughput))
-            yield (f"best{f' at batch {batch}' if batch else ''}: {best.key.get('backend', '')}, {format_number(max(best.throughput))} items/s at "
-                   f"{best.axis.replace('_', ' ')} {best.levels[best.throughput.index(max(best.throughput))]:g}")
+            yield (
+                f"best{f' at batch {batch}' if batch else ''}: {best.key.get('backend', '')}, {format_number(max(best.throughput))} items/s at "
+                f"{best.axis.replace('_', ' ')} {best.levels[best.throughput.index(max(best.throughput))]:g}"
+            )
 
 
 def _lines(one: Series, jobs: int | None) -> Iterator[str]:
@@ -116,16 +154,31 @@ def _lines(one: Series, jobs: int | None) -> Iterator[str]:
 
     yield series_name(one).replace(", ", " / ") or "all rows"
     if one.recommended is not None:
-        best = max((rate for at, rate in zip(one.levels, one.throughput, strict=True) if at not in one.flagged), default=max(one.throughput))
-        yield (f"  recommended  {one.axis.replace('_', ' ')} {one.recommended.at:g}: {format_number(one.recommended.throughput)} items/s, "
-               f"within 5 % of the best {format_number(best)}{f' ({one.recommended_note})' if one.recommended_note else ''}")
+        best = max(
+            (
+                rate
+                for at, rate in zip(one.levels, one.throughput, strict=True)
+                if at not in one.flagged
+            ),
+            default=max(one.throughput),
+        )
+        yield (
+            f"  recommended  {one.axis.replace('_', ' ')} {one.recommended.at:g}: {format_number(one.recommended.throughput)} items/s, "
+            f"within 5 % of the best {format_number(best)}{f' ({one.recommended_note})' if one.recommended_note else ''}"
+        )
     if one.batch is not None:
-        yield (f"  curve        T_max {_estimate(one.batch.t_max)} items/s, half width h {_estimate(one.batch.b_half)}, "
-               f"p {_estimate(one.batch.p, 2)}, 90 % from batch {_estimate(one.batch.b90)}")
+        yield (
+            f"  curve        T_max {_estimate(one.batch.t_max)} items/s, half width h {_estimate(one.batch.b_half)}, "
+            f"p {_estimate(one.batch.p, 2)}, 90 % from batch {_estimate(one.batch.b90)}"
+        )
     if one.usl is not None:
-        yield (f"  USL          lambda {_estimate(one.usl.lambda_, 2)} items/s, sigma {_estimate(one.usl.sigma, 4)}, "
-               f"kappa {_estimate(one.usl.kappa, 6)}, peak {'at ' if one.usl.n_peak.value is not None else ''}{_estimate(one.usl.n_peak)}")
-    if one.fitted_note and (one.batch is not None or one.usl is not None or one.axis != "batch_size"):
+        yield (
+            f"  USL          lambda {_estimate(one.usl.lambda_, 2)} items/s, sigma {_estimate(one.usl.sigma, 4)}, "
+            f"kappa {_estimate(one.usl.kappa, 6)}, peak {'at ' if one.usl.n_peak.value is not None else ''}{_estimate(one.usl.n_peak)}"
+        )
+    if one.fitted_note and (
+        one.batch is not None or one.usl is not None or one.axis != "batch_size"
+    ):
         yield f"               {one.fitted_note}"
     if one.axis != "batch_size" and one.knee is not None:
         yield from _knee(one, jobs)
@@ -138,7 +191,9 @@ def _findings(one: Series) -> Iterator[str]:
         yield f"  {item.severity:<8}     {item.id}: {item.message}; {item.advice}"
 
 
-def _limited(one: Series, limit: LatencyLimit | None, points: tuple[PointSummary, ...]) -> Iterator[str]:
+def _limited(
+    one: Series, limit: LatencyLimit | None, points: tuple[PointSummary, ...]
+) -> Iterator[str]:
     import numpy as np
 
     from profharness.analysis.curves.saturation import recommend_within_latency
@@ -146,11 +201,21 @@ def _limited(one: Series, limit: LatencyLimit | None, points: tuple[PointSummary
 
     if limit is None:
         return
-    latency = np.array([np.nan if value is None else value for value in _latencies(one, limit.name, points)])
-    within = recommend_within_latency(np.array(one.levels), np.array(one.throughput), latency, limit.limit_ms, one.flagged)
+    latency = np.array(
+        [np.nan if value is None else value for value in _latencies(one, limit.name, points)]
+    )
+    within = recommend_within_latency(
+        np.array(one.levels), np.array(one.throughput), latency, limit.limit_ms, one.flagged
+    )
     name = "" if limit.name == "mean" else f"{limit.name.replace('_', '.')} "
-    yield (f"  within {name}{limit.limit_ms:g} ms  " + ("no level" if within is None else
-           f"{one.axis.replace('_', ' ')} {within.at:g}: {format_number(within.throughput)} items/s"))
+    yield (
+        f"  within {name}{limit.limit_ms:g} ms  "
+        + (
+            "no level"
+            if within is None
+            else f"{one.axis.replace('_', ' ')} {within.at:g}: {format_number(within.throughput)} items/s"
+        )
+    )
 
 
 def _latencies(one: Series, name: str, points: tuple[PointSummary, ...]) -> list[float | None]:
@@ -159,9 +224,15 @@ def _latencies(one: Series, name: str, points: tuple[PointSummary, ...]) -> list
 
     if name == "mean":
         return list(one.latency_ms)
-    figures = {getattr(point, one.axis): point.metrics.get(f"latency_{name}") for point in points if in_series(point, one)}
+    figures = {
+        getattr(point, one.axis): point.metrics.get(f"latency_{name}")
+        for point in points
+        if in_series(point, one)
+    }
     found = [figures.get(int(level)) for level in one.levels]
-    return [None if figure is None or figure.value is None else float(figure.value) for figure in found]
+    return [
+        None if figure is None or figure.value is None else float(figure.value) for figure in found
+    ]
 
 
 def _knee(one: Series, jobs: int | None) -> Iterator[str]:
@@ -170,10 +241,16 @@ def _knee(one: Series, jobs: int | None) -> Iterator[str]:
     from profharness.report.text.scan_sentences import still_rising
 
     assert one.knee is not None
-    least, most = ("at least ", "at most ") if still_rising(one) else ("", "")  # then the knee is bounded from below only
+    least, most = (
+        ("at least ", "at most ") if still_rising(one) else ("", "")
+    )  # then the knee is bounded from below only
     knee = Estimate(value=one.knee.n, low=one.knee.low, high=one.knee.high)
     of = f" of {one.clients_per_job} clients each" if one.clients_per_job > 1 else ""
-    each = "" if one.jobs_per_device is None else f"; {least}{one.jobs_per_device} {'job' if one.jobs_per_device == 1 else 'jobs'}{of} per device ({100 * MARGIN:.0f} % below)"
+    each = (
+        ""
+        if one.jobs_per_device is None
+        else f"; {least}{one.jobs_per_device} {'job' if one.jobs_per_device == 1 else 'jobs'}{of} per device ({100 * MARGIN:.0f} % below)"
+    )
     yield f"  knee         {least if one.knee.n is not None else ''}{_estimate(knee, 1)}{each}"
     yield from _needs(one)
     devices = None if jobs is None else _devices(one, jobs)
@@ -189,8 +266,16 @@ def _needs(one: Series) -> Iterator[str]:
     capacity = one.capacity
     if capacity is None or (capacity.server_cores is None and capacity.network_bytes_per_s is None):
         return
-    parts = [] if capacity.server_cores is None else [f"{format_number(capacity.server_cores, 2)} CPU cores of the server"]
-    parts += [] if capacity.network_bytes_per_s is None else [f"{quantity_text(capacity.network_bytes_per_s, 'B/s')} over the network"]
+    parts = (
+        []
+        if capacity.server_cores is None
+        else [f"{format_number(capacity.server_cores, 2)} CPU cores of the server"]
+    )
+    parts += (
+        []
+        if capacity.network_bytes_per_s is None
+        else [f"{quantity_text(capacity.network_bytes_per_s, 'B/s')} over the network"]
+    )
     yield f"  per device   {', '.join(parts)} (at concurrency {capacity.at:g})"
 
 

@@ -9,8 +9,16 @@ import typer
 
 
 def scrub(
-    paths: Annotated[list[Path], typer.Argument(help="rocprofv3 databases (*.db), Perfetto traces, or JSON, CSV and text files, plain or gzipped; or a run, for all that its tools left.", metavar="FILE|RUN...")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="rocprofv3 databases (*.db), Perfetto traces, or JSON, CSV and text files, plain or gzipped; or a run, for all that its tools left.",
+            metavar="FILE|RUN...",
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be removed.")
+    ] = False,
 ) -> None:
     """Remove the values of variables that look secret (HF_TOKEN, --password=...) from files, in place.
 
@@ -32,8 +40,13 @@ def scrub(
             clean += not found
             if found:
                 values = f"{found.total()} value{'s' if found.total() > 1 else ''}"
-                typer.echo(f"{path}: {'would remove' if dry_run else 'removed'} {values} ({scrubbing.told(found)})")
+                typer.echo(
+                    f"{path}: {'would remove' if dry_run else 'removed'} {values} ({scrubbing.told(found)})"
+                )
         if clean:
-            typer.echo(f"{named}: nothing that looks secret" + ("" if files == [named] else f" in {clean} {'file' if clean == 1 else 'files'}"))
+            typer.echo(
+                f"{named}: nothing that looks secret"
+                + ("" if files == [named] else f" in {clean} {'file' if clean == 1 else 'files'}")
+            )
     if failed:
         raise InputError("\n".join(error.message for error in failed), failed[0].hint)

@@ -18,22 +18,68 @@ LOOK_S = 0.3
 
 
 def serve(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="particlenet, sleep:TIME (a model of known service time), an ONNX or TorchScript file, a frozen TensorFlow graph or a SavedModel folder; NAME=MODEL names it.")],
-    backend: Annotated[str, typer.Option(help="torch, onnxruntime or tensorflow (default: by the model).")] = "",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:INDEX; a list cuda:0,cuda:1 deals the instances out.")] = "auto",
-    instances: Annotated[int, typer.Option(min=1, help="Copies of each model that compute at the same time.")] = 1,
-    max_batch_size: Annotated[int, typer.Option(min=1, help="Largest batch that the server puts together.")] = 64,
-    queue_delay_us: Annotated[int, typer.Option(min=0, help="Time that a request may wait for a larger batch.")] = 0,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of the framework.")] = None,
-    shape: Annotated[list[str] | None, typer.Option(help="NAME:d1,d2 of an input, without the batch, where the model leaves it open.")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 opens it to other machines, with a token.")] = "127.0.0.1",
-    grpc_port: Annotated[int, typer.Option("--grpc-port", "--port", min=0, max=65535, help="0: a free one.")] = 0,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="particlenet, sleep:TIME (a model of known service time), an ONNX or TorchScript file, a frozen TensorFlow graph or a SavedModel folder; NAME=MODEL names it.",
+        ),
+    ],
+    backend: Annotated[
+        str, typer.Option(help="torch, onnxruntime or tensorflow (default: by the model).")
+    ] = "",
+    device: Annotated[
+        str,
+        typer.Option(
+            help="auto, cpu, cuda, cuda:INDEX; a list cuda:0,cuda:1 deals the instances out."
+        ),
+    ] = "auto",
+    instances: Annotated[
+        int, typer.Option(min=1, help="Copies of each model that compute at the same time.")
+    ] = 1,
+    max_batch_size: Annotated[
+        int, typer.Option(min=1, help="Largest batch that the server puts together.")
+    ] = 64,
+    queue_delay_us: Annotated[
+        int, typer.Option(min=0, help="Time that a request may wait for a larger batch.")
+    ] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="CPU threads of the framework.")
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME:d1,d2 of an input, without the batch, where the model leaves it open."
+        ),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on; 0.0.0.0 opens it to other machines, with a token."
+        ),
+    ] = "127.0.0.1",
+    grpc_port: Annotated[
+        int, typer.Option("--grpc-port", "--port", min=0, max=65535, help="0: a free one.")
+    ] = 0,
     http_port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
     metrics_port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
-    token: Annotated[str, typer.Option(envvar="PROFHARNESS_TOKEN", help="What clients must show (default: a new one when opened, none on loopback).")] = "",
-    tls_cert: Annotated[str, typer.Option(help="Certificate (PEM) for gRPC; HTTP then stays on loopback.")] = "",
+    token: Annotated[
+        str,
+        typer.Option(
+            envvar="PROFHARNESS_TOKEN",
+            help="What clients must show (default: a new one when opened, none on loopback).",
+        ),
+    ] = "",
+    tls_cert: Annotated[
+        str, typer.Option(help="Certificate (PEM) for gRPC; HTTP then stays on loopback.")
+    ] = "",
     tls_key: Annotated[str, typer.Option(help="Its key (PEM).")] = "",
-    allow_fallback: Annotated[bool, typer.Option("--allow-fallback", help="Serve from the CPU where the device is missing, and say so.")] = False,
+    allow_fallback: Annotated[
+        bool,
+        typer.Option(
+            "--allow-fallback", help="Serve from the CPU where the device is missing, and say so."
+        ),
+    ] = False,
     python: Annotated[str, typer.Option(help="The server's interpreter (default: this one).")] = "",
 ) -> int:
     """Serve models by Triton (through PyTriton) until Ctrl-C; needs the extra `triton`.
@@ -45,9 +91,25 @@ def serve(
     from profharness.errors import WorkloadFailed
     from profharness.workers.standing_server import Offer, standing
 
-    offer = Offer(models=tuple(models), backend=backend, device=device, instances=instances, max_batch_size=max_batch_size,
-                  queue_delay_us=queue_delay_us, threads=threads, shapes=_shapes(shape or []), host=host, grpc_port=grpc_port, http_port=http_port,
-                  metrics_port=metrics_port, token=token, tls_cert=tls_cert, tls_key=tls_key, allow_fallback=allow_fallback, python=python)
+    offer = Offer(
+        models=tuple(models),
+        backend=backend,
+        device=device,
+        instances=instances,
+        max_batch_size=max_batch_size,
+        queue_delay_us=queue_delay_us,
+        threads=threads,
+        shapes=_shapes(shape or []),
+        host=host,
+        grpc_port=grpc_port,
+        http_port=http_port,
+        metrics_port=metrics_port,
+        token=token,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        allow_fallback=allow_fallback,
+        python=python,
+    )
     ended = threading.Event()
 
     def give_up() -> None:
@@ -89,7 +151,16 @@ def lines_of(ready: Ready) -> Iterator[str]:
     yield f"metrics  {ready.metrics if ready.tls else f'http://{ready.reach}:' + ready.metrics.rpartition(':')[2]}"
     if ready.token:
         yield f"token    {ready.token}"
-    words = ["profharness", "run", "--url", f"{'grpcs' if ready.tls else 'grpc'}://{grpc}", "--model", ready.models[0].name, "--concurrency", "1,2,4,8"]
+    words = [
+        "profharness",
+        "run",
+        "--url",
+        f"{'grpcs' if ready.tls else 'grpc'}://{grpc}",
+        "--model",
+        ready.models[0].name,
+        "--concurrency",
+        "1,2,4,8",
+    ]
     prefix = f"PROFHARNESS_TOKEN={shlex.quote(ready.token)} " if ready.token else ""
     yield f"measure it:  {prefix}{shlex.join(words)}"
     if ready.tls:
@@ -99,6 +170,11 @@ def lines_of(ready: Ready) -> Iterator[str]:
 
 def _tensors(model: Model, *, outputs: bool) -> str:
     def one(name: str, dtype: str, shape: tuple[int, ...]) -> str:
-        return f"{name} {dtype} [{', '.join(['batch', *('any' if d < 0 else str(d) for d in shape)])}]"
+        return (
+            f"{name} {dtype} [{', '.join(['batch', *('any' if d < 0 else str(d) for d in shape)])}]"
+        )
 
-    return ", ".join(one(each.name, each.dtype, each.shape) for each in (model.outputs if outputs else model.inputs))
+    return ", ".join(
+        one(each.name, each.dtype, each.shape)
+        for each in (model.outputs if outputs else model.inputs)
+    )

@@ -17,14 +17,33 @@ from profharness.errors import UsageError
 
 def telemetry(
     ctx: typer.Context,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the files (default traces/<time>-telemetry).")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder for the files (default traces/<time>-telemetry)."
+        ),
+    ] = None,
     hz: Annotated[float, typer.Option(help="Samples per second.")] = 10.0,
-    source: Annotated[str, typer.Option(help="auto, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).")] = "auto",
-    seconds: Annotated[float | None, typer.Option(help="How long, without a command (default: until Ctrl-C).")] = None,
-    idle_seconds: Annotated[float, typer.Option(help="Sample so long before the command begins, to measure what the idle device draws.")] = 0.0,
+    source: Annotated[
+        str,
+        typer.Option(
+            help="auto, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library)."
+        ),
+    ] = "auto",
+    seconds: Annotated[
+        float | None, typer.Option(help="How long, without a command (default: until Ctrl-C).")
+    ] = None,
+    idle_seconds: Annotated[
+        float,
+        typer.Option(
+            help="Sample so long before the command begins, to measure what the idle device draws."
+        ),
+    ] = 0.0,
     live: Annotated[bool, typer.Option("--live", help="Show the values while sampling.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the files of an earlier call.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the files of an earlier call.")
+    ] = False,
 ) -> int:
     """Sample telemetry beside a command (after --) or for some time, and say what holds the device back.
 
@@ -44,14 +63,22 @@ def telemetry(
     view = LiveView(sys.stderr, hz) if live else nullcontext()
     with view:
         monitored = monitor(settings, view.look if isinstance(view, LiveView) else lambda _: None)
-    concluded = conclude(monitored.trace, monitored.start_ns, monitored.end_ns, cores=_cores(followed=bool(command)), followed=bool(command),
-                         idle_ns=monitored.idle_ns)
+    concluded = conclude(
+        monitored.trace,
+        monitored.start_ns,
+        monitored.end_ns,
+        cores=_cores(followed=bool(command)),
+        followed=bool(command),
+        idle_ns=monitored.idle_ns,
+    )
     if monitored.trouble:
         typer.echo(f"profharness: {monitored.trouble}", err=True)
     if json:
         typer.echo(document(concluded, monitored.files).decode())
     else:
-        typer.echo(text(concluded, monitored.files, shutil.get_terminal_size((110, 40)).columns), nl=False)
+        typer.echo(
+            text(concluded, monitored.files, shutil.get_terminal_size((110, 40)).columns), nl=False
+        )
     return monitored.exit_status
 
 
@@ -60,26 +87,42 @@ def _cores(*, followed: bool) -> int:
     return len(os.sched_getaffinity(0)) if followed else os.cpu_count() or 1
 
 
-def _check(hz: float, source: str, seconds: float | None, given: bool, command: tuple[str, ...]) -> None:
+def _check(
+    hz: float, source: str, seconds: float | None, given: bool, command: tuple[str, ...]
+) -> None:
     from profharness.layers.telemetry import SOURCES
 
     if source not in SOURCES or source == "off":
-        raise UsageError(f"--source: there is no source {source!r}", f"known: {', '.join(name for name in SOURCES if name != 'off')}")
+        raise UsageError(
+            f"--source: there is no source {source!r}",
+            f"known: {', '.join(name for name in SOURCES if name != 'off')}",
+        )
     if not 0.1 <= hz <= 1000:
         raise UsageError(f"--hz: {hz:g} is outside 0.1 to 1000", "10 suits most runs")
     if given and not command:
-        raise UsageError("nothing stands after --", "write the command there: profharness telemetry -- python train.py")
+        raise UsageError(
+            "nothing stands after --",
+            "write the command there: profharness telemetry -- python train.py",
+        )
     if seconds is not None and (command or seconds <= 0):
-        raise UsageError("--seconds goes without a command, and above 0", "a command is sampled until it ends")
+        raise UsageError(
+            "--seconds goes without a command, and above 0", "a command is sampled until it ends"
+        )
 
 
 def _check_idle(seconds: float, command: tuple[str, ...]) -> None:
     from profharness.layers.telemetry import IDLE_LIMIT_S
 
     if not 0 <= seconds <= IDLE_LIMIT_S:
-        raise UsageError(f"--idle-seconds: {seconds:g} is outside 0 to {IDLE_LIMIT_S:g}", "5 is enough for most sensors; leave it out to skip the idle measurement")
+        raise UsageError(
+            f"--idle-seconds: {seconds:g} is outside 0 to {IDLE_LIMIT_S:g}",
+            "5 is enough for most sensors; leave it out to skip the idle measurement",
+        )
     if seconds and not command:
-        raise UsageError("--idle-seconds needs a command: without one nothing says when the device is at rest", "write it after --: profharness telemetry --idle-seconds 5 -- python train.py")
+        raise UsageError(
+            "--idle-seconds needs a command: without one nothing says when the device is at rest",
+            "write it after --: profharness telemetry --idle-seconds 5 -- python train.py",
+        )
 
 
 def _default() -> Path:

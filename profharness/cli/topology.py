@@ -12,10 +12,22 @@ from profharness.node import topology as places
 
 
 def topology(
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write (default: print).")] = None,
-    per: Annotated[str, typer.Option(help="l3 (a process per last-level cache), core, numa (per NUMA node), gpu (the cores nearest to each GPU).")] = "l3",
-    smt: Annotated[bool, typer.Option("--smt", help="Keep every hardware thread, not one per core.")] = False,
-    machine: Annotated[str | None, typer.Option(help="lumi: the documented map of a LUMI-G node, in place of this node's.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write (default: print).")
+    ] = None,
+    per: Annotated[
+        str,
+        typer.Option(
+            help="l3 (a process per last-level cache), core, numa (per NUMA node), gpu (the cores nearest to each GPU)."
+        ),
+    ] = "l3",
+    smt: Annotated[
+        bool, typer.Option("--smt", help="Keep every hardware thread, not one per core.")
+    ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option(help="lumi: the documented map of a LUMI-G node, in place of this node's."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Write the CPU lists of a multi-process scan.
@@ -24,7 +36,11 @@ def topology(
     profharness topology -o places.json
     profharness run particlenet --topology places.json --streams 1,2 --pin core
     """
-    found = places.lumi() if _machine(machine) else places.propose(places.look(), _grouping(per), smt=smt)
+    found = (
+        places.lumi()
+        if _machine(machine)
+        else places.propose(places.look(), _grouping(per), smt=smt)
+    )
     text = places.render(found)
     if output is None:
         typer.echo(text, nl=False)
@@ -41,11 +57,15 @@ def topology(
 def _grouping(per: str) -> places.Grouping:
     known = next((name for name in places.GROUPINGS if name == per), None)
     if known is None:
-        raise UsageError(f"--per: {per!r} is not a way to group CPUs", f"use {', '.join(places.GROUPINGS)}")
+        raise UsageError(
+            f"--per: {per!r} is not a way to group CPUs", f"use {', '.join(places.GROUPINGS)}"
+        )
     return known
 
 
 def _machine(name: str | None) -> bool:
     if name not in (None, "lumi"):
-        raise UsageError(f"--machine: no map of {name!r} is known", "lumi is; for the node at hand leave it out")
+        raise UsageError(
+            f"--machine: no map of {name!r} is known", "lumi is; for the node at hand leave it out"
+        )
     return name is not None

@@ -11,11 +11,25 @@ from profharness.cli.view_server import DEFAULT_PORT, DEFAULT_UI
 
 
 def view(
-    target: Annotated[Path, typer.Argument(help="Run directory (its merged.pftrace) or trace file.", metavar="RUN|FILE")],
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1; ui.perfetto.dev reaches 9001 only.")] = DEFAULT_PORT,
-    ui_origin: Annotated[str, typer.Option(metavar="URL", help="Address of the Perfetto UI, for one of your own.")] = DEFAULT_UI,
+    target: Annotated[
+        Path,
+        typer.Argument(
+            help="Run directory (its merged.pftrace) or trace file.", metavar="RUN|FILE"
+        ),
+    ],
+    port: Annotated[
+        int,
+        typer.Option(
+            min=1, max=65535, help="Port on 127.0.0.1; ui.perfetto.dev reaches 9001 only."
+        ),
+    ] = DEFAULT_PORT,
+    ui_origin: Annotated[
+        str, typer.Option(metavar="URL", help="Address of the Perfetto UI, for one of your own.")
+    ] = DEFAULT_UI,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Go on serving after the first download, until Ctrl-C.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Go on serving after the first download, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Serve a trace to the Perfetto UI in your browser; nothing leaves this computer."""
     import os
@@ -27,7 +41,9 @@ def view(
     path = viewer.file_to_view(target)
     origin = viewer.origin_of(ui_origin)
     try:
-        with viewer.TraceServer(path, port, origin, keep=keep, log=lambda text: typer.echo(text, err=True)) as server:
+        with viewer.TraceServer(
+            path, port, origin, keep=keep, log=lambda text: typer.echo(text, err=True)
+        ) as server:
             link = viewer.Link(ui_origin, server.port, path.name)
             for hint in viewer.hints(link):
                 typer.echo(hint, err=True)

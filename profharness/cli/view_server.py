@@ -33,10 +33,14 @@ def file_to_view(target: Path) -> Path:
     """
     if target.is_dir():
         if not (target / MANIFEST).is_file():
-            raise InputError(f"{target} is not a run directory (no {MANIFEST})", "name a run or a trace file")
+            raise InputError(
+                f"{target} is not a run directory (no {MANIFEST})", "name a run or a trace file"
+            )
         merged = RunDir(target).merged
         if not merged.is_file():
-            raise InputError(f"{target} has no {merged.name} yet", f"make it with `profharness merge {target}`")
+            raise InputError(
+                f"{target} has no {merged.name} yet", f"make it with `profharness merge {target}`"
+            )
         return merged
     if not target.is_file():
         raise InputError(f"{target} does not exist", "name a run directory or a trace file")
@@ -49,7 +53,9 @@ def origin_of(ui: str) -> str:
     """Scheme, host and port of a UI's address. Raises UsageError for anything else than http or https."""
     parts = urlsplit(ui)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise UsageError(f"--ui-origin: {ui!r} is not an http or https address", f"the default is {DEFAULT_UI}")
+        raise UsageError(
+            f"--ui-origin: {ui!r} is not an http or https address", f"the default is {DEFAULT_UI}"
+        )
     return f"{parts.scheme}://{parts.netloc}"
 
 
@@ -80,8 +86,15 @@ class TraceServer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, path: Path, port: int, origin: str, *, keep: bool = False,
-                 log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        port: int,
+        origin: str,
+        *,
+        keep: bool = False,
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.path = path
         self.origin = origin
         self.keep = keep
@@ -93,7 +106,8 @@ class TraceServer(ThreadingHTTPServer):
             raise Unavailable(
                 f"port {port} on {ADDRESS} cannot be used ({error.strerror})",
                 f"another viewer or trace processor may hold it: stop it. The UI fetches from port {DEFAULT_PORT} only; "
-                "with a UI of your own, choose another by --port") from error
+                "with a UI of your own, choose another by --port",
+            ) from error
 
     @property
     def port(self) -> int:
@@ -104,7 +118,9 @@ class TraceServer(ThreadingHTTPServer):
         self.downloads += 1
         self.log(f"{self.path.name} was fetched")
         if not self.keep:
-            threading.Thread(target=self.shutdown).start()  # shutdown waits for the loop that runs this handler
+            threading.Thread(
+                target=self.shutdown
+            ).start()  # shutdown waits for the loop that runs this handler
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -168,7 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 def can_open_browser(environment: Mapping[str, str], platform: str) -> bool:
     """Whether a browser window can appear; on a bare terminal, Python would start a text browser in it."""
-    return platform in {"darwin", "win32"} or any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    return platform in {"darwin", "win32"} or any(
+        environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
 
 
 def hints(link: Link) -> tuple[str, ...]:

@@ -36,11 +36,23 @@ class Apptainer:
 
     def around(self, command: Command) -> Command:
         """The command inside of the image, for this host to start."""
-        handed = {name: value for name, value in command.env.items() if value is not None and name not in _JOINED}
+        handed = {
+            name: value
+            for name, value in command.env.items()
+            if value is not None and name not in _JOINED
+        }
         prefix = "SINGULARITYENV_" if Path(self.program).name == "singularity" else "APPTAINERENV_"
         cwd = command.cwd or self.cwd
         binds = [word for folder in dict.fromkeys(self.folders) for word in ("--bind", str(folder))]
-        argv = (self.program, "exec", *self.options, *binds, *(("--pwd", str(cwd)) if cwd else ()), self.image, *self._inside(command))
+        argv = (
+            self.program,
+            "exec",
+            *self.options,
+            *binds,
+            *(("--pwd", str(cwd)) if cwd else ()),
+            self.image,
+            *self._inside(command),
+        )
         return Command(argv, {f"{prefix}{name}": value for name, value in handed.items()}, cwd)
 
     def _inside(self, command: Command) -> tuple[str, ...]:
@@ -51,7 +63,10 @@ class Apptainer:
                 own = value.removesuffix(f":{self.inherited}") if self.inherited else value
                 lines.append(f"export {name}={shlex.quote(own)}${{{name}:+:${name}}}")
         if self.prelude:
-            lines.insert(0, f"{{\n{self.prelude}\n}} || {{ echo {shlex.quote(_CANNOT_BEGIN)} >&2; exit {NOT_BEGUN}; }}")
+            lines.insert(
+                0,
+                f"{{\n{self.prelude}\n}} || {{ echo {shlex.quote(_CANNOT_BEGIN)} >&2; exit {NOT_BEGUN}; }}",
+            )
         if not lines:
             return command.argv
         shell = "bash" if self.prelude else "sh"

@@ -46,7 +46,9 @@ class LocalLauncher:
     def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
         own_group = job.log is not None or not sys.stdin.isatty()
         start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        process, copiers = _start(replace(job, command=self.composed(job.command)), own_group=own_group)
+        process, copiers = _start(
+            replace(job, command=self.composed(job.command)), own_group=own_group
+        )
         try:
             # the pid goes first: a sampler must know the process even if a poll fails
             started(process.pid)
@@ -60,21 +62,47 @@ class LocalLauncher:
             for copier in copiers:
                 copier.join(timeout=5)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
-        return Outcome(status, process.pid, start, time.clock_gettime_ns(time.CLOCK_BOOTTIME), tuple(seen), overdue,
-                       by_signal=process.returncode < 0)
+        return Outcome(
+            status,
+            process.pid,
+            start,
+            time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+            tuple(seen),
+            overdue,
+            by_signal=process.returncode < 0,
+        )
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
         started = self.composed(command)
         try:
-            done = subprocess.run(started.argv, env=started.environment(os.environ), cwd=started.cwd, check=True,
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
+            done = subprocess.run(
+                started.argv,
+                env=started.environment(os.environ),
+                cwd=started.cwd,
+                check=True,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=timeout_s,
+            )
         except FileNotFoundError as error:
-            raise Unavailable(f"{started.argv[0]}: no such program here", "check the spelling, the PATH, or --python") from error
+            raise Unavailable(
+                f"{started.argv[0]}: no such program here",
+                "check the spelling, the PATH, or --python",
+            ) from error
         except (subprocess.SubprocessError, OSError) as error:
-            said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()
-            why = (said[-1] if self._inside is None else "; ".join(said[-2:])) if said else str(error)
+            said = (
+                (getattr(error, "stderr", None) or b"")
+                .decode(errors="replace")
+                .strip()
+                .splitlines()
+            )
+            why = (
+                (said[-1] if self._inside is None else "; ".join(said[-2:])) if said else str(error)
+            )
             where = "" if self._inside is None else " in the container"
-            raise Unavailable(f"{command.shell()} failed{where}: {why}", "run it by hand to see why") from error
+            raise Unavailable(
+                f"{command.shell()} failed{where}: {why}", "run it by hand to see why"
+            ) from error
         return done.stdout
 
 
@@ -83,22 +111,34 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
     program = command.argv[0]
     search = command.env.get("PATH") or os.environ.get("PATH")
     if shutil.which(program, path=search) is None:
-        raise Unavailable(f"{program}: no such program here", "check the spelling, the PATH, or the container")
+        raise Unavailable(
+            f"{program}: no such program here", "check the spelling, the PATH, or the container"
+        )
     log = job.log.open("ab") if job.log is not None else None
     try:
         process = subprocess.Popen(
-            command.argv, env=command.environment(os.environ), cwd=command.cwd, process_group=0 if own_group else None,
+            command.argv,
+            env=command.environment(os.environ),
+            cwd=command.cwd,
+            process_group=0 if own_group else None,
             stdin=subprocess.DEVNULL if log and not job.echo_stdout else None,
             stdout=subprocess.PIPE if job.echo_stdout else log,
-            stderr=subprocess.PIPE if job.stderr_log else None if job.echo_stdout else log)
+            stderr=subprocess.PIPE if job.stderr_log else None if job.echo_stdout else log,
+        )
     except OSError as error:
-        raise Unavailable(f"{program}: cannot be started ({error.strerror})", "check that it is an executable of this machine") from error
+        raise Unavailable(
+            f"{program}: cannot be started ({error.strerror})",
+            "check that it is an executable of this machine",
+        ) from error
     finally:
         if log is not None:
             log.close()
     copied = [(process.stdout, job.log)] if job.echo_stdout else []
     copied += [(process.stderr, job.stderr_log)] if job.stderr_log else []
-    copiers = [threading.Thread(target=_copy, args=stream_and_log, daemon=True) for stream_and_log in copied]
+    copiers = [
+        threading.Thread(target=_copy, args=stream_and_log, daemon=True)
+        for stream_and_log in copied
+    ]
     for copier in copiers:
         copier.start()
     return process, copiers
@@ -106,7 +146,7 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
 
 def _copy(stream: IO[bytes], log: Path | None) -> None:
     """One of the workload's outputs to its log and to our stderr, as it comes."""
-    with stream, (log.open("ab") if log else open(os.devnull, "wb")) as file:  # noqa: PTH123  a device, not a path of ours
+    with stream, log.open("ab") if log else open(os.devnull, "wb") as file:  # noqa: PTH123  a device, not a path of ours
         while chunk := os.read(stream.fileno(), 65536):
             file.write(chunk)
             file.flush()
@@ -142,7 +182,14 @@ def _forwarding(pid: int, *, own_group: bool) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _wait(process: subprocess.Popen[bytes], job: Job, seen: list[int], poll: Callable[[], None], *, own_group: bool) -> bool:
+def _wait(
+    process: subprocess.Popen[bytes],
+    job: Job,
+    seen: list[int],
+    poll: Callable[[], None],
+    *,
+    own_group: bool,
+) -> bool:
     """Until its end; whether it had to be killed for being overdue."""
     handle = os.pidfd_open(process.pid)
     deadline: float | None = None
@@ -161,7 +208,11 @@ def _wait(process: subprocess.Popen[bytes], job: Job, seen: list[int], poll: Cal
             if last_words is not None and time.monotonic() > last_words:
                 last_words = None
                 _kill_tree(process.pid, own_group=own_group)
-            if job.grace_s is not None and deadline is None and (signal.SIGINT in seen or signal.SIGTERM in seen):
+            if (
+                job.grace_s is not None
+                and deadline is None
+                and (signal.SIGINT in seen or signal.SIGTERM in seen)
+            ):
                 deadline = time.monotonic() + job.grace_s
             if deadline is not None and time.monotonic() > deadline:
                 _kill(process.pid, own_group=own_group)

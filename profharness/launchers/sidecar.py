@@ -20,8 +20,14 @@ class Sidecar:
     def __init__(self, command: Command, log: Path) -> None:
         self._log_path = log
         with log.open("ab") as file:
-            self._process = subprocess.Popen(command.argv, env=command.environment(os.environ), stdin=subprocess.DEVNULL,
-                                             stdout=file, stderr=file, process_group=0)
+            self._process = subprocess.Popen(
+                command.argv,
+                env=command.environment(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                process_group=0,
+            )
 
     @property
     def pid(self) -> int:

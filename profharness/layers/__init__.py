@@ -18,7 +18,9 @@ from profharness.options.tracers import TracerOptions
 from profharness.rundir.manifest import Artifact
 
 COMMAND = "command"  # the target that stands for a user's own command, beside the names of backends
-EXTERNAL = "server"  # the target that stands for a server of another's, which is a command like any other
+EXTERNAL = (
+    "server"  # the target that stands for a server of another's, which is a command like any other
+)
 
 
 def framework_of(target: str) -> str:
@@ -137,7 +139,15 @@ def members() -> tuple[Layer, ...]:
     from profharness.layers.rocprofv3 import Rocprofv3Layer
     from profharness.layers.torch import TorchLayer
 
-    return (TorchLayer(), OnnxruntimeLayer(), Rocprofv3Layer(), RocprofLayer(), RocprofSysLayer(), RocprofComputeLayer(), AmdLogLayer())
+    return (
+        TorchLayer(),
+        OnnxruntimeLayer(),
+        Rocprofv3Layer(),
+        RocprofLayer(),
+        RocprofSysLayer(),
+        RocprofComputeLayer(),
+        AmdLogLayer(),
+    )
 
 
 def named(names: Sequence[str]) -> tuple[Layer, ...]:
@@ -147,5 +157,7 @@ def named(names: Sequence[str]) -> tuple[Layer, ...]:
         if name not in known:
             raise UsageError(f"there is no layer {name!r}", f"known layers: {', '.join(known)}")
     if len(set(names)) != len(names):
-        raise UsageError(f"--profile: {','.join(names)} names a layer twice", "name each layer once")
+        raise UsageError(
+            f"--profile: {','.join(names)} names a layer twice", "name each layer once"
+        )
     return tuple(known[name] for name in names)

@@ -38,30 +38,54 @@ class AmdLogLayer:
         return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
 
     def probe(self, environment: Environment) -> Availability:
-        has_rocm = bool(environment.rocm_version) or any(device.kind == "rocm" for device in environment.devices) \
+        has_rocm = (
+            bool(environment.rocm_version)
+            or any(device.kind == "rocm" for device in environment.devices)
             or "rocm" in environment.packages.get("torch", "")
+        )
         if has_rocm:
-            return Availability(available=True, version=environment.rocm_version, why=rocm_versions.but(environment))
-        return Availability(available=False, why="it needs a program that uses ROCm's HIP runtime, and no ROCm was found here\n"
-                                                 "set ROCM_PATH where ROCm is elsewhere; on other devices use --profile torch")
+            return Availability(
+                available=True, version=environment.rocm_version, why=rocm_versions.but(environment)
+            )
+        return Availability(
+            available=False,
+            why="it needs a program that uses ROCm's HIP runtime, and no ROCm was found here\n"
+            "set ROCM_PATH where ROCm is elsewhere; on other devices use --profile torch",
+        )
 
     def prepare(self, command: Command, where: Where) -> Command:
         if period(where.capture) is not None:
-            raise UsageError(f"--capture {where.capture}: the runtime logs the whole execution", "leave --capture out, or use --profile torch")
+            raise UsageError(
+                f"--capture {where.capture}: the runtime logs the whole execution",
+                "leave --capture out, or use --profile torch",
+            )
         folder = own_folder(self.name, command, where)
         release = rocm_versions.parse(where.environment.rocm_version) or rocm_versions.NEWEST
         stamper = (where.python, str(where.wrappers / "stamp.py"), str(folder), "--")
-        return command.with_prefix(stamper).with_env({
-            # the geometry of a dispatch moved from level 4 to 5 with ROCm 7
-            "AMD_LOG_LEVEL": "5" if release >= ROCM_7_0 else "4", "AMD_LOG_MASK": f"0x{MASK:X}", "AMD_LOG_LEVEL_FILE": str(folder / "amdlog"),
-            "MIOPEN_ENABLE_LOGGING": "1", "MIOPEN_ENABLE_LOGGING_CMD": "1", "MIOPEN_LOG_LEVEL": "6",
-            # a scan's worker sends stderr to each point's own log, where nothing would stamp it
-            **({"PROFHARNESS_KEEP_STDERR": "1"} if where.is_worker else {}),
-            **dict(_variable(text) for text in where.options.args_for(self.name))})
+        return command.with_prefix(stamper).with_env(
+            {
+                # the geometry of a dispatch moved from level 4 to 5 with ROCm 7
+                "AMD_LOG_LEVEL": "5" if release >= ROCM_7_0 else "4",
+                "AMD_LOG_MASK": f"0x{MASK:X}",
+                "AMD_LOG_LEVEL_FILE": str(folder / "amdlog"),
+                "MIOPEN_ENABLE_LOGGING": "1",
+                "MIOPEN_ENABLE_LOGGING_CMD": "1",
+                "MIOPEN_LOG_LEVEL": "6",
+                # a scan's worker sends stderr to each point's own log, where nothing would stamp it
+                **({"PROFHARNESS_KEEP_STDERR": "1"} if where.is_worker else {}),
+                **dict(_variable(text) for text in where.options.args_for(self.name)),
+            }
+        )
 
     def extras(self, command: Command, where: Where) -> Extras:
-        note = "" if where.environment.rocm_version else f"no ROCm was found here: planned for ROCm {rocm_versions.text(rocm_versions.NEWEST)}, the newest known"
-        return Extras(folders=(own_folder(self.name, command, where),), notes=(note,) if note else ())
+        note = (
+            ""
+            if where.environment.rocm_version
+            else f"no ROCm was found here: planned for ROCm {rocm_versions.text(rocm_versions.NEWEST)}, the newest known"
+        )
+        return Extras(
+            folders=(own_folder(self.name, command, where),), notes=(note,) if note else ()
+        )
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
         return ()
@@ -71,8 +95,14 @@ class AmdLogLayer:
         found: list[Artifact] = []
         for folder in sorted((where.artifacts / self.name).glob(f"*/*/{where.pass_name}*")):
             if folder.name.split(".")[0] == where.pass_name:
-                found += [_artifact(path, file_format, folder, where) for path in sorted(folder.iterdir()) for start, file_format in _FILES
-                          if path.name.startswith(start) and path.stat().st_size > 0 and str(path.relative_to(where.run_root)) not in known]
+                found += [
+                    _artifact(path, file_format, folder, where)
+                    for path in sorted(folder.iterdir())
+                    for start, file_format in _FILES
+                    if path.name.startswith(start)
+                    and path.stat().st_size > 0
+                    and str(path.relative_to(where.run_root)) not in known
+                ]
         return tuple(found)
 
 
@@ -80,12 +110,22 @@ def _variable(text: str) -> tuple[str, str]:
     """What is passed through to this layer, which has no program, are variables. Raises UsageError for another form."""
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
-        raise UsageError(f"--tool-arg amd-log:{text} is not NAME=VALUE", "write for example --tool-arg amd-log:AMD_LOG_LEVEL=3")
+        raise UsageError(
+            f"--tool-arg amd-log:{text} is not NAME=VALUE",
+            "write for example --tool-arg amd-log:AMD_LOG_LEVEL=3",
+        )
     return name, value
 
 
 def _artifact(path: Path, file_format: str, folder: Path, where: Where) -> Artifact:
     match = _PID.search(path.name)
-    return Artifact(path=str(path.relative_to(where.run_root)), layer="amd-log", format=file_format, pass_name=where.pass_name,
-                    host=folder.parent.parent.name, pid=int(match.group(1)) if match else None, rank=rank_of(folder.parent.name, where),
-                    size_bytes=path.stat().st_size)
+    return Artifact(
+        path=str(path.relative_to(where.run_root)),
+        layer="amd-log",
+        format=file_format,
+        pass_name=where.pass_name,
+        host=folder.parent.parent.name,
+        pid=int(match.group(1)) if match else None,
+        rank=rank_of(folder.parent.name, where),
+        size_bytes=path.stat().st_size,
+    )

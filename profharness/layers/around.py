@@ -25,7 +25,9 @@ def wrap(layers: Sequence[Layer], command: Command, where: Where) -> Command:
         command = layer.prepare(command, where)
     if any(layer.extras(command, where).hides_status for layer in tools):
         command = recorded(command, where)
-    if any("hsa-tool" in layer.claims for layer in tools) and command.env.get("PROFHARNESS_HOOKS_DIR"):
+    if any("hsa-tool" in layer.claims for layer in tools) and command.env.get(
+        "PROFHARNESS_HOOKS_DIR"
+    ):
         command = command.with_env({STATUS_VARIABLE: "1"})
     for layer in tools:
         command = layer.prepare(command, where)
@@ -37,9 +39,13 @@ def extras(layers: Sequence[Layer], command: Command, where: Where) -> Extras:
     each = [layer.extras(command, where) for layer in layers]
     hides = any(one.hides_status for one in each)
     return Extras(
-        folders=tuple(folder for one in each for folder in one.folders) + ((where.statuses,) if hides else ()),
-        files=tuple(file for one in each for file in one.files), hides_status=hides,
-        notes=tuple(note for one in each for note in one.notes), cut=next((one.cut for one in each if one.cut), ""))
+        folders=tuple(folder for one in each for folder in one.folders)
+        + ((where.statuses,) if hides else ()),
+        files=tuple(file for one in each for file in one.files),
+        hides_status=hides,
+        notes=tuple(note for one in each for note in one.notes),
+        cut=next((one.cut for one in each if one.cut), ""),
+    )
 
 
 def recorded(command: Command, where: Where) -> Command:
@@ -49,7 +55,9 @@ def recorded(command: Command, where: Where) -> Command:
     """
     recorder = (where.python, str(where.wrappers / "status.py"), str(where.statuses))
     if any(_EVALUATED.search(word) for word in command.argv):
-        return Command(recorder, {**command.env, ARGV_VARIABLE: json.dumps(command.argv)}, command.cwd)
+        return Command(
+            recorder, {**command.env, ARGV_VARIABLE: json.dumps(command.argv)}, command.cwd
+        )
     return command.with_prefix((*recorder, "--"))
 
 
@@ -57,8 +65,12 @@ def execution(command: Command, where: Where) -> str:
     """A name for this execution: a scan's workers are started once per backend, and again after a death."""
     parts = [where.pass_name]
     if where.is_worker:
-        parts.append(Path(command.env.get("PROFHARNESS_SPEC") or "worker").stem.removeprefix("spec-"))
-        point = command.env.get("PROFHARNESS_ONLY_POINT") or command.env.get("PROFHARNESS_FIRST_POINT")
+        parts.append(
+            Path(command.env.get("PROFHARNESS_SPEC") or "worker").stem.removeprefix("spec-")
+        )
+        point = command.env.get("PROFHARNESS_ONLY_POINT") or command.env.get(
+            "PROFHARNESS_FIRST_POINT"
+        )
         parts += [point] if point else []
     return ".".join(parts)
 

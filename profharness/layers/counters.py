@@ -42,7 +42,11 @@ class CounterTable(msgspec.Struct, frozen=True):
             if name in table:
                 return table[name]
         base = _REDUCED.sub("", name)
-        return (base,) if base not in self.instead and (base in self.raw["names"] or self.block(base)) else None
+        return (
+            (base,)
+            if base not in self.instead and (base in self.raw["names"] or self.block(base))
+            else None
+        )
 
     def block(self, raw: str) -> str:
         """The hardware block of a raw counter, by how its name begins; empty for none that is known."""
@@ -60,7 +64,9 @@ class _Group:
     accumulated: int = 0
 
 
-def groups(names: Sequence[str], environment: Environment, wrappers: Path) -> tuple[tuple[str, ...], ...]:
+def groups(
+    names: Sequence[str], environment: Environment, wrappers: Path
+) -> tuple[tuple[str, ...], ...]:
     """The counters of each pass. Raises UsageError for a name that a device of this node does not have.
 
     Where the node's devices differ, a name must exist on each of them.
@@ -83,14 +89,24 @@ def groups(names: Sequence[str], environment: Environment, wrappers: Path) -> tu
 
 def architectures(environment: Environment) -> tuple[str, ...]:
     """Those of the node's AMD devices, each once; the assumed one where there is none."""
-    here = tuple(dict.fromkeys(device.architecture for device in environment.devices if device.kind == "rocm" and device.architecture))
+    here = tuple(
+        dict.fromkeys(
+            device.architecture
+            for device in environment.devices
+            if device.kind == "rocm" and device.architecture
+        )
+    )
     return here or (ASSUMED,)
 
 
 def assumption(environment: Environment) -> str:
     """What was taken for granted where no AMD device is seen; empty where one is."""
     seen = any(device.kind == "rocm" and device.architecture for device in environment.devices)
-    return "" if seen else f"no AMD device is seen here: counters and passes are planned for {ASSUMED}, another device may refuse names or need more passes"
+    return (
+        ""
+        if seen
+        else f"no AMD device is seen here: counters and passes are planned for {ASSUMED}, another device may refuse names or need more passes"
+    )
 
 
 def load(wrappers: Path, architecture: str) -> CounterTable | None:
@@ -106,11 +122,18 @@ def _check(name: str, table: CounterTable) -> None:
         return
     base = _REDUCED.sub("", name)
     if name in table.instead or base in table.instead:
-        raise UsageError(f"--pmc: {table.architecture} has no {name}", f"ask for {table.instead.get(name) or table.instead[base]}")
+        raise UsageError(
+            f"--pmc: {table.architecture} has no {name}",
+            f"ask for {table.instead.get(name) or table.instead[base]}",
+        )
     everything = (*table.sets, *table.derived, *table.accumulated, *table.raw["names"])
     near = difflib.get_close_matches(name, everything, 3)
-    raise UsageError(f"--pmc: {table.architecture} has no counter or set {name!r}",
-                     f"did you mean {', '.join(near)}?" if near else f"sets: {', '.join(table.sets)}; counters: see `rocprofv3 --list-avail`")
+    raise UsageError(
+        f"--pmc: {table.architecture} has no counter or set {name!r}",
+        f"did you mean {', '.join(near)}?"
+        if near
+        else f"sets: {', '.join(table.sets)}; counters: see `rocprofv3 --list-avail`",
+    )
 
 
 def _packed(names: Sequence[str], table: CounterTable) -> list[tuple[str, ...]]:
@@ -119,7 +142,14 @@ def _packed(names: Sequence[str], table: CounterTable) -> list[tuple[str, ...]]:
     for name in names:
         needs = set(table.needs(name) or ())
         accumulated = int(name in table.accumulated)
-        fitting = next((group for group in packed if _fits(group.raw | needs, group.accumulated + accumulated, table.limits, table)), None)
+        fitting = next(
+            (
+                group
+                for group in packed
+                if _fits(group.raw | needs, group.accumulated + accumulated, table.limits, table)
+            ),
+            None,
+        )
         if fitting is None:
             packed.append(_Group([name], needs, accumulated))
         else:

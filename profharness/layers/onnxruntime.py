@@ -11,7 +11,13 @@ from profharness.node.probe import Environment
 from profharness.rundir.manifest import Artifact
 
 # the GPU builds are packages of their own name
-PACKAGES = ("onnxruntime", "onnxruntime-rocm", "onnxruntime-gpu", "onnxruntime-migraphx", "onnxruntime-training")
+PACKAGES = (
+    "onnxruntime",
+    "onnxruntime-rocm",
+    "onnxruntime-gpu",
+    "onnxruntime-migraphx",
+    "onnxruntime-training",
+)
 
 
 class OnnxruntimeLayer:
@@ -27,10 +33,15 @@ class OnnxruntimeLayer:
         return target in ("onnxruntime", COMMAND)
 
     def probe(self, environment: Environment) -> Availability:
-        version = next((environment.packages[name] for name in PACKAGES if environment.packages.get(name)), "")
+        version = next(
+            (environment.packages[name] for name in PACKAGES if environment.packages.get(name)), ""
+        )
         if version:
             return Availability(available=True, version=version)
-        return Availability(available=False, why="onnxruntime is not installed for the workload's python: pip install 'profharness[onnx]'")
+        return Availability(
+            available=False,
+            why="onnxruntime is not installed for the workload's python: pip install 'profharness[onnx]'",
+        )
 
     def prepare(self, command: Command, where: Where) -> Command:
         return with_hooks(command, where, self.name)

@@ -18,7 +18,9 @@ _CHUNK = 1 << 20
 _JSON_V3 = re.compile(rb'"kernel_dispatch"\s*:\s*\[\s*\{')
 _JSON_COUNTED = re.compile(rb'"counter_collection"\s*:\s*\[\s*\{')
 # sections 6 to 517 of rocprof's trace are GPUs; an event's own pid and tid stand right before its time
-_JSON_V1 = re.compile(rb'"pid":\s*"?(?:[6-9]|[1-9]\d|[1-4]\d\d|50\d|51[0-7])"?,\s*"tid":\s*"?\d+"?,\s*"ts"')
+_JSON_V1 = re.compile(
+    rb'"pid":\s*"?(?:[6-9]|[1-9]\d|[1-4]\d\d|50\d|51[0-7])"?,\s*"tid":\s*"?\d+"?,\s*"ts"'
+)
 _EMPTY_PFTRACE = 1500  # bytes; a process without device work leaves about 640
 
 
@@ -51,7 +53,9 @@ def holds_counters(path: Path) -> bool:
             return _any_row(path, ("rocpd_pmc_event",))
         if path.name.endswith("_results.json"):
             return _matches(path, _JSON_COUNTED)
-        return ("_counter_collection" in path.name or path.name == "results.csv") and _has_rows(path)
+        return ("_counter_collection" in path.name or path.name == "results.csv") and _has_rows(
+            path
+        )
     except (OSError, sqlite3.Error, EOFError):
         return False
 
@@ -68,8 +72,11 @@ def _any_row(path: Path, tables: Sequence[str]) -> bool:
     """Whether one of the tables has a row; a table that is not there has none."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as database:
         present = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-        return any(database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  names from the list above
-                   for name in tables if name in present)
+        return any(
+            database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  names from the list above
+            for name in tables
+            if name in present
+        )
 
 
 def _v3_csv(path: Path) -> bool:
@@ -110,6 +117,12 @@ def _matches(path: Path, pattern: re.Pattern[bytes]) -> bool:
 
 
 _LOOKS: Mapping[str, Callable[[Path], bool | None]] = {
-    "rocpd": _rocpd, "rocprofv3-csv": _v3_csv, "rocprofv3-json": _v3_json, "rocprof-db": _rocprof_db, "rocprof-json": _v1_json,
-    "rocprof": _has_rows, "pftrace": _perfetto, "rocprof-compute": _has_rows,
+    "rocpd": _rocpd,
+    "rocprofv3-csv": _v3_csv,
+    "rocprofv3-json": _v3_json,
+    "rocprof-db": _rocprof_db,
+    "rocprof-json": _v1_json,
+    "rocprof": _has_rows,
+    "pftrace": _perfetto,
+    "rocprof-compute": _has_rows,
 }

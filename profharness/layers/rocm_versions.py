@@ -24,7 +24,12 @@ NEWEST: Version = ROCM_7_0
 """The newest generation whose options are known; later releases are treated like it."""
 
 # rocprofiler-sdk's version -> the ROCm release that it came with
-_OF_SDK: tuple[tuple[Version, Version], ...] = (((0, 4), ROCM_6_2), ((0, 5), ROCM_6_3), ((0, 6), ROCM_6_4), ((1, 0), ROCM_7_0))
+_OF_SDK: tuple[tuple[Version, Version], ...] = (
+    ((0, 4), ROCM_6_2),
+    ((0, 5), ROCM_6_3),
+    ((0, 6), ROCM_6_4),
+    ((1, 0), ROCM_7_0),
+)
 _NUMBER = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -72,7 +77,9 @@ def installed(environment: Environment, *programs: str) -> Installed:
         tool = environment.tools.get(program)
         if tool is None:
             continue
-        release = parse(tool.rocm) or _from_sdk(program, tool.version) or parse(environment.rocm_version)
+        release = (
+            parse(tool.rocm) or _from_sdk(program, tool.version) or parse(environment.rocm_version)
+        )
         if release is not None:
             return Installed(program, release, found=True, path=tool.path)
         return Installed(program, _oldest(program), found=True, sure=False, path=tool.path)
@@ -84,7 +91,11 @@ def availability(environment: Environment, way_out: str, *programs: str) -> Avai
     tool = installed(environment, *programs)
     if tool.found:
         known = environment.tools[tool.program].version
-        return Availability(available=True, version=known or (f"of ROCm {tool.release}" if tool.sure else ""), why=but(environment))
+        return Availability(
+            available=True,
+            version=known or (f"of ROCm {tool.release}" if tool.sure else ""),
+            why=but(environment),
+        )
     return Availability(available=False, why=way_out)
 
 
@@ -112,20 +123,33 @@ def alternatives(environment: Environment, *, counting: bool = False) -> str:
     else:
         tracers = ["rocprof"] if "rocprof" in environment.tools else []
     if counting:
-        return " or ".join(f"--profile {name} --pmc COUNTERS" for name in tracers) or "--profile torch (kernels without counters)"
+        return (
+            " or ".join(f"--profile {name} --pmc COUNTERS" for name in tracers)
+            or "--profile torch (kernels without counters)"
+        )
     return " or ".join(f"--profile {name}" for name in (*tracers, "torch"))
 
 
 def here(environment: Environment) -> str:
     """`here is ROCm 6.1.3`, or that there is none."""
-    return f"here is ROCm {environment.rocm_version}" if environment.rocm_version else "no ROCm was found here"
+    return (
+        f"here is ROCm {environment.rocm_version}"
+        if environment.rocm_version
+        else "no ROCm was found here"
+    )
 
 
 def planned_for(tool: Installed) -> str:
     """What a dry run says where it had to assume; empty where the tool was found and told its release."""
     if not tool.found:
-        return f"{tool.program} is not on this node: planned for ROCm {text(NEWEST)}, the newest known"
-    return "" if tool.sure else f"{tool.program} does not tell its release: planned for ROCm {tool.release}"
+        return (
+            f"{tool.program} is not on this node: planned for ROCm {text(NEWEST)}, the newest known"
+        )
+    return (
+        ""
+        if tool.sure
+        else f"{tool.program} does not tell its release: planned for ROCm {tool.release}"
+    )
 
 
 def _from_sdk(program: str, version: str) -> Version | None:

@@ -40,25 +40,54 @@ class RocprofLayer:
     def probe(self, environment: Environment) -> Availability:
         release = rocm_versions.parse(environment.rocm_version)
         gone = release is not None and release >= ROCM_7_0
-        newer = "use --profile rocprofv3" if "rocprofv3" in environment.tools else "install rocprofiler-sdk, which brings rocprofv3, or use --profile torch"
-        way_out = (f"newer ROCm releases leave it out; {rocm_versions.here(environment)}\n{newer}" if gone else
-                   f"it comes with ROCm's rocprofiler package; {rocm_versions.here(environment)}\n"
-                   "put ROCm's bin folder on the PATH, or use --profile torch; `profharness doctor` shows what works here")
+        newer = (
+            "use --profile rocprofv3"
+            if "rocprofv3" in environment.tools
+            else "install rocprofiler-sdk, which brings rocprofv3, or use --profile torch"
+        )
+        way_out = (
+            f"newer ROCm releases leave it out; {rocm_versions.here(environment)}\n{newer}"
+            if gone
+            else f"it comes with ROCm's rocprofiler package; {rocm_versions.here(environment)}\n"
+            "put ROCm's bin folder on the PATH, or use --profile torch; `profharness doctor` shows what works here"
+        )
         return rocm_versions.availability(environment, way_out, PROGRAM)
 
     def prepare(self, command: Command, where: Where) -> Command:
         if period(where.capture) is not None:
-            raise UsageError(f"--capture {where.capture}: rocprof records the whole execution", "leave --capture out, or use --profile torch")
+            raise UsageError(
+                f"--capture {where.capture}: rocprof records the whole execution",
+                "leave --capture out, or use --profile torch",
+            )
         output = ("-o", str(own_folder(self.name, command, where) / "results.csv"))
-        chosen = ("-i", str(_input_file(command, where)), "--timestamp", "on") if where.counters else _traces(where)
+        chosen = (
+            ("-i", str(_input_file(command, where)), "--timestamp", "on")
+            if where.counters
+            else _traces(where)
+        )
         tool = rocm_versions.installed(where.environment, PROGRAM)
-        return command.with_prefix((tool.call, *chosen, *output, *where.options.args_for(self.name)))
+        return command.with_prefix(
+            (tool.call, *chosen, *output, *where.options.args_for(self.name))
+        )
 
     def extras(self, command: Command, where: Where) -> Extras:
         tool = rocm_versions.installed(where.environment, PROGRAM)
-        note = rocm_versions.planned_for(tool) if tool.found else f"{PROGRAM} is not on this node: planned as in ROCm 5.7 to 6.4, which have it"
-        files = ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),) if where.counters else ()
-        return Extras(folders=(own_folder(self.name, command, where),), files=files, hides_status=True, notes=(note,) if note else ())
+        note = (
+            rocm_versions.planned_for(tool)
+            if tool.found
+            else f"{PROGRAM} is not on this node: planned as in ROCm 5.7 to 6.4, which have it"
+        )
+        files = (
+            ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),)
+            if where.counters
+            else ()
+        )
+        return Extras(
+            folders=(own_folder(self.name, command, where),),
+            files=files,
+            hides_status=True,
+            notes=(note,) if note else (),
+        )
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
         return ()
@@ -70,8 +99,13 @@ class RocprofLayer:
             if folder.name.split(".")[0] != where.pass_name:
                 continue
             read = next((folder / name for name, _ in _READ if _whole(folder / name)), None)
-            found += [_artifact(path, where, aside=path != read) for path in sorted(folder.iterdir())
-                      if path.suffix in _SUFFIXES and path.is_file() and str(path.relative_to(where.run_root)) not in known]
+            found += [
+                _artifact(path, where, aside=path != read)
+                for path in sorted(folder.iterdir())
+                if path.suffix in _SUFFIXES
+                and path.is_file()
+                and str(path.relative_to(where.run_root)) not in known
+            ]
         return tuple(found)
 
 
@@ -91,11 +125,20 @@ def _input_file(command: Command, where: Where) -> Path:
 
 
 def _whole(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0 and (path.suffix != ".json" or tail_closes(path))
+    return (
+        path.is_file() and path.stat().st_size > 0 and (path.suffix != ".json" or tail_closes(path))
+    )
 
 
 def _artifact(path: Path, where: Where, *, aside: bool) -> Artifact:
     owner, host = path.parent.parent.name, path.parent.parent.parent.name
-    return Artifact(path=str(path.relative_to(where.run_root)), layer=PROGRAM, format=dict(_READ).get(path.name, f"rocprof-{path.suffix[1:]}"),
-                    pass_name=where.pass_name, host=host, rank=rank_of(owner, where),
-                    size_bytes=path.stat().st_size, aside=aside)
+    return Artifact(
+        path=str(path.relative_to(where.run_root)),
+        layer=PROGRAM,
+        format=dict(_READ).get(path.name, f"rocprof-{path.suffix[1:]}"),
+        pass_name=where.pass_name,
+        host=host,
+        rank=rank_of(owner, where),
+        size_bytes=path.stat().st_size,
+        aside=aside,
+    )

@@ -39,35 +39,68 @@ class RocprofComputeLayer:
 
     def probe(self, environment: Environment) -> Availability:
         other = rocm_versions.alternatives(environment, counting=True)
-        way_out = (f"it comes with ROCm 6.3 (as Omniperf before it) and needs its own Python packages; {rocm_versions.here(environment)}\n"
-                   f"install rocprofiler-compute and its requirements, or use {other}")
+        way_out = (
+            f"it comes with ROCm 6.3 (as Omniperf before it) and needs its own Python packages; {rocm_versions.here(environment)}\n"
+            f"install rocprofiler-compute and its requirements, or use {other}"
+        )
         state = rocm_versions.availability(environment, way_out, *PROGRAMS)
-        return rocm_versions.with_counters(state, environment, "from ROCm 7.0.2 on its counters may include other programs' work")
+        return rocm_versions.with_counters(
+            state, environment, "from ROCm 7.0.2 on its counters may include other programs' work"
+        )
 
     def prepare(self, command: Command, where: Where) -> Command:
         if period(where.capture) is not None:
-            raise UsageError(f"--capture {where.capture}: rocprof-compute replays whole executions", "leave --capture out")
+            raise UsageError(
+                f"--capture {where.capture}: rocprof-compute replays whole executions",
+                "leave --capture out",
+            )
         folder = own_folder(self.name, command, where)
-        return command.with_prefix((_tool(where).call, "profile", "-n", WORKLOAD, "-p", str(folder), "--no-roof",
-                                    *where.options.args_for(self.name), "--"))
+        return command.with_prefix(
+            (
+                _tool(where).call,
+                "profile",
+                "-n",
+                WORKLOAD,
+                "-p",
+                str(folder),
+                "--no-roof",
+                *where.options.args_for(self.name),
+                "--",
+            )
+        )
 
     def extras(self, command: Command, where: Where) -> Extras:
-        notes = [f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same work each time"]
+        notes = [
+            f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same work each time"
+        ]
         assumed = rocm_versions.planned_for(_tool(where))
-        return Extras(folders=(own_folder(self.name, command, where),), hides_status=True, notes=(*notes, *([assumed] if assumed else [])))
+        return Extras(
+            folders=(own_folder(self.name, command, where),),
+            hides_status=True,
+            notes=(*notes, *([assumed] if assumed else [])),
+        )
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:
         """The tool's own analysis, into tables beside its counters."""
         program = _tool(where).call
         # before the pass has run, the folder that the tool will name after the device is not known
-        found = _workloads(self.name, where) or [where.artifacts / self.name / where.host / where.owner / where.pass_name / "GPU_MODEL"]
-        return tuple(Command((program, "analyze", "-p", str(folder), "--save-dfs", str(folder / "analysis"))) for folder in found)
+        found = _workloads(self.name, where) or [
+            where.artifacts / self.name / where.host / where.owner / where.pass_name / "GPU_MODEL"
+        ]
+        return tuple(
+            Command((program, "analyze", "-p", str(folder), "--save-dfs", str(folder / "analysis")))
+            for folder in found
+        )
 
     def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
         """Every table of this pass; the joined counters are read, the others kept."""
         read = [folder / COUNTERS for folder in _workloads(self.name, where)]
         tables = sorted({path for table in read for path in table.parent.rglob("*.csv")})
-        return tuple(_artifact(path, where, aside=path not in read) for path in tables if str(path.relative_to(where.run_root)) not in known)
+        return tuple(
+            _artifact(path, where, aside=path not in read)
+            for path in tables
+            if str(path.relative_to(where.run_root)) not in known
+        )
 
 
 def _tool(where: Where) -> Installed:
@@ -78,11 +111,21 @@ def _workloads(layer: str, where: Where) -> list[Path]:
     """The folders that hold counters; some releases put the workload's and the device's names in between."""
     base = where.artifacts / layer
     names = re.compile(rf"{re.escape(where.pass_name)}(\..*)?")
-    executions = [path for path in sorted(base.glob("*/*/*")) if path.is_dir() and names.fullmatch(path.name)]
+    executions = [
+        path for path in sorted(base.glob("*/*/*")) if path.is_dir() and names.fullmatch(path.name)
+    ]
     return [path.parent for execution in executions for path in sorted(execution.rglob(COUNTERS))]
 
 
 def _artifact(path: Path, where: Where, *, aside: bool) -> Artifact:
     host, owner = path.relative_to(where.artifacts).parts[1:3]
-    return Artifact(path=str(path.relative_to(where.run_root)), layer="rocprof-compute", format="rocprof-compute",
-                    pass_name=where.pass_name, host=host, rank=rank_of(owner, where), size_bytes=path.stat().st_size, aside=aside)
+    return Artifact(
+        path=str(path.relative_to(where.run_root)),
+        layer="rocprof-compute",
+        format="rocprof-compute",
+        pass_name=where.pass_name,
+        host=host,
+        rank=rank_of(owner, where),
+        size_bytes=path.stat().st_size,
+        aside=aside,
+    )

@@ -22,7 +22,9 @@ from profharness.rundir.manifest import Artifact
 PROGRAM = "rocprofv3"
 PREDECESSOR = "rocprof"
 # <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension
-_FILE = re.compile(r"(?P<pass>.+)_(?P<pid>\d+)_(?P<kind>[a-z_]+)\.(?P<ext>csv|json|db|pftrace)(\.gz)?")
+_FILE = re.compile(
+    r"(?P<pass>.+)_(?P<pid>\d+)_(?P<kind>[a-z_]+)\.(?P<ext>csv|json|db|pftrace)(\.gz)?"
+)
 _FORMATS = {"csv": "rocprofv3-csv", "json": "rocprofv3-json", "db": "rocpd", "pftrace": "pftrace"}
 _PREFERRED = ("db", "json", "csv", "pftrace")  # of one process, the first that is whole is read
 _REGIONS = "--selected-regions"  # records only between roctxProfilerResume and roctxProfilerPause; since ROCm 7.0
@@ -42,31 +44,70 @@ class Rocprofv3Layer:
         return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
 
     def probe(self, environment: Environment) -> Availability:
-        older = "--profile rocprof (kernel statistics) or " if PREDECESSOR in environment.tools else ""
+        older = (
+            "--profile rocprof (kernel statistics) or " if PREDECESSOR in environment.tools else ""
+        )
         release = rocm_versions.parse(environment.rocm_version)
-        get = "install rocprofiler-sdk, or put ROCm's bin folder on the PATH; or " if release is not None and release >= ROCM_6_2 else ""
-        way_out = (f"it came with ROCm 6.2; {rocm_versions.here(environment)}\n"
-                   f"{get}use {older}--profile torch; `profharness doctor --try` shows what works here")
+        get = (
+            "install rocprofiler-sdk, or put ROCm's bin folder on the PATH; or "
+            if release is not None and release >= ROCM_6_2
+            else ""
+        )
+        way_out = (
+            f"it came with ROCm 6.2; {rocm_versions.here(environment)}\n"
+            f"{get}use {older}--profile torch; `profharness doctor --try` shows what works here"
+        )
         return rocm_versions.availability(environment, way_out, PROGRAM)
 
     def prepare(self, command: Command, where: Where) -> Command:
         tool = rocm_versions.installed(where.environment, PROGRAM)
         options = where.options
-        chosen = [] if where.counters else [f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(options, name)]
+        chosen = (
+            []
+            if where.counters
+            else [f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(options, name)]
+        )
         window = _window(tool, where.capture)
         if (not where.counters or _REGIONS in window) and "--marker-trace" not in chosen:
-            chosen.append("--marker-trace")  # our hooks mark steps and points as roctx ranges, and tell the tool when to record
-        argv = (tool.call, "--kernel-trace", "--memory-copy-trace", *chosen, *_counters(tool, where, command), *window,
-                "--output-format", *_formats(tool, where), "-d", str(where.artifacts / self.name), "-o", _file_name(command, where),
-                *options.args_for(self.name), "--")
-        env = {"PROFHARNESS_REGIONS": where.capture.removeprefix("steps=")} if _REGIONS in window else {}
-        return command.with_prefix(argv).with_env({**env, **({"ROCPROF_TMPDIR": str(_spill(where))} if where.spill else {})})
+            chosen.append(
+                "--marker-trace"
+            )  # our hooks mark steps and points as roctx ranges, and tell the tool when to record
+        argv = (
+            tool.call,
+            "--kernel-trace",
+            "--memory-copy-trace",
+            *chosen,
+            *_counters(tool, where, command),
+            *window,
+            "--output-format",
+            *_formats(tool, where),
+            "-d",
+            str(where.artifacts / self.name),
+            "-o",
+            _file_name(command, where),
+            *options.args_for(self.name),
+            "--",
+        )
+        env = (
+            {"PROFHARNESS_REGIONS": where.capture.removeprefix("steps=")}
+            if _REGIONS in window
+            else {}
+        )
+        return command.with_prefix(argv).with_env(
+            {**env, **({"ROCPROF_TMPDIR": str(_spill(where))} if where.spill else {})}
+        )
 
     def extras(self, command: Command, where: Where) -> Extras:
         tool = rocm_versions.installed(where.environment, PROGRAM)
         cut = where.capture if _is_whole(tool, where.capture) else ""
-        notes = tuple(note for note in (rocm_versions.planned_for(tool), _cut_note(tool, cut)) if note)
-        files = ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),) if where.counters and tool.rocm < ROCM_6_3 else ()
+        notes = tuple(
+            note for note in (rocm_versions.planned_for(tool), _cut_note(tool, cut)) if note
+        )
+        files = (
+            ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),)
+            if where.counters and tool.rocm < ROCM_6_3
+            else ()
+        )
         folders = (where.artifacts / self.name, *((_spill(where),) if where.spill else ()))
         return Extras(folders=folders, files=files, notes=notes, cut=cut)
 
@@ -80,8 +121,12 @@ class Rocprofv3Layer:
             match = _FILE.fullmatch(path.name)
             if match and path.is_file() and match["pass"].split(".")[0] == where.pass_name:
                 found.setdefault((path.parent, match["pid"]), []).append((path, match))
-        return tuple(_artifact(path, match, where, aside=not _is_read(path, match, group))
-                     for group in found.values() for path, match in group if str(path.relative_to(where.run_root)) not in known)
+        return tuple(
+            _artifact(path, match, where, aside=not _is_read(path, match, group))
+            for group in found.values()
+            for path, match in group
+            if str(path.relative_to(where.run_root)) not in known
+        )
 
 
 def _file_name(command: Command, where: Where) -> str:
@@ -102,7 +147,11 @@ def _counters(tool: Installed, where: Where, command: Command) -> tuple[str, ...
     if not where.counters:
         return ()
     options = where.options
-    chosen = ("--pmc", *where.counters) if tool.rocm >= ROCM_6_3 else ("-i", str(_input_file(command, where)))
+    chosen = (
+        ("--pmc", *where.counters)
+        if tool.rocm >= ROCM_6_3
+        else ("-i", str(_input_file(command, where)))
+    )
     if options.kernel_include_regex:
         chosen += ("--kernel-include-regex", options.kernel_include_regex)
     if options.kernel_iteration_range:
@@ -111,7 +160,9 @@ def _counters(tool: Installed, where: Where, command: Command) -> tuple[str, ...
 
 
 def _input_file(command: Command, where: Where) -> Path:
-    return where.run_root / "control" / where.pass_name / f"{execution(command, where)}.counters.txt"
+    return (
+        where.run_root / "control" / where.pass_name / f"{execution(command, where)}.counters.txt"
+    )
 
 
 def _window(tool: Installed, capture: str) -> tuple[str, ...]:
@@ -119,7 +170,16 @@ def _window(tool: Installed, capture: str) -> tuple[str, ...]:
     if capture in ("default", "all") or _is_whole(tool, capture):
         return ()
     asked = period(capture)
-    return (_REGIONS,) if asked is None else ("--collection-period", f"{asked.after_ns}:{asked.for_ns}:1", "--collection-period-unit", "nsec")
+    return (
+        (_REGIONS,)
+        if asked is None
+        else (
+            "--collection-period",
+            f"{asked.after_ns}:{asked.for_ns}:1",
+            "--collection-period-unit",
+            "nsec",
+        )
+    )
 
 
 def _is_whole(tool: Installed, capture: str) -> bool:
@@ -131,7 +191,11 @@ def _is_whole(tool: Installed, capture: str) -> bool:
 
 
 def _cut_note(tool: Installed, cut: str) -> str:
-    return f"rocprofv3 of ROCm {tool.release} records the whole execution; --capture {cut} is cut from it" if cut else ""
+    return (
+        f"rocprofv3 of ROCm {tool.release} records the whole execution; --capture {cut} is cut from it"
+        if cut
+        else ""
+    )
 
 
 def _spill(where: Where) -> Path:
@@ -153,5 +217,14 @@ def _is_read(path: Path, match: re.Match[str], group: list[tuple[Path, re.Match[
 def _artifact(path: Path, match: re.Match[str], where: Where, *, aside: bool) -> Artifact:
     owner, host = path.parent.name, path.parent.parent.name
     rank = int(owner) if owner.isdigit() and owner != match["pid"] else None
-    return Artifact(path=str(path.relative_to(where.run_root)), layer=PROGRAM, format=_FORMATS[match["ext"]], pass_name=where.pass_name,
-                    host=host, pid=int(match["pid"]), rank=rank, size_bytes=path.stat().st_size, aside=aside)
+    return Artifact(
+        path=str(path.relative_to(where.run_root)),
+        layer=PROGRAM,
+        format=_FORMATS[match["ext"]],
+        pass_name=where.pass_name,
+        host=host,
+        pid=int(match["pid"]),
+        rank=rank,
+        size_bytes=path.stat().st_size,
+        aside=aside,
+    )

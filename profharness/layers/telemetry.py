@@ -20,12 +20,18 @@ from profharness.rundir.paths import write_atomic
 def sampler_command(spec_path: Path) -> Command:
     """How the sampler is started: with the harness's own interpreter, by argv."""
     package_root = str(Path(__file__).resolve().parent.parent.parent)
-    return Command((sys.executable, "-m", "profharness.telemetry", "--spec", str(spec_path))).with_path_entry(
-        "PYTHONPATH", package_root, os.environ.get("PYTHONPATH"))
+    return Command(
+        (sys.executable, "-m", "profharness.telemetry", "--spec", str(spec_path))
+    ).with_path_entry("PYTHONPATH", package_root, os.environ.get("PYTHONPATH"))
 
 
 SOURCES: dict[str, tuple[str, ...]] = {
-    "auto": ("cpu", "gpu"), "off": (), "cpu": ("cpu",), "amd": ("cpu", "amd"), "amdsmi": ("cpu", "amdsmi"), "nvml": ("cpu", "nvml"),
+    "auto": ("cpu", "gpu"),
+    "off": (),
+    "cpu": ("cpu",),
+    "amd": ("cpu", "amd"),
+    "amdsmi": ("cpu", "amdsmi"),
+    "nvml": ("cpu", "nvml"),
 }
 BY_NAME = ("amd", "amdsmi", "nvml")  # sources that must give something when they are asked for
 
@@ -37,9 +43,17 @@ def sampler_spec(request: Request, folder: Path, host: str) -> bytes:
 
 def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
     """The same from the value of `--telemetry` and a rate. Tests put emulated hardware in the place of /sys by PROFHARNESS_SYSFS."""
-    return msgspec.json.encode({
-        "output_dir": str(folder), "host": host, "hz": hz, "parent_pid": os.getpid(), "roots_file": str(folder / f"{host}.roots"),
-        "sources": SOURCES[telemetry], "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys")})
+    return msgspec.json.encode(
+        {
+            "output_dir": str(folder),
+            "host": host,
+            "hz": hz,
+            "parent_pid": os.getpid(),
+            "roots_file": str(folder / f"{host}.roots"),
+            "sources": SOURCES[telemetry],
+            "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys"),
+        }
+    )
 
 
 IDLE_LIMIT_S = 600.0
@@ -49,8 +63,16 @@ def let_rest(folder: Path, host: str, seconds: float) -> None:
     """`--idle-seconds`: let the devices rest before the workload begins, and note when, for the reader of the samples."""
     start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     time.sleep(seconds)
-    write_atomic(folder / f"{host}.idle.json", msgspec.json.encode(
-        {"v": 1, "start_boot_ns": start, "end_boot_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME)}))
+    write_atomic(
+        folder / f"{host}.idle.json",
+        msgspec.json.encode(
+            {
+                "v": 1,
+                "start_boot_ns": start,
+                "end_boot_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+            }
+        ),
+    )
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -63,4 +85,7 @@ class Ready(msgspec.Struct, frozen=True):
         """Why none of a family's sources is read; empty where one is."""
         if any(str(source["name"]).startswith(family) for source in self.sources):
             return ""
-        return next((absent["why"] for absent in self.missing if absent["metric"] == family), "it offers no value")
+        return next(
+            (absent["why"] for absent in self.missing if absent["metric"] == family),
+            "it offers no value",
+        )

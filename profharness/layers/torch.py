@@ -30,7 +30,10 @@ class TorchLayer:
         version = environment.packages.get("torch", "")
         if version:
             return Availability(available=True, version=version, why=_but(version, environment))
-        return Availability(available=False, why="torch is not installed for the workload's python: pip install 'profharness[torch]', or name another python with --python")
+        return Availability(
+            available=False,
+            why="torch is not installed for the workload's python: pip install 'profharness[torch]', or name another python with --python",
+        )
 
     def prepare(self, command: Command, where: Where) -> Command:
         return with_hooks(command, where, self.name)
@@ -48,7 +51,14 @@ class TorchLayer:
 def _but(version: str, environment: Environment) -> str:
     """Why this build of torch sees none of the node's devices; empty without. A version without a suffix does not tell its build."""
     suffix = version.partition("+")[2]
-    build = next((kind for start, kind in (("rocm", "rocm"), ("cu", "cuda"), ("cpu", "cpu")) if suffix.startswith(start)), "")
+    build = next(
+        (
+            kind
+            for start, kind in (("rocm", "rocm"), ("cu", "cuda"), ("cpu", "cpu"))
+            if suffix.startswith(start)
+        ),
+        "",
+    )
     if build == "rocm":
         return access.closed(environment)
     kinds = {device.kind for device in environment.accelerators}

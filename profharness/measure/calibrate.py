@@ -40,7 +40,9 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def calibrate(device: str, python: str = "", seconds: float = 1.0, threads: int | None = None) -> Calibration:
+def calibrate(
+    device: str, python: str = "", seconds: float = 1.0, threads: int | None = None
+) -> Calibration:
     """Measure `device` (auto, cpu, cuda, cuda:N) for about `seconds` per figure. Raises Unavailable without torch or the device.
 
     `threads` are those of a CPU; None leaves their number to torch.
@@ -48,26 +50,48 @@ def calibrate(device: str, python: str = "", seconds: float = 1.0, threads: int 
     with PowerWatch() as watch:
         watch.rest()
         power_seconds = watch.seconds(seconds)
-        words = ("--device", device, "--seconds", f"{seconds:g}", "--threads", str(threads or 0), "--power-seconds", f"{power_seconds:g}")
-        found, measured = _measured(device, python, words, LONGEST_S + FIGURES * seconds + power_seconds)
+        words = (
+            "--device",
+            device,
+            "--seconds",
+            f"{seconds:g}",
+            "--threads",
+            str(threads or 0),
+            "--power-seconds",
+            f"{power_seconds:g}",
+        )
+        found, measured = _measured(
+            device, python, words, LONGEST_S + FIGURES * seconds + power_seconds
+        )
     return watch.completed(found, measured.held, measured.identities)
 
 
-def _measured(device: str, python: str, words: tuple[str, ...], limit_s: float) -> tuple[Calibration, Measured]:
+def _measured(
+    device: str, python: str, words: tuple[str, ...], limit_s: float
+) -> tuple[Calibration, Measured]:
     launcher, interpreter = LocalLauncher(), python or sys.executable
-    node = environment.parse(launcher.capture(Command((interpreter, str(wrappers_dir() / "probe.py"))), PROBE_S))
+    node = environment.parse(
+        launcher.capture(Command((interpreter, str(wrappers_dir() / "probe.py"))), PROBE_S)
+    )
     script = str(wrappers_dir() / "workloads" / "calibrate_torch.py")
     try:
         output = launcher.capture(Command((interpreter, script, *words)), limit_s)
     except Unavailable as error:
         if NO_GPU not in error.message:
             raise
-        raise Unavailable(error.message.rpartition(" failed: ")[2], "install a CUDA or ROCm build of torch, look at CUDA_VISIBLE_DEVICES and "
-                          "HIP_VISIBLE_DEVICES, or use --device cpu") from error
+        raise Unavailable(
+            error.message.rpartition(" failed: ")[2],
+            "install a CUDA or ROCm build of torch, look at CUDA_VISIBLE_DEVICES and "
+            "HIP_VISIBLE_DEVICES, or use --device cpu",
+        ) from error
     try:
-        measured = msgspec.json.decode(output.strip().splitlines()[-1] if output.strip() else b"", type=Measured)
+        measured = msgspec.json.decode(
+            output.strip().splitlines()[-1] if output.strip() else b"", type=Measured
+        )
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise Unavailable(f"the calibration gave no readable answer ({error})", "run it by hand: " + script) from error
+        raise Unavailable(
+            f"the calibration gave no readable answer ({error})", "run it by hand: " + script
+        ) from error
     return typed(measured, device, node, datetime.now(UTC).isoformat(timespec="seconds")), measured
 
 
@@ -81,6 +105,17 @@ def typed(measured: Measured, device: str, node: Environment, created: str) -> C
         other = node.accelerators[position].name
         aliases = (other,) if other and other != name else ()
     return Calibration(
-        created=created, host=measured.host, kind=measured.kind, name=name, aliases=aliases, architecture=measured.architecture,
-        compute_units=measured.compute_units, software=measured.software, gemm_flops=measured.gemm_flops,
-        copy_bytes_per_s=measured.copy_bytes_per_s, launch_ns=measured.launch_ns, round_trip_ns=measured.round_trip_ns, notes=measured.notes)
+        created=created,
+        host=measured.host,
+        kind=measured.kind,
+        name=name,
+        aliases=aliases,
+        architecture=measured.architecture,
+        compute_units=measured.compute_units,
+        software=measured.software,
+        gemm_flops=measured.gemm_flops,
+        copy_bytes_per_s=measured.copy_bytes_per_s,
+        launch_ns=measured.launch_ns,
+        round_trip_ns=measured.round_trip_ns,
+        notes=measured.notes,
+    )

@@ -28,7 +28,17 @@ from profharness.stats.streams import Stream, streams
 HZ = 50.0
 REST_S = 3.0
 LEAST_S = 5.0  # of the held product: most sensors give twenty new values in that
-_POWER = frozenset({"power_w", "power_average", "power_energy", "power_module", "power_module_energy", "power_cpu", "power_cpu_energy"})
+_POWER = frozenset(
+    {
+        "power_w",
+        "power_average",
+        "power_energy",
+        "power_module",
+        "power_module_energy",
+        "power_cpu",
+        "power_cpu_energy",
+    }
+)
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -61,7 +71,12 @@ class PowerWatch:
             self._why_not = _why_not(json.loads(self._file("ready.json").read_bytes()))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._sampler is not None:
             self._sampler.stop()
         if error is not None:
@@ -78,32 +93,49 @@ class PowerWatch:
         """For how long the product is to be held; 0 where nobody measures."""
         return 0.0 if self._why_not else max(LEAST_S, 3 * asked)
 
-    def completed(self, found: Calibration, held: Held | None, identities: Sequence[str]) -> Calibration:
+    def completed(
+        self, found: Calibration, held: Held | None, identities: Sequence[str]
+    ) -> Calibration:
         """The calibration with its power, or with a note on why it has none. Call it after the context."""
         try:
             return self._completed(found, held, identities)
         finally:
             self._place.cleanup()
 
-    def _completed(self, found: Calibration, held: Held | None, identities: Sequence[str]) -> Calibration:
+    def _completed(
+        self, found: Calibration, held: Held | None, identities: Sequence[str]
+    ) -> Calibration:
         if self._why_not or held is None:
             return _noted(found, self._why_not or "no product was held")
         every, offset = self._samples()
-        rest, work = (Intervals(span.start - offset, span.end - offset) for span in (self._rest, window(held.start_ns, held.end_ns)))
+        rest, work = (
+            Intervals(span.start - offset, span.end - offset)
+            for span in (self._rest, window(held.start_ns, held.end_ns))
+        )
         package = _package(every, packages(every, rest), identities, on_cpu=found.kind == "cpu")
         if package is None:
             return _noted(found, "no package reports power for this device")
         if needs := too_short(work, package.period_ns):
-            return _noted(found, f"its sensor needs the product to be held for {needs.rpartition(' ')[2]} s: raise --seconds")
+            return _noted(
+                found,
+                f"its sensor needs the product to be held for {needs.rpartition(' ')[2]} s: raise --seconds",
+            )
         energy = package.energy(work)
         if energy is None:
             return _noted(found, "power samples do not cover the held product")
-        return msgspec.structs.replace(found, gemm_power_w=energy.watts, idle_power_w=package.idle_w, power_scope=f"{package.scope}, {held.type}")
+        return msgspec.structs.replace(
+            found,
+            gemm_power_w=energy.watts,
+            idle_power_w=package.idle_w,
+            power_scope=f"{package.scope}, {held.type}",
+        )
 
     def _samples(self) -> tuple[tuple[Stream, ...], int]:
         """What was sampled, and CLOCK_BOOTTIME less the samples' clock."""
         reading = telemetry.read_clocks(self._file("clocks.jsonl"))[0]
-        return streams(telemetry.read(self._file("samples.bin"))), reading.boot_ns - reading.monotonic_ns
+        return streams(
+            telemetry.read(self._file("samples.bin"))
+        ), reading.boot_ns - reading.monotonic_ns
 
     def _file(self, suffix: str) -> Path:
         return self._folder / f"{self._host}.{suffix}"
@@ -111,20 +143,37 @@ class PowerWatch:
 
 def _why_not(ready: dict[str, list[dict[str, object]]]) -> str:
     """Why there is no source of power; empty where there is one."""
-    metrics = {str(metric).partition(":")[0] for source in ready["sources"] for metric in source["metrics"]}  # type: ignore[attr-defined] # a list of names
+    metrics = {
+        str(metric).partition(":")[0] for source in ready["sources"] for metric in source["metrics"]
+    }  # type: ignore[attr-defined] # a list of names
     if metrics & _POWER:
         return ""
     reasons = {str(absent["metric"]): str(absent["why"]) for absent in ready["missing"]}
-    return "; ".join(reasons[name] for name in ("gpu", "power_cpu") if name in reasons) or "nothing on this node tells power"
+    return (
+        "; ".join(reasons[name] for name in ("gpu", "power_cpu") if name in reasons)
+        or "nothing on this node tells power"
+    )
 
 
-def _package(every: Sequence[Stream], found: Sequence[Package], identities: Sequence[str], *, on_cpu: bool) -> Package | None:
+def _package(
+    every: Sequence[Stream], found: Sequence[Package], identities: Sequence[str], *, on_cpu: bool
+) -> Package | None:
     """The package that the device belongs to; the CPUs for a CPU."""
     if on_cpu:
         return next((package for package in found if package.scope == CPU), None)
-    owners = {one.package for one in every if one.identity in identities or one.identity.partition("/")[0] in identities}
+    owners = {
+        one.package
+        for one in every
+        if one.identity in identities or one.identity.partition("/")[0] in identities
+    }
     mine = [package for package in found if package.identity in owners]
-    return mine[0] if mine else found[0] if len(found) == 1 and found[0].scope != CPU and not identities else None
+    return (
+        mine[0]
+        if mine
+        else found[0]
+        if len(found) == 1 and found[0].scope != CPU and not identities
+        else None
+    )
 
 
 def _noted(found: Calibration, why: str) -> Calibration:

@@ -31,14 +31,30 @@ def container_of(request: Request, shared: Sequence[Path], *, dry: bool) -> Appt
     folders = (wrappers_dir().resolve(), Path.cwd(), *(path.absolute() for path in shared))
     for folder in folders:
         if set(str(folder)) & {":", ","}:
-            raise UsageError(f"--container: {folder} cannot be bound into it, since Apptainer takes ':' and ',' as separators", "use a folder of another name")
+            raise UsageError(
+                f"--container: {folder} cannot be bound into it, since Apptainer takes ':' and ',' as separators",
+                "use a folder of another name",
+            )
     switches = tuple(switch for device, switch in _SWITCHES if Path(device).exists())
-    return Apptainer(request.container, found or PROGRAMS[0], request.container_init, (*switches, *request.container_arg), folders,
-                     os.environ.get("PYTHONPATH", ""), Path.cwd())
+    return Apptainer(
+        request.container,
+        found or PROGRAMS[0],
+        request.container_init,
+        (*switches, *request.container_arg),
+        folders,
+        os.environ.get("PYTHONPATH", ""),
+        Path.cwd(),
+    )
 
 
 def _check(image: str, program: str) -> None:
     if "://" not in image and not Path(image).exists():
-        raise UsageError(f"--container: there is no image {image}", "name an Apptainer image (.sif), a sandbox folder, or an address such as docker://rocm/pytorch")
+        raise UsageError(
+            f"--container: there is no image {image}",
+            "name an Apptainer image (.sif), a sandbox folder, or an address such as docker://rocm/pytorch",
+        )
     if not program:
-        raise Unavailable("--container: there is no apptainer (or singularity) here", "load its module, or start this on a compute node")
+        raise Unavailable(
+            "--container: there is no apptainer (or singularity) here",
+            "load its module, or start this on a compute node",
+        )

@@ -43,7 +43,10 @@ def halved(plan: PassPlan) -> tuple[PassPlan, ...]:
     if len(counters) < 2:
         return ()
     middle = (len(counters) + 1) // 2
-    return (replace(plan, name=f"{plan.name}a", counters=counters[:middle]), replace(plan, name=f"{plan.name}b", counters=counters[middle:]))
+    return (
+        replace(plan, name=f"{plan.name}a", counters=counters[:middle]),
+        replace(plan, name=f"{plan.name}b", counters=counters[middle:]),
+    )
 
 
 def told(plan: PassPlan, parts: Sequence[PassPlan], line: str) -> Finding:
@@ -52,9 +55,21 @@ def told(plan: PassPlan, parts: Sequence[PassPlan], line: str) -> Finding:
     names = " ".join(plan.counters)
     words = f" ({line})" if line else ""
     if parts:
-        return finding("counters-split", f"{layer} refused {names} in one pass{words}: they are counted in {len(parts)} passes instead, "
-                       f"{' and '.join(part.name for part in parts)}", counters=len(plan.counters))
+        return finding(
+            "counters-split",
+            f"{layer} refused {names} in one pass{words}: they are counted in {len(parts)} passes instead, "
+            f"{' and '.join(part.name for part in parts)}",
+            counters=len(plan.counters),
+        )
     if len(plan.counters) == 1:
-        return finding("counters-refused", f"{layer}: this device cannot count {names}, not even alone{words}", counters=1)
-    return finding("counters-refused", f"{layer} refused {names} in one pass{words}; halved they would need one more execution than was allowed "
-                   "(--passes, or --yes for as many as it takes)", counters=len(plan.counters))
+        return finding(
+            "counters-refused",
+            f"{layer}: this device cannot count {names}, not even alone{words}",
+            counters=1,
+        )
+    return finding(
+        "counters-refused",
+        f"{layer} refused {names} in one pass{words}; halved they would need one more execution than was allowed "
+        "(--passes, or --yes for as many as it takes)",
+        counters=len(plan.counters),
+    )

@@ -74,26 +74,70 @@ def prepare(request: Request, *, dry: bool = False) -> Prepared:
     root = _root(request, rank)
     container = container_of(request, (root, *_files_of(request)), dry=dry)
     launcher = LocalLauncher(container)
-    python = request.python or _command_python(request.command) or (PYTHON if container else sys.executable)
-    before = LocalLauncher(container and replace(container, folders=tuple(folder for folder in container.folders if folder.exists())))
+    python = (
+        request.python
+        or _command_python(request.command)
+        or (PYTHON if container else sys.executable)
+    )
+    before = LocalLauncher(
+        container
+        and replace(
+            container, folders=tuple(folder for folder in container.folders if folder.exists())
+        )
+    )
     found = _probe(before, python, dry=dry)
     scan = None if request.command else scans.create(request, found)
     if scan is not None and rank.world > 1:
-        raise UsageError(f"a scan is one process, but {rank.world} were started", "start it once, or profile a command: -- python train.py")
+        raise UsageError(
+            f"a scan is one process, but {rank.world} were started",
+            "start it once, or profile a command: -- python train.py",
+        )
     counting = _counting(request, chosen, found)
-    plan = (schedule.plan_scan(chosen, scan.backends, counting) if scan is not None else
-            schedule.plan_command(chosen, bare=request.bare, allowed=request.passes, agreed=request.yes, counting=counting, dry=dry))
+    plan = (
+        schedule.plan_scan(chosen, scan.backends, counting)
+        if scan is not None
+        else schedule.plan_command(
+            chosen,
+            bare=request.bare,
+            allowed=request.passes,
+            agreed=request.yes,
+            counting=counting,
+            dry=dry,
+        )
+    )
     if not dry:
-        _require([layer for layer in chosen if layer.scope == "prefix" or scan is not None or _command_python(request.command)], found)
-    if request.command and not dry and container is None and shutil.which(request.command[0]) is None:
-        raise Unavailable(f"{request.command[0]}: no such program here", "check the spelling, the PATH, or the container")
+        _require(
+            [
+                layer
+                for layer in chosen
+                if layer.scope == "prefix" or scan is not None or _command_python(request.command)
+            ],
+            found,
+        )
+    if (
+        request.command
+        and not dry
+        and container is None
+        and shutil.which(request.command[0]) is None
+    ):
+        raise Unavailable(
+            f"{request.command[0]}: no such program here",
+            "check the spelling, the PATH, or the container",
+        )
     prepared = Prepared(request, root, rank, found, launcher, python, plan, scan)
     for each in plan.passes:  # a layer refuses here what its tool's version cannot do
         planned_commands(prepared, each)
     return prepared
 
 
-def execute(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool = False, again: bool = False) -> Result:
+def execute(
+    prepared: Prepared,
+    argv: tuple[str, ...],
+    progress: Progress,
+    *,
+    echo_stdout: bool = False,
+    again: bool = False,
+) -> Result:
     """Carry the plan out, or (`again`) what an unfinished run lacks of it. The run directory is complete when this returns, also
     after a failure or a signal.
     """
@@ -101,7 +145,11 @@ def execute(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, ec
         from profharness.measure import rank_exchange as joining
 
         return joining.follow(prepared, echo_stdout=echo_stdout)
-    recorder = resuming.reopen(prepared) if again else Recorder(RunDir.create(prepared.root), _manifest(prepared, argv))
+    recorder = (
+        resuming.reopen(prepared)
+        if again
+        else Recorder(RunDir.create(prepared.root), _manifest(prepared, argv))
+    )
     run = recorder.run
     try:
         with Sampler(run, prepared.request, prepared.host, recorder) as sampler:
@@ -118,6 +166,7 @@ def execute(prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, ec
 
 # ---------------------------------------------------------------- preparing and finishing
 
+
 def _layer_names(request: Request) -> tuple[str, ...]:
     return tuple(name for name in request.profile if name not in ("telemetry", "none"))
 
@@ -127,13 +176,19 @@ def _counting(request: Request, chosen: tuple[Layer, ...], found: Environment) -
     if not request.pmc:
         return None
     layer = next(layer for layer in chosen if layer.name in COUNTING)
-    return Counting(layer, counters.groups(request.pmc, found, wrappers_dir()), counters.assumption(found))
+    return Counting(
+        layer, counters.groups(request.pmc, found, wrappers_dir()), counters.assumption(found)
+    )
 
 
 def _files_of(request: Request) -> tuple[Path, ...]:
     """Folders of what a scan's workload reads."""
     named = (*request.models, request.inputs, request.topology)
-    return tuple(Path(name).absolute().parent for name in named if name and Path(name).exists()) if not request.command else ()
+    return (
+        tuple(Path(name).absolute().parent for name in named if name and Path(name).exists())
+        if not request.command
+        else ()
+    )
 
 
 def _command_python(command: tuple[str, ...]) -> str:
@@ -143,7 +198,9 @@ def _command_python(command: tuple[str, ...]) -> str:
 
 def _probe(launcher: Launcher, python: str, *, dry: bool) -> Environment:
     try:
-        return environment.parse(launcher.capture(Command((python, str(wrappers_dir() / "probe.py"))), PROBE_S))
+        return environment.parse(
+            launcher.capture(Command((python, str(wrappers_dir() / "probe.py"))), PROBE_S)
+        )
     except Unavailable:
         if dry:
             return Environment(host=socket.gethostname())
@@ -156,7 +213,12 @@ def _require(chosen: Sequence[Layer], found: Environment) -> None:
         if not state.available:
             # the first line of why says what is missing, the others what to do
             what, _, hint = state.why.partition("\n")
-            raise Unavailable(f"{layer.name} is not on this node ({what})" if hint else f"--profile {layer.name} cannot be used here", hint or what)
+            raise Unavailable(
+                f"{layer.name} is not on this node ({what})"
+                if hint
+                else f"--profile {layer.name} cannot be used here",
+                hint or what,
+            )
 
 
 def _root(request: Request, rank: RankInfo) -> Path:
@@ -176,22 +238,47 @@ def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
     chosen = layers.named(_layer_names(request))
     settings: dict[str, object] = msgspec.to_builtins(request)
     return Manifest(
-        id=prepared.root.name, created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", profharness=__version__,
-        kind="command" if request.command else "scan", argv=argv, cwd=str(Path.cwd()), command=request.command,
-        scan=None if prepared.scan is None else ScanRecord(
-            name=prepared.scan.name, item=prepared.scan.item, settings=settings,
-            planned={plan.name: planned_keys(prepared.scan, plan) for plan in prepared.plan.passes}),
+        id=prepared.root.name,
+        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        profharness=__version__,
+        kind="command" if request.command else "scan",
+        argv=argv,
+        cwd=str(Path.cwd()),
+        command=request.command,
+        scan=None
+        if prepared.scan is None
+        else ScanRecord(
+            name=prepared.scan.name,
+            item=prepared.scan.item,
+            settings=settings,
+            planned={plan.name: planned_keys(prepared.scan, plan) for plan in prepared.plan.passes},
+        ),
         harness=harness_process.identify(),
-        nodes=(prepared.environment.node(dict(os.environ)),), git=git_state(), capture=request.capture,
-        step_range=request.step_range, container=request.container,
-        layers=tuple(LayerOutcome(name=layer.name, available=state.available, version=state.version, why=state.why)
-                     for layer in chosen for state in [layer.probe(prepared.environment)]),
+        nodes=(prepared.environment.node(dict(os.environ)),),
+        git=git_state(),
+        capture=request.capture,
+        step_range=request.step_range,
+        container=request.container,
+        layers=tuple(
+            LayerOutcome(
+                name=layer.name, available=state.available, version=state.version, why=state.why
+            )
+            for layer in chosen
+            for state in [layer.probe(prepared.environment)]
+        ),
         passes=tuple(pass_record(prepared, plan, "planned") for plan in prepared.plan.passes),
-        ranks=prepared.rank.world, job=prepared.rank.job)
+        ranks=prepared.rank.world,
+        job=prepared.rank.job,
+    )
 
 
 def _finish(recorder: Recorder, status: int) -> None:
     stopped = any(record.state == "interrupted" for record in recorder.manifest.passes)
     state = "interrupted" if stopped else "done"
-    recorder.update(state=state, exit_status=status, processes=read_hellos(recorder.run.hooks), clocks=read_clock_files(recorder.run))
+    recorder.update(
+        state=state,
+        exit_status=status,
+        processes=read_hellos(recorder.run.hooks),
+        clocks=read_clock_files(recorder.run),
+    )
     clean_hellos(recorder.run.hooks)

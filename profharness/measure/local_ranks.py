@@ -23,8 +23,14 @@ def start(argv: Sequence[str], ranks: int) -> int:
     When one rank fails, the others, which may wait for it in a collective, are ended after a grace time.
     """
     port = _free_port()
-    processes = [subprocess.Popen(argv, env={**os.environ, **variables(rank, ranks, port)}, stdin=None if rank == 0 else subprocess.DEVNULL)
-                 for rank in range(ranks)]
+    processes = [
+        subprocess.Popen(
+            argv,
+            env={**os.environ, **variables(rank, ranks, port)},
+            stdin=None if rank == 0 else subprocess.DEVNULL,
+        )
+        for rank in range(ranks)
+    ]
     before = {number: signal.signal(number, _passed_to(processes)) for number in _PASSED_ON}
     try:
         return _wait(processes)
@@ -35,8 +41,15 @@ def start(argv: Sequence[str], ranks: int) -> int:
 
 def variables(rank: int, ranks: int, port: int) -> dict[str, str]:
     """What torch.distributed and our own ranks read. The run id tells apart runs that start at the same time."""
-    return {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": f"local-{os.getpid()}"}
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RUN_ID": f"local-{os.getpid()}",
+    }
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
@@ -55,7 +68,9 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _passed_to(processes: Sequence[subprocess.Popen[bytes]]) -> Callable[[int, FrameType | None], None]:
+def _passed_to(
+    processes: Sequence[subprocess.Popen[bytes]],
+) -> Callable[[int, FrameType | None], None]:
     def handler(number: int, _frame: FrameType | None) -> None:
         for process in processes:
             # on a terminal Ctrl-C reached the whole group already

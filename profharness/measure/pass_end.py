@@ -20,7 +20,9 @@ from profharness.supervise import diagnosis as failures
 from profharness.supervise.tool import ToolPass
 
 
-def conclude(prepared: Prepared, tool: ToolPass, outcome: Outcome, said: str, recorder: Recorder) -> bool:
+def conclude(
+    prepared: Prepared, tool: ToolPass, outcome: Outcome, said: str, recorder: Recorder
+) -> bool:
     """Record the files that are there now, and the findings on them. Whether the tool refused the pass's counters.
 
     What a refused pass left is kept and not read: it holds none of what the pass was for.
@@ -28,8 +30,16 @@ def conclude(prepared: Prepared, tool: ToolPass, outcome: Outcome, said: str, re
     found = tool.follow_up(prepared.launcher, outcome)
     collected = collect(tool.plan, tool.where, recorder)
     refused = tool.refused(said, collected)
-    recorder.add_artifacts(tuple(msgspec.structs.replace(artifact, aside=True) for artifact in collected) if refused else collected)
-    for one in (*tool.findings(outcome, said, recorder.manifest.artifacts), *found, *scrubbing.findings(recorder.run.root, collected)):
+    recorder.add_artifacts(
+        tuple(msgspec.structs.replace(artifact, aside=True) for artifact in collected)
+        if refused
+        else collected
+    )
+    for one in (
+        *tool.findings(outcome, said, recorder.manifest.artifacts),
+        *found,
+        *scrubbing.findings(recorder.run.root, collected),
+    ):
         recorder.add_finding(one)
     return refused
 
@@ -50,7 +60,9 @@ def spare_executions(prepared: Prepared) -> int | None:
     return max((request.passes or 1) - counted, 0)
 
 
-def record_split(prepared: Prepared, plan: PassPlan, parts: Sequence[PassPlan], said: str, recorder: Recorder) -> None:
+def record_split(
+    prepared: Prepared, plan: PassPlan, parts: Sequence[PassPlan], said: str, recorder: Recorder
+) -> None:
     """Put the halves behind the refused pass in the manifest, with their points where it is a scan, and say so."""
     recorder.add_finding(splitting.told(plan, parts, failures.refused_line(said)))
     manifest = recorder.manifest
@@ -60,8 +72,10 @@ def record_split(prepared: Prepared, plan: PassPlan, parts: Sequence[PassPlan], 
     state = "done" if parts else "failed"
     whole = msgspec.structs.replace(whole, state=state, split=tuple(part.name for part in parts))
     fresh = [pass_record(prepared, part, "planned") for part in parts]
-    at = manifest.passes.index(next(record for record in manifest.passes if record.name == plan.name))
-    recorder.update(passes=(*manifest.passes[:at], whole, *fresh, *manifest.passes[at + 1:]))
+    at = manifest.passes.index(
+        next(record for record in manifest.passes if record.name == plan.name)
+    )
+    recorder.update(passes=(*manifest.passes[:at], whole, *fresh, *manifest.passes[at + 1 :]))
     if parts and manifest.scan is not None and prepared.scan is not None:
         planned = {name: keys for name, keys in manifest.scan.planned.items() if name != plan.name}
         planned |= {part.name: planned_keys(prepared.scan, part) for part in parts}

@@ -51,23 +51,47 @@ class Prepared:
 
     def where(self, plan: PassPlan, *, is_worker: bool) -> Where:
         """Places for the layers of one pass."""
-        return Where(run_root=self.root, pass_name=plan.name, wrappers=wrappers_dir(), host=self.host,
-                     capture=self.capture, hook=self.request.hook, is_worker=is_worker,
-                     rank=self.rank.rank if self.rank.world > 1 else None, python=self.python, environment=self.environment,
-                     options=self.request.tracer, counters=plan.counters, spill=spill.folder(self.root, Path.cwd()))
+        return Where(
+            run_root=self.root,
+            pass_name=plan.name,
+            wrappers=wrappers_dir(),
+            host=self.host,
+            capture=self.capture,
+            hook=self.request.hook,
+            is_worker=is_worker,
+            rank=self.rank.rank if self.rank.world > 1 else None,
+            python=self.python,
+            environment=self.environment,
+            options=self.request.tracer,
+            counters=plan.counters,
+            spill=spill.folder(self.root, Path.cwd()),
+        )
 
 
 def points_of(scan: Scan, plan: PassPlan, backend: str) -> tuple[Point, ...]:
     """The backend's points: in a layer pass the same ones with few trials."""
-    return scan.profiled(backend) if plan.layers else tuple(point for point in scan.points if point.backend == backend)
+    return (
+        scan.profiled(backend)
+        if plan.layers
+        else tuple(point for point in scan.points if point.backend == backend)
+    )
 
 
-def pass_work(prepared: Prepared, scan: Scan, plan: PassPlan, where: Where, backend: str) -> workers.PassWork:
+def pass_work(
+    prepared: Prepared, scan: Scan, plan: PassPlan, where: Where, backend: str
+) -> workers.PassWork:
     """What the workers of one backend need in one pass."""
     return workers.PassWork(
-        run=RunDir(prepared.root), pass_name=plan.name, python=prepared.python, wrappers=where.wrappers,
-        workload=scan.workload(backend), backend=backend, cache_dir=_cache_dir(), isolate=prepared.request.isolate,
-        wrap=lambda command: around.wrap(plan.layers, command, where))
+        run=RunDir(prepared.root),
+        pass_name=plan.name,
+        python=prepared.python,
+        wrappers=where.wrappers,
+        workload=scan.workload(backend),
+        backend=backend,
+        cache_dir=_cache_dir(),
+        isolate=prepared.request.isolate,
+        wrap=lambda command: around.wrap(plan.layers, command, where),
+    )
 
 
 def hooked_command(prepared: Prepared, where: Where) -> Command:
@@ -97,7 +121,10 @@ def _bare_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
 
         return commands(prepared, prepared.scan, plan)
     where = prepared.where(plan, is_worker=True)
-    return tuple(pass_work(prepared, prepared.scan, plan, where, backend).command() for backend in plan.targets)
+    return tuple(
+        pass_work(prepared, prepared.scan, plan, where, backend).command()
+        for backend in plan.targets
+    )
 
 
 def is_served(scan: Scan) -> bool:
@@ -120,16 +147,29 @@ def _plain_commands(prepared: Prepared, plan: PassPlan, where: Where) -> list[Co
 def planned_extras(prepared: Prepared, plan: PassPlan) -> tuple[Extras, tuple[Command, ...]]:
     """What must lie ready for one pass, and what its tools run afterwards."""
     where = prepared.where(plan, is_worker=prepared.scan is not None)
-    each = [around.extras(plan.layers, command, where) for command in _plain_commands(prepared, plan, where)]
-    joined = Extras(files=tuple(file for one in each for file in one.files), notes=tuple(note for one in each for note in one.notes),
-                    cut=next((one.cut for one in each if one.cut), ""))
+    each = [
+        around.extras(plan.layers, command, where)
+        for command in _plain_commands(prepared, plan, where)
+    ]
+    joined = Extras(
+        files=tuple(file for one in each for file in one.files),
+        notes=tuple(note for one in each for note in one.notes),
+        cut=next((one.cut for one in each if one.cut), ""),
+    )
     return joined, tuple(command for layer in plan.layers for command in layer.follow_up(where))
 
 
 def pass_record(prepared: Prepared, plan: PassPlan, state: PassState, **facts: Any) -> PassRecord:
     """The manifest's record of a pass."""
-    return PassRecord(name=plan.name, layers=plan.layer_names, counters=plan.counters, perturbing=plan.perturbing, state=state,
-                      cut=planned_extras(prepared, plan)[0].cut if plan.layers else "", **facts)
+    return PassRecord(
+        name=plan.name,
+        layers=plan.layer_names,
+        counters=plan.counters,
+        perturbing=plan.perturbing,
+        state=state,
+        cut=planned_extras(prepared, plan)[0].cut if plan.layers else "",
+        **facts,
+    )
 
 
 def difference(command: Command) -> dict[str, str]:
@@ -139,5 +179,8 @@ def difference(command: Command) -> dict[str, str]:
 
 def _cache_dir() -> Path:
     """Exported models and compile caches live outside the run, so that all passes and runs share them."""
-    base = os.environ.get("PROFHARNESS_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "profharness"
+    base = (
+        os.environ.get("PROFHARNESS_CACHE")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "profharness"
+    )
     return Path(base)

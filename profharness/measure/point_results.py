@@ -47,15 +47,26 @@ class PointResults:
         try:
             for stream in measured.streams:
                 starts, durations = stream_times.read(folder / stream.file, stream.batches)
-                rows = [(number, "trial", start, duration, measured.items) for number, (start, duration) in enumerate(zip(starts, durations, strict=True))]
+                rows = [
+                    (number, "trial", start, duration, measured.items)
+                    for number, (start, duration) in enumerate(zip(starts, durations, strict=True))
+                ]
                 self._recorder.write_trials(self._pass, point.key, rows, process=stream.index)
                 (folder / stream.file).unlink()
         except InputError as error:
             return replace(measured, ok=False, error=error.message)
         idle = [stream.index for stream in measured.streams if not stream.batches]
         if measured.ok and idle:
-            who = "no process ended a" if len(idle) == len(measured.streams) else f"process {', '.join(map(str, idle))} ended no"
-            return replace(measured, ok=False, error=f"{who} batch within the measured window: raise --time, or take a smaller batch")
+            who = (
+                "no process ended a"
+                if len(idle) == len(measured.streams)
+                else f"process {', '.join(map(str, idle))} ended no"
+            )
+            return replace(
+                measured,
+                ok=False,
+                error=f"{who} batch within the measured window: raise --time, or take a smaller batch",
+            )
         return measured
 
     def _judged(self, point: Point, measured: PointOutput) -> PointOutput:
@@ -63,7 +74,9 @@ class PointResults:
         if measured.level is None:
             return replace(measured, ok=False, error="the load generator reported no window")
         try:
-            requests = requests_raw.to_requests(requests_raw.read_level(self._recorder.run.point_path(self._pass, point.key)))
+            requests = requests_raw.to_requests(
+                requests_raw.read_level(self._recorder.run.point_path(self._pass, point.key))
+            )
         except InputError as error:
             return replace(measured, ok=False, error=error.message)
         return replace(measured, result=level_result(requests, measured.level))
@@ -75,15 +88,25 @@ class PointResults:
         if known:
             return
         again = ", when it was measured again" if point.repeat else ""
-        what = f"{point.id} failed in the {self._pass} pass{again}" if measured.begun else f"no point from {point.id} on was measured in the {self._pass} pass"
-        self._recorder.add_finding(finding("point-failed", f"{what}: {measured.error}", point=point.id))
+        what = (
+            f"{point.id} failed in the {self._pass} pass{again}"
+            if measured.begun
+            else f"no point from {point.id} on was measured in the {self._pass} pass"
+        )
+        self._recorder.add_finding(
+            finding("point-failed", f"{what}: {measured.error}", point=point.id)
+        )
 
 
 def _label(point: Point) -> str:
     """As people call it: `batch 256`, `concurrency 8`, or its id."""
     again = " again" if point.repeat else ""
     if point.mode is not None:
-        load = f"concurrency {point.concurrency}" if point.rate is None else f"{point.rate:g} requests/s"
+        load = (
+            f"concurrency {point.concurrency}"
+            if point.rate is None
+            else f"{point.rate:g} requests/s"
+        )
         return f"{point.backend} batch {point.batch_size}, {load}{again}"
     if point.processes is not None:
         return f"{point.backend} batch {point.batch_size}, {point.processes} process{'es' if point.processes > 1 else ''}{again}"
@@ -91,6 +114,14 @@ def _label(point: Point) -> str:
 
 
 def _trial_rows(output: PointOutput) -> list[tuple[int, str, int, int, int]]:
-    warm = [(i, "warmup", start, dur, output.items) for i, (start, dur) in enumerate(zip(output.warmup_starts_ns, output.warmup_ns, strict=False))]
-    kept = [(i, "trial", start, dur, output.items) for i, (start, dur) in enumerate(zip(output.starts_ns, output.trials_ns, strict=True))]
+    warm = [
+        (i, "warmup", start, dur, output.items)
+        for i, (start, dur) in enumerate(
+            zip(output.warmup_starts_ns, output.warmup_ns, strict=False)
+        )
+    ]
+    kept = [
+        (i, "trial", start, dur, output.items)
+        for i, (start, dur) in enumerate(zip(output.starts_ns, output.trials_ns, strict=True))
+    ]
     return warm + kept

@@ -26,7 +26,12 @@ class Progress(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
 
     def pass_started(self, name: str, points: int | None) -> None:
         """A pass begins; `points` is None when an adaptive scan does not know its number yet."""
@@ -51,7 +56,12 @@ class NullProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         return None
 
     def pass_started(self, name: str, points: int | None) -> None:
@@ -76,7 +86,12 @@ class LogProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for name, done in self._done.items():
             last = f", the last being {self._last[name]}" if name in self._last else ""
             self._write(f"{name}: stopped after {_count(done, self._points[name])}{last}")
@@ -92,7 +107,9 @@ class LogProgress:
     def pass_done(self, name: str, seconds: float, overhead: Estimate | None) -> None:
         """Print the pass's line."""
         done = self._done.pop(name, 0)
-        self._write(f"{name}: {_count(done, self._points.get(name))}, {format_clock(seconds)}{f', {cost}' if (cost := _overhead(overhead)) else ''}")
+        self._write(
+            f"{name}: {_count(done, self._points.get(name))}, {format_clock(seconds)}{f', {cost}' if (cost := _overhead(overhead)) else ''}"
+        )
 
     def _write(self, line: str) -> None:
         self._stream.write(f"{line}\n")
@@ -113,7 +130,12 @@ class TerminalProgress:
         self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._bars.stop()
 
     def refresh(self) -> None:
@@ -128,7 +150,11 @@ class TerminalProgress:
     def point_done(self, name: str, point: str, done: int) -> None:
         """Move the bar; the time left is the pass's mean time per point times the points left."""
         elapsed, points = self._now() - self._started[name], self._points[name]
-        left = f"   {format_clock(elapsed / done * (points - done))} left" if points and 0 < done < points else ""
+        left = (
+            f"   {format_clock(elapsed / done * (points - done))} left"
+            if points and 0 < done < points
+            else ""
+        )
         self._bars.update(self._tasks[name], completed=done, note=f"{point}{left}")
 
     def pass_done(self, name: str, seconds: float, overhead: Estimate | None) -> None:
@@ -154,8 +180,16 @@ def _rich_bars(stream: TextIO, now: Callable[[], float]) -> RichProgress:
             return Text(self._draw(task), style=self._style)
 
     console = Console(file=stream, highlight=False, emoji=False)
-    return Bars(TextColumn("{task.description}", markup=False), Drawn(_bar, "cyan"), Drawn(_task_count), Drawn(_clock),
-                Drawn(lambda task: str(task.fields["note"])), console=console, get_time=now, refresh_per_second=4)
+    return Bars(
+        TextColumn("{task.description}", markup=False),
+        Drawn(_bar, "cyan"),
+        Drawn(_task_count),
+        Drawn(_clock),
+        Drawn(lambda task: str(task.fields["note"])),
+        console=console,
+        get_time=now,
+        refresh_per_second=4,
+    )
 
 
 def _bar(task: Task) -> str:
@@ -180,4 +214,6 @@ def _count(done: int, points: int | None) -> str:
 
 
 def _overhead(overhead: Estimate | None) -> str:
-    return "" if overhead is None or overhead.value is None else f"overhead {percent_text(overhead)}"
+    return (
+        "" if overhead is None or overhead.value is None else f"overhead {percent_text(overhead)}"
+    )

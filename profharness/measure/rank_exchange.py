@@ -53,18 +53,34 @@ def follow(prepared: Prepared, *, echo_stdout: bool) -> Result:
     left = Passes(prepared.plan.passes, pass_end.spare_executions(prepared))
     with sampler if prepared.rank.leads_node else nullcontext():
         while (plan := left.take()) is not None:
-            tool, outcome, said = command_run.execute(prepared, plan, run, sampler, echo_stdout=echo_stdout)
-            collected = tuple(artifact for layer in plan.layers for artifact in layer.collect(tool.where, frozenset()))
+            tool, outcome, said = command_run.execute(
+                prepared, plan, run, sampler, echo_stdout=echo_stdout
+            )
+            collected = tuple(
+                artifact
+                for layer in plan.layers
+                for artifact in layer.collect(tool.where, frozenset())
+            )
             refused = tool.refused(said, collected)
             status = tool.status(outcome, said)
-            _leave(run, prepared, plan, replace(outcome, exit_status=status), Told(tool.of_tool(outcome, said, collected), refused))
+            _leave(
+                run,
+                prepared,
+                plan,
+                replace(outcome, exit_status=status),
+                Told(tool.of_tool(outcome, said, collected), refused),
+            )
             if plan.counters and _is_split(run, plan):
                 left.split(plan)
                 continue
             statuses.append(status)
             if outcome.interrupted:
                 break
-    return Result(run, next((status for status in statuses if status), 0) if statuses else failures.REFUSED, leads=False)
+    return Result(
+        run,
+        next((status for status in statuses if status), 0) if statuses else failures.REFUSED,
+        leads=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -81,7 +97,9 @@ def gather(prepared: Prepared, tool: ToolPass, own: Outcome, said: str, recorder
     Whether the pass's counters were refused on any rank, which the others are told.
     """
     plan = tool.plan
-    collected = tuple(artifact for layer in plan.layers for artifact in layer.collect(tool.where, frozenset()))
+    collected = tuple(
+        artifact for layer in plan.layers for artifact in layer.collect(tool.where, frozenset())
+    )
     _leave(recorder.run, prepared, plan, own, Told(refused=tool.refused(said, collected)))
     folder = recorder.run.root / "control" / "ranks"
     deadline = time.monotonic() + GATHER_S
@@ -95,8 +113,13 @@ def gather(prepared: Prepared, tool: ToolPass, own: Outcome, said: str, recorder
         recorder.add_finding(found)
     missing = [rank for rank, path in enumerate(wanted) if not path.exists()]
     if missing:
-        recorder.add_finding(finding("profiler-failed", f"ranks {missing} of {prepared.rank.world} left no outcome within {GATHER_S:g} s",
-                                     missing=len(missing)))
+        recorder.add_finding(
+            finding(
+                "profiler-failed",
+                f"ranks {missing} of {prepared.rank.world} left no outcome within {GATHER_S:g} s",
+                missing=len(missing),
+            )
+        )
     refused = any(outcome.refused for outcome in outcomes) and not own.interrupted
     if plan.counters:
         write_atomic(_verdict(recorder.run, plan), msgspec.json.encode(refused))
@@ -108,13 +131,21 @@ def of_ranks(outcomes: Sequence[RankOutcome]) -> tuple[Finding, ...]:
     groups: dict[tuple[str, str], list[tuple[int, Finding]]] = {}
     for outcome in outcomes:
         for found in outcome.findings:
-            groups.setdefault((found.id, _NUMBERS.sub("#", found.message)), []).append((outcome.rank, found))
-    return tuple(msgspec.structs.replace(group[0][1], message=f"{_ranks([rank for rank, _ in group])}: {group[0][1].message}")
-                 for group in groups.values())
+            groups.setdefault((found.id, _NUMBERS.sub("#", found.message)), []).append(
+                (outcome.rank, found)
+            )
+    return tuple(
+        msgspec.structs.replace(
+            group[0][1], message=f"{_ranks([rank for rank, _ in group])}: {group[0][1].message}"
+        )
+        for group in groups.values()
+    )
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    shown = ", ".join(map(str, ranks[:8])) + (
+        f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
+    )
     return f"rank{'s' * (len(ranks) != 1)} {shown}"
 
 
@@ -134,10 +165,21 @@ def _is_split(run: RunDir, plan: PassPlan) -> bool:
 
 
 def _leave(run: RunDir, prepared: Prepared, plan: PassPlan, outcome: Outcome, told: Told) -> None:
-    record = RankOutcome(rank=prepared.rank.rank, host=prepared.host, pid=outcome.pid, exit_status=outcome.exit_status,
-                         pass_name=plan.name, start_boot_ns=outcome.start_boot_ns, end_boot_ns=outcome.end_boot_ns,
-                         findings=told.findings, refused=told.refused)
-    write_atomic(run.root / "control" / "ranks" / f"{plan.name}-{prepared.rank.rank}.json", msgspec.json.encode(record))
+    record = RankOutcome(
+        rank=prepared.rank.rank,
+        host=prepared.host,
+        pid=outcome.pid,
+        exit_status=outcome.exit_status,
+        pass_name=plan.name,
+        start_boot_ns=outcome.start_boot_ns,
+        end_boot_ns=outcome.end_boot_ns,
+        findings=told.findings,
+        refused=told.refused,
+    )
+    write_atomic(
+        run.root / "control" / "ranks" / f"{plan.name}-{prepared.rank.rank}.json",
+        msgspec.json.encode(record),
+    )
 
 
 def _wait_for_run(prepared: Prepared) -> RunDir:
@@ -151,5 +193,7 @@ def _wait_for_run(prepared: Prepared) -> RunDir:
         except InputError:
             pass  # not there yet
         time.sleep(0.02)
-    raise Unavailable(f"rank {prepared.rank.rank}: rank 0 made no run directory {prepared.root} within {JOIN_S:g} s",
-                      "all ranks must see the same folder: name one on a shared file system with --output")
+    raise Unavailable(
+        f"rank {prepared.rank.rank}: rank 0 made no run directory {prepared.root} within {JOIN_S:g} s",
+        "all ranks must see the same folder: name one on a shared file system with --output",
+    )

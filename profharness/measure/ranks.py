@@ -12,11 +12,28 @@ from dataclasses import dataclass
 
 # (global rank, number of ranks, local rank, ranks on this node, identity of the job step) as each launcher names them
 _LAUNCHERS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
-    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
+    (
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"),
+    ),
+    (
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+    ),
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ("PMI_PORT",)),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
+    (
+        "SLURM_PROCID",
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_LOCALID",
+        "",
+        ("SLURM_JOB_ID", "SLURM_STEP_ID"),
+    ),
 )
 
 
@@ -46,14 +63,23 @@ def detect(environment: Mapping[str, str], parent: int = 0) -> RankInfo:
     A single task is an ordinary run.
     """
     for rank, world, local, local_world, identity in _LAUNCHERS:
-        if _number(environment.get(world)) in (None, 0, 1) or _number(environment.get(rank)) is None:
+        if (
+            _number(environment.get(world)) in (None, 0, 1)
+            or _number(environment.get(rank)) is None
+        ):
             continue
         parts = [environment[name] for name in identity if environment.get(name)]
         if parent and (environment.get(local_world) == environment[world] or not parts):
-            parts.append(str(parent))  # on one node the launcher's pid tells apart runs that reuse a port
+            parts.append(
+                str(parent)
+            )  # on one node the launcher's pid tells apart runs that reuse a port
         job = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-")
-        return RankInfo(int(environment[rank]), int(environment[world]), _number(environment.get(local)) or 0,
-                        f"{rank.split('_', 1)[0].lower()}-{job}")
+        return RankInfo(
+            int(environment[rank]),
+            int(environment[world]),
+            _number(environment.get(local)) or 0,
+            f"{rank.split('_', 1)[0].lower()}-{job}",
+        )
     return RankInfo()
 
 

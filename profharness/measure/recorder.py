@@ -60,8 +60,15 @@ class Recorder:
     def set_ended(self, error: BaseException) -> None:
         """The run ended by an error of its own, or by Ctrl-C between two processes: so did the pass that was under way."""
         state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        told = error.message if isinstance(error, ProfharnessError) else f"{type(error).__name__}: {error}"
-        passes = tuple(msgspec.structs.replace(record, state=state) if record.state == "running" else record for record in self.manifest.passes)
+        told = (
+            error.message
+            if isinstance(error, ProfharnessError)
+            else f"{type(error).__name__}: {error}"
+        )
+        passes = tuple(
+            msgspec.structs.replace(record, state=state) if record.state == "running" else record
+            for record in self.manifest.passes
+        )
         self.update(state=state, error="" if state == "interrupted" else told, passes=passes)
 
     def add_point(self, record: PointRecord) -> None:
@@ -74,7 +81,14 @@ class Recorder:
     def add_finding(self, found: Finding) -> None:
         self.update(findings=(*self.manifest.findings, found))
 
-    def write_trials(self, pass_name: str, point_key: str, rows: list[tuple[int, str, int, int, int]], *, process: int | None = None) -> None:
+    def write_trials(
+        self,
+        pass_name: str,
+        point_key: str,
+        rows: list[tuple[int, str, int, int, int]],
+        *,
+        process: int | None = None,
+    ) -> None:
         """trials.csv of one point: trial number, warmup or trial, start (CLOCK_MONOTONIC ns), duration ns, items.
 
         Of a point that several processes measured each has its own, trials-<n>.csv.
@@ -83,7 +97,11 @@ class Recorder:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(TRIAL_COLUMNS)
         writer.writerows(rows)
-        write_atomic(self.run.point_dir(pass_name, point_key) / ("trials.csv" if process is None else f"trials-{process}.csv"), text.getvalue().encode())
+        write_atomic(
+            self.run.point_dir(pass_name, point_key)
+            / ("trials.csv" if process is None else f"trials-{process}.csv"),
+            text.getvalue().encode(),
+        )
 
 
 def without_secrets(manifest: Manifest) -> Manifest:
@@ -93,7 +111,19 @@ def without_secrets(manifest: Manifest) -> Manifest:
     if scan is not None and isinstance(command := scan.settings.get("command"), list | tuple):
         scan = replaced(scan, settings={**scan.settings, "command": clean_argv(command)})
     return replaced(
-        manifest, argv=clean_argv(manifest.argv), command=clean_argv(manifest.command), scan=scan,
-        passes=tuple(replaced(record, argv=tuple(clean_argv(argv) for argv in record.argv), env=clean_variables(record.env))
-                     for record in manifest.passes),
-        processes=tuple(replaced(hello, argv=clean_argv(hello.argv)) for hello in manifest.processes))
+        manifest,
+        argv=clean_argv(manifest.argv),
+        command=clean_argv(manifest.command),
+        scan=scan,
+        passes=tuple(
+            replaced(
+                record,
+                argv=tuple(clean_argv(argv) for argv in record.argv),
+                env=clean_variables(record.env),
+            )
+            for record in manifest.passes
+        ),
+        processes=tuple(
+            replaced(hello, argv=clean_argv(hello.argv)) for hello in manifest.processes
+        ),
+    )

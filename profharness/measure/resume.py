@@ -29,14 +29,22 @@ _UNFINISHED = ("running", "interrupted", "failed", "planned")
 def recorded_request(manifest: Manifest, root: Path) -> Request:
     """What the run was asked. Raises UsageError for one that cannot be gone on with."""
     if manifest.scan is None:
-        raise UsageError(f"{root} is the run of a command, which has no points to go on with", "run the command again, with another --output")
+        raise UsageError(
+            f"{root} is the run of a command, which has no points to go on with",
+            "run the command again, with another --output",
+        )
     state = harness_process.state_of(manifest)
     if state == "running":
         raise UsageError(f"{root}: this run has not ended", "wait for it, or stop it first")
     here = harness_process.identify()
-    if manifest.harness is not None and (manifest.harness.host, manifest.harness.boot_id) != (here.host, here.boot_id):
-        raise UsageError(f"{root} was begun on {manifest.harness.host}, or before it was booted again: times of then and now have no clock in common",
-                         "make a new run, with another --output")
+    if manifest.harness is not None and (manifest.harness.host, manifest.harness.boot_id) != (
+        here.host,
+        here.boot_id,
+    ):
+        raise UsageError(
+            f"{root} was begun on {manifest.harness.host}, or before it was booted again: times of then and now have no clock in common",
+            "make a new run, with another --output",
+        )
     settings = {**manifest.scan.settings, "output": str(root)}
     return msgspec.convert(settings, Request)
 
@@ -58,11 +66,28 @@ def reopen(prepared: Prepared) -> Recorder:
         if record.state in _UNFINISHED:
             _clear_artifacts(run, manifest, record.name, kept)
     _set_telemetry_aside(run)
-    passes = tuple(record if record.state not in _UNFINISHED else msgspec.structs.replace(record, state="planned") for record in manifest.passes)
-    return Recorder(run, msgspec.structs.replace(manifest, state="running", error="", exit_status=None, passes=passes, harness=harness_process.identify()))
+    passes = tuple(
+        record
+        if record.state not in _UNFINISHED
+        else msgspec.structs.replace(record, state="planned")
+        for record in manifest.passes
+    )
+    return Recorder(
+        run,
+        msgspec.structs.replace(
+            manifest,
+            state="running",
+            error="",
+            exit_status=None,
+            passes=passes,
+            harness=harness_process.identify(),
+        ),
+    )
 
 
-def _clear_artifacts(run: RunDir, manifest: Manifest, pass_name: str, kept: frozenset[tuple[str, str]]) -> None:
+def _clear_artifacts(
+    run: RunDir, manifest: Manifest, pass_name: str, kept: frozenset[tuple[str, str]]
+) -> None:
     """Files of a point that is measured again would be read beside those of its second measurement."""
     record = manifest.pass_named(pass_name)
     if record is None:
@@ -87,4 +112,6 @@ def _set_telemetry_aside(run: RunDir) -> None:
         number = 1 + len(list(run.telemetry.glob(f"{host}.before*.spec.json")))
         for path in sorted(run.telemetry.glob(f"{host}.*")):
             if not path.name.startswith(f"{host}.before"):
-                path.rename(path.with_name(path.name.replace(f"{host}.", f"{host}.before{number}.", 1)))
+                path.rename(
+                    path.with_name(path.name.replace(f"{host}.", f"{host}.before{number}.", 1))
+                )

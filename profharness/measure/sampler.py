@@ -43,15 +43,27 @@ class Sampler:
         """A source that was asked for by name and gives nothing is worth a finding. Of amdsmi the samples tell it, with what took its place."""
         if self._request.telemetry not in BY_NAME or self._request.telemetry == "amdsmi":
             return
-        ready = msgspec.json.decode((self._folder / f"{self._host}.ready.json").read_bytes(), type=Ready)
+        ready = msgspec.json.decode(
+            (self._folder / f"{self._host}.ready.json").read_bytes(), type=Ready
+        )
         if why := ready.why_missing(self._request.telemetry):
-            self.add_finding(finding("sampler-gaps", f"--telemetry {self._request.telemetry} gives nothing on {self._host}: {why}"))
+            self.add_finding(
+                finding(
+                    "sampler-gaps",
+                    f"--telemetry {self._request.telemetry} gives nothing on {self._host}: {why}",
+                )
+            )
 
     def _rest(self) -> None:
         if self._request.idle_seconds:
             let_rest(self._folder, self._host, self._request.idle_seconds)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._sidecar is None:
             return
         self.check()
@@ -76,4 +88,10 @@ class Sampler:
     def _died(self, how: str) -> None:
         self._reported = True
         words = self._sidecar.last_words() if self._sidecar is not None else ""
-        self.add_finding(finding("sampler-gaps", f"the telemetry sampler on {self._host} {how}: {words}", severity="error"))
+        self.add_finding(
+            finding(
+                "sampler-gaps",
+                f"the telemetry sampler on {self._host} {how}: {words}",
+                severity="error",
+            )
+        )

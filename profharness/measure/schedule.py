@@ -53,18 +53,31 @@ class Counting:
     assumed: str = ""
 
 
-def plan_scan(layers: Sequence[Layer], backends: Sequence[str], counting: Counting | None = None) -> Plan:
+def plan_scan(
+    layers: Sequence[Layer], backends: Sequence[str], counting: Counting | None = None
+) -> Plan:
     """A bare pass over all backends, then the layers' passes over those that they attach to.
 
     Raises UsageError for a layer that has nothing to attach to.
     """
     passes = [PassPlan(BARE, (), tuple(backends)), *_passes(layers, backends, counting)]
     reasons = ["bare: throughput and latency come from the pass without instruments"]
-    reasons += [f"{plan.name}: over the points of {', '.join(plan.targets)}, with few trials{_caution(plan)}" for plan in passes[1:]]
+    reasons += [
+        f"{plan.name}: over the points of {', '.join(plan.targets)}, with few trials{_caution(plan)}"
+        for plan in passes[1:]
+    ]
     return Plan(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
 
 
-def plan_command(layers: Sequence[Layer], *, bare: bool, allowed: int | None, agreed: bool, counting: Counting | None = None, dry: bool = False) -> Plan:
+def plan_command(
+    layers: Sequence[Layer],
+    *,
+    bare: bool,
+    allowed: int | None,
+    agreed: bool,
+    counting: Counting | None = None,
+    dry: bool = False,
+) -> Plan:
     """One execution, or as many as the user allowed. Raises UsageError when more are needed than allowed; a dry run only says so."""
     passes = _passes(layers, (COMMAND,), counting)
     profiled = len(passes)
@@ -74,7 +87,10 @@ def plan_command(layers: Sequence[Layer], *, bare: bool, allowed: int | None, ag
     reasons = tuple(f"{plan.name}: one execution of the command{_caution(plan)}" for plan in passes)
     if needed > (allowed or 1) and not agreed:
         listed = ", ".join(plan.name for plan in passes)
-        why, allow = f"these layers cannot share one execution: the command would run {len(passes)} times", f"allow it with --passes {len(passes)} or --yes"
+        why, allow = (
+            f"these layers cannot share one execution: the command would run {len(passes)} times",
+            f"allow it with --passes {len(passes)} or --yes",
+        )
         if not dry:
             raise UsageError(f"{why} ({listed})", f"{allow}, or ask for fewer layers")
         reasons = (f"{why}; {allow}", *reasons)
@@ -88,7 +104,13 @@ def _assumed(counting: Counting | None) -> tuple[str, ...]:
 def _splitting(passes: Sequence[PassPlan]) -> tuple[str, ...]:
     """What happens where the table of the architecture was too hopeful."""
     able = [plan.name for plan in passes if len(plan.counters) > 1]
-    return (f"{', '.join(able)}: if the tool refuses these counters together, each half of them gets an execution of its own",) if able else ()
+    return (
+        (
+            f"{', '.join(able)}: if the tool refuses these counters together, each half of them gets an execution of its own",
+        )
+        if able
+        else ()
+    )
 
 
 def _caution(plan: PassPlan) -> str:
@@ -97,14 +119,21 @@ def _caution(plan: PassPlan) -> str:
     return "; so much slower that none of its times is used" if plan.perturbing else ""
 
 
-def _passes(layers: Sequence[Layer], targets: Sequence[str], counting: Counting | None) -> list[PassPlan]:
+def _passes(
+    layers: Sequence[Layer], targets: Sequence[str], counting: Counting | None
+) -> list[PassPlan]:
     """The layers' passes, then those of the counters."""
     groups = _groups(layers, targets)
-    passes = [PassPlan("+".join(layer.name for layer in group), tuple(group), fits) for group, fits in groups]
+    passes = [
+        PassPlan("+".join(layer.name for layer in group), tuple(group), fits)
+        for group, fits in groups
+    ]
     if counting is not None:
         fits = _fitting(counting.layer, targets)
-        passes += [PassPlan(f"{counting.layer.name}-pmc{number}", (counting.layer,), fits, counters)
-                   for number, counters in enumerate(counting.groups, 1)]
+        passes += [
+            PassPlan(f"{counting.layer.name}-pmc{number}", (counting.layer,), fits, counters)
+            for number, counters in enumerate(counting.groups, 1)
+        ]
     return passes
 
 
@@ -114,13 +143,17 @@ def _fitting(layer: Layer, targets: Sequence[str]) -> tuple[str, ...]:
     return tuple(target for target in targets if target in fits or (target in SHARED and fits))
 
 
-def _groups(layers: Sequence[Layer], targets: Sequence[str]) -> list[tuple[list[Layer], tuple[str, ...]]]:
+def _groups(
+    layers: Sequence[Layer], targets: Sequence[str]
+) -> list[tuple[list[Layer], tuple[str, ...]]]:
     """Greedy in the order asked: a layer joins the first group with the same targets whose claims it does not touch."""
     groups: list[tuple[list[Layer], tuple[str, ...]]] = []
     for layer in layers:
         fits = _fitting(layer, targets)
         if not fits:
-            raise UsageError(f"--profile {layer.name} has nothing to attach to here", layer.attach_hint)
+            raise UsageError(
+                f"--profile {layer.name} has nothing to attach to here", layer.attach_hint
+            )
         for group, group_targets in groups:
             if group_targets == fits and all(_share(layer, other) for other in group):
                 group.append(layer)

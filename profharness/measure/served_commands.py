@@ -29,7 +29,9 @@ LEVELS = "PROFHARNESS_LEVELS"
 """Tells hooks in a server of another's where the levels are announced, so that each is a window of its own."""
 
 
-def works(prepared: Prepared, scan: Scan, plan: PassPlan, label: str) -> tuple[ServerWork | None, PassWork]:
+def works(
+    prepared: Prepared, scan: Scan, plan: PassPlan, label: str
+) -> tuple[ServerWork | None, PassWork]:
     """The server's work (None where it runs already elsewhere) and the load generator's."""
     spec = scan.server(label)
     assert spec is not None
@@ -38,26 +40,43 @@ def works(prepared: Prepared, scan: Scan, plan: PassPlan, label: str) -> tuple[S
         spoken = foreign.parse_url(spec.urls[0], prepared.request.protocol)
         protocol = "grpc" if spoken.grpc else "http"
         client = _speaking(client, protocol)
-        return None, replace(client, before=lambda _: describe(client, spec, protocol, access_of(prepared.request)))
+        return None, replace(
+            client, before=lambda _: describe(client, spec, protocol, access_of(prepared.request))
+        )
     if spec.command and not foreign.address_of(spec.ready, spec.command).grpc:
         client = _speaking(client, "http")
     where = prepared.where(plan, is_worker=spec.worker is not None)
     plain = server_command(prepared, scan, plan, label)
     own = None if spec.worker is None else _server(prepared, scan, plan, label, spec)
     wrapped = around.wrap(plan.layers, plain, where)
-    return ServerWork(folder=client.control, label=label, plain=plain, wrapped=wrapped if own is not None else _leashed(wrapped, where),
-                      managed=own is not None, prepare=_nothing if own is None else own.write_spec,
-                      find=partial(foreign.find, spec.ready, spec.command, spec.model)), client
+    return ServerWork(
+        folder=client.control,
+        label=label,
+        plain=plain,
+        wrapped=wrapped if own is not None else _leashed(wrapped, where),
+        managed=own is not None,
+        prepare=_nothing if own is None else own.write_spec,
+        find=partial(foreign.find, spec.ready, spec.command, spec.model),
+    ), client
 
 
 def _leashed(command: Command, where: Where) -> Command:
     """A server of another's would outlive a harness that is killed. The leash itself is under no hook (-S), its child is."""
-    return Command((sys.executable, "-S", str(where.wrappers / "leash.py"), "--", *command.argv), command.env, command.cwd)
+    return Command(
+        (sys.executable, "-S", str(where.wrappers / "leash.py"), "--", *command.argv),
+        command.env,
+        command.cwd,
+    )
 
 
 def _speaking(client: PassWork, protocol: str) -> PassWork:
     """The load generator over the protocol that the server is known to offer."""
-    return replace(client, workload=replace(client.workload, settings={**client.workload.settings, "protocol": protocol}))
+    return replace(
+        client,
+        workload=replace(
+            client.workload, settings={**client.workload.settings, "protocol": protocol}
+        ),
+    )
 
 
 def _nothing() -> None:
@@ -72,16 +91,24 @@ def access_of(request: Request) -> Access:
     try:
         token = Path(request.token_file).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--token-file: {request.token_file} cannot be read as a token", "name a file that holds the token and nothing else") from error
+        raise UsageError(
+            f"--token-file: {request.token_file} cannot be read as a token",
+            "name a file that holds the token and nothing else",
+        ) from error
     if not token or len(token.split()) != 1:
-        raise UsageError(f"--token-file: {request.token_file} holds no single token", "name a file that holds the token and nothing else")
+        raise UsageError(
+            f"--token-file: {request.token_file} holds no single token",
+            "name a file that holds the token and nothing else",
+        )
     return Access(token, ca)
 
 
 def describe(client: PassWork, spec: ServerSpec, protocol: str, access: Access) -> None:
     """What the load generator must know of servers that run already, for the user's eyes alone. Raises Unavailable where one does not answer."""
     for path, url in zip(_ready_paths(client.folder, spec), spec.urls, strict=True):
-        write_atomic(path, foreign.describe(url, protocol, spec.model, access), private=bool(access.token))
+        write_atomic(
+            path, foreign.describe(url, protocol, spec.model, access), private=bool(access.token)
+        )
 
 
 def forget_tokens(folder: Path) -> None:
@@ -94,7 +121,10 @@ def forget_tokens(folder: Path) -> None:
 
 def _ready_paths(folder: Path, spec: ServerSpec) -> list[Path]:
     """One file per server."""
-    return [folder / (READY if at == 0 else f"server-ready-{at}.json") for at in range(max(len(spec.urls), 1))]
+    return [
+        folder / (READY if at == 0 else f"server-ready-{at}.json")
+        for at in range(max(len(spec.urls), 1))
+    ]
 
 
 def server_command(prepared: Prepared, scan: Scan, plan: PassPlan, label: str) -> Command:
@@ -103,7 +133,11 @@ def server_command(prepared: Prepared, scan: Scan, plan: PassPlan, label: str) -
     assert spec is not None
     if spec.worker is not None:
         return _server(prepared, scan, plan, label, spec).plain()
-    windows = {LEVELS: str(_client(prepared, scan, plan, label).control)} if plan.layers and prepared.request.capture == "default" else {}
+    windows = (
+        {LEVELS: str(_client(prepared, scan, plan, label).control)}
+        if plan.layers and prepared.request.capture == "default"
+        else {}
+    )
     return Command(spec.command, {"PROFHARNESS_ALL_THREADS": "1", **windows})
 
 
@@ -122,10 +156,21 @@ def _client(prepared: Prepared, scan: Scan, plan: PassPlan, label: str) -> PassW
     spec = scan.server(label)
     assert spec is not None
     work = replace(work, subfolder=label)
-    settings = {**work.workload.settings, "ready": [str(path) for path in _ready_paths(work.control, spec)]}
-    return replace(work, workload=replace(work.workload, settings=settings), wrap=lambda command: command, role="client", isolate=False)
+    settings = {
+        **work.workload.settings,
+        "ready": [str(path) for path in _ready_paths(work.control, spec)],
+    }
+    return replace(
+        work,
+        workload=replace(work.workload, settings=settings),
+        wrap=lambda command: command,
+        role="client",
+        isolate=False,
+    )
 
 
-def _server(prepared: Prepared, scan: Scan, plan: PassPlan, label: str, spec: ServerSpec) -> PassWork:
+def _server(
+    prepared: Prepared, scan: Scan, plan: PassPlan, label: str, spec: ServerSpec
+) -> PassWork:
     assert spec.worker is not None
     return replace(_client(prepared, scan, plan, label), workload=spec.worker, role="server")

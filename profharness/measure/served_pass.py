@@ -49,7 +49,9 @@ class ServedPass:
     @property
     def done(self) -> list[PointRecord]:
         """What this pass has measured so far."""
-        return [record for record in self.recorder.manifest.points if record.pass_name == self.plan.name]
+        return [
+            record for record in self.recorder.manifest.points if record.pass_name == self.plan.name
+        ]
 
     def todo(self, label: str) -> tuple[Point, ...]:
         """The target's points that are known and not measured yet; those of a search come one by one."""
@@ -57,7 +59,11 @@ class ServedPass:
             first = self.next(label)
             return () if first is None else (first,)
         bare = [record for record in self.recorder.manifest.points if record.pass_name == BARE]
-        known = self.scan.profiled(label, bare) if self.plan.layers else points_of(self.scan, self.plan, label)
+        known = (
+            self.scan.profiled(label, bare)
+            if self.plan.layers
+            else points_of(self.scan, self.plan, label)
+        )
         return pass_end.missing(self.recorder, self.plan, known)
 
     def next(self, label: str) -> Point | None:
@@ -74,11 +80,21 @@ class ServedPass:
         return self.scan.adaptive and not self.plan.layers
 
 
-def run_pass(prepared: Prepared, scan: Scan, plan: PassPlan, recorder: Recorder, sampler: Sampler, progress: Progress) -> tuple[list[Outcome], bool, str]:
+def run_pass(
+    prepared: Prepared,
+    scan: Scan,
+    plan: PassPlan,
+    recorder: Recorder,
+    sampler: Sampler,
+    progress: Progress,
+) -> tuple[list[Outcome], bool, str]:
     """The outcomes of its servers, whether the tool's counters were refused, and what was said."""
     own = ServedPass(prepared, scan, plan, recorder, sampler)
     todo = {label: own.todo(label) for label in plan.targets}
-    progress.pass_started(plan.name, None if own.more("") is not None else sum(len(points) for points in todo.values()))
+    progress.pass_started(
+        plan.name,
+        None if own.more("") is not None else sum(len(points) for points in todo.values()),
+    )
     recorder.set_pass(pass_record(prepared, plan, "running", start_boot_ns=pass_end.boot_ns()))
     _plan_replay(own, todo)
     where = prepared.where(plan, is_worker=prepared.request.serving.managed)
@@ -103,18 +119,34 @@ def run_pass(prepared: Prepared, scan: Scan, plan: PassPlan, recorder: Recorder,
     said = read_logs(_logs(recorder.run, plan))
     refused = pass_end.conclude(prepared, tool, outcomes[-1], said, recorder)
     stopped = any(outcome.interrupted for outcome in outcomes)
-    recorder.set_pass(pass_record(
-        prepared, plan, "interrupted" if stopped else "done", argv=tuple(argv), env=difference(command), executions=len(outcomes),
-        exit_status=outcomes[-1].exit_status, start_boot_ns=outcomes[0].start_boot_ns, end_boot_ns=outcomes[-1].end_boot_ns))
+    recorder.set_pass(
+        pass_record(
+            prepared,
+            plan,
+            "interrupted" if stopped else "done",
+            argv=tuple(argv),
+            env=difference(command),
+            executions=len(outcomes),
+            exit_status=outcomes[-1].exit_status,
+            start_boot_ns=outcomes[0].start_boot_ns,
+            end_boot_ns=outcomes[-1].end_boot_ns,
+        )
+    )
     return outcomes, refused and not stopped, said
 
 
-def _target(own: ServedPass, label: str, points: Sequence[Point], tool: ToolPass, results: PointResults) -> tuple[list[Outcome], Command]:
+def _target(
+    own: ServedPass, label: str, points: Sequence[Point], tool: ToolPass, results: PointResults
+) -> tuple[list[Outcome], Command]:
     """Serve one target's points; the outcomes of its server (of the load generator where the server is not ours), and its command."""
     prepared, sampler = own.prepared, own.sampler
     server_work, client = works(prepared, own.scan, own.plan, label)
     _fresh(client.folder)
-    write_points(client.folder / "points.jsonl", ((point.key, point.params) for point in points), complete=own.more(label) is None)
+    write_points(
+        client.folder / "points.jsonl",
+        ((point.key, point.params) for point in points),
+        complete=own.more(label) is None,
+    )
 
     def take_server(pid: int) -> None:
         sampler.follow(pid)
@@ -122,17 +154,32 @@ def _target(own: ServedPass, label: str, points: Sequence[Point], tool: ToolPass
 
     if server_work is None:
         try:
-            outcomes = workers.serve(client, points, prepared.launcher, workers.Events(lambda _: None, sampler.check, results.take), own.more(label))
+            outcomes = workers.serve(
+                client,
+                points,
+                prepared.launcher,
+                workers.Events(lambda _: None, sampler.check, results.take),
+                own.more(label),
+            )
         finally:
             forget_tokens(client.control)
         return outcomes, client.plain()
-    server = Server(replace(server_work, before=tool.ready, overdue=tool.overdue), prepared.launcher, take_server, sampler.check)
+    server = Server(
+        replace(server_work, before=tool.ready, overdue=tool.overdue),
+        prepared.launcher,
+        take_server,
+        sampler.check,
+    )
     watched = replace(client, before=server.ensure, overdue=server.died, blame=server.reason)
     events = workers.Events(lambda _: None, sampler.check, results.take)
     with _stopped_at_the_end(server, client.control):
         clients = workers.serve(watched, points, prepared.launcher, events, own.more(label))
     forwarded = tuple(number for outcome in clients for number in outcome.forwarded)
-    ended = [*server.outcomes[:-1], replace(server.outcomes[-1], forwarded=forwarded)] if server.outcomes else clients
+    ended = (
+        [*server.outcomes[:-1], replace(server.outcomes[-1], forwarded=forwarded)]
+        if server.outcomes
+        else clients
+    )
     return ended, server_work.wrapped
 
 
@@ -175,8 +222,13 @@ def keep_requests(recorder: Recorder, pass_name: str) -> None:
             level = requests_raw.read_level(folder)
             tables.write(requests_raw.to_requests(level), folder / tables.NAME)
         except (InputError, OSError) as error:
-            recorder.add_finding(finding("point-failed", f"the requests of {folder.name} in the {pass_name} pass could not be kept as a table ({error}); the raw files stay",
-                                         severity="warning"))
+            recorder.add_finding(
+                finding(
+                    "point-failed",
+                    f"the requests of {folder.name} in the {pass_name} pass could not be kept as a table ({error}); the raw files stay",
+                    severity="warning",
+                )
+            )
             continue
         for path in folder.glob("requests-*.i64"):
             path.unlink()

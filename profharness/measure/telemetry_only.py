@@ -23,7 +23,16 @@ from profharness.rundir.outputs import make_folder
 from profharness.trace.model import Trace
 from profharness.writers import resource_log, telemetry_parquet
 
-_WORKING = ("spec.json", "roots", "ready.json", "samples.bin", "done.json", "idle.json", "log", "clocks.jsonl")
+_WORKING = (
+    "spec.json",
+    "roots",
+    "ready.json",
+    "samples.bin",
+    "done.json",
+    "idle.json",
+    "log",
+    "clocks.jsonl",
+)
 
 
 @dataclass(frozen=True)
@@ -62,12 +71,17 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     """
     host = socket.gethostname()
     folder = _prepared(settings, host)
-    (folder / f"{host}.spec.json").write_bytes(spec_json(folder, host, settings.source, settings.hz))
+    (folder / f"{host}.spec.json").write_bytes(
+        spec_json(folder, host, settings.source, settings.hz)
+    )
     (folder / f"{host}.roots").touch()
     sampler = Sidecar(sampler_command(folder / f"{host}.spec.json"), folder / f"{host}.log")
     try:
         if not sampler.wait_ready(folder / f"{host}.ready.json"):
-            raise Unavailable(f"the telemetry sampler did not start: {sampler.last_words()}", f"see {folder / f'{host}.log'}")
+            raise Unavailable(
+                f"the telemetry sampler did not start: {sampler.last_words()}",
+                f"see {folder / f'{host}.log'}",
+            )
         _require(settings.source, folder / f"{host}.ready.json")
         idle = _rest(settings, folder, host)
         start = time.monotonic_ns()
@@ -83,16 +97,25 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     if stopped and not trouble:
         trouble = f"the sampler ended with status {stopped}: {sampler.last_words()}"
     trace = telemetry.read(folder / f"{host}.samples.bin")
-    return Monitored(trace, start, end, status, _products(trace, folder, host, settings.hz), trouble, idle)
+    return Monitored(
+        trace, start, end, status, _products(trace, folder, host, settings.hz), trouble, idle
+    )
 
 
 def _prepared(settings: Settings, host: str) -> Path:
     """The folder, without files of an earlier sampling of this host. Raises OutputExists, unless forced."""
     folder = settings.folder
     make_folder(folder, "name another place with -o")
-    earlier = [path for path in folder.glob("*") if path.name.startswith(f"{host}.") or path.name.startswith("ResourceLog.")]
+    earlier = [
+        path
+        for path in folder.glob("*")
+        if path.name.startswith(f"{host}.") or path.name.startswith("ResourceLog.")
+    ]
     if earlier and not settings.force:
-        raise OutputExists(f"{folder} holds the telemetry of an earlier call ({earlier[0].name})", "name another folder with -o, or overwrite with --force")
+        raise OutputExists(
+            f"{folder} holds the telemetry of an earlier call ({earlier[0].name})",
+            "name another folder with -o, or overwrite with --force",
+        )
     for path in earlier:
         path.unlink()
     return folder.absolute()
@@ -104,7 +127,10 @@ def _require(source: str, ready: Path) -> None:
     if why and source == "amdsmi" and not found.why_missing("amd"):
         why = ""  # our own reader took its place, as a finding says
     if why:
-        raise Unavailable(f"--source {source} cannot be used here: {why}", "`profharness doctor` lists what works; --source auto takes what there is")
+        raise Unavailable(
+            f"--source {source} cannot be used here: {why}",
+            "`profharness doctor` lists what works; --source auto takes what there is",
+        )
 
 
 def _rest(settings: Settings, folder: Path, host: str) -> tuple[int, int]:
@@ -125,14 +151,20 @@ def _wait(settings: Settings, folder: Path, host: str, look: Callable[[Path], No
             file.write(f"{pid}\n")
 
     if settings.command:
-        return LocalLauncher().run(Job(Command(settings.command)), follow, lambda: look(samples)).exit_status
+        return (
+            LocalLauncher()
+            .run(Job(Command(settings.command)), follow, lambda: look(samples))
+            .exit_status
+        )
     end = None if settings.seconds is None else time.monotonic() + settings.seconds
     try:
         while end is None or time.monotonic() < end:
             time.sleep(0.05 if end is None else max(min(0.05, end - time.monotonic()), 0))
             look(samples)
     except KeyboardInterrupt:
-        sys.stderr.write("\n")  # behind the terminal's ^C: this is how sampling without a command is ended
+        sys.stderr.write(
+            "\n"
+        )  # behind the terminal's ^C: this is how sampling without a command is ended
     return 0
 
 
@@ -149,9 +181,17 @@ def _products(trace: Trace, folder: Path, host: str, hz: float) -> tuple[Path, .
     telemetry_parquet.write(trace, table)
     readings = telemetry.read_clocks(folder / f"{host}.clocks.jsonl")
     if not readings:
-        raise InputError(f"{folder / f'{host}.clocks.jsonl'} holds no reading", "the sampler was killed as it started")
-    machine = resource_log.Machine(os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"),
-                                   readings[0].realtime_ns - readings[0].monotonic_ns)
-    log, about = resource_log.write(trace, folder, machine, 0 if trace.devices else None, round(1e9 / min(hz, 10.0)))
+        raise InputError(
+            f"{folder / f'{host}.clocks.jsonl'} holds no reading",
+            "the sampler was killed as it started",
+        )
+    machine = resource_log.Machine(
+        os.cpu_count() or 1,
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"),
+        readings[0].realtime_ns - readings[0].monotonic_ns,
+    )
+    log, about = resource_log.write(
+        trace, folder, machine, 0 if trace.devices else None, round(1e9 / min(hz, 10.0))
+    )
     _clean(folder, host, keep=("clocks.jsonl",))
     return table, folder / f"{host}.clocks.jsonl", log, about

@@ -47,12 +47,16 @@ class Wrapping:
         """The command under the hooks only."""
         where = self.prepared.where(self.plan, is_worker=False)
         command = with_hooks(Command(self.prepared.request.command), where)
-        return through_exec_hook(command, where) if self.prepared.request.hook == "exec" else command
+        return (
+            through_exec_hook(command, where) if self.prepared.request.hook == "exec" else command
+        )
 
     @property
     def command(self) -> Command:
         """The command under its layer."""
-        return around.wrap(self.plan.layers, self.plain, self.prepared.where(self.plan, is_worker=False))
+        return around.wrap(
+            self.plan.layers, self.plain, self.prepared.where(self.plan, is_worker=False)
+        )
 
 
 def prepare(request: Request, *, dry: bool = False) -> Wrapping:
@@ -67,12 +71,16 @@ def prepare(request: Request, *, dry: bool = False) -> Wrapping:
     counted = [plan for plan in own if plan.counters]
     if len(counted) > 1:
         groups = "; ".join(" ".join(plan.counters) for plan in counted)
-        raise UsageError(f"these counters need {len(counted)} executions, and wrap makes one ({groups})",
-                         "wrap the command once per group, or use profharness run, which makes a pass of each")
+        raise UsageError(
+            f"these counters need {len(counted)} executions, and wrap makes one ({groups})",
+            "wrap the command once per group, or use profharness run, which makes a pass of each",
+        )
     plan = (counted or own)[0]
     if cut := planned_extras(prepared, plan)[0].cut:
-        raise UsageError(f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, and wrap leaves its files as they are",
-                         "use profharness run, which cuts them on reading, or leave --capture out")
+        raise UsageError(
+            f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, and wrap leaves its files as they are",
+            "use profharness run, which cuts them on reading, or leave --capture out",
+        )
     rank = ranks.detect(os.environ).rank
     # no two executions of one node share the name; a launcher's ranks are on different nodes or have different pids
     return Wrapping(prepared, replace(plan, name=f"wrap-r{rank}-{os.getpid()}"))
@@ -83,16 +91,28 @@ def execute(wrapping: Wrapping) -> Wrapped:
     prepared = wrapping.prepared
     where = prepared.where(wrapping.plan, is_worker=False)
     where.hooks.mkdir(parents=True, exist_ok=True)
-    log = where.run_root / "control" / wrapping.plan.name / "stderr.log" if any(layer.scope == "prefix" for layer in wrapping.plan.layers) else None
+    log = (
+        where.run_root / "control" / wrapping.plan.name / "stderr.log"
+        if any(layer.scope == "prefix" for layer in wrapping.plan.layers)
+        else None
+    )
     tool = ToolPass(wrapping.plan, where, prepared.request.exit_limit, lambda: [log] if log else [])
     tool.ready(wrapping.plain)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-    outcome = prepared.launcher.run(Job(wrapping.command, stderr_log=log, overdue=tool.overdue), tool.follow, _nothing)
+    outcome = prepared.launcher.run(
+        Job(wrapping.command, stderr_log=log, overdue=tool.overdue), tool.follow, _nothing
+    )
     said = read_logs([log] if log else [])
     followed = tool.follow_up(prepared.launcher, outcome)
-    artifacts = tuple(artifact for layer in wrapping.plan.layers for artifact in layer.collect(where, frozenset()))
-    found = (*tool.findings(outcome, said, artifacts), *followed, *scrubbing.findings(where.run_root, artifacts))
+    artifacts = tuple(
+        artifact for layer in wrapping.plan.layers for artifact in layer.collect(where, frozenset())
+    )
+    found = (
+        *tool.findings(outcome, said, artifacts),
+        *followed,
+        *scrubbing.findings(where.run_root, artifacts),
+    )
     return Wrapped(tool.status(outcome, said), artifacts, found)
 
 

@@ -48,55 +48,109 @@ def amd_warning(found: Environment) -> str:
         return said
     if any(device.kind == "rocm" for device in found.devices):
         return ""
-    return "no AMD device is seen" + ("" if found.permissions.amdgpu else ": the amdgpu driver is not loaded")
+    return "no AMD device is seen" + (
+        "" if found.permissions.amdgpu else ": the amdgpu driver is not loaded"
+    )
 
 
 def counters_warning(found: Environment, what: str) -> str:
     """What is not counted where the kernel keeps hardware events from this user; `what` names it. Empty where it is free."""
-    return "".join(f"{state.why}: {what}; {state.fix}" for state in _counter_states(found) if not state.available)
+    return "".join(
+        f"{state.why}: {what}; {state.fix}"
+        for state in _counter_states(found)
+        if not state.available
+    )
 
 
 def _amd_states(found: Environment) -> Iterator[AccessState]:
     kfd = next((file for file in found.permissions.files if file.path.endswith("/kfd")), None)
-    if not (kfd or found.permissions.amdgpu or any(device.kind == "rocm" for device in found.devices)):
+    if not (
+        kfd or found.permissions.amdgpu or any(device.kind == "rocm" for device in found.devices)
+    ):
         return
     if kfd is None:
         if found.permissions.amdgpu:
             yield _absent("/dev/kfd", found)
     else:
         yield _file_state(kfd.path, [kfd], found)
-    nodes = [file for file in found.permissions.files if file is not kfd and file.vendor in ("", AMD_VENDOR)]
+    nodes = [
+        file
+        for file in found.permissions.files
+        if file is not kfd and file.vendor in ("", AMD_VENDOR)
+    ]
     if nodes:
-        yield _file_state(nodes[0].path if len(nodes) == 1 else f"{nodes[0].path.rpartition('renderD')[0]}renderD*", nodes, found)
+        yield _file_state(
+            nodes[0].path
+            if len(nodes) == 1
+            else f"{nodes[0].path.rpartition('renderD')[0]}renderD*",
+            nodes,
+            found,
+        )
     elif kfd is not None:
         yield _absent("/dev/dri/renderD*", found)
-    if found.permissions.hidden_devices and not any(device.kind == "rocm" for device in found.devices):
+    if found.permissions.hidden_devices and not any(
+        device.kind == "rocm" for device in found.devices
+    ):
         count = found.permissions.hidden_devices
-        yield AccessState("AMD devices", available=False, why=f"{count} AMD device{'s are' if count > 1 else ' is'} on this node, but hidden from this job",
-                          fix=_granted(found))
+        yield AccessState(
+            "AMD devices",
+            available=False,
+            why=f"{count} AMD device{'s are' if count > 1 else ' is'} on this node, but hidden from this job",
+            fix=_granted(found),
+        )
 
 
 def _absent(path: str, found: Environment) -> AccessState:
     if found.container:
-        return AccessState(path, available=False, why=f"{path} is not in this container, though the node has the amdgpu driver", fix=_into_container(found))
-    return AccessState(path, available=False, why=f"{path} is absent, though the amdgpu driver is loaded",
-                       fix="the driver does not support this device for compute: `dmesg | grep -e amdgpu -e kfd` says why")
+        return AccessState(
+            path,
+            available=False,
+            why=f"{path} is not in this container, though the node has the amdgpu driver",
+            fix=_into_container(found),
+        )
+    return AccessState(
+        path,
+        available=False,
+        why=f"{path} is absent, though the amdgpu driver is loaded",
+        fix="the driver does not support this device for compute: `dmesg | grep -e amdgpu -e kfd` says why",
+    )
 
 
 def _file_state(name: str, files: Sequence[DeviceFile], found: Environment) -> AccessState:
     """Of several files (one per device) one that opens is enough: a job has its own devices only."""
     refused = [file for file in files if file.error]
     if len(refused) < len(files):
-        why = f"{len(files) - len(refused)} of {len(files)} open: {_listed(file.path.rpartition('/')[2] for file in files if not file.error)}" if refused else ""
+        why = (
+            f"{len(files) - len(refused)} of {len(files)} open: {_listed(file.path.rpartition('/')[2] for file in files if not file.error)}"
+            if refused
+            else ""
+        )
         return AccessState(name, available=True, why=why, group=files[0].group)
     file = refused[0]
     if file.error == "EPERM":
-        return AccessState(name, available=False, why=f"{name} is there, but this job's control group forbids it", fix=_granted(found), group=file.group)
+        return AccessState(
+            name,
+            available=False,
+            why=f"{name} is there, but this job's control group forbids it",
+            fix=_granted(found),
+            group=file.group,
+        )
     if file.error != "EACCES":
-        return AccessState(name, available=False, why=f"{name} is there, but cannot be opened ({file.error})",
-                           fix="the driver does not answer: `dmesg | grep -e amdgpu -e kfd` says why", group=file.group)
+        return AccessState(
+            name,
+            available=False,
+            why=f"{name} is there, but cannot be opened ({file.error})",
+            fix="the driver does not answer: `dmesg | grep -e amdgpu -e kfd` says why",
+            group=file.group,
+        )
     owns = f"it belongs to the group {file.group} (mode {file.mode}), and this user is in {_listed(found.permissions.groups) or 'no group'}"
-    return AccessState(name, available=False, why=f"{name} is there, but this user may not open it: {owns}", fix=_let_in(file, found), group=file.group)
+    return AccessState(
+        name,
+        available=False,
+        why=f"{name} is there, but this user may not open it: {owns}",
+        fix=_let_in(file, found),
+        group=file.group,
+    )
 
 
 def _let_in(file: DeviceFile, found: Environment) -> str:
@@ -124,7 +178,11 @@ def _granted(found: Environment) -> str:
 
 
 def _into_container(found: Environment) -> str:
-    return "start it with apptainer exec --rocm" if found.container == "apptainer" else "start it with --device=/dev/kfd --device=/dev/dri"
+    return (
+        "start it with apptainer exec --rocm"
+        if found.container == "apptainer"
+        else "start it with --device=/dev/kfd --device=/dev/dri"
+    )
 
 
 def _counter_states(found: Environment) -> Iterator[AccessState]:
@@ -132,10 +190,20 @@ def _counter_states(found: Environment) -> Iterator[AccessState]:
     if level is None:
         return
     if level <= FREELY_COUNTED or is_free:
-        yield AccessState("perf_event", available=True, why=f"perf_event_paranoid is {level}{', and this process has CAP_PERFMON' if level > FREELY_COUNTED else ''}")
+        yield AccessState(
+            "perf_event",
+            available=True,
+            why=f"perf_event_paranoid is {level}{', and this process has CAP_PERFMON' if level > FREELY_COUNTED else ''}",
+        )
         return
-    grant = "docker --cap-add=PERFMON" if found.container else f"`sudo sysctl kernel.perf_event_paranoid={FREELY_COUNTED}`, or CAP_PERFMON"
-    yield AccessState("perf_event", available=False, why=f"perf_event_paranoid is {level}", fix=grant)
+    grant = (
+        "docker --cap-add=PERFMON"
+        if found.container
+        else f"`sudo sysctl kernel.perf_event_paranoid={FREELY_COUNTED}`, or CAP_PERFMON"
+    )
+    yield AccessState(
+        "perf_event", available=False, why=f"perf_event_paranoid is {level}", fix=grant
+    )
 
 
 def _has_slurm(found: Environment) -> bool:

@@ -51,15 +51,24 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 def cache_dir() -> Path:
     """`PROFHARNESS_CACHE`, else `profharness` in the user's cache folder."""
-    base = os.environ.get("PROFHARNESS_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "profharness"
+    base = (
+        os.environ.get("PROFHARNESS_CACHE")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "profharness"
+    )
     return Path(base)
 
 
 def path_of(calibration: Calibration, folder: Path | None = None) -> Path:
     """Where this device and software set have their file."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", calibration.name).strip("-").lower() or calibration.kind
-    own = "\0".join((calibration.name, calibration.architecture, str(calibration.compute_units),
-                     *(f"{name}={version}" for name, version in sorted(calibration.software.items()))))
+    own = "\0".join(
+        (
+            calibration.name,
+            calibration.architecture,
+            str(calibration.compute_units),
+            *(f"{name}={version}" for name, version in sorted(calibration.software.items())),
+        )
+    )
     return _folder(folder) / f"{words}-{hashlib.sha256(own.encode()).hexdigest()[:10]}.json"
 
 
@@ -101,7 +110,9 @@ def lacking(kept: Iterable[Calibration], others: Iterable[Calibration]) -> tuple
     return tuple(one for one in others if path_of(one).name not in names)
 
 
-def relevant(calibrations: Iterable[Calibration], names: Collection[str]) -> tuple[Calibration, ...]:
+def relevant(
+    calibrations: Iterable[Calibration], names: Collection[str]
+) -> tuple[Calibration, ...]:
     """Those of devices that go by one of these names."""
     return tuple(one for one in calibrations if not {one.name, *one.aliases}.isdisjoint(names))
 
@@ -116,17 +127,34 @@ def decode(data: bytes, path: str) -> tuple[Calibration, ...]:
     try:
         return msgspec.json.decode(data, type=tuple[Calibration, ...])
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{path}: not a readable calibration ({error})", "delete it, or calibrate again") from error
+        raise InputError(
+            f"{path}: not a readable calibration ({error})", "delete it, or calibrate again"
+        ) from error
 
 
-def of_device(calibrations: Iterable[Calibration], *, name: str, compute_units: int | None = None,
-              software: dict[str, str] | None = None) -> Calibration | None:
+def of_device(
+    calibrations: Iterable[Calibration],
+    *,
+    name: str,
+    compute_units: int | None = None,
+    software: dict[str, str] | None = None,
+) -> Calibration | None:
     """The calibration of a device by its name and size, of the same software where there is one, else the newest of any.
 
     Software agrees where no version that both name differs.
     """
-    fitting = [one for one in calibrations if name and name in (one.name, *one.aliases)
-               and (compute_units is None or one.compute_units in (None, compute_units))]
-    alike = [one for one in fitting if software and all(software.get(key, version) == version for key, version in one.software.items())]
+    fitting = [
+        one
+        for one in calibrations
+        if name
+        and name in (one.name, *one.aliases)
+        and (compute_units is None or one.compute_units in (None, compute_units))
+    ]
+    alike = [
+        one
+        for one in fitting
+        if software
+        and all(software.get(key, version) == version for key, version in one.software.items())
+    ]
     newest = sorted(alike or fitting, key=lambda one: one.created, reverse=True)
     return newest[0] if newest else None

@@ -15,7 +15,19 @@ from typing import Literal
 
 import msgspec
 
-Dtype = Literal["fp64", "fp64_matrix", "fp32", "fp32_matrix", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"]
+Dtype = Literal[
+    "fp64",
+    "fp64_matrix",
+    "fp32",
+    "fp32_matrix",
+    "tf32",
+    "fp16",
+    "bf16",
+    "fp8",
+    "fp6",
+    "fp4",
+    "int8",
+]
 _VECTOR: frozenset[Dtype] = frozenset({"fp64", "fp32"})
 _SAME_MEMORY = 0.1
 _TABLE = Path(__file__).with_name("devices.toml")
@@ -172,7 +184,14 @@ class Accelerator:
         if self.model is None or not self.compute_units:
             return ""
         per_die = self.model.compute_units // self.model.dies
-        return next((mode for mode, dies in self.model.partitions.items() if dies * per_die == self.compute_units), "")
+        return next(
+            (
+                mode
+                for mode, dies in self.model.partitions.items()
+                if dies * per_die == self.compute_units
+            ),
+            "",
+        )
 
     @property
     def limits(self) -> AmdLimits | NvidiaLimits | None:
@@ -181,7 +200,9 @@ class Accelerator:
 
     def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> float | None:
         """Dense peak in FLOP/s at the given clock (default: the one of the data sheet); None where not known."""
-        operations = None if self.architecture is None else self.architecture.flops_per_clock.get(dtype)
+        operations = (
+            None if self.architecture is None else self.architecture.flops_per_clock.get(dtype)
+        )
         clock = clock_mhz or self._clock(dtype)
         if not operations or not clock or not self.compute_units:
             return None
@@ -189,7 +210,10 @@ class Accelerator:
 
     def best_peak(self, dtype: Dtype, clock_mhz: float | None = None) -> tuple[float, Dtype] | None:
         """The higher of the vector and the matrix peak of a type, and which one it is."""
-        forms: tuple[Dtype, ...] = {"fp32": ("fp32_matrix", "fp32"), "fp64": ("fp64_matrix", "fp64")}.get(dtype, (dtype,))  # type: ignore[assignment]  # mypy widens the literals of a dict's values
+        forms: tuple[Dtype, ...] = {
+            "fp32": ("fp32_matrix", "fp32"),
+            "fp64": ("fp64_matrix", "fp64"),
+        }.get(dtype, (dtype,))  # type: ignore[assignment]  # mypy widens the literals of a dict's values
         known = [(peak, form) for form in forms if (peak := self.peak(form, clock_mhz)) is not None]
         return max(known) if known else None
 
@@ -201,13 +225,24 @@ class Accelerator:
     def _clock(self, dtype: Dtype) -> float | None:
         if self.model is None:
             return self.clock_mhz
-        if dtype not in _VECTOR and self.model.matrix_clock_mhz is not None and not dtype.startswith("fp64"):
+        if (
+            dtype not in _VECTOR
+            and self.model.matrix_clock_mhz is not None
+            and not dtype.startswith("fp64")
+        ):
             return self.model.matrix_clock_mhz
         return self.model.clock_mhz
 
 
-def identify(*, name: str = "", architecture: str = "", compute_units: int | None = None, pci_id: str = "",
-             clock_mhz: int | None = None, memory_bytes: int | None = None) -> Accelerator:
+def identify(
+    *,
+    name: str = "",
+    architecture: str = "",
+    compute_units: int | None = None,
+    pci_id: str = "",
+    clock_mhz: int | None = None,
+    memory_bytes: int | None = None,
+) -> Accelerator:
     """The device of these observed facts; each may be missing. `pci_id` is `vendor:device` in hexadecimal.
 
     `memory_bytes` tells products apart that share architecture and compute units, where nothing else does.
@@ -221,30 +256,58 @@ def identify(*, name: str = "", architecture: str = "", compute_units: int | Non
     target = target or (model.architecture if model is not None else "")
     units = compute_units or (model.listed_units if model is not None else None)
     clock = clock_mhz or (model.clock_mhz if model is not None else None)
-    return Accelerator(name=name or (model.name if model is not None else target), compute_units=units, clock_mhz=clock,
-                       architecture_name=target, architecture=table().architectures.get(target), model=model)
+    return Accelerator(
+        name=name or (model.name if model is not None else target),
+        compute_units=units,
+        clock_mhz=clock,
+        architecture_name=target,
+        architecture=table().architectures.get(target),
+        model=model,
+    )
 
 
 def _by_pci(pci_id: str) -> DeviceModel | None:
     wanted = pci_id.lower()
-    return next((model for model in table().devices if wanted in model.pci_ids), None) if wanted else None
+    return (
+        next((model for model in table().devices if wanted in model.pci_ids), None)
+        if wanted
+        else None
+    )
 
 
 def _by_name(name: str) -> DeviceModel | None:
     """The longest of the table's names that stands in `name` as words of its own (MI250 is not in MI250X, A10 not in A100)."""
-    found = [(len(known), model) for model in table().devices for known in model.names
-             if re.search(rf"(?<![A-Za-z0-9]){re.escape(known)}(?![A-Za-z0-9])", name)]
+    found = [
+        (len(known), model)
+        for model in table().devices
+        for known in model.names
+        if re.search(rf"(?<![A-Za-z0-9]){re.escape(known)}(?![A-Za-z0-9])", name)
+    ]
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _by_units(architecture: str, compute_units: int | None, memory_bytes: int | None) -> DeviceModel | None:
+def _by_units(
+    architecture: str, compute_units: int | None, memory_bytes: int | None
+) -> DeviceModel | None:
     """The only product of an architecture that lists devices of this size; None where several do (MI210 and a die of MI250).
 
     Of several, that whose memory is nearest to what was seen, within a tenth (MI300X and MI325X).
     """
     if not architecture or not compute_units:
         return None
-    fitting = [model for model in table().devices if model.architecture == architecture and model.listed_units == compute_units]
+    fitting = [
+        model
+        for model in table().devices
+        if model.architecture == architecture and model.listed_units == compute_units
+    ]
     if len(fitting) > 1 and memory_bytes:
-        fitting = [model for model in fitting if abs(memory_bytes / (model.memory_gib * 2**30 * model.listed_units / model.compute_units) - 1) < _SAME_MEMORY]
+        fitting = [
+            model
+            for model in fitting
+            if abs(
+                memory_bytes / (model.memory_gib * 2**30 * model.listed_units / model.compute_units)
+                - 1
+            )
+            < _SAME_MEMORY
+        ]
     return fitting[0] if len(fitting) == 1 else None

@@ -12,10 +12,28 @@ from profharness.rundir.manifest import DeviceRecord, NodeRecord
 
 # Only these variables are ever recorded: an environment holds secrets.
 RECORDED_VARIABLES = (
-    "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "GPU_MAX_HW_QUEUES",
-    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "HSA_XNACK", "HSA_ENABLE_SDMA", "MIOPEN_FIND_MODE", "MIOPEN_USER_DB_PATH",
-    "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_TUNABLEOP_ENABLED", "NCCL_DEBUG", "NCCL_SOCKET_IFNAME",
-    "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_CPU_BIND", "SLURM_GPUS_PER_NODE", "ROCM_PATH",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+    "GPU_MAX_HW_QUEUES",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "HSA_XNACK",
+    "HSA_ENABLE_SDMA",
+    "MIOPEN_FIND_MODE",
+    "MIOPEN_USER_DB_PATH",
+    "PYTORCH_HIP_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_TUNABLEOP_ENABLED",
+    "NCCL_DEBUG",
+    "NCCL_SOCKET_IFNAME",
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "SLURM_NTASKS",
+    "SLURM_CPU_BIND",
+    "SLURM_GPUS_PER_NODE",
+    "ROCM_PATH",
 )
 
 
@@ -97,10 +115,19 @@ class Environment(msgspec.Struct, frozen=True):
         """The node's entry in the manifest; of `variables` only the allow-list is kept."""
         versions = {**self.packages, **({"rocm": self.rocm_version} if self.rocm_version else {})}
         return NodeRecord(
-            host=self.host, boot_id=self.boot_id, kernel=self.kernel, cpu_model=self.cpu_model,
-            cpus=self.cpus, cpus_allowed=self.cpus_allowed, memory_bytes=self.memory_bytes, versions=versions,
-            devices=tuple(DeviceRecord(**msgspec.structs.asdict(device)) for device in self.devices),
-            variables={name: variables[name] for name in RECORDED_VARIABLES if name in variables})
+            host=self.host,
+            boot_id=self.boot_id,
+            kernel=self.kernel,
+            cpu_model=self.cpu_model,
+            cpus=self.cpus,
+            cpus_allowed=self.cpus_allowed,
+            memory_bytes=self.memory_bytes,
+            versions=versions,
+            devices=tuple(
+                DeviceRecord(**msgspec.structs.asdict(device)) for device in self.devices
+            ),
+            variables={name: variables[name] for name in RECORDED_VARIABLES if name in variables},
+        )
 
 
 def parse(output: bytes) -> Environment:
@@ -108,5 +135,7 @@ def parse(output: bytes) -> Environment:
     try:
         return msgspec.json.decode(output, type=Environment)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise Unavailable(f"the probe of the node gave no readable answer ({error})",
-                          "it was asked through the workload's interpreter: name a Python 3.8 or newer with --python") from error
+        raise Unavailable(
+            f"the probe of the node gave no readable answer ({error})",
+            "it was asked through the workload's interpreter: name a Python 3.8 or newer with --python",
+        ) from error

@@ -22,7 +22,12 @@ from profharness.errors import InputError, UsageError
 
 Grouping = Literal["core", "l3", "numa", "gpu"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
-GPU_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")  # display controllers, and processing accelerators (MI300)
+GPU_CLASSES = (
+    "0x0300",
+    "0x0302",
+    "0x0380",
+    "0x1200",
+)  # display controllers, and processing accelerators (MI300)
 VENDORS = {"0x1002": "amd", "0x10de": "nvidia"}
 
 # LUMI-G: one EPYC 7A53, core 0 of each L3 kept for the system; the L3 nearest to each GCD in HIP order.
@@ -47,8 +52,10 @@ class Topology:
     def first(self, streams: int) -> Topology:
         """The first `streams` places. Raises UsageError when there are fewer."""
         if streams > len(self.places):
-            raise UsageError(f"--streams {streams}: the topology holds {len(self.places)} list{'s' if len(self.places) != 1 else ''} of CPUs",
-                             "ask for fewer streams, or write a topology with one list for each")
+            raise UsageError(
+                f"--streams {streams}: the topology holds {len(self.places)} list{'s' if len(self.places) != 1 else ''} of CPUs",
+                "ask for fewer streams, or write a topology with one list for each",
+            )
         return Topology(self.places[:streams])
 
 
@@ -84,14 +91,23 @@ def _place(entry: object, number: int, origin: str) -> Place:
     if isinstance(entry, dict):
         unknown = sorted(set(entry) - {"cpus", "device"})
         if unknown or "cpus" not in entry:
-            raise InputError(f"{origin}: entry {number} has {', '.join(unknown) or 'no cpus'}", 'an entry is a list, or {"cpus": [..], "device": "cuda:0"}')
+            raise InputError(
+                f"{origin}: entry {number} has {', '.join(unknown) or 'no cpus'}",
+                'an entry is a list, or {"cpus": [..], "device": "cuda:0"}',
+            )
         device, ids = str(entry.get("device") or ""), entry["cpus"]
     if isinstance(ids, str):
         try:
             ids = list(parse_cpus(ids))
         except ValueError as error:
-            raise InputError(f"{origin}: entry {number}: {ids!r} is not a list of CPUs such as 0-3,8", _FORM) from error
-    if not isinstance(ids, list) or not ids or not all(type(one) is int and one >= 0 for one in ids):
+            raise InputError(
+                f"{origin}: entry {number}: {ids!r} is not a list of CPUs such as 0-3,8", _FORM
+            ) from error
+    if (
+        not isinstance(ids, list)
+        or not ids
+        or not all(type(one) is int and one >= 0 for one in ids)
+    ):
         raise InputError(f"{origin}: entry {number} is not a list of CPU ids", _FORM)
     return Place(tuple(ids), device)
 
@@ -101,7 +117,10 @@ def read(path: Path) -> Topology:
     try:
         return parse(path.read_bytes(), str(path))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})", "`profharness topology -o FILE` writes one for this node") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})",
+            "`profharness topology -o FILE` writes one for this node",
+        ) from error
 
 
 def check(topology: Topology, allowed: Iterable[int], origin: str) -> Topology:
@@ -112,13 +131,16 @@ def check(topology: Topology, allowed: Iterable[int], origin: str) -> Topology:
     may = frozenset(allowed)
     times = Counter(cpu for place in topology.places for cpu in place.cpus)
     if twice := sorted(cpu for cpu, count in times.items() if count > 1):
-        raise UsageError(f"{origin}: CPU {ranges(twice)} {'stands' if len(twice) == 1 else 'stand'} in it more than once",
-                         "processes that share a core measure each other: give each CPU to one process")
+        raise UsageError(
+            f"{origin}: CPU {ranges(twice)} {'stands' if len(twice) == 1 else 'stand'} in it more than once",
+            "processes that share a core measure each other: give each CPU to one process",
+        )
     if absent := sorted(set(times) - may):
-        raise UsageError(f"{origin}: CPU {ranges(absent)} {'is' if len(absent) == 1 else 'are'} not among those that this job may use ({ranges(sorted(may))})",
-                         "`profharness topology` writes one for this node and this job's mask")
+        raise UsageError(
+            f"{origin}: CPU {ranges(absent)} {'is' if len(absent) == 1 else 'are'} not among those that this job may use ({ranges(sorted(may))})",
+            "`profharness topology` writes one for this node and this job's mask",
+        )
     return topology
-
 
 
 def ranges(ids: Sequence[int]) -> str:
@@ -168,9 +190,17 @@ def look(sysfs: Path = Path("/sys"), allowed: Iterable[int] | None = None) -> No
     cpu = sysfs / "devices/system/cpu"
     threads = (_cpu_list(cpu / f"cpu{one}/topology/thread_siblings_list") or (one,) for one in mask)
     l3 = {one: _last_cache(cpu / f"cpu{one}/cache") or mask for one in mask}
-    nodes = sorted((sysfs / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
+    nodes = sorted(
+        (sysfs / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:])
+    )
     numa = [_cpu_list(path / "cpulist") for path in nodes] or [mask]
-    return Node(mask, _groups(threads, mask), _groups((l3[one] for one in mask), mask), _groups(numa, mask), _gpus(sysfs))
+    return Node(
+        mask,
+        _groups(threads, mask),
+        _groups((l3[one] for one in mask), mask),
+        _groups(numa, mask),
+        _gpus(sysfs),
+    )
 
 
 def _groups(lists: Iterable[Sequence[int]], mask: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -180,7 +210,9 @@ def _groups(lists: Iterable[Sequence[int]], mask: Sequence[int]) -> tuple[tuple[
 
 def _last_cache(folder: Path) -> tuple[int, ...]:
     """CPUs that share the highest level of cache with this one."""
-    levels = sorted((int(_text(index / "level") or 0), index) for index in folder.glob("index[0-9]*"))
+    levels = sorted(
+        (int(_text(index / "level") or 0), index) for index in folder.glob("index[0-9]*")
+    )
     return _cpu_list(levels[-1][1] / "shared_cpu_list") if levels else ()
 
 
@@ -189,7 +221,14 @@ def _gpus(sysfs: Path) -> tuple[Gpu, ...]:
     for device in sorted((sysfs / "bus/pci/devices").glob("*")):
         vendor = VENDORS.get(_text(device / "vendor"), "")
         if vendor and _text(device / "class")[:6] in GPU_CLASSES:
-            found.append(Gpu(device.name, vendor, _cpu_list(device / "local_cpulist"), int(_text(device / "numa_node") or -1)))
+            found.append(
+                Gpu(
+                    device.name,
+                    vendor,
+                    _cpu_list(device / "local_cpulist"),
+                    int(_text(device / "numa_node") or -1),
+                )
+            )
     return tuple(found)
 
 
@@ -215,25 +254,43 @@ def propose(node: Node, per: Grouping, *, smt: bool = False) -> Topology:
     if per == "gpu":
         return _per_gpu(node, usable)
     groups = node.l3 if per == "l3" else node.numa if per == "numa" else node.threads
-    return Topology(tuple(Place(kept) for group in groups if (kept := tuple(one for one in group if one in usable))))
+    return Topology(
+        tuple(
+            Place(kept)
+            for group in groups
+            if (kept := tuple(one for one in group if one in usable))
+        )
+    )
 
 
 def _per_gpu(node: Node, usable: set[int]) -> Topology:
     if not node.gpus:
-        raise UsageError("--per gpu: no AMD or NVIDIA GPU stands on this node's PCI bus", "use --per l3 or --per numa")
-    near = {gpu.address: tuple(one for one in (gpu.cpus or node.allowed) if one in usable) for gpu in node.gpus}
+        raise UsageError(
+            "--per gpu: no AMD or NVIDIA GPU stands on this node's PCI bus",
+            "use --per l3 or --per numa",
+        )
+    near = {
+        gpu.address: tuple(one for one in (gpu.cpus or node.allowed) if one in usable)
+        for gpu in node.gpus
+    }
     places = {}
     for cpus in dict.fromkeys(near.values()):
         sharing = [gpu for gpu in node.gpus if near[gpu.address] == cpus]
         parts = _shares(cpus, [group for group in node.l3 if set(group) & set(cpus)], len(sharing))
         if not all(parts):
-            raise UsageError(f"--per gpu: {len(cpus)} core{'s' if len(cpus) != 1 else ''} of this job {'are' if len(cpus) != 1 else 'is'} near {len(sharing)} GPUs",
-                             "ask the batch system for more cores, or use --per numa")
+            raise UsageError(
+                f"--per gpu: {len(cpus)} core{'s' if len(cpus) != 1 else ''} of this job {'are' if len(cpus) != 1 else 'is'} near {len(sharing)} GPUs",
+                "ask the batch system for more cores, or use --per numa",
+            )
         places.update({gpu.address: part for gpu, part in zip(sharing, parts, strict=True)})
-    return Topology(tuple(Place(places[gpu.address], f"cuda:{number}") for number, gpu in enumerate(node.gpus)))
+    return Topology(
+        tuple(Place(places[gpu.address], f"cuda:{number}") for number, gpu in enumerate(node.gpus))
+    )
 
 
-def _shares(cpus: Sequence[int], caches: Sequence[Sequence[int]], count: int) -> list[tuple[int, ...]]:
+def _shares(
+    cpus: Sequence[int], caches: Sequence[Sequence[int]], count: int
+) -> list[tuple[int, ...]]:
     """`cpus` in `count` parts: by caches where each part can have whole ones, else in equal runs."""
     units: list[list[int]] = [[one for one in cache if one in cpus] for cache in caches]
     if len(units) < count:
@@ -242,7 +299,7 @@ def _shares(cpus: Sequence[int], caches: Sequence[Sequence[int]], count: int) ->
     parts, at = [], 0
     for number in range(count):
         size = per + (number < extra)
-        parts.append(tuple(sorted(one for unit in units[at:at + size] for one in unit)))
+        parts.append(tuple(sorted(one for unit in units[at : at + size] for one in unit)))
         at += size
     return parts
 
@@ -254,5 +311,10 @@ def lumi() -> Topology:
 
 def render(topology: Topology) -> str:
     """As a file: one line per process. Without devices it is the bare list of lists that other tools read too."""
-    lines = [json.dumps({"cpus": list(place.cpus), "device": place.device} if place.device else list(place.cpus)) for place in topology.places]
+    lines = [
+        json.dumps(
+            {"cpus": list(place.cpus), "device": place.device} if place.device else list(place.cpus)
+        )
+        for place in topology.places
+    ]
     return "[\n  " + ",\n  ".join(lines) + "\n]\n"

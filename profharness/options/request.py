@@ -128,8 +128,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def tracer(self) -> TracerOptions:
         """The options of the AMD tracers. Raises UsageError for a --tool-arg of a wrong form."""
-        plain = {field.name: getattr(self, field.name) for field in msgspec.structs.fields(TracerOptions) if field.name != "tool_args"}
-        return TracerOptions(**plain, tool_args=tracer_options.parse_tool_args(self.tool_arg, self.profile))
+        plain = {
+            field.name: getattr(self, field.name)
+            for field in msgspec.structs.fields(TracerOptions)
+            if field.name != "tool_args"
+        }
+        return TracerOptions(
+            **plain, tool_args=tracer_options.parse_tool_args(self.tool_arg, self.profile)
+        )
 
     @property
     def serving(self) -> ServingOptions:
@@ -163,8 +169,12 @@ def from_mapping(values: Mapping[str, object], origin: str) -> Request:
     for key in values:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
-            raise UsageError(f"{origin}: there is no setting {key!r}",
-                             f"did you mean {near[0]!r}?" if near else f"known settings: {', '.join(sorted(known))}")
+            raise UsageError(
+                f"{origin}: there is no setting {key!r}",
+                f"did you mean {near[0]!r}?"
+                if near
+                else f"known settings: {', '.join(sorted(known))}",
+            )
     plain = {key: _normalise(key, value, origin) for key, value in values.items()}
     for key, value in plain.items():
         _check_type(key, value, origin)
@@ -178,12 +188,25 @@ def _check_type(key: str, value: object, origin: str) -> None:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         option = "--" + key.replace("_", "-") if origin == COMMAND_LINE else f"{origin}: {key}"
-        only = ", which is all it takes" if get_origin(kind) is Literal and len(get_args(kind)) == 1 else ""
+        only = (
+            ", which is all it takes"
+            if get_origin(kind) is Literal and len(get_args(kind)) == 1
+            else ""
+        )
         shown = repr(value) if len(repr(value)) <= 60 else "this value"
-        raise UsageError(f"{option}: {shown} is not {_in_words(kind)}{only}", "see `profharness run --help` for each setting's values") from error
+        raise UsageError(
+            f"{option}: {shown} is not {_in_words(kind)}{only}",
+            "see `profharness run --help` for each setting's values",
+        ) from error
 
 
-_WORDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): ""}
+_WORDS: dict[object, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+    type(None): "",
+}
 
 
 def _in_words(kind: object) -> str:
@@ -192,17 +215,49 @@ def _in_words(kind: object) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(arguments)}" if len(arguments) > 1 else str(arguments[0])
     if get_origin(kind) is tuple:
-        return {int: "a list of whole numbers", float: "a list of numbers", str: "a list of texts"}.get(arguments[0], "a list")
+        return {
+            int: "a list of whole numbers",
+            float: "a list of numbers",
+            str: "a list of texts",
+        }.get(arguments[0], "a list")
     if get_origin(kind) is dict:
         return "a table of names, each with a list of whole numbers"
-    return _WORDS[kind] if kind in _WORDS else " or ".join(words for each in reversed(arguments) if (words := _in_words(each)))
+    return (
+        _WORDS[kind]
+        if kind in _WORDS
+        else " or ".join(words for each in reversed(arguments) if (words := _in_words(each)))
+    )
 
 
 _TYPES = get_type_hints(Request)
 
 # what only one of the two kinds of run understands; the rest is for both
-_FOR_SCANS = serving_options.NAMES | pinning_options.NAMES | frozenset({"backend", "model", "device", "compile", "torchscript", "batch_sizes", "trials", "min_seconds", "profile_trials", "warmup",
-                        "order", "inputs", "shape", "flops_per_item", "threads", "seed", "isolate", "strict"})
+_FOR_SCANS = (
+    serving_options.NAMES
+    | pinning_options.NAMES
+    | frozenset(
+        {
+            "backend",
+            "model",
+            "device",
+            "compile",
+            "torchscript",
+            "batch_sizes",
+            "trials",
+            "min_seconds",
+            "profile_trials",
+            "warmup",
+            "order",
+            "inputs",
+            "shape",
+            "flops_per_item",
+            "threads",
+            "seed",
+            "isolate",
+            "strict",
+        }
+    )
+)
 _FOR_COMMANDS = frozenset({"bare", "passes", "yes", "hook", "ranks", "step_range"})
 
 
@@ -211,12 +266,20 @@ def check_kind(given: Iterable[str], origin: str, *, is_command: bool) -> None:
     for key in given:
         option = "--" + key.replace("_", "-") if origin == COMMAND_LINE else f"{origin}: {key}"
         if is_command and key == "strict":
-            raise UsageError(f"{option} is for scans: a command's own exit status is passed on",
-                             "gate on `profharness compare --fail-on`, or on the findings of `profharness report RUN --json`")
+            raise UsageError(
+                f"{option} is for scans: a command's own exit status is passed on",
+                "gate on `profharness compare --fail-on`, or on the findings of `profharness report RUN --json`",
+            )
         if is_command and key in _FOR_SCANS:
-            raise UsageError(f"{option} is for scans, and a command was given", "leave it out, or give it to the command itself, after --")
+            raise UsageError(
+                f"{option} is for scans, and a command was given",
+                "leave it out, or give it to the command itself, after --",
+            )
         if not is_command and key in _FOR_COMMANDS:
-            raise UsageError(f"{option} is for commands, and a scan was asked for", _INSTEAD.get(key, "leave it out; a command stands after --"))
+            raise UsageError(
+                f"{option} is for commands, and a scan was asked for",
+                _INSTEAD.get(key, "leave it out; a command stands after --"),
+            )
 
 
 def check_scan(given: Iterable[str], origin: str, request: Request) -> None:
@@ -233,9 +296,13 @@ def check_scan(given: Iterable[str], origin: str, request: Request) -> None:
         pinning_options.check_given(given, request.pinning, named)
 
 
-_INSTEAD = {"bare": "leave it out: a scan always has a bare pass", "passes": "leave it out: a scan makes as many passes as its layers need",
-            "yes": "leave it out: a scan makes as many passes as its layers need", "step_range": "leave it out: a scan's steps are its trials",
-            "ranks": "a scan is one process; profile a command: --ranks 4 -- python train.py"}
+_INSTEAD = {
+    "bare": "leave it out: a scan always has a bare pass",
+    "passes": "leave it out: a scan makes as many passes as its layers need",
+    "yes": "leave it out: a scan makes as many passes as its layers need",
+    "step_range": "leave it out: a scan's steps are its trials",
+    "ranks": "a scan is one process; profile a command: --ranks 4 -- python train.py",
+}
 
 
 def read_scan_file(path: Path) -> dict[str, object]:
@@ -243,19 +310,35 @@ def read_scan_file(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})", "name an existing scan file, or a scan: particlenet") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})",
+            "name an existing scan file, or a scan: particlenet",
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a TOML file ({error})", "a scan file holds lines such as batch_sizes = [1, 4, 16]") from error
+        raise InputError(
+            f"{path}: not a TOML file ({error})",
+            "a scan file holds lines such as batch_sizes = [1, 4, 16]",
+        ) from error
 
 
 def _normalise(key: str, value: object, origin: str) -> object:
     """Texts that stand for lists or tables become those: '4..2048', 'torch,onnxruntime', 'NAME:2,100'."""
     if key in ("batch_sizes", "concurrency", "streams") and isinstance(value, str):
-        return parse_counts(value, f"--{key.replace('_', '-')}" if origin == COMMAND_LINE else f"{origin}: {key}")
+        return parse_counts(
+            value, f"--{key.replace('_', '-')}" if origin == COMMAND_LINE else f"{origin}: {key}"
+        )
     if key == "rate" and isinstance(value, str):
-        return serving_options.parse_rates(value, "--rate" if origin == COMMAND_LINE else f"{origin}: rate")
+        return serving_options.parse_rates(
+            value, "--rate" if origin == COMMAND_LINE else f"{origin}: rate"
+        )
     if key == "pmc":
-        return tracer_options.parse_counters([value] if isinstance(value, str) else [str(part) for part in value] if isinstance(value, list | tuple) else [])
+        return tracer_options.parse_counters(
+            [value]
+            if isinstance(value, str)
+            else [str(part) for part in value]
+            if isinstance(value, list | tuple)
+            else []
+        )
     if key in ("profile", "backend") and isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if key == "warmup" and isinstance(value, str) and value.isdigit():
@@ -268,7 +351,10 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, dims = text.rpartition(":")
     parts = dims.split(",")
     if not name or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise UsageError(f"--shape: {text!r} is not NAME:d1,d2", "give the dimensions without the batch, for example pf_points:2,100")
+        raise UsageError(
+            f"--shape: {text!r} is not NAME:d1,d2",
+            "give the dimensions without the batch, for example pf_points:2,100",
+        )
     return name, tuple(int(part) for part in parts)
 
 
@@ -276,10 +362,17 @@ def _check(request: Request) -> None:
     """Limits that a type cannot say. Raises UsageError with the way out."""
     bounded = request.capture not in ("default", "all")
     if bounded and not request.command:
-        raise UsageError(f"--capture {request.capture}: a scan records all of its few trials under a layer", "leave it out; --profile-trials says how many trials")
+        raise UsageError(
+            f"--capture {request.capture}: a scan records all of its few trials under a layer",
+            "leave it out; --profile-trials says how many trials",
+        )
     capture.period(request.capture)
     _check_step_range(request.step_range)
-    for wrong, message, hint in (*_wrong_backends(request), *_wrong_numbers(request), *_wrong_places(request)):
+    for wrong, message, hint in (
+        *_wrong_backends(request),
+        *_wrong_numbers(request),
+        *_wrong_places(request),
+    ):
         if wrong:
             raise UsageError(message, hint)
 
@@ -295,50 +388,136 @@ def _check_step_range(pattern: str) -> None:
 def _wrong_backends(request: Request) -> list[tuple[bool, str, str]]:
     unknown = [name for name in request.backend if name not in BACKENDS]
     return [
-        (bool(unknown), f"--backend: there is no backend {', '.join(unknown)}", f"known backends: {', '.join(BACKENDS)}"),
-        (len(set(request.backend)) != len(request.backend), f"--backend: {','.join(request.backend)} names one twice",
-         "name each backend once"),
+        (
+            bool(unknown),
+            f"--backend: there is no backend {', '.join(unknown)}",
+            f"known backends: {', '.join(BACKENDS)}",
+        ),
+        (
+            len(set(request.backend)) != len(request.backend),
+            f"--backend: {','.join(request.backend)} names one twice",
+            "name each backend once",
+        ),
     ]
 
 
 def _wrong_numbers(request: Request) -> list[tuple[bool, str, str]]:
     warmup = request.warmup
     return [
-        (request.trials < 2, f"--trials: {request.trials} is too few", "ask for at least 2; 100 is the default"),
-        (request.profile_trials < 1, f"--profile-trials: {request.profile_trials} is too few", "ask for at least 1"),
-        (any(size < 1 for size in request.batch_sizes), "--batch-sizes: a batch has at least one item",
-         "write a list such as 1,4,16 or 4..2048"),
+        (
+            request.trials < 2,
+            f"--trials: {request.trials} is too few",
+            "ask for at least 2; 100 is the default",
+        ),
+        (
+            request.profile_trials < 1,
+            f"--profile-trials: {request.profile_trials} is too few",
+            "ask for at least 1",
+        ),
+        (
+            any(size < 1 for size in request.batch_sizes),
+            "--batch-sizes: a batch has at least one item",
+            "write a list such as 1,4,16 or 4..2048",
+        ),
         (request.min_seconds < 0, "--min-seconds: must not be negative", "use 0 for no minimum"),
-        (not 0.1 <= request.telemetry_hz <= 1000, f"--telemetry-hz: {request.telemetry_hz:g} is outside 0.1 to 1000",
-         "10 suits most runs"),
-        (not 0 <= request.idle_seconds <= 600, f"--idle-seconds: {request.idle_seconds:g} is outside 0 to 600",
-         "5 is enough for most sensors; leave it out to skip the idle measurement"),
-        (isinstance(warmup, int) and warmup < 0, "--warmup: must not be negative", "use auto, or the number of trials to drop"),
-        (request.threads is not None and request.threads < 1, f"--threads: {request.threads} is too few", "ask for at least 1"),
-        (request.exit_limit <= 0, "--exit-limit: must be more than 0", "it is how long, in seconds, a profiler may go on after the workload's end"),
+        (
+            not 0.1 <= request.telemetry_hz <= 1000,
+            f"--telemetry-hz: {request.telemetry_hz:g} is outside 0.1 to 1000",
+            "10 suits most runs",
+        ),
+        (
+            not 0 <= request.idle_seconds <= 600,
+            f"--idle-seconds: {request.idle_seconds:g} is outside 0 to 600",
+            "5 is enough for most sensors; leave it out to skip the idle measurement",
+        ),
+        (
+            isinstance(warmup, int) and warmup < 0,
+            "--warmup: must not be negative",
+            "use auto, or the number of trials to drop",
+        ),
+        (
+            request.threads is not None and request.threads < 1,
+            f"--threads: {request.threads} is too few",
+            "ask for at least 1",
+        ),
+        (
+            request.exit_limit <= 0,
+            "--exit-limit: must be more than 0",
+            "it is how long, in seconds, a profiler may go on after the workload's end",
+        ),
         (request.ranks < 1, f"--ranks: {request.ranks} is too few", "ask for at least 1"),
-        (request.ranks > 1 and not request.command, "--ranks: a scan is one process", "profile a command: --ranks 4 -- python train.py"),
+        (
+            request.ranks > 1 and not request.command,
+            "--ranks: a scan is one process",
+            "profile a command: --ranks 4 -- python train.py",
+        ),
     ]
 
 
 def _wrong_places(request: Request) -> list[tuple[bool, str, str]]:
     device = request.device
-    own = not (request.url or request.server_command)  # the model of another's server is a name there
-    absent = [model for model in request.models if own and not (model == "particlenet" or (request.served and is_sleep(model))) and not Path(model).exists()]
+    own = not (
+        request.url or request.server_command
+    )  # the model of another's server is a name there
+    absent = [
+        model
+        for model in request.models
+        if own
+        and not (model == "particlenet" or (request.served and is_sleep(model)))
+        and not Path(model).exists()
+    ]
     return [
-        (not request.container and bool(request.container_init or request.container_arg), "--container-init and --container-arg go with --container",
-         "name the image: --container image.sif, or leave them out"),
-        (bool(request.container and request.perf_analyzer_image), "--container and --perf-analyzer-image: one image in another", "name one of them"),
-        (request.launcher == "local" and bool(request.launcher_arg), "--launcher-arg goes with --launcher slurm", "add it, or leave it out"),
-        (not request.models, "--model: no model is named", "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"),
-        (bool(absent), f"--model: there is no file {', '.join(absent)}", "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"),
-        (len(set(request.models)) != len(request.models), f"--model: {request.model} names one twice", "name each model once"),
-        (len(request.models) > 1 and not request.served, f"--model: {request.model} names several, and a scan without a server takes one",
-         "serve them: --via triton; or make a run per model and `profharness compare` them"),
-        (request.inputs not in ("normal", "hep") and not Path(request.inputs).is_file(),
-         f"--inputs: there is no file {request.inputs}", "use normal, hep, or the path of an .npz file"),
-        (not all(one in ("auto", "cpu", "cuda") or one.removeprefix("cuda:").isdigit() for one in device.split(",")), f"--device: {device!r} is not a device",
-         "use auto, cpu, cuda or cuda:1 (cuda is also ROCm's name in torch)"),
-        ("," in device and not request.served, f"--device: {device} names several, and a scan without a server takes one",
-         "serve it: --via triton deals the instances out, and with --together the models"),
+        (
+            not request.container and bool(request.container_init or request.container_arg),
+            "--container-init and --container-arg go with --container",
+            "name the image: --container image.sif, or leave them out",
+        ),
+        (
+            bool(request.container and request.perf_analyzer_image),
+            "--container and --perf-analyzer-image: one image in another",
+            "name one of them",
+        ),
+        (
+            request.launcher == "local" and bool(request.launcher_arg),
+            "--launcher-arg goes with --launcher slurm",
+            "add it, or leave it out",
+        ),
+        (
+            not request.models,
+            "--model: no model is named",
+            "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet",
+        ),
+        (
+            bool(absent),
+            f"--model: there is no file {', '.join(absent)}",
+            "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet",
+        ),
+        (
+            len(set(request.models)) != len(request.models),
+            f"--model: {request.model} names one twice",
+            "name each model once",
+        ),
+        (
+            len(request.models) > 1 and not request.served,
+            f"--model: {request.model} names several, and a scan without a server takes one",
+            "serve them: --via triton; or make a run per model and `profharness compare` them",
+        ),
+        (
+            request.inputs not in ("normal", "hep") and not Path(request.inputs).is_file(),
+            f"--inputs: there is no file {request.inputs}",
+            "use normal, hep, or the path of an .npz file",
+        ),
+        (
+            not all(
+                one in ("auto", "cpu", "cuda") or one.removeprefix("cuda:").isdigit()
+                for one in device.split(",")
+            ),
+            f"--device: {device!r} is not a device",
+            "use auto, cpu, cuda or cuda:1 (cuda is also ROCm's name in torch)",
+        ),
+        (
+            "," in device and not request.served,
+            f"--device: {device} names several, and a scan without a server takes one",
+            "serve it: --via triton deals the instances out, and with --together the models",
+        ),
     ]

@@ -6,6 +6,11 @@ from typing import Annotated
 
 import typer
 
-StepRange = Annotated[str, typer.Option(
-    "--step-range", metavar="REGEX",
-    help=r"Ranges of the program (roctx, NVTX, record_function) whose whole name matches are the steps: 'iteration (\d+)'. Of a run: instead of those that it recorded.")]
+StepRange = Annotated[
+    str,
+    typer.Option(
+        "--step-range",
+        metavar="REGEX",
+        help=r"Ranges of the program (roctx, NVTX, record_function) whose whole name matches are the steps: 'iteration (\d+)'. Of a run: instead of those that it recorded.",
+    ),
+]

@@ -16,11 +16,45 @@ COUNTING = ("rocprofv3", "rocprof")
 
 # which switches each tracer can honour; those of the first line it always records in any case
 _HONOURED: Mapping[str, frozenset[str]] = {
-    "rocprofv3": frozenset({"kernel_trace", "memory_copy_trace", "hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace", "stats",
-                            "pmc", "kernel_include_regex", "kernel_iteration_range"}),
-    "rocprof": frozenset({"kernel_trace", "memory_copy_trace", "hip_trace", "hsa_trace", "marker_trace", "sys_trace", "stats", "pmc"}),
-    "rocprof-sys": frozenset({"kernel_trace", "memory_copy_trace", "hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace",
-                              "rocprof_sys_mode"}),
+    "rocprofv3": frozenset(
+        {
+            "kernel_trace",
+            "memory_copy_trace",
+            "hip_trace",
+            "hsa_trace",
+            "marker_trace",
+            "rccl_trace",
+            "sys_trace",
+            "stats",
+            "pmc",
+            "kernel_include_regex",
+            "kernel_iteration_range",
+        }
+    ),
+    "rocprof": frozenset(
+        {
+            "kernel_trace",
+            "memory_copy_trace",
+            "hip_trace",
+            "hsa_trace",
+            "marker_trace",
+            "sys_trace",
+            "stats",
+            "pmc",
+        }
+    ),
+    "rocprof-sys": frozenset(
+        {
+            "kernel_trace",
+            "memory_copy_trace",
+            "hip_trace",
+            "hsa_trace",
+            "marker_trace",
+            "rccl_trace",
+            "sys_trace",
+            "rocprof_sys_mode",
+        }
+    ),
     "rocprof-compute": frozenset(),
     "amd-log": frozenset(),
 }
@@ -61,13 +95,24 @@ def parse_tool_args(texts: Sequence[str], profile: Sequence[str]) -> dict[str, t
     for text in texts:
         layer, colon, argument = text.partition(":")
         if not colon or not argument:
-            raise UsageError(f"--tool-arg: {text!r} is not LAYER:ARG", "write for example --tool-arg rocprofv3:--hsa-core-trace")
+            raise UsageError(
+                f"--tool-arg: {text!r} is not LAYER:ARG",
+                "write for example --tool-arg rocprofv3:--hsa-core-trace",
+            )
         if layer not in LAYERS:
-            raise UsageError(f"--tool-arg: there is no layer {layer!r}", f"known layers: {', '.join(LAYERS)}")
+            raise UsageError(
+                f"--tool-arg: there is no layer {layer!r}", f"known layers: {', '.join(LAYERS)}"
+            )
         if layer not in TRACERS:
-            raise UsageError(f"--tool-arg: the {layer} layer has no tool with a command line", f"it is for {', '.join(TRACERS)}")
+            raise UsageError(
+                f"--tool-arg: the {layer} layer has no tool with a command line",
+                f"it is for {', '.join(TRACERS)}",
+            )
         if layer not in profile:
-            raise UsageError(f"--tool-arg: {layer} was not asked for", f"add --profile {layer}, or leave {text} out")
+            raise UsageError(
+                f"--tool-arg: {layer} was not asked for",
+                f"add --profile {layer}, or leave {text} out",
+            )
         found[layer] = (*found.get(layer, ()), argument)
     return found
 
@@ -80,27 +125,43 @@ def check(options: TracerOptions, profile: Sequence[str]) -> None:
         if not any(layer in able for layer in profile):
             here = [layer for layer in profile if layer in TRACERS]
             said = f"{', '.join(here)} cannot do that" if here else "no AMD tracer was asked for"
-            raise UsageError(f"{flag}: {said}", f"add --profile {able[0]}" + (f" (or {', '.join(able[1:])})" if able[1:] else ""))
+            raise UsageError(
+                f"{flag}: {said}",
+                f"add --profile {able[0]}" + (f" (or {', '.join(able[1:])})" if able[1:] else ""),
+            )
     for name in _FOR_COUNTERS:
         if getattr(options, name) and not options.pmc:
-            raise UsageError(f"--{name.replace('_', '-')} chooses kernels for counters, and none were asked for",
-                             "add --pmc; the trace always holds every kernel")
+            raise UsageError(
+                f"--{name.replace('_', '-')} chooses kernels for counters, and none were asked for",
+                "add --pmc; the trace always holds every kernel",
+            )
     _check_values(options)
 
 
 def _check_values(options: TracerOptions) -> None:
     if options.rocprof_sys_mode not in ("", "sample", "run", "python"):
-        raise UsageError(f"--rocprof-sys-mode: {options.rocprof_sys_mode!r} is not a mode", "use sample (default), run or python")
+        raise UsageError(
+            f"--rocprof-sys-mode: {options.rocprof_sys_mode!r} is not a mode",
+            "use sample (default), run or python",
+        )
     if options.kernel_iteration_range and not _RANGE.fullmatch(options.kernel_iteration_range):
-        raise UsageError(f"--kernel-iteration-range: {options.kernel_iteration_range!r} is not a range", "write 5, 10-20 or [10-20,30-40]")
+        raise UsageError(
+            f"--kernel-iteration-range: {options.kernel_iteration_range!r} is not a range",
+            "write 5, 10-20 or [10-20,30-40]",
+        )
     try:
         re.compile(options.kernel_include_regex)
     except re.error as error:
-        raise UsageError(f"--kernel-include-regex: {options.kernel_include_regex!r} is not a regular expression ({error})",
-                         "quote it for the shell, and escape brackets that are meant literally") from error
+        raise UsageError(
+            f"--kernel-include-regex: {options.kernel_include_regex!r} is not a regular expression ({error})",
+            "quote it for the shell, and escape brackets that are meant literally",
+        ) from error
 
 
 def _given(options: TracerOptions) -> list[str]:
     """Names of the options that were set, --tool-arg apart."""
-    return [field.name for field in msgspec.structs.fields(TracerOptions)
-            if field.name != "tool_args" and getattr(options, field.name) not in (False, (), "")]
+    return [
+        field.name
+        for field in msgspec.structs.fields(TracerOptions)
+        if field.name != "tool_args" and getattr(options, field.name) not in (False, (), "")
+    ]

@@ -64,7 +64,10 @@ _JSON = (
     "readers.logs.perf_analyzer",
     "readers.kineto.reader",
 )
-_KINETO, _KINETO_KEYS = ("readers.kineto.reader",), (b'"schemaVersion"', b'"deviceProperties"')  # keys that no other format has
+_KINETO, _KINETO_KEYS = (
+    ("readers.kineto.reader",),
+    (b'"schemaVersion"', b'"deviceProperties"'),
+)  # keys that no other format has
 
 
 def member(module: str) -> Reader:
@@ -75,20 +78,30 @@ def member(module: str) -> Reader:
 def find_reader(path: Path) -> Reader:
     """The reader of a file. Raises InputError for a missing, unreadable or empty file, and for one of no known format."""
     head = read_head(path, HEAD_BYTES)
-    likely = _KINETO if any(key in head for key in _KINETO_KEYS) else _JSON if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")) else ()
+    likely = (
+        _KINETO
+        if any(key in head for key in _KINETO_KEYS)
+        else _JSON
+        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"["))
+        else ()
+    )
     for module in (*likely, *(module for module in FORMATS if module not in likely)):
         reader = member(module)
         if reader.sniff(head, path.name):
             return reader
     known = ", ".join(member(module).name for module in FORMATS)
-    raise InputError(f"{path} is of no known trace format", f"known formats, plain or gzipped: {known}")
+    raise InputError(
+        f"{path} is of no known trace format", f"known formats, plain or gzipped: {known}"
+    )
 
 
 def readable_in(folder: Path) -> tuple[str, ...]:
     """Names of the folder's own files that are of a known format, in the order of `FORMATS`, then by name. Looks at the first `MOST_FILES` only."""
     order = {member(module).name: number for number, module in enumerate(FORMATS)}
     found: list[tuple[int, str]] = []
-    for path in sorted(path for path in folder.iterdir() if path.is_file() and not _is_beside(path))[:MOST_FILES]:
+    for path in sorted(
+        path for path in folder.iterdir() if path.is_file() and not _is_beside(path)
+    )[:MOST_FILES]:
         try:
             found.append((order[find_reader(path).name], path.name))
         except InputError:

@@ -33,11 +33,18 @@ def period(capture: str) -> Period | None:
         return None
     if steps := _STEPS.fullmatch(capture):
         if int(steps[2]) <= int(steps[1]):
-            raise UsageError(f"--capture: {capture} holds no step", "the second number is not included: steps=10:30 records steps 10 to 29")
+            raise UsageError(
+                f"--capture: {capture} holds no step",
+                "the second number is not included: steps=10:30 records steps 10 to 29",
+            )
         return None
     pairs = [part.partition("=") for part in capture.split(",")]
     parts = {name: value for name, _, value in pairs}
-    if set(parts) - {"after", "for"} or len(parts) != len(pairs) or not all(_TIME.fullmatch(value) for value in parts.values()):
+    if (
+        set(parts) - {"after", "for"}
+        or len(parts) != len(pairs)
+        or not all(_TIME.fullmatch(value) for value in parts.values())
+    ):
         raise UsageError(f"--capture: {capture!r} is not a capture window", _FORMS)
     lasts = parse_duration_ns(parts["for"], "--capture") if "for" in parts else None
     if lasts == 0:

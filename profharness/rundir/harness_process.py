@@ -13,14 +13,21 @@ _START = 19  # field 22 of /proc/<pid>/stat, counted from the state, which follo
 
 def identify() -> HarnessRecord:
     """The process that calls this."""
-    return HarnessRecord(pid=os.getpid(), host=socket.gethostname(), boot_id=_boot_id(), start_ticks=_start_ticks(os.getpid()) or 0,
-                         namespace=_namespace())
+    return HarnessRecord(
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        boot_id=_boot_id(),
+        start_ticks=_start_ticks(os.getpid()) or 0,
+        namespace=_namespace(),
+    )
 
 
 def is_gone(record: HarnessRecord) -> bool | None:
     """Whether that process has ended; None where this machine cannot tell (another node, another container)."""
     if record.boot_id != _boot_id():
-        return True if record.host == socket.gethostname() else None  # the same node was booted since
+        return (
+            True if record.host == socket.gethostname() else None
+        )  # the same node was booted since
     if record.namespace != _namespace():
         return None
     return _start_ticks(record.pid) != record.start_ticks
@@ -28,7 +35,9 @@ def is_gone(record: HarnessRecord) -> bool | None:
 
 def state_of(manifest: Manifest) -> str:
     """The run's state as it is now: `killed` for one that says `running` although its harness is gone."""
-    gone = manifest.state == "running" and manifest.harness is not None and is_gone(manifest.harness)
+    gone = (
+        manifest.state == "running" and manifest.harness is not None and is_gone(manifest.harness)
+    )
     return "killed" if gone else manifest.state
 
 

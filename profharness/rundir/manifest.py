@@ -282,11 +282,15 @@ def decode(data: bytes, path: str) -> Manifest:
     try:
         version = msgspec.json.decode(data, type=_SchemaOnly).schema
         if version > SCHEMA:
-            raise InputError(f"{path}: written by a newer profharness (schema {version}, known {SCHEMA})",
-                             "update profharness to read this run")
+            raise InputError(
+                f"{path}: written by a newer profharness (schema {version}, known {SCHEMA})",
+                "update profharness to read this run",
+            )
         return msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{path}: not a readable manifest ({error})", "the run directory may be damaged") from error
+        raise InputError(
+            f"{path}: not a readable manifest ({error})", "the run directory may be damaged"
+        ) from error
 
 
 class _SchemaOnly(msgspec.Struct):

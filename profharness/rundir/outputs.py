@@ -18,7 +18,9 @@ def require_writable(path: Path, instead: str) -> None:
     except OSError as error:
         raise unwritable(path, error, instead) from error
     if not there:
-        raise UsageError(f"{path} cannot be written: there is no folder {folder}", f"make it first, or {instead}")
+        raise UsageError(
+            f"{path} cannot be written: there is no folder {folder}", f"make it first, or {instead}"
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{path} cannot be written: the folder {folder} is not writable", instead)
 

@@ -56,7 +56,10 @@ class RunDir:
         except OSError as error:
             raise unwritable(root, error, _ELSEWHERE) from error
         if taken:
-            raise OutputExists(f"{root} exists and is not an empty folder", "name another with --output, or remove it")
+            raise OutputExists(
+                f"{root} exists and is not an empty folder",
+                "name another with --output, or remove it",
+            )
         make_folder(root, _ELSEWHERE)
         return cls(root)
 
@@ -64,8 +67,10 @@ class RunDir:
     def open(cls, root: Path) -> RunDir:
         """An existing run. Raises InputError when there is no manifest."""
         if not (root / MANIFEST).is_file():
-            raise InputError(f"{root} is not a run directory (no {MANIFEST})",
-                             "name a folder made by `profharness run`, or trace files")
+            raise InputError(
+                f"{root} is not a run directory (no {MANIFEST})",
+                "name a folder made by `profharness run`, or trace files",
+            )
         return cls(root)
 
     @property

@@ -21,9 +21,18 @@ def read(path: Path, point: str) -> Trace:
         table = pq.read_table(path, columns=list(COLUMNS))
         columns = {name: table.column(name).to_numpy() for name in COLUMNS}
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise InputError(f"{path}: not a table of requests ({str(error).splitlines()[0]})", "the run directory may be damaged") from error
-    source = Source(path=str(path), format="requests", clock=ClockDomain.MONOTONIC, has_host_calls=False)
-    return Trace(sources=(source,), strings=Strings([point]), requests=Requests.build(table.num_rows, **columns, point=0, source=0))
+        raise InputError(
+            f"{path}: not a table of requests ({str(error).splitlines()[0]})",
+            "the run directory may be damaged",
+        ) from error
+    source = Source(
+        path=str(path), format="requests", clock=ClockDomain.MONOTONIC, has_host_calls=False
+    )
+    return Trace(
+        sources=(source,),
+        strings=Strings([point]),
+        requests=Requests.build(table.num_rows, **columns, point=0, source=0),
+    )
 
 
 def write(requests: Requests, path: Path) -> None:
@@ -32,5 +41,9 @@ def write(requests: Requests, path: Path) -> None:
     import pyarrow.parquet as pq
 
     temporary = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.table({name: pa.array(getattr(requests, name)) for name in COLUMNS}), temporary, compression="zstd")
+    pq.write_table(
+        pa.table({name: pa.array(getattr(requests, name)) for name in COLUMNS}),
+        temporary,
+        compression="zstd",
+    )
     temporary.replace(path)

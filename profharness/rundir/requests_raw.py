@@ -14,7 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.trace.model import I64, NULL, ClockDomain, Marks, Problem, Requests, Source, Strings, Trace
+from profharness.trace.model import (
+    I64,
+    NULL,
+    ClockDomain,
+    Marks,
+    Problem,
+    Requests,
+    Source,
+    Strings,
+    Trace,
+)
 
 COLUMNS = 8
 SEQUENCE, INTENDED, SENT, DONE, ITEMS, STATUS, THINK, SERVER = range(COLUMNS)
@@ -54,7 +64,10 @@ def read_level(folder: Path) -> RawLevel:
     if not paths:
         raise InputError(f"{folder}: no raw requests", "the level may not have been measured")
     parts = [_table(path, COLUMNS) for path in paths]
-    clients = [np.full(len(rows), _number(path), np.int64) for path, (rows, _) in zip(paths, parts, strict=True)]
+    clients = [
+        np.full(len(rows), _number(path), np.int64)
+        for path, (rows, _) in zip(paths, parts, strict=True)
+    ]
     rows, client = np.concatenate([rows for rows, _ in parts]), np.concatenate(clients)
     order = np.argsort(rows[:, SENT], kind="stable")
     servers = [_executions(path) for path in sorted(folder.glob("executions-*.i64"))]
@@ -74,9 +87,13 @@ def _table(path: Path, columns: int) -> tuple[I64, int]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
+        ) from error
     whole = len(data) // (8 * columns) * 8 * columns
-    return np.frombuffer(data[:whole], "<i8").astype(np.int64).reshape(-1, columns), int(whole != len(data))
+    return np.frombuffer(data[:whole], "<i8").astype(np.int64).reshape(-1, columns), int(
+        whole != len(data)
+    )
 
 
 def _number(path: Path) -> int:
@@ -91,8 +108,20 @@ def to_requests(level: RawLevel, point: int = NULL) -> Requests:
     ok = np.select([rows[:, STATUS] == ANSWERED, rows[:, STATUS] == CUT_OFF], [1, NULL], 0)
     start, compute, execution = _served(level)
     return Requests.build(
-        len(rows), intended_ns=rows[:, INTENDED], sent_ns=rows[:, SENT], done_ns=rows[:, DONE], think_ns=rows[:, THINK], point=point,
-        items=rows[:, ITEMS], ok=ok, client=level.client, server_start_ns=start, server_compute_ns=compute, execution=execution, source=0)
+        len(rows),
+        intended_ns=rows[:, INTENDED],
+        sent_ns=rows[:, SENT],
+        done_ns=rows[:, DONE],
+        think_ns=rows[:, THINK],
+        point=point,
+        items=rows[:, ITEMS],
+        ok=ok,
+        client=level.client,
+        server_start_ns=start,
+        server_compute_ns=compute,
+        execution=execution,
+        source=0,
+    )
 
 
 def _served(level: RawLevel) -> tuple[I64, I64, I64]:
@@ -102,7 +131,11 @@ def _served(level: RawLevel) -> tuple[I64, I64, I64]:
     for served in level.executions:
         counts = served.rows[:, EXEC_REQUESTS]
         of = np.repeat(np.arange(len(served.rows)), counts)
-        at = np.repeat(served.rows[:, FIRST_MEMBER], counts) + np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+        at = (
+            np.repeat(served.rows[:, FIRST_MEMBER], counts)
+            + np.arange(len(of))
+            - np.repeat(np.cumsum(counts) - counts, counts)
+        )
         there = (at >= 0) & (at < len(served.members))
         of, members = of[there], served.members[at[there]]
         known = members != NULL
@@ -113,7 +146,11 @@ def _served(level: RawLevel) -> tuple[I64, I64, I64]:
         place = np.minimum(np.searchsorted(members[order], wanted), len(members) - 1)
         found = members[order][place] == wanted
         row = served.rows[of[order][place[found]]]
-        start[found], compute[found], number[found] = row[:, START], row[:, END] - row[:, START], row[:, NUMBER]
+        start[found], compute[found], number[found] = (
+            row[:, START],
+            row[:, END] - row[:, START],
+            row[:, NUMBER],
+        )
     return start, compute, number
 
 
@@ -121,9 +158,24 @@ def to_traces(folder: Path, point: str) -> tuple[Trace, ...]:
     """The requests as one trace, and each server's executions as another; none are aligned. Raises InputError as `read_level`."""
     level = read_level(folder)
     strings = Strings([point])
-    problems = (Problem("warning", str(folder), level.cut, "rows of raw requests were cut and left out"),) if level.cut else ()
-    return (Trace(sources=(replace(SOURCE, path=str(folder / "requests.i64")),), strings=strings, requests=to_requests(level, 0), problems=problems),
-            *(execution_trace(served, folder, point) for served in level.executions if len(served.rows)))
+    problems = (
+        (Problem("warning", str(folder), level.cut, "rows of raw requests were cut and left out"),)
+        if level.cut
+        else ()
+    )
+    return (
+        Trace(
+            sources=(replace(SOURCE, path=str(folder / "requests.i64")),),
+            strings=strings,
+            requests=to_requests(level, 0),
+            problems=problems,
+        ),
+        *(
+            execution_trace(served, folder, point)
+            for served in level.executions
+            if len(served.rows)
+        ),
+    )
 
 
 def executions(folder: Path, point: str) -> tuple[Trace, ...]:
@@ -139,9 +191,22 @@ def execution_trace(served: Executions, folder: Path, point: str) -> Trace:
     shapes, which = np.unique(rows[:, [EXEC_ITEMS, EXEC_REQUESTS]], axis=0, return_inverse=True)
     names = strings.codes(_words(int(items), int(requests)) for items, requests in shapes)
     marks = Marks.build(
-        len(rows), start_ns=rows[:, START], dur_ns=np.maximum(rows[:, END] - rows[:, START], 0), name=names[which.reshape(-1)],
-        kind=strings.code("execution"), point=strings.code(point), items=rows[:, EXEC_ITEMS], pid=served.pid, source=0)
-    source = replace(SOURCE, path=str(folder / f"executions-{served.pid}.i64"), format="executions", pid=served.pid)
+        len(rows),
+        start_ns=rows[:, START],
+        dur_ns=np.maximum(rows[:, END] - rows[:, START], 0),
+        name=names[which.reshape(-1)],
+        kind=strings.code("execution"),
+        point=strings.code(point),
+        items=rows[:, EXEC_ITEMS],
+        pid=served.pid,
+        source=0,
+    )
+    source = replace(
+        SOURCE,
+        path=str(folder / f"executions-{served.pid}.i64"),
+        format="executions",
+        pid=served.pid,
+    )
     return Trace(sources=(source,), strings=strings, marks=marks)
 
 

@@ -14,8 +14,13 @@ def read(path: Path, batches: int) -> tuple[list[int], list[int]]:
     try:
         raw = np.fromfile(path, dtype="<i8")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
+        ) from error
     if raw.size != 2 * batches:
-        raise InputError(f"{path}: it holds {raw.size / 2:g} batches, and {batches} were told", "the disk may be full")
+        raise InputError(
+            f"{path}: it holds {raw.size / 2:g} batches, and {batches} were told",
+            "the disk may be full",
+        )
     rows = raw.reshape(-1, 2)
     return rows[:, 0].tolist(), rows[:, 1].tolist()

@@ -20,10 +20,29 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.files import Blocks
 from profharness.readers.wanted import Wanted
-from profharness.rundir.telemetry_rows import FIXED_BYTES, MAGIC, MISSING, Header, Rows, SampledDevice, read_header
+from profharness.rundir.telemetry_rows import (
+    FIXED_BYTES,
+    MAGIC,
+    MISSING,
+    Header,
+    Rows,
+    SampledDevice,
+    read_header,
+)
 from profharness.rundir.telemetry_samples import samples_of
 from profharness.trace.clocks.align import Snapshot
-from profharness.trace.model import I32, I64, NULL, ClockDomain, Device, Problem, Samples, Source, Strings, Trace
+from profharness.trace.model import (
+    I32,
+    I64,
+    NULL,
+    ClockDomain,
+    Device,
+    Problem,
+    Samples,
+    Source,
+    Strings,
+    Trace,
+)
 
 name = "telemetry"
 
@@ -70,7 +89,9 @@ def read_tail(path: Path, rows: int) -> Trace:
             file.seek(start + max(whole - rows, 0) * width)
             return _read_rows(path, data + file.read(rows * width))
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}", "the sampler has not begun yet") from error
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}", "the sampler has not begun yet"
+        ) from error
 
 
 def _read_rows(path: Path, data: bytes) -> Trace:
@@ -80,23 +101,42 @@ def _read_rows(path: Path, data: bytes) -> Trace:
     strings = Strings()
     samples, fallen = samples_of(rows, strings)
     if fallen:
-        problems.append(Problem("warning", str(path), fallen, "counters went backwards: no value for these intervals"))
+        problems.append(
+            Problem(
+                "warning",
+                str(path),
+                fallen,
+                "counters went backwards: no value for these intervals",
+            )
+        )
     source = _source(path, rows)
     source = replace(source, details=(*source.details, *_idle(path), *_failed(path)))
-    return Trace((source,), strings, _devices(header.devices, header.host), samples=samples,
-                 problems=tuple(problems))
+    return Trace(
+        (source,),
+        strings,
+        _devices(header.devices, header.host),
+        samples=samples,
+        problems=tuple(problems),
+    )
 
 
 def _problems(path: Path, rows: Rows) -> Iterator[Problem]:
     where = str(path)
     if rows.rest:
-        yield Problem("info", where, 1, "the last row was cut off: the sampler was killed as it wrote")
+        yield Problem(
+            "info", where, 1, "the last row was cut off: the sampler was killed as it wrote"
+        )
     if not len(rows):
         yield Problem("warning", where, 1, "holds no sample: the sampler ended in its first second")
         return
     missed = int(rows.role("missed").sum())
     if missed:
-        yield Problem("warning", where, missed, f"a tick came too late and was skipped, of {missed + len(rows)} ticks")
+        yield Problem(
+            "warning",
+            where,
+            missed,
+            f"a tick came too late and was skipped, of {missed + len(rows)} ticks",
+        )
     for absent in rows.header.missing:
         yield Problem("info", where, 1, f"{absent.metric} was not sampled: {absent.why}")
 
@@ -113,14 +153,29 @@ def _source(path: Path, rows: Rows) -> Source:
         facts = (("package", device.package), ("power_scope", device.scope), ("mode", device.mode))
         details += [(f"{fact}.{device.identity}", text) for fact, text in facts if text]
     details += _costs(rows) if len(rows) else []
-    return Source(path=str(path), format=name, clock=ClockDomain.MONOTONIC, host=header.host, pid=header.pid, layer=name,
-                  tool_version=header.profharness, has_host_calls=False, details=tuple(details))
+    return Source(
+        path=str(path),
+        format=name,
+        clock=ClockDomain.MONOTONIC,
+        host=header.host,
+        pid=header.pid,
+        layer=name,
+        tool_version=header.profharness,
+        has_host_calls=False,
+        details=tuple(details),
+    )
 
 
 def _rates(header: Header) -> tuple[tuple[str, str], ...]:
     """Of the metrics that are read less often than `hz`: their own rate."""
     slower = {source: rate for source, rate in header.rates.items() if rate < header.hz}
-    return tuple(dict.fromkeys((f"hz.{column.metric}", f"{slower[column.source]:g}") for column in header.columns if column.metric and column.source in slower))
+    return tuple(
+        dict.fromkeys(
+            (f"hz.{column.metric}", f"{slower[column.source]:g}")
+            for column in header.columns
+            if column.metric and column.source in slower
+        )
+    )
 
 
 def _idle(path: Path) -> tuple[tuple[str, str], ...]:
@@ -145,7 +200,10 @@ def _failed(path: Path) -> tuple[tuple[str, str], ...]:
         found = msgspec.json.decode(beside.read_bytes(), type=_Done)
     except (OSError, msgspec.DecodeError):
         return ()
-    return tuple((f"failed.{one.source}", f"{one.count} {'read' if one.count == 1 else 'reads'}: {one.last}") for one in found.failed)
+    return tuple(
+        (f"failed.{one.source}", f"{one.count} {'read' if one.count == 1 else 'reads'}: {one.last}")
+        for one in found.failed
+    )
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -177,7 +235,10 @@ def _lateness(rows: Rows) -> I64:
 
 
 def _devices(devices: tuple[SampledDevice, ...], host: str) -> tuple[Device, ...]:
-    return tuple(Device(device.number, host, device.identity, device.name, device.vendor) for device in devices)
+    return tuple(
+        Device(device.number, host, device.identity, device.name, device.vendor)
+        for device in devices
+    )
 
 
 def _read_parquet(path: Path, data: bytes) -> Trace:
@@ -187,19 +248,45 @@ def _read_parquet(path: Path, data: bytes) -> Trace:
     try:
         table = pq.read_table(pa.BufferReader(data))
         facts = msgspec.json.decode((table.schema.metadata or {})[PARQUET_KEY], type=ParquetFacts)
-        columns: list[Any] = [table.column(wanted).combine_chunks() for wanted in ("at_ns", "until_ns", "device", "metric", "value")]
+        columns: list[Any] = [
+            table.column(wanted).combine_chunks()
+            for wanted in ("at_ns", "until_ns", "device", "metric", "value")
+        ]
     except (pa.ArrowException, KeyError, OSError, msgspec.DecodeError) as error:
-        raise InputError(f"{path} is no telemetry table of profharness ({error})", "name a file from a run's telemetry folder") from error
+        raise InputError(
+            f"{path} is no telemetry table of profharness ({error})",
+            "name a file from a run's telemetry folder",
+        ) from error
     at, until, device, metric, value = columns
     strings = Strings()
     codes: I32 = strings.codes(metric.dictionary.to_pylist())
-    samples = Samples.build(len(at), at_ns=at.to_numpy(), until_ns=until.to_numpy(), device=device.to_numpy(),
-                            metric=codes[metric.indices.to_numpy()] if len(codes) else np.zeros(0, np.int32),
-                            value=value.to_numpy(), source=0 if len(at) else NULL)
-    source = Source(str(path), name, ClockDomain(facts.clock), facts.host, pid=facts.pid, layer=name,
-                    tool_version=facts.tool_version, has_host_calls=False, details=facts.details)
-    problems = tuple(Problem(severity, str(path), count, message) for severity, _, count, message in facts.problems)
-    return Trace((source,), strings, _devices(facts.devices, facts.host), samples=samples, problems=problems)
+    samples = Samples.build(
+        len(at),
+        at_ns=at.to_numpy(),
+        until_ns=until.to_numpy(),
+        device=device.to_numpy(),
+        metric=codes[metric.indices.to_numpy()] if len(codes) else np.zeros(0, np.int32),
+        value=value.to_numpy(),
+        source=0 if len(at) else NULL,
+    )
+    source = Source(
+        str(path),
+        name,
+        ClockDomain(facts.clock),
+        facts.host,
+        pid=facts.pid,
+        layer=name,
+        tool_version=facts.tool_version,
+        has_host_calls=False,
+        details=facts.details,
+    )
+    problems = tuple(
+        Problem(severity, str(path), count, message)
+        for severity, _, count, message in facts.problems
+    )
+    return Trace(
+        (source,), strings, _devices(facts.devices, facts.host), samples=samples, problems=problems
+    )
 
 
 def read_clocks(path: Path) -> tuple[Snapshot, ...]:
@@ -210,14 +297,30 @@ def read_clocks(path: Path) -> tuple[Snapshot, ...]:
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}", "without clock readings nothing can be aligned") from error
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}",
+            "without clock readings nothing can be aligned",
+        ) from error
     decoder = msgspec.json.Decoder(_ClockLine)
     try:
         found = [decoder.decode(line) for line in lines[:-1] if line]
     except msgspec.DecodeError as error:
-        raise InputError(f"{path}: a clock reading is damaged ({error})", "the file was altered after it was written") from error
-    return tuple(Snapshot(line.host, line.phase, line.boot_ns, line.monotonic_ns, line.monotonic_raw_ns, line.realtime_ns,
-                          line.width_ns) for line in found)
+        raise InputError(
+            f"{path}: a clock reading is damaged ({error})",
+            "the file was altered after it was written",
+        ) from error
+    return tuple(
+        Snapshot(
+            line.host,
+            line.phase,
+            line.boot_ns,
+            line.monotonic_ns,
+            line.monotonic_raw_ns,
+            line.realtime_ns,
+            line.width_ns,
+        )
+        for line in found
+    )
 
 
 class _ClockLine(msgspec.Struct, frozen=True):

@@ -97,17 +97,30 @@ def read_header(data: bytes, path: Path) -> tuple[Header, int]:
     """The header and where the rows begin. Raises InputError."""
     length = int.from_bytes(data[8:12], "little")
     if not data.startswith(MAGIC) or len(data) < FIXED_BYTES + length:
-        raise InputError(f"{path} is no telemetry file or is cut within its header", "the sampler was killed as it started")
+        raise InputError(
+            f"{path} is no telemetry file or is cut within its header",
+            "the sampler was killed as it started",
+        )
     try:
-        version = msgspec.json.decode(data[FIXED_BYTES:FIXED_BYTES + length], type=_VersionOnly).v
+        version = msgspec.json.decode(data[FIXED_BYTES : FIXED_BYTES + length], type=_VersionOnly).v
         if version > VERSION:
-            raise InputError(f"{path}: version {version} is newer than {VERSION}", "update profharness")
-        header = msgspec.json.decode(data[FIXED_BYTES:FIXED_BYTES + length], type=Header)
+            raise InputError(
+                f"{path}: version {version} is newer than {VERSION}", "update profharness"
+            )
+        header = msgspec.json.decode(data[FIXED_BYTES : FIXED_BYTES + length], type=Header)
     except msgspec.DecodeError as error:
-        raise InputError(f"{path}: its header is damaged ({error})", "the file was altered after it was written") from error
+        raise InputError(
+            f"{path}: its header is damaged ({error})", "the file was altered after it was written"
+        ) from error
     if not header.width:  # version 1
-        header = msgspec.structs.replace(header, width=_FIELD_BYTES * len(header.columns), columns=tuple(
-            msgspec.structs.replace(column, at=_FIELD_BYTES * place) for place, column in enumerate(header.columns)))
+        header = msgspec.structs.replace(
+            header,
+            width=_FIELD_BYTES * len(header.columns),
+            columns=tuple(
+                msgspec.structs.replace(column, at=_FIELD_BYTES * place)
+                for place, column in enumerate(header.columns)
+            ),
+        )
     return header, FIXED_BYTES + length
 
 
@@ -126,7 +139,11 @@ class Rows:
 
     def role(self, role: str, source: str = "") -> I64:
         """The first field of that role (and source)."""
-        column = next(column for column in self.header.columns if column.role == role and source in ("", column.source))
+        column = next(
+            column
+            for column in self.header.columns
+            if column.role == role and source in ("", column.source)
+        )
         return self.field(column)
 
     def field(self, column: Column) -> I64:
@@ -159,4 +176,14 @@ class Rows:
 
     def _view(self, code: str, repeat: int, offset: int) -> npt.NDArray[np.int64]:
         kind = np.dtype(f"<{code}")
-        return np.ndarray((self.count, repeat), kind, self._data, self._start + offset, (self.header.width, kind.itemsize)) if self.count else np.zeros((0, repeat), kind)
+        return (
+            np.ndarray(
+                (self.count, repeat),
+                kind,
+                self._data,
+                self._start + offset,
+                (self.header.width, kind.itemsize),
+            )
+            if self.count
+            else np.zeros((0, repeat), kind)
+        )

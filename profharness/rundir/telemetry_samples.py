@@ -34,15 +34,25 @@ def samples_of(rows: Rows, strings: Strings) -> tuple[Samples, int]:
             series, fell = _rates(rows, column)
             fallen += fell
         else:
-            series = {"instant": _instants, "share": _shares, "bits": _bits}[column.form](rows, column)
+            series = {"instant": _instants, "share": _shares, "bits": _bits}[column.form](
+                rows, column
+            )
         if len(series.at):
             found.append((column, series))
     if not found:
         return Samples.empty(), fallen
     lengths = [len(series.at) for _, series in found]
-    at, until, values = (np.concatenate([series[place] for _, series in found]) for place in range(3))
-    return Samples.build(at_ns=at, until_ns=until, value=values, source=0, metric=np.repeat([strings.code(column.metric) for column, _ in found], lengths),
-                         device=np.repeat([column.device for column, _ in found], lengths)), fallen
+    at, until, values = (
+        np.concatenate([series[place] for _, series in found]) for place in range(3)
+    )
+    return Samples.build(
+        at_ns=at,
+        until_ns=until,
+        value=values,
+        source=0,
+        metric=np.repeat([strings.code(column.metric) for column, _ in found], lengths),
+        device=np.repeat([column.device for column, _ in found], lengths),
+    ), fallen
 
 
 def _instants(rows: Rows, column: Column) -> _Series:
@@ -94,8 +104,14 @@ def _times(rows: Rows, column: Column) -> I64:
     """When each row's value was read: the reading's own stamp, else half-way between the stamps around the read."""
     before = rows.role("before", column.source)
     middle = before + (rows.role("after", column.source) - before) // 2
-    stamp = next((other for other in rows.header.columns
-                  if (other.role, other.source, other.device) == ("stamp", column.source, column.device)), None)
+    stamp = next(
+        (
+            other
+            for other in rows.header.columns
+            if (other.role, other.source, other.device) == ("stamp", column.source, column.device)
+        ),
+        None,
+    )
     if stamp is None:
         return middle
     stamps, known = rows.number(stamp)
@@ -106,5 +122,7 @@ def _times(rows: Rows, column: Column) -> I64:
     # unless the host slept meanwhile
     read = rows.role("before")
     differences = (read - boot)[read != MISSING]
-    boot_to_monotonic = differences.min() if len(differences) and np.ptp(differences) < _SLEPT_NS else read - boot
+    boot_to_monotonic = (
+        differences.min() if len(differences) and np.ptp(differences) < _SLEPT_NS else read - boot
+    )
     return np.where(known, stamps + boot_to_monotonic, middle).astype(np.int64)

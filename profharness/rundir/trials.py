@@ -21,9 +21,14 @@ def read(path: Path, *, point: str) -> Trace:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
+        ) from error
     if not rows or tuple(rows[0]) != COLUMNS:
-        raise InputError(f"{path}: not a trials file (its columns are {rows[0] if rows else 'missing'})", f"expected {', '.join(COLUMNS)}")
+        raise InputError(
+            f"{path}: not a trials file (its columns are {rows[0] if rows else 'missing'})",
+            f"expected {', '.join(COLUMNS)}",
+        )
     good = [row for row in rows[1:] if _whole(row)]
     strings = Strings()
     starts = [int(row[2]) for row in good]
@@ -37,13 +42,35 @@ def read(path: Path, *, point: str) -> Trace:
         starts, durations = [*starts, first], [*durations, last - first]
         names, kinds = [*names, point], [*kinds, "point"]
         items = [*items, sum(items[at] for at in kept)]
-    marks = Marks.build(len(starts), start_ns=starts, dur_ns=durations, name=strings.codes(names), kind=strings.codes(kinds),
-                        point=strings.code(point), items=items, source=0)
+    marks = Marks.build(
+        len(starts),
+        start_ns=starts,
+        dur_ns=durations,
+        name=strings.codes(names),
+        kind=strings.codes(kinds),
+        point=strings.code(point),
+        items=items,
+        source=0,
+    )
     dropped = len(rows) - 1 - len(good)
-    problems = (Problem("warning", str(path), dropped, "rows of trials.csv were cut or damaged and left out"),) if dropped else ()
-    source = Source(path=str(path), format="trials", clock=ClockDomain.MONOTONIC, has_host_calls=False)
+    problems = (
+        (
+            Problem(
+                "warning", str(path), dropped, "rows of trials.csv were cut or damaged and left out"
+            ),
+        )
+        if dropped
+        else ()
+    )
+    source = Source(
+        path=str(path), format="trials", clock=ClockDomain.MONOTONIC, has_host_calls=False
+    )
     return Trace(sources=(source,), strings=strings, marks=marks, problems=problems)
 
 
 def _whole(row: list[str]) -> bool:
-    return len(row) == len(COLUMNS) and row[1] in ("warmup", "trial") and all(row[at].lstrip("-").isdigit() for at in (0, 2, 3, 4))
+    return (
+        len(row) == len(COLUMNS)
+        and row[1] in ("warmup", "trial")
+        and all(row[at].lstrip("-").isdigit() for at in (0, 2, 3, 4))
+    )

@@ -131,7 +131,11 @@ def create(request: Request, environment: Environment) -> Scan:
         from profharness.scans.saturation import SaturationScan
         from profharness.scans.triton import TritonScan
 
-        return SaturationScan.from_request(request, environment) if request.scan == SATURATION else TritonScan.from_request(request, environment)
+        return (
+            SaturationScan.from_request(request, environment)
+            if request.scan == SATURATION
+            else TritonScan.from_request(request, environment)
+        )
     if request.pinning.asked:
         from profharness.scans.pinned import PinnedScan
 

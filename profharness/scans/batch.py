@@ -17,7 +17,13 @@ from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, firs
 DEVICE_SIZES = tuple(4 * 2**k for k in range(10))
 CPU_SIZES = (1, 2, 4, 8, 16, 32)
 REPEATED = 2
-_FITTING = {".onnx": "onnxruntime", ".pt": "torch", ".pth": "torch", ".graphdef": "tensorflow", ".pb": "tensorflow"}
+_FITTING = {
+    ".onnx": "onnxruntime",
+    ".pt": "torch",
+    ".pth": "torch",
+    ".graphdef": "tensorflow",
+    ".pb": "tensorflow",
+}
 
 
 @dataclass(frozen=True)
@@ -38,12 +44,26 @@ class BatchScan:
         backends = backends_for(request, request.model)
         on_device = request.device != "cpu" and bool(environment.accelerators)
         sizes = request.batch_sizes or (DEVICE_SIZES if on_device else CPU_SIZES)
-        timed: dict[str, object] = {"trials": request.trials, "min_seconds": request.min_seconds, "warmup": request.warmup, "seed": request.seed}
+        timed: dict[str, object] = {
+            "trials": request.trials,
+            "min_seconds": request.min_seconds,
+            "warmup": request.warmup,
+            "seed": request.seed,
+        }
         few: dict[str, object] = {**timed, "trials": request.profile_trials, "min_seconds": 0.0}
-        points = tuple(_point(backend, size, timed) for backend in backends for size in _ordered(sizes, request))
-        return cls(name=request.name or request.scan, backends=backends, points=_with_repeats(points, backends),
-                   profile_points=tuple(replace(p, params={**p.params, **few}) for p in points),
-                   settings=settings_of(request, request.model), item=item_of(request.model))
+        points = tuple(
+            _point(backend, size, timed)
+            for backend in backends
+            for size in _ordered(sizes, request)
+        )
+        return cls(
+            name=request.name or request.scan,
+            backends=backends,
+            points=_with_repeats(points, backends),
+            profile_points=tuple(replace(p, params={**p.params, **few}) for p in points),
+            settings=settings_of(request, request.model),
+            item=item_of(request.model),
+        )
 
     def next(self, done: Sequence[PointRecord]) -> Point | None:
         """The first point of the sweep that is not done."""
@@ -60,16 +80,32 @@ class BatchScan:
     def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
         """Keep what the worker measured; throughput is computed by the analysis, from the trials."""
         return PointRecord(
-            id=point.id, pass_name=pass_name, backend=point.backend, batch_size=point.batch_size, repeat=point.repeat,
-            state="ok" if output.ok else "failed", error=output.error, trials=len(output.trials_ns),
-            warmup_trials=len(output.warmup_ns), warmup_ns=sum(output.warmup_ns) if output.warmup_ns else None,
-            compile_ns=output.compile_ns, items_per_trial=output.items or point.batch_size, cold_cache=output.cold_cache,
-            pid=output.pid, host=output.host, device=output.device, start_monotonic_ns=output.begin_ns,
-            end_monotonic_ns=output.end_ns, notes=dict(output.notes))
+            id=point.id,
+            pass_name=pass_name,
+            backend=point.backend,
+            batch_size=point.batch_size,
+            repeat=point.repeat,
+            state="ok" if output.ok else "failed",
+            error=output.error,
+            trials=len(output.trials_ns),
+            warmup_trials=len(output.warmup_ns),
+            warmup_ns=sum(output.warmup_ns) if output.warmup_ns else None,
+            compile_ns=output.compile_ns,
+            items_per_trial=output.items or point.batch_size,
+            cold_cache=output.cold_cache,
+            pid=output.pid,
+            host=output.host,
+            device=output.device,
+            start_monotonic_ns=output.begin_ns,
+            end_monotonic_ns=output.end_ns,
+            notes=dict(output.notes),
+        )
 
     def workload(self, backend: str) -> WorkloadSpec:
         """The batch worker of that backend."""
-        return WorkloadSpec(script=f"workloads/batch_{backend}.py", settings={**self.settings, "backend": backend})
+        return WorkloadSpec(
+            script=f"workloads/batch_{backend}.py", settings={**self.settings, "backend": backend}
+        )
 
 
 def item_of(model: str) -> str:
@@ -83,19 +119,35 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
 
     Raises UsageError where model file and backend do not fit.
     """
-    fits = "tensorflow" if (Path(model) / "saved_model.pb").is_file() else _FITTING.get(Path(model).suffix.lower())
+    fits = (
+        "tensorflow"
+        if (Path(model) / "saved_model.pb").is_file()
+        else _FITTING.get(Path(model).suffix.lower())
+    )
     if model != "particlenet" and fits is None:
-        raise UsageError(f"--model: {model} is no ONNX, TorchScript or TensorFlow model by its name",
-                         "name an .onnx, .pt or .graphdef file, or a SavedModel folder")
+        raise UsageError(
+            f"--model: {model} is no ONNX, TorchScript or TensorFlow model by its name",
+            "name an .onnx, .pt or .graphdef file, or a SavedModel folder",
+        )
     if not request.backend:
         default = (fits or "torch",)
-        extra = tuple(name for name in ("torch", "onnxruntime") if name in request.profile and name not in default)
+        extra = tuple(
+            name
+            for name in ("torch", "onnxruntime")
+            if name in request.profile and name not in default
+        )
         return default if fits else (*default, *extra)
     for backend in request.backend:
         if fits and backend != fits:
-            raise UsageError(f"--backend {backend} cannot run {model}", f"use --backend {fits}, or a model in the other format")
+            raise UsageError(
+                f"--backend {backend} cannot run {model}",
+                f"use --backend {fits}, or a model in the other format",
+            )
         if backend == "tensorflow" and not fits:
-            raise UsageError("--backend tensorflow cannot run the built-in ParticleNet", "name a frozen graph (.graphdef, .pb) or SavedModel folder with --model")
+            raise UsageError(
+                "--backend tensorflow cannot run the built-in ParticleNet",
+                "name a frozen graph (.graphdef, .pb) or SavedModel folder with --model",
+            )
     return request.backend
 
 
@@ -106,8 +158,12 @@ def _ordered(sizes: tuple[int, ...], request: Request) -> tuple[int, ...]:
 
 
 def _point(backend: str, size: int, params: dict[str, object]) -> Point:
-    return Point(id=f"{backend}-b{size}", backend=backend, batch_size=size,
-                 params={"backend": backend, "batch_size": size, **params})
+    return Point(
+        id=f"{backend}-b{size}",
+        backend=backend,
+        batch_size=size,
+        params={"backend": backend, "batch_size": size, **params},
+    )
 
 
 def _with_repeats(points: tuple[Point, ...], backends: tuple[str, ...]) -> tuple[Point, ...]:
@@ -126,7 +182,20 @@ def _with_repeats(points: tuple[Point, ...], backends: tuple[str, ...]) -> tuple
 def settings_of(request: Request, model: str) -> dict[str, object]:
     """What a worker must know of the model and its inputs."""
     model = model if model == "particlenet" or is_sleep(model) else str(Path(model).resolve())
-    inputs = request.inputs if request.inputs in ("normal", "hep") else str(Path(request.inputs).resolve())
-    return {"model": model, "device": request.device, "compile": request.compile, "torchscript": request.torchscript,
-            "inputs": inputs, "shapes": {name: list(dims) for name, dims in request.shape.items()}, "seed": request.seed,
-            "threads": request.threads, "providers": None, "flops_per_item": request.flops_per_item}
+    inputs = (
+        request.inputs
+        if request.inputs in ("normal", "hep")
+        else str(Path(request.inputs).resolve())
+    )
+    return {
+        "model": model,
+        "device": request.device,
+        "compile": request.compile,
+        "torchscript": request.torchscript,
+        "inputs": inputs,
+        "shapes": {name: list(dims) for name, dims in request.shape.items()},
+        "seed": request.seed,
+        "threads": request.threads,
+        "providers": None,
+        "flops_per_item": request.flops_per_item,
+    }

@@ -37,15 +37,40 @@ class PinnedScan:
         places = _places(request, environment)
         streams = options.streams or _default_streams(len(places.places))
         places.first(max(streams))
-        timed: dict[str, object] = {"seconds": request.time, "warmup_seconds": request.warmup_time, "seed": request.seed}
+        timed: dict[str, object] = {
+            "seconds": request.time,
+            "warmup_seconds": request.warmup_time,
+            "seed": request.seed,
+        }
         points: list[Point] = []
         for backend in backends_for(request, request.model):
-            own = [_point(backend, size, count, timed) for size in request.batch_sizes or (DEFAULT_BATCH,) for count in sorted(streams)]
-            points += [*own, *(replace(point, repeat=1) for point in {end.id: end for end in (own[0], own[-1])}.values())]
-        return cls(name=request.name or request.scan, backends=tuple(dict.fromkeys(point.backend for point in points)), points=tuple(points),
-                   places=places, item=item_of(request.model), settings={
-                       **settings_of(request, request.model), "pin": options.pin, "memory": options.memory,
-                       "places": [{"cpus": list(place.cpus), "device": place.device} for place in places.places]})
+            own = [
+                _point(backend, size, count, timed)
+                for size in request.batch_sizes or (DEFAULT_BATCH,)
+                for count in sorted(streams)
+            ]
+            points += [
+                *own,
+                *(
+                    replace(point, repeat=1)
+                    for point in {end.id: end for end in (own[0], own[-1])}.values()
+                ),
+            ]
+        return cls(
+            name=request.name or request.scan,
+            backends=tuple(dict.fromkeys(point.backend for point in points)),
+            points=tuple(points),
+            places=places,
+            item=item_of(request.model),
+            settings={
+                **settings_of(request, request.model),
+                "pin": options.pin,
+                "memory": options.memory,
+                "places": [
+                    {"cpus": list(place.cpus), "device": place.device} for place in places.places
+                ],
+            },
+        )
 
     def next(self, done: Sequence[PointRecord]) -> Point | None:
         """The first point of the sweep that is not done."""
@@ -57,21 +82,44 @@ class PinnedScan:
 
     def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002  the sweep is fixed
         """The backend's points in a shorter window, without repeats."""
-        return tuple(replace(point, params={**point.params, "seconds": min(PROFILED_S, _seconds(point))})
-                     for point in self.points if point.backend == backend and not point.repeat)
+        return tuple(
+            replace(point, params={**point.params, "seconds": min(PROFILED_S, _seconds(point))})
+            for point in self.points
+            if point.backend == backend and not point.repeat
+        )
 
     def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
         """Where each process ran; throughput is computed by the analysis, from the batches."""
         return PointRecord(
-            id=point.id, pass_name=pass_name, backend=point.backend, batch_size=point.batch_size, processes=point.processes, repeat=point.repeat,
-            state="ok" if output.ok else "failed", error=output.error, trials=sum(stream.batches for stream in output.streams),
-            items_per_trial=output.items or point.batch_size, pid=output.pid, host=output.host, device=output.device,
-            start_monotonic_ns=output.begin_ns, end_monotonic_ns=output.end_ns, notes=dict(output.notes),
-            streams=tuple(StreamRecord(pid=stream.pid, cpus=stream.cpus, device=stream.device, batches=stream.batches) for stream in output.streams))
+            id=point.id,
+            pass_name=pass_name,
+            backend=point.backend,
+            batch_size=point.batch_size,
+            processes=point.processes,
+            repeat=point.repeat,
+            state="ok" if output.ok else "failed",
+            error=output.error,
+            trials=sum(stream.batches for stream in output.streams),
+            items_per_trial=output.items or point.batch_size,
+            pid=output.pid,
+            host=output.host,
+            device=output.device,
+            start_monotonic_ns=output.begin_ns,
+            end_monotonic_ns=output.end_ns,
+            notes=dict(output.notes),
+            streams=tuple(
+                StreamRecord(
+                    pid=stream.pid, cpus=stream.cpus, device=stream.device, batches=stream.batches
+                )
+                for stream in output.streams
+            ),
+        )
 
     def workload(self, backend: str) -> WorkloadSpec:
         """The worker that starts the processes of that backend."""
-        return WorkloadSpec(script="workloads/pinned.py", settings={**self.settings, "backend": backend})
+        return WorkloadSpec(
+            script="workloads/pinned.py", settings={**self.settings, "backend": backend}
+        )
 
 
 def _places(request: Request, environment: Environment) -> Topology:
@@ -81,7 +129,9 @@ def _places(request: Request, environment: Environment) -> Topology:
         return topology.check(topology.read(Path(request.topology)), allowed, request.topology)
     node = topology.look(allowed=allowed)
     by_cache = topology.propose(node, "l3")
-    return by_cache if len(by_cache.places) >= max(request.streams) else topology.propose(node, "core")
+    return (
+        by_cache if len(by_cache.places) >= max(request.streams) else topology.propose(node, "core")
+    )
 
 
 def _default_streams(places: int) -> tuple[int, ...]:
@@ -90,8 +140,13 @@ def _default_streams(places: int) -> tuple[int, ...]:
 
 
 def _point(backend: str, size: int, count: int, params: dict[str, object]) -> Point:
-    return Point(id=f"{backend}-b{size}-n{count}", backend=backend, batch_size=size, processes=count,
-                 params={"backend": backend, "batch_size": size, "processes": count, **params})
+    return Point(
+        id=f"{backend}-b{size}-n{count}",
+        backend=backend,
+        batch_size=size,
+        processes=count,
+        params={"backend": backend, "batch_size": size, "processes": count, **params},
+    )
 
 
 def _seconds(point: Point) -> float:

@@ -33,13 +33,27 @@ class SaturationScan(OnServers):
     @classmethod
     def from_request(cls, request: Request, environment: Environment) -> SaturationScan:  # noqa: ARG003  levels do not depend on the device
         """Raises UsageError where model file and backend do not fit."""
-        ladder = tuple(sorted(request.concurrency)) or tuple(level * request.clients_per_job for level in LADDER)
-        return cls(request.name or request.scan, service(request), Rules(ladder=ladder), parse_latency_limit(request.latency_limit))
+        ladder = tuple(sorted(request.concurrency)) or tuple(
+            level * request.clients_per_job for level in LADDER
+        )
+        return cls(
+            request.name or request.scan,
+            service(request),
+            Rules(ladder=ladder),
+            parse_latency_limit(request.latency_limit),
+        )
 
     def next(self, done: Sequence[PointRecord]) -> Point | None:
         """The next level of the first search that has not come to its end."""
-        return next((point for label in self.backends for batch in self.service.batch_sizes
-                     if (point := self._next(label, batch, done)) is not None), None)
+        return next(
+            (
+                point
+                for label in self.backends
+                for batch in self.service.batch_sizes
+                if (point := self._next(label, batch, done)) is not None
+            ),
+            None,
+        )
 
     def _next(self, label: str, batch: int, done: Sequence[PointRecord]) -> Point | None:
         own = [record for record in done if record.backend == label and record.batch_size == batch]
@@ -48,7 +62,9 @@ class SaturationScan(OnServers):
         if level is not None:
             return self.service.point(label, batch, Load(concurrency=level))
         there = {key_of(record) for record in own}
-        return next((point for point in self._checks(label, batch, closed) if point.key not in there), None)
+        return next(
+            (point for point in self._checks(label, batch, closed) if point.key not in there), None
+        )
 
     def _checks(self, label: str, batch: int, closed: Sequence[PointRecord]) -> Iterator[Point]:
         """What follows the search; nothing where no level was sound."""
@@ -58,7 +74,10 @@ class SaturationScan(OnServers):
         best = max(_throughput(record) for record in sound)
         for share in OPEN_SHARES:
             yield self.service.point(label, batch, Load(rate=float(f"{share * best / batch:.4g}")))
-        knee = min((record for record in sound if _throughput(record) >= (1 - _NEAR) * best), key=lambda record: record.concurrency or 0)
+        knee = min(
+            (record for record in sound if _throughput(record) >= (1 - _NEAR) * best),
+            key=lambda record: record.concurrency or 0,
+        )
         yield self.service.point(label, batch, Load(concurrency=knee.concurrency), repeat=1)
 
     def _seen(self, record: PointRecord) -> Seen:
@@ -66,7 +85,13 @@ class SaturationScan(OnServers):
         if result is None or record.state != "ok":
             return Seen(record.concurrency or 0, 0.0, storm=True)
         kept = limits_kept(self.limit, result.percentiles_ms, result.latency_ms)
-        return Seen(record.concurrency or 0, result.throughput, result.throughput_sem or 0.0, kept=kept is not False, storm=result.failed_share > STORM)
+        return Seen(
+            record.concurrency or 0,
+            result.throughput,
+            result.throughput_sem or 0.0,
+            kept=kept is not False,
+            storm=result.failed_share > STORM,
+        )
 
     def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:
         """The levels that the bare pass had, short and without repeats."""

@@ -94,7 +94,10 @@ def _around_knee(sound: Sequence[Seen], by_level: dict[int, Seen], rules: Rules)
     at = min(max(round(knee), levels[0]), levels[-1])
     if at not in by_level:
         return at
-    below, above = [level for level in levels if level < at], [level for level in levels if level > at]
+    below, above = (
+        [level for level in levels if level < at],
+        [level for level in levels if level > at],
+    )
     lower = _between(below[-1], at, rules) if below else None
     return lower or (_between(at, above[0], rules) if above else None)
 

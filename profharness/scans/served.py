@@ -76,36 +76,84 @@ class Service:
     @property
     def item(self) -> str:
         """What one item of a batch is called."""
-        return next((item for target in self.targets if (item := item_of(target.model)) != "item"), "item")
+        return next(
+            (item for target in self.targets if (item := item_of(target.model)) != "item"), "item"
+        )
 
-    def point(self, label: str, batch: int, load: Load, *, repeat: int = 0, profiled: bool = False) -> Point:
+    def point(
+        self, label: str, batch: int, load: Load, *, repeat: int = 0, profiled: bool = False
+    ) -> Point:
         """One level. Under a layer it is short, and asks for as many requests as a direct scan asks for trials."""
         request = self.request
-        seconds, warmup = (min(request.time, PROFILED_S), min(request.warmup_time, PROFILED_WARMUP_S)) if profiled else (request.time, request.warmup_time)
+        seconds, warmup = (
+            (min(request.time, PROFILED_S), min(request.warmup_time, PROFILED_WARMUP_S))
+            if profiled
+            else (request.time, request.warmup_time)
+        )
         file = request.arrivals not in ARRIVALS
         params: dict[str, object] = {
-            "backend": label, "batch_size": batch, "mode": "closed" if load.rate is None else "open", "concurrency": load.concurrency,
-            "rate": load.rate, "arrivals": str(Path(request.arrivals).resolve()) if file else request.arrivals, "think_ms": request.think_ms,
-            "seconds": seconds, "warmup_s": warmup, "min_requests": request.profile_trials if profiled else FEWEST, "seed": request.seed}
-        return Point(id=f"{label}-b{batch}-{load.word}", backend=label, batch_size=batch, mode="closed" if load.rate is None else "open",
-                     concurrency=load.concurrency, rate=load.rate, repeat=repeat, params=params)
+            "backend": label,
+            "batch_size": batch,
+            "mode": "closed" if load.rate is None else "open",
+            "concurrency": load.concurrency,
+            "rate": load.rate,
+            "arrivals": str(Path(request.arrivals).resolve()) if file else request.arrivals,
+            "think_ms": request.think_ms,
+            "seconds": seconds,
+            "warmup_s": warmup,
+            "min_requests": request.profile_trials if profiled else FEWEST,
+            "seed": request.seed,
+        }
+        return Point(
+            id=f"{label}-b{batch}-{load.word}",
+            backend=label,
+            batch_size=batch,
+            mode="closed" if load.rate is None else "open",
+            concurrency=load.concurrency,
+            rate=load.rate,
+            repeat=repeat,
+            params=params,
+        )
 
     def replayed(self, label: str, done: Sequence[PointRecord]) -> tuple[Point, ...]:
         """The points of a layer pass: those that the bare pass had of this target, failed ones left out."""
-        return tuple(self.point(label, record.batch_size or 1, Load(record.concurrency, record.rate), profiled=True)
-                     for record in done if record.backend == label and not record.repeat and record.state == "ok")
+        return tuple(
+            self.point(
+                label, record.batch_size or 1, Load(record.concurrency, record.rate), profiled=True
+            )
+            for record in done
+            if record.backend == label and not record.repeat and record.state == "ok"
+        )
 
     def client(self, label: str) -> WorkloadSpec:
         """The load generator."""
         request, target = self.request, self._target(label)
         spec = settings_of(request, target.model)
-        return WorkloadSpec(CLIENTS.get(request.via, CLIENT), {
-            "backend": label, "model": self._model_name(label), "models": [[one.name, one.label] for one in target.members], "protocol": request.protocol, "shared_memory": request.shared_memory,
-            "compression": request.compression, "inputs": spec["inputs"], "shapes": spec["shapes"], "seed": request.seed,
-            "clients": request.clients, "distinct": DISTINCT, "timeout_s": request.timeout, "managed": request.serving.managed,
-            "ragged": request.ragged, "body": str(Path(request.body).resolve()) if request.body else "", "path": request.path,
-            "perf_analyzer_args": list(request.perf_analyzer_arg),
-            "perf_analyzer_image": str(Path(request.perf_analyzer_image).resolve()) if request.perf_analyzer_image else ""})
+        return WorkloadSpec(
+            CLIENTS.get(request.via, CLIENT),
+            {
+                "backend": label,
+                "model": self._model_name(label),
+                "models": [[one.name, one.label] for one in target.members],
+                "protocol": request.protocol,
+                "shared_memory": request.shared_memory,
+                "compression": request.compression,
+                "inputs": spec["inputs"],
+                "shapes": spec["shapes"],
+                "seed": request.seed,
+                "clients": request.clients,
+                "distinct": DISTINCT,
+                "timeout_s": request.timeout,
+                "managed": request.serving.managed,
+                "ragged": request.ragged,
+                "body": str(Path(request.body).resolve()) if request.body else "",
+                "path": request.path,
+                "perf_analyzer_args": list(request.perf_analyzer_arg),
+                "perf_analyzer_image": str(Path(request.perf_analyzer_image).resolve())
+                if request.perf_analyzer_image
+                else "",
+            },
+        )
 
     def server(self, label: str) -> ServerSpec:
         """The server of one target."""
@@ -113,13 +161,27 @@ class Service:
         if request.url:
             return ServerSpec(self._model_name(label), urls=request.serving.urls)
         if request.server_command:
-            return ServerSpec(self._model_name(label), command=tuple(shlex.split(request.server_command)), ready=request.ready)
+            return ServerSpec(
+                self._model_name(label),
+                command=tuple(shlex.split(request.server_command)),
+                ready=request.ready,
+            )
         largest = max(request.max_batch_size or DEFAULT_BATCH, *self.batch_sizes)
-        settings = {**self._model_settings(target), "instances": request.instances, "max_batch_size": largest,
-                    "queue_delay_us": request.queue_delay_us, "allow_fallback": request.allow_fallback}
+        settings = {
+            **self._model_settings(target),
+            "instances": request.instances,
+            "max_batch_size": largest,
+            "queue_delay_us": request.queue_delay_us,
+            "allow_fallback": request.allow_fallback,
+        }
         if target.members:
             place = {"device": request.device.split(",")[0]} if target.label == TOGETHER else {}
-            settings |= {"models": [{**self._model_settings(one), "name": one.name, **place} for one in target.members]}
+            settings |= {
+                "models": [
+                    {**self._model_settings(one), "name": one.name, **place}
+                    for one in target.members
+                ]
+            }
         return ServerSpec(OUR_MODEL, WorkloadSpec(SERVER, settings))
 
     def _model_settings(self, target: Target) -> dict[str, object]:
@@ -133,11 +195,27 @@ class Service:
         """What the manifest keeps of a level."""
         level = output.level
         return PointRecord(
-            id=point.id, pass_name=pass_name, backend=point.backend, batch_size=point.batch_size, concurrency=point.concurrency,
-            mode=point.mode, rate=point.rate, level=level, result=output.result, repeat=point.repeat,
-            state="ok" if output.ok else "failed", error=output.error, items_per_trial=point.batch_size,
-            warmup_ns=level.warmup_ns if level is not None else None, pid=output.pid, host=output.host, device=output.device,
-            start_monotonic_ns=output.begin_ns, end_monotonic_ns=output.end_ns, notes=dict(output.notes))
+            id=point.id,
+            pass_name=pass_name,
+            backend=point.backend,
+            batch_size=point.batch_size,
+            concurrency=point.concurrency,
+            mode=point.mode,
+            rate=point.rate,
+            level=level,
+            result=output.result,
+            repeat=point.repeat,
+            state="ok" if output.ok else "failed",
+            error=output.error,
+            items_per_trial=point.batch_size,
+            warmup_ns=level.warmup_ns if level is not None else None,
+            pid=output.pid,
+            host=output.host,
+            device=output.device,
+            start_monotonic_ns=output.begin_ns,
+            end_monotonic_ns=output.end_ns,
+            notes=dict(output.notes),
+        )
 
     def _target(self, label: str) -> Target:
         return next(target for target in self.targets if target.label == label)
@@ -179,8 +257,10 @@ def service(request: Request) -> Service:
     found = Service(request, tuple(_targets(request)))
     limit = request.max_batch_size
     if limit is not None and max(found.batch_sizes) > limit:
-        raise UsageError(f"--batch-sizes: {max(found.batch_sizes)} is more than the server takes at once (--max-batch-size {limit})",
-                         "raise --max-batch-size, or leave out the larger batches")
+        raise UsageError(
+            f"--batch-sizes: {max(found.batch_sizes)} is more than the server takes at once (--max-batch-size {limit})",
+            "raise --max-batch-size, or leave out the larger batches",
+        )
     return found
 
 
@@ -189,19 +269,32 @@ def _targets(request: Request) -> list[Target]:
     if not request.serving.managed:
         if request.body:  # a plain HTTP server has no models
             return [Target(EXTERNAL, EXTERNAL, "")]
-        return [Target(f"{EXTERNAL}@{_word(model)}" if several else EXTERNAL, EXTERNAL, model) for model in request.models]
-    found = [Target(f"{framework}@{_word(model)}" if several else framework, framework, model)
-             for model in request.models for framework in _frameworks(request, model, several=several)]
+        return [
+            Target(f"{EXTERNAL}@{_word(model)}" if several else EXTERNAL, EXTERNAL, model)
+            for model in request.models
+        ]
+    found = [
+        Target(f"{framework}@{_word(model)}" if several else framework, framework, model)
+        for model in request.models
+        for framework in _frameworks(request, model, several=several)
+    ]
     labels = [target.label for target in found]
-    named = [Target(f"{target.label}-{at}", target.framework, target.model) if labels.count(target.label) > 1 else target
-             for at, target in enumerate(found, 1)]
+    named = [
+        Target(f"{target.label}-{at}", target.framework, target.model)
+        if labels.count(target.label) > 1
+        else target
+        for at, target in enumerate(found, 1)
+    ]
     return [*named, *_together(request, named)] if request.together else named
 
 
 def _together(request: Request, targets: list[Target]) -> Iterator[Target]:
     """All of them on one server: on one device, and where there are several once more, each on its own. Raises UsageError for less than two."""
     if len(targets) < 2:
-        raise UsageError("--together: there is one model under one backend, which shares with nothing", "name several: --model A,B or --backend torch,onnxruntime")
+        raise UsageError(
+            "--together: there is one model under one backend, which shares with nothing",
+            "name several: --model A,B or --backend torch,onnxruntime",
+        )
     yield Target(TOGETHER, targets[0].framework, targets[0].model, tuple(targets))
     if len(set(request.device.split(","))) > 1:
         yield Target(SPREAD, targets[0].framework, targets[0].model, tuple(targets))
@@ -233,4 +326,10 @@ def _with_backend(request: Request, backend: str) -> Request:
 
 def _word(model: str) -> str:
     """The model's name as part of a folder's name."""
-    return re.sub(r"[^A-Za-z0-9_.]+", "_", Path(model).stem if "/" in model or Path(model).suffix in (".onnx", ".pt", ".pth") else model)
+    return re.sub(
+        r"[^A-Za-z0-9_.]+",
+        "_",
+        Path(model).stem
+        if "/" in model or Path(model).suffix in (".onnx", ".pt", ".pth")
+        else model,
+    )

@@ -32,8 +32,13 @@ class TritonScan(OnServers):
 
     def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002  the sweep is fixed
         """The target's levels, short and without repeats."""
-        return tuple(self.service.point(backend, point.batch_size or 1, Load(point.concurrency, point.rate), profiled=True)
-                     for point in self.points if point.backend == backend and not point.repeat)
+        return tuple(
+            self.service.point(
+                backend, point.batch_size or 1, Load(point.concurrency, point.rate), profiled=True
+            )
+            for point in self.points
+            if point.backend == backend and not point.repeat
+        )
 
 
 def loads(request: Request) -> tuple[Load, ...]:

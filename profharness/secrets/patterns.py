@@ -19,19 +19,80 @@ _MARK = MARKER.encode()
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # secret wherever they stand in a name
-_STRONG = frozenset({"SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS", "JWT", "SSHPASS"})
-_PAIRS = frozenset({("API", "KEY"), ("ACCESS", "KEY"), ("PRIVATE", "KEY"), ("SIGNING", "KEY"), ("ENCRYPTION", "KEY"), ("ACCOUNT", "KEY"), ("MYSQL", "PWD")})
+_STRONG = frozenset(
+    {
+        "SECRET",
+        "SECRETS",
+        "PASSWORD",
+        "PASSWORDS",
+        "PASSWD",
+        "PASSPHRASE",
+        "APIKEY",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "JWT",
+        "SSHPASS",
+    }
+)
+_PAIRS = frozenset(
+    {
+        ("API", "KEY"),
+        ("ACCESS", "KEY"),
+        ("PRIVATE", "KEY"),
+        ("SIGNING", "KEY"),
+        ("ENCRYPTION", "KEY"),
+        ("ACCOUNT", "KEY"),
+        ("MYSQL", "PWD"),
+    }
+)
 # secret only as the last word, and with a value long enough to be one: traces of language models are full of tokens
 _WEAK = frozenset({"TOKEN", "AUTH", "OAUTH", "AUTHORIZATION", "COOKIE"})
 _ENDINGS = ("PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "APIKEY")
-_NOT_VALUES = frozenset({"FILE", "PATH", "DIR", "DIRECTORY", "SOCK", "SOCKET", "LENGTH", "LEN", "COUNT", "SIZE", "TYPE", "METHOD", "MODE", "HOST", "PORT",
-                         "LIMIT", "TIMEOUT", "ENABLED"})
-_OF_LANGUAGE_MODELS = frozenset({"BOS", "EOS", "PAD", "UNK", "MASK", "CLS", "SEP", "SPECIAL", "ADDED", "STOP", "PER"})
+_NOT_VALUES = frozenset(
+    {
+        "FILE",
+        "PATH",
+        "DIR",
+        "DIRECTORY",
+        "SOCK",
+        "SOCKET",
+        "LENGTH",
+        "LEN",
+        "COUNT",
+        "SIZE",
+        "TYPE",
+        "METHOD",
+        "MODE",
+        "HOST",
+        "PORT",
+        "LIMIT",
+        "TIMEOUT",
+        "ENABLED",
+    }
+)
+_OF_LANGUAGE_MODELS = frozenset(
+    {"BOS", "EOS", "PAD", "UNK", "MASK", "CLS", "SEP", "SPECIAL", "ADDED", "STOP", "PER"}
+)
 _PLAIN = frozenset({"", "0", "1", "true", "false", "yes", "no", "on", "off", "none", "null"})
 _WEAK_LENGTH = 8
 
 # every secret name holds one of these in small letters: they are found fast, and only their surroundings are looked at closely
-STEMS = tuple(stem.encode() for stem in ("token", "secret", "passw", "passphrase", "sshpass", "key", "credential", "jwt", "auth", "cookie", "pwd"))
+STEMS = tuple(
+    stem.encode()
+    for stem in (
+        "token",
+        "secret",
+        "passw",
+        "passphrase",
+        "sshpass",
+        "key",
+        "credential",
+        "jwt",
+        "auth",
+        "cookie",
+        "pwd",
+    )
+)
 NAME = re.compile(rb"[\w.-]+")
 _REST_OF_HEAD = re.compile(rb"""[\w.-]{0,128}(?:\\*"\s*:|=)""")
 _NAME_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -59,8 +120,10 @@ class _Shape:
 
 _SHAPES = (
     _Shape("(Hugging Face token)", b"hf_", rb"(?<![A-Za-z0-9_])(hf_[A-Za-z0-9]{30,})"),
-    *(_Shape("(GitHub token)", stem, rb"(?<![A-Za-z0-9_])(" + stem + rb"[A-Za-z0-9_]{30,})")
-      for stem in (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_")),
+    *(
+        _Shape("(GitHub token)", stem, rb"(?<![A-Za-z0-9_])(" + stem + rb"[A-Za-z0-9_]{30,})")
+        for stem in (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_")
+    ),
     _Shape("(GitLab token)", b"glpat-", rb"(?<![A-Za-z0-9_])(glpat-[\w-]{20,})"),
     _Shape("(cloud access key)", b"akia", rb"(?<![A-Za-z0-9])(AKIA[A-Z0-9]{16})(?![A-Za-z0-9])"),
     _Shape("(cloud access key)", b"asia", rb"(?<![A-Za-z0-9])(ASIA[A-Z0-9]{16})(?![A-Za-z0-9])"),
@@ -91,7 +154,9 @@ def _strength(name: str) -> int:
         words.pop()
     if not words or words[-1] in _NOT_VALUES:
         return 0
-    if any(word in _STRONG or word.endswith(_ENDINGS) for word in words) or any(pair in _PAIRS for pair in itertools.pairwise(words)):
+    if any(word in _STRONG or word.endswith(_ENDINGS) for word in words) or any(
+        pair in _PAIRS for pair in itertools.pairwise(words)
+    ):
         return 2
     is_weak = words[-1] in _WEAK or words[-1].endswith("TOKEN")
     return int(is_weak and not (len(words) > 1 and words[-2] in _OF_LANGUAGE_MODELS))
@@ -99,9 +164,13 @@ def _strength(name: str) -> int:
 
 # ---------------------------------------------------------------- what profharness writes
 
+
 def clean_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """An environment with the secret values replaced."""
-    return {name: MARKER if is_secret(name, value) else clean_text(value) for name, value in variables.items()}
+    return {
+        name: MARKER if is_secret(name, value) else clean_text(value)
+        for name, value in variables.items()
+    }
 
 
 def clean_argv(argv: Sequence[str]) -> tuple[str, ...]:
@@ -123,10 +192,13 @@ def clean_argv(argv: Sequence[str]) -> tuple[str, ...]:
 def clean_text(text: str, found: Counter[str] | None = None) -> str:
     """The text with secret values replaced; `found` counts them by variable or kind."""
     raw = text.encode("utf-8", "surrogateescape")
-    return b"".join(clean_blocks((raw,), Counter() if found is None else found)).decode("utf-8", "surrogateescape")
+    return b"".join(clean_blocks((raw,), Counter() if found is None else found)).decode(
+        "utf-8", "surrogateescape"
+    )
 
 
 # ---------------------------------------------------------------- what tools wrote
+
 
 def clean_blocks(blocks: Iterable[bytes], found: Counter[str]) -> Iterator[bytes]:
     r"""A text or JSON file in blocks, with the values of `"NAME": "value"`, of the same inside a JSON string (`\"`), of `NAME=value`
@@ -148,7 +220,10 @@ def secret_spans(text: bytes) -> list[tuple[int, int, str]]:
     found: list[tuple[int, int, str]] = []
     small = text.lower()
     # of two that begin together the one that knows the variable's name
-    for start, stop, label in sorted((*_named(text, small, len(text)), *_shaped(text, small, len(text))), key=lambda span: (span[0], span[2].startswith("("))):
+    for start, stop, label in sorted(
+        (*_named(text, small, len(text)), *_shaped(text, small, len(text))),
+        key=lambda span: (span[0], span[2].startswith("(")),
+    ):
         if (not found or start >= found[-1][1]) and not text.startswith(_MARK, start):
             found.append((start, stop, label))
     return found
@@ -163,7 +238,11 @@ def suspicious(text: bytes, is_name: Callable[[int], bool]) -> Iterator[int]:
     """Places in any bytes where a secret may stand: a name before a value, a value of a known shape, or where `is_name` says so of a word."""
     small = text.lower()
     for stem in STEMS:
-        yield from (hit for hit in _hits(small, stem, len(small)) if _REST_OF_HEAD.match(text, hit) or is_name(hit))
+        yield from (
+            hit
+            for hit in _hits(small, stem, len(small))
+            if _REST_OF_HEAD.match(text, hit) or is_name(hit)
+        )
     yield from (start for start, _, _ in _shaped(text, small, len(small)))
 
 
@@ -187,7 +266,10 @@ def _cleaned(text: bytes, end: int, found: Counter[str]) -> tuple[bytes, bytes]:
     small = text.lower()
     at = 0
     # of two that begin together the one that knows the variable's name
-    for start, stop, label in sorted((*_named(text, small, end), *_shaped(text, small, end)), key=lambda span: (span[0], span[2].startswith("("))):
+    for start, stop, label in sorted(
+        (*_named(text, small, end), *_shaped(text, small, end)),
+        key=lambda span: (span[0], span[2].startswith("(")),
+    ):
         if start < at or text.startswith(_MARK, start):
             continue
         parts += (text[at:start], _MARK)
@@ -206,7 +288,10 @@ def _named(text: bytes, small: bytes, end: int) -> Iterator[tuple[int, int, str]
         last = start
         span = _value(text, head) if head else None
         if head and span:
-            name, value = head[1].decode("ascii", "replace"), text[slice(*span)].decode("utf-8", "replace")
+            name, value = (
+                head[1].decode("ascii", "replace"),
+                text[slice(*span)].decode("utf-8", "replace"),
+            )
             if is_secret(name, value):
                 yield (*span, name)
 

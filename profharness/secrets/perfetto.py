@@ -74,8 +74,14 @@ def find(path: Path) -> Found:
     packets, framing = read_packets(path)
     unreadable = framing.bad_bundles + framing.zstd_bundles
     if framing.damage or framing.stopped_at < framing.size or unreadable:
-        why = f"{unreadable} bundles of packets cannot be unpacked" if unreadable else framing.damage or "no packet follows where one should"
-        raise InputError(f"{path} is damaged: {why}", "copy or record it again; nothing was changed")
+        why = (
+            f"{unreadable} bundles of packets cannot be unpacked"
+            if unreadable
+            else framing.damage or "no packet follows where one should"
+        )
+        raise InputError(
+            f"{path} is damaged: {why}", "copy or record it again; nothing was changed"
+        )
     spans = (*_in_packets(packets), *_interned(packets))
     return Found(packets.data, tuple(_apart(spans)))
 
@@ -90,6 +96,7 @@ def _apart(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 # ---------------------------------------------------------------- texts of packets
+
 
 @dataclass(frozen=True, eq=False)
 class _Texts:
@@ -111,7 +118,9 @@ def _in_packets(packets: Packets) -> Iterator[Span]:
         return
     fields = _fields(packets, rows)
     places = list(zip(fields.start.tolist(), fields.end.tolist(), strict=True))
-    texts = [data[start:end].tobytes() if end - start <= _LONGEST_TEXT else b"" for start, end in places]
+    texts = [
+        data[start:end].tobytes() if end - start <= _LONGEST_TEXT else b"" for start, end in places
+    ]
     members_of: dict[int, list[int]] = {}
     for place, parent in enumerate(fields.parent.tolist()):
         members_of.setdefault(parent, []).append(place)
@@ -119,7 +128,9 @@ def _in_packets(packets: Packets) -> Iterator[Span]:
         inner = [places[member] for member in members_of.get(len(rows) + place, ())]
         for low, high, label in _spans(text):
             # what is a message as well keeps its tags and lengths
-            if not inner or any(first <= start + low and start + high <= last for first, last in inner):
+            if not inner or any(
+                first <= start + low and start + high <= last for first, last in inner
+            ):
                 yield start + low, start + high, label
     for members in members_of.values():
         if len(members) > 1:
@@ -135,14 +146,22 @@ def _suspected(packets: Packets) -> I64:
         first = max(at - _OVERLAP, 0)
         block = data[first : at + _BLOCK].tobytes()
         hits += [first + hit for hit in suspicious(block, partial(_is_name, block))]
-    return np.unique(np.searchsorted(starts, np.array(hits, np.int64), side="right") - 1).clip(min=0) if hits else np.zeros(0, np.int64)
+    return (
+        np.unique(np.searchsorted(starts, np.array(hits, np.int64), side="right") - 1).clip(min=0)
+        if hits
+        else np.zeros(0, np.int64)
+    )
 
 
 def _is_name(block: bytes, at: int) -> bool:
     """Whether the word that stands here is in a text of its own (its length stands before it) that is a secret's name."""
     for start in range(at, max(at - _OVERLAP, 0), -1):
         length = block[start - 1]
-        if at < start + length < start + 128 and looks_secret(block[start : start + length].decode("ascii", "replace")) and NAME.fullmatch(block, start, start + length):
+        if (
+            at < start + length < start + 128
+            and looks_secret(block[start : start + length].decode("ascii", "replace"))
+            and NAME.fullmatch(block, start, start + length)
+        ):
             return True
         if not NAME.match(block, start - 1):
             return False
@@ -153,22 +172,37 @@ def _fields(packets: Packets, rows: I64) -> _Texts:
     """All fields of bytes of these packets, at any depth; what is a text may be read as a message too, and then gives nothing."""
     start = packets.start[rows]
     # what follows the last field of bytes holds none
-    end = np.maximum.reduce([packets.payload_end[rows], packets.interned_end[rows], packets.defaults_end[rows], start])
+    end = np.maximum.reduce(
+        [packets.payload_end[rows], packets.interned_end[rows], packets.defaults_end[rows], start]
+    )
     parts: list[_Texts] = []
     message = np.arange(len(rows))
     known = len(rows)
     for _ in range(_DEEPEST):
         found = scan(packets.data, start, end)
-        inner = found.take((found.wire == LENGTH) & ~np.isin(found.row, np.unique(found.damaged)) & (found.end > found.start))
+        inner = found.take(
+            (found.wire == LENGTH)
+            & ~np.isin(found.row, np.unique(found.damaged))
+            & (found.end > found.start)
+        )
         if not len(inner.row):
             break
         # fields of one message stand one after the other
         order = np.lexsort((inner.start, inner.row))
-        parts.append(_Texts(message[inner.row[order]], inner.number[order], inner.start[order], inner.end[order]))
+        parts.append(
+            _Texts(
+                message[inner.row[order]], inner.number[order], inner.start[order], inner.end[order]
+            )
+        )
         start, end = inner.start[order], inner.end[order]
         message = np.arange(known, known + len(start))
         known += len(start)
-    return _Texts(*(np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, np.int64)]) for name in ("parent", "number", "start", "end")))
+    return _Texts(
+        *(
+            np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, np.int64)])
+            for name in ("parent", "number", "start", "end")
+        )
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -193,7 +227,9 @@ def _pairs(fields: _Texts, texts: Sequence[bytes], members: Sequence[int]) -> It
                 yield from _secret(fields, texts, texts[option], [word])
 
 
-def _secret(fields: _Texts, texts: Sequence[bytes], name: bytes, places: Sequence[int]) -> Iterator[Span]:
+def _secret(
+    fields: _Texts, texts: Sequence[bytes], name: bytes, places: Sequence[int]
+) -> Iterator[Span]:
     variable = name.decode("utf-8", "replace")
     if not looks_secret(variable):
         return
@@ -203,6 +239,7 @@ def _secret(fields: _Texts, texts: Sequence[bytes], name: bytes, places: Sequenc
 
 
 # ---------------------------------------------------------------- interned names and values
+
 
 def _interned(packets: Packets) -> Iterator[Span]:
     """Values of annotations whose name is told once per sequence, where the value may be too."""
@@ -214,13 +251,20 @@ def _interned(packets: Packets) -> Iterator[Span]:
     rows = rows[np.isin(packets.sequence[rows], sequences)]
     notes = packets.payload(rows).pick(_NOTES, LENGTH)
     inner = scan(packets.data, notes.start, notes.end)
-    sequence, iid = packets.sequence[rows[notes.row]].tolist(), inner.last(_NOTE_IID, len(notes.row)).tolist()
+    sequence, iid = (
+        packets.sequence[rows[notes.row]].tolist(),
+        inner.last(_NOTE_IID, len(notes.row)).tolist(),
+    )
     label = [names.get(key, "") for key in zip(sequence, iid, strict=True)]
     own = inner.pick(_NOTE_STRING, LENGTH)
     for row, start, end in zip(own.row.tolist(), own.start.tolist(), own.end.tolist(), strict=True):
         yield from _value(packets, label[row], start, end)
     shared = inner.pick(_NOTE_TEXT_IID, VARINT)
-    wanted = {(sequence[row], value): label[row] for row, value in zip(shared.row.tolist(), shared.value.tolist(), strict=True) if label[row]}
+    wanted = {
+        (sequence[row], value): label[row]
+        for row, value in zip(shared.row.tolist(), shared.value.tolist(), strict=True)
+        if label[row]
+    }
     if wanted:
         for key, _, start, end in _table(packets, _NOTE_TEXTS):
             yield from _value(packets, wanted.get(key, ""), start, end)
@@ -229,12 +273,21 @@ def _interned(packets: Packets) -> Iterator[Span]:
 def _table(packets: Packets, number: int) -> Iterator[tuple[tuple[int, int], str, int, int]]:
     """Entries of one kind of interned data: sequence and id, the text, and its place."""
     rows = np.flatnonzero(packets.interned_end > packets.interned_start)
-    entries = scan(packets.data, packets.interned_start[rows], packets.interned_end[rows]).pick(number, LENGTH)
+    entries = scan(packets.data, packets.interned_start[rows], packets.interned_end[rows]).pick(
+        number, LENGTH
+    )
     inner = scan(packets.data, entries.start, entries.end)
     iid = inner.last(_IID, len(entries.row)).tolist()
     told = inner.pick(_TEXT, LENGTH)
-    for row, start, end in zip(told.row.tolist(), told.start.tolist(), told.end.tolist(), strict=True):
-        yield (int(packets.sequence[rows[entries.row[row]]]), iid[row]), packets.data[start:end].tobytes().decode("utf-8", "replace"), start, end
+    for row, start, end in zip(
+        told.row.tolist(), told.start.tolist(), told.end.tolist(), strict=True
+    ):
+        yield (
+            (int(packets.sequence[rows[entries.row[row]]]), iid[row]),
+            packets.data[start:end].tobytes().decode("utf-8", "replace"),
+            start,
+            end,
+        )
 
 
 def _value(packets: Packets, name: str, start: int, end: int) -> Iterator[Span]:

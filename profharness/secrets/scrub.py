@@ -32,7 +32,10 @@ from profharness.secrets.patterns import clean_blocks, clean_text
 _HEAD_BYTES = 1 << 18
 _TEXT_BYTES = 4096
 # tables by their name without the process's GUID, and the columns that may hold an environment or a command line
-_COLUMNS = {"rocpd_info_process": ("environment", "command", "extdata"), "rocpd_metadata": ("value",)}
+_COLUMNS = {
+    "rocpd_info_process": ("environment", "command", "extdata"),
+    "rocpd_metadata": ("value",),
+}
 _BUSY_S = 5.0
 
 
@@ -40,7 +43,12 @@ def files_of(path: Path) -> list[Path]:
     """The file itself, or what tools and the program left in a run directory: its products and our own records hold no secret."""
     if not (path / MANIFEST).is_file():
         return [path]
-    return sorted(file for pattern in ("artifacts/**/*", "points/**/*.log") for file in path.glob(pattern) if file.is_file())
+    return sorted(
+        file
+        for pattern in ("artifacts/**/*", "points/**/*.log")
+        for file in path.glob(pattern)
+        if file.is_file()
+    )
 
 
 def scan(path: Path) -> Counter[str]:
@@ -76,9 +84,14 @@ def scrub(path: Path) -> Counter[str]:
     if not (found := scan(path)):
         return found
     try:
-        return {"database": _scrub_database, "perfetto": _scrub_perfetto, "text": _scrub_text}[_kind(path)](path)
+        return {"database": _scrub_database, "perfetto": _scrub_perfetto, "text": _scrub_text}[
+            _kind(path)
+        ](path)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}", "check the permissions of the file and its folder, and the space there") from error
+        raise InputError(
+            f"{path} cannot be written: {error.strerror or error}",
+            "check the permissions of the file and its folder, and the space there",
+        ) from error
 
 
 def findings(root: Path, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
@@ -96,12 +109,21 @@ def findings(root: Path, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
     if not held:
         return ()
     where = held[0] if len(held) == 1 else f"{held[0]} and {len(held) - 1} more"
-    return (finding("secrets-in-artifact", f"{where}: values that look secret ({told(total)})", files=len(held), values=total.total()),)
+    return (
+        finding(
+            "secrets-in-artifact",
+            f"{where}: values that look secret ({told(total)})",
+            files=len(held),
+            values=total.total(),
+        ),
+    )
 
 
 def told(found: Counter[str]) -> str:
     """`HF_TOKEN x2, WANDB_API_KEY`, by name."""
-    return ", ".join(name if count == 1 else f"{name} x{count}" for name, count in sorted(found.items()))
+    return ", ".join(
+        name if count == 1 else f"{name} x{count}" for name, count in sorted(found.items())
+    )
 
 
 def _is_empty(path: Path) -> bool:
@@ -118,7 +140,10 @@ def _kind(path: Path) -> Literal["database", "perfetto", "text"]:
         return "text"
     if pftrace.sniff(head, path.name):
         return "perfetto"
-    raise InputError(f"{path} is neither SQLite nor a Perfetto trace nor JSON nor text", "other binary files cannot be cleaned in place: record again without the variable")
+    raise InputError(
+        f"{path} is neither SQLite nor a Perfetto trace nor JSON nor text",
+        "other binary files cannot be cleaned in place: record again without the variable",
+    )
 
 
 def _damaged(path: Path, why: str) -> InputError:
@@ -127,22 +152,45 @@ def _damaged(path: Path, why: str) -> InputError:
 
 # ---------------------------------------------------------------- SQLite
 
-def _changes(connection: sqlite3.Connection, found: Counter[str]) -> Iterator[tuple[str, str, int, str | bytes]]:
+
+def _changes(
+    connection: sqlite3.Connection, found: Counter[str]
+) -> Iterator[tuple[str, str, int, str | bytes]]:
     """Table, column, row and new value of each cell that holds a secret."""
-    names = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    names = [
+        str(row[0])
+        for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    ]
     for table in names:
-        wanted = next((columns for stem, columns in _COLUMNS.items() if table == stem or table.startswith(f"{stem}_")), ())
-        present = {str(row[1]) for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")}
+        wanted = next(
+            (
+                columns
+                for stem, columns in _COLUMNS.items()
+                if table == stem or table.startswith(f"{stem}_")
+            ),
+            (),
+        )
+        present = {
+            str(row[1]) for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")
+        }
         for column in wanted:
             if column in present:
-                rows = connection.execute(f"SELECT rowid, {_quoted(column)} FROM {_quoted(table)}").fetchall()  # noqa: S608  names come from the file's own schema, quoted
-                yield from ((table, column, int(row), new) for row, old in rows if (new := _cell(old, found)) != old and new is not None)
+                rows = connection.execute(
+                    f"SELECT rowid, {_quoted(column)} FROM {_quoted(table)}"  # noqa: S608  names come from the file's own schema, quoted
+                ).fetchall()
+                yield from (
+                    (table, column, int(row), new)
+                    for row, old in rows
+                    if (new := _cell(old, found)) != old and new is not None
+                )
 
 
 def _cell(old: object, found: Counter[str]) -> str | bytes | None:
     if isinstance(old, str):
         return clean_text(old, found)
-    is_text = isinstance(old, bytes) and old.startswith((b"{", b"["))  # SQLite's own binary JSON holds lengths, which a replacement would break
+    is_text = isinstance(old, bytes) and old.startswith(
+        (b"{", b"[")
+    )  # SQLite's own binary JSON holds lengths, which a replacement would break
     return b"".join(clean_blocks((old,), found)) if isinstance(old, bytes) and is_text else None
 
 
@@ -171,21 +219,34 @@ def _scrub_database(path: Path) -> Counter[str]:
 def _clean_database(path: Path) -> Counter[str]:
     found: Counter[str] = Counter()
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_BUSY_S)) as connection:
+        with closing(
+            sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=rw",
+                uri=True,
+                isolation_level=None,
+                timeout=_BUSY_S,
+            )
+        ) as connection:
             # a write-ahead log beside the file would keep the old pages; this fails while another program has the file open
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
             for table, column, row, new in list(_changes(connection, found)):
-                connection.execute(f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?", (new, row))  # noqa: S608  as above
+                connection.execute(
+                    f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?", (new, row)  # noqa: S608  as above
+                )
             connection.execute("COMMIT")
             connection.execute("VACUUM")
     except sqlite_file.DAMAGED as error:
-        raise InputError(f"{path} cannot be cleaned: {error}", "close the programs that use it, and check that it is whole and may be written") from error
+        raise InputError(
+            f"{path} cannot be cleaned: {error}",
+            "close the programs that use it, and check that it is whole and may be written",
+        ) from error
     return found
 
 
 # ---------------------------------------------------------------- text, JSON and Perfetto traces
+
 
 def _scrub_text(path: Path) -> Counter[str]:
     found: Counter[str] = Counter()
@@ -216,7 +277,9 @@ def _replacing(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     try:
         with os.fdopen(handle, "wb") as out:
             if compressed:
-                with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
+                with gzip.GzipFile(
+                    filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0
+                ) as packed:
                     yield packed
             else:
                 yield out

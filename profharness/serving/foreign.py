@@ -49,11 +49,22 @@ def parse_url(url: str, protocol: str) -> Address:
         port = parts.port
     except ValueError:
         port = None
-    if parts.scheme not in ("grpc", "grpcs", "http", "https") or not parts.hostname or (port is None and parts.scheme.startswith("grpc")):
-        raise UsageError(f"--url: {url!r} is not a server's address", "write HOST:PORT, grpc://HOST:PORT or http://HOST:PORT")
+    if (
+        parts.scheme not in ("grpc", "grpcs", "http", "https")
+        or not parts.hostname
+        or (port is None and parts.scheme.startswith("grpc"))
+    ):
+        raise UsageError(
+            f"--url: {url!r} is not a server's address",
+            "write HOST:PORT, grpc://HOST:PORT or http://HOST:PORT",
+        )
     tls = parts.scheme.endswith("s")
     place = f"{_host(parts.hostname)}:{port or (443 if tls else 80)}"
-    return Address(grpc=place, tls=tls) if parts.scheme.startswith("grpc") else Address(http=place, tls=tls)
+    return (
+        Address(grpc=place, tls=tls)
+        if parts.scheme.startswith("grpc")
+        else Address(http=place, tls=tls)
+    )
 
 
 def _host(name: str) -> str:
@@ -64,9 +75,16 @@ def address_of(ready_url: str, command: Sequence[str]) -> Address:
     """The addresses of a server that was started by `command`, from its ready URL; gRPC where the command shows Triton or names its port."""
     found = parse_url(ready_url, "http")
     if not found.http:
-        raise UsageError(f"--ready: {ready_url!r} is not an http address", "name one that answers 200 once the server can serve")
+        raise UsageError(
+            f"--ready: {ready_url!r} is not an http address",
+            "name one that answers 200 once the server can serve",
+        )
     port = _option(command, ("--grpc-port",)) or (str(GRPC_PORT) if _is_triton(command) else "")
-    return msgspec.structs.replace(found, grpc=f"{found.http.rpartition(':')[0]}:{port}") if port else found
+    return (
+        msgspec.structs.replace(found, grpc=f"{found.http.rpartition(':')[0]}:{port}")
+        if port
+        else found
+    )
 
 
 def repository_of(command: Sequence[str]) -> Path | None:
@@ -103,8 +121,10 @@ def describe(url: str, protocol: str, model: str, access: Access = OPEN) -> byte
     models = () if not address.http else _models(address, model, (), access)
     if address.http and model and not models:
         _require_listener(address.http, url)
-        raise Unavailable(f"{url}: the server does not speak KServe v2 over HTTP, so what model {model!r} takes is not known",
-                          "name its gRPC address, or send it plain requests with --body FILE")
+        raise Unavailable(
+            f"{url}: the server does not speak KServe v2 over HTTP, so what model {model!r} takes is not known",
+            "name its gRPC address, or send it plain requests with --body FILE",
+        )
     return _encoded(address, models, access=access)
 
 
@@ -113,15 +133,22 @@ def _require_trust(address: Address, access: Access, url: str) -> None:
     try:
         context = ssl.create_default_context(cafile=access.ca or None)
     except OSError as error:
-        raise UsageError(f"--ca: {access.ca} holds no certificate of an authority", "name a PEM file") from error
+        raise UsageError(
+            f"--ca: {access.ca} holds no certificate of an authority", "name a PEM file"
+        ) from error
     context.set_alpn_protocols(["h2" if address.grpc else "http/1.1"])
     host, _, port = (address.grpc or address.http).rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_S) as plain, context.wrap_socket(plain, server_hostname=host.strip("[]")):
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S) as plain,
+            context.wrap_socket(plain, server_hostname=host.strip("[]")),
+        ):
             return
     except ssl.SSLCertVerificationError as error:
-        raise Unavailable(f"{url}: the server's certificate is not trusted ({error.verify_message.rstrip('.')})",
-                          "name the certificate of its authority with --ca FILE, and the server as the certificate does") from error
+        raise Unavailable(
+            f"{url}: the server's certificate is not trusted ({error.verify_message.rstrip('.')})",
+            "name the certificate of its authority with --ca FILE, and the server as the certificate does",
+        ) from error
     except OSError:
         return
 
@@ -132,10 +159,15 @@ def _require_listener(place: str, url: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
     except OSError as error:
-        raise Unavailable(f"{url}: no server can be reached there ({error.strerror or error})", "look whether it runs, and at host and port") from error
+        raise Unavailable(
+            f"{url}: no server can be reached there ({error.strerror or error})",
+            "look whether it runs, and at host and port",
+        ) from error
 
 
-def _models(address: Address, model: str, command: Sequence[str], access: Access = OPEN) -> tuple[Model, ...]:
+def _models(
+    address: Address, model: str, command: Sequence[str], access: Access = OPEN
+) -> tuple[Model, ...]:
     """The one model that is asked for: from the server itself, else from its repository; none of a server without models."""
     if not model:
         return ()
@@ -144,8 +176,15 @@ def _models(address: Address, model: str, command: Sequence[str], access: Access
     found = kserve.model(address.base, model, access)
     configured = _configured(model, command)
     if configured and not found.instances:
-        return (msgspec.structs.replace(found, instances=configured[0].instances, max_batch_size=configured[0].max_batch_size,
-                                        inputs=configured[0].inputs or found.inputs, outputs=configured[0].outputs or found.outputs),)
+        return (
+            msgspec.structs.replace(
+                found,
+                instances=configured[0].instances,
+                max_batch_size=configured[0].max_batch_size,
+                inputs=configured[0].inputs or found.inputs,
+                outputs=configured[0].outputs or found.outputs,
+            ),
+        )
     return (found,)
 
 
@@ -155,12 +194,24 @@ def _configured(model: str, command: Sequence[str]) -> tuple[Model, ...]:
     return () if found is None else (found.model,)
 
 
-def _encoded(address: Address, models: tuple[Model, ...], *, access: Access = OPEN, metrics: str = "") -> bytes:
+def _encoded(
+    address: Address, models: tuple[Model, ...], *, access: Access = OPEN, metrics: str = ""
+) -> bytes:
     host = (address.http or address.grpc).rpartition(":")[0]
     # the ready file's `tls` is for gRPC; HTTP over TLS shows in its address
     http = f"https://{address.http}" if address.http and address.tls else address.http
-    ready = Ready(v=VERSION, host=socket.gethostname() if host in _LOOPBACK else host, grpc=address.grpc, http=http, metrics=metrics,
-                  token=access.token, ca=access.ca, tls=address.tls and bool(address.grpc), opened=host not in _LOOPBACK, models=models)
+    ready = Ready(
+        v=VERSION,
+        host=socket.gethostname() if host in _LOOPBACK else host,
+        grpc=address.grpc,
+        http=http,
+        metrics=metrics,
+        token=access.token,
+        ca=access.ca,
+        tls=address.tls and bool(address.grpc),
+        opened=host not in _LOOPBACK,
+        models=models,
+    )
     return msgspec.json.encode(ready)
 
 
@@ -174,5 +225,5 @@ def _option(command: Sequence[str], names: Sequence[str]) -> str:
     for at, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name in names:
-            return value if equals else next(iter(words[at + 1:at + 2]), "")
+            return value if equals else next(iter(words[at + 1 : at + 2]), "")
     return ""

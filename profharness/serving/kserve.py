@@ -93,21 +93,34 @@ def model(base: str, name: str, access: Access = OPEN) -> Model:
     place = f"{base.rstrip('/')}/v2/models/{urllib.parse.quote(name)}"
     metadata = _get(place, _Metadata, access)
     if metadata is None:
-        raise Unavailable(f"{base}: there is no model {name!r}, or the server does not speak KServe v2", "look at the server's own list of models")
+        raise Unavailable(
+            f"{base}: there is no model {name!r}, or the server does not speak KServe v2",
+            "look at the server's own list of models",
+        )
     config = _get(f"{place}/config", _Config, access)
     batched = config is not None and config.max_batch_size > 0
     return Model(
-        name=name, version=max(metadata.versions, key=_number, default=""), max_batch_size=config.max_batch_size if config else 0,
+        name=name,
+        version=max(metadata.versions, key=_number, default=""),
+        max_batch_size=config.max_batch_size if config else 0,
         # the server fills in its own default group
-        instances=sum(group.count * max(1, len(group.gpus)) for group in config.instance_group) if config else 0,
-        inputs=_tensors(metadata.inputs, batched=batched), outputs=_tensors(metadata.outputs, batched=batched),
+        instances=sum(group.count * max(1, len(group.gpus)) for group in config.instance_group)
+        if config
+        else 0,
+        inputs=_tensors(metadata.inputs, batched=batched),
+        outputs=_tensors(metadata.outputs, batched=batched),
         backend=(config.backend if config else "") or metadata.platform,
-        queue_delay_us=int(config.dynamic_batching.max_queue_delay_microseconds) if config and config.dynamic_batching else None)
+        queue_delay_us=int(config.dynamic_batching.max_queue_delay_microseconds)
+        if config and config.dynamic_batching
+        else None,
+    )
 
 
 def _tensors(entries: tuple[_Entry, ...], *, batched: bool) -> tuple[Tensor, ...]:
     """Without the batch, which the metadata of a batching model puts first."""
-    return tuple(Tensor(one.name, one.datatype, one.shape[1:] if batched else one.shape) for one in entries)
+    return tuple(
+        Tensor(one.name, one.datatype, one.shape[1:] if batched else one.shape) for one in entries
+    )
 
 
 def _number(version: str) -> tuple[int, str]:
@@ -124,16 +137,24 @@ def _get(url: str, kind: type[_T], access: Access) -> _T | None:
             raise _refused(url, error.code, access) from error
         return None
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise Unavailable(f"{url}: no answer ({error})", "check the address, and that the server runs") from error
+        raise Unavailable(
+            f"{url}: no answer ({error})", "check the address, and that the server runs"
+        ) from error
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{url}: not an answer of KServe v2 ({error})", "for a server with another protocol, name no model") from error
+        raise InputError(
+            f"{url}: not an answer of KServe v2 ({error})",
+            "for a server with another protocol, name no model",
+        ) from error
 
 
 def _refused(url: str, status: int, access: Access) -> Unavailable:
     what = "refuses the token" if access.token else "wants a token"
-    return Unavailable(f"{url}: the server {what} ({status})", "give it in the variable PROFHARNESS_TOKEN, or in a file with --token-file")
+    return Unavailable(
+        f"{url}: the server {what} ({status})",
+        "give it in the variable PROFHARNESS_TOKEN, or in a file with --token-file",
+    )
 
 
 def _opened(url: str, access: Access) -> Any:
@@ -141,5 +162,9 @@ def _opened(url: str, access: Access) -> Any:
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"{url}: not an http or https address")
     asked = urllib.request.Request(url, headers={HTTP_TOKEN: access.token} if access.token else {})  # noqa: S310  the scheme was checked
-    trust = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=access.ca or None))
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), trust).open(asked, timeout=TIMEOUT_S)
+    trust = urllib.request.HTTPSHandler(
+        context=ssl.create_default_context(cafile=access.ca or None)
+    )
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), trust).open(
+        asked, timeout=TIMEOUT_S
+    )

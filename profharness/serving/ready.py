@@ -64,7 +64,11 @@ class Ready(msgspec.Struct, frozen=True):
     @property
     def reach(self) -> str:
         """The name by which other machines would call it: the node's own for one that is open to them."""
-        return self.host if self.opened else (self.grpc or self.http.rpartition("/")[2]).rpartition(":")[0]
+        return (
+            self.host
+            if self.opened
+            else (self.grpc or self.http.rpartition("/")[2]).rpartition(":")[0]
+        )
 
 
 def read(path: Path) -> Ready:
@@ -72,9 +76,15 @@ def read(path: Path) -> Ready:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Ready)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{path}: not a server's ready file ({error})", "the server and profharness may be of different versions") from error
+        raise InputError(
+            f"{path}: not a server's ready file ({error})",
+            "the server and profharness may be of different versions",
+        ) from error
     if found.v != VERSION:
-        raise InputError(f"{path}: a ready file of version {found.v}, not {VERSION}", "use a server of the same profharness")
+        raise InputError(
+            f"{path}: a ready file of version {found.v}, not {VERSION}",
+            "use a server of the same profharness",
+        )
     return found
 
 

@@ -23,21 +23,58 @@ _ONE, _MANY = 1, 3  # FieldDescriptorProto.Label: optional, repeated
 
 # message: (field, type, label, message type); data types stay words, since text format writes an enum's name bare
 _FIELDS: dict[str, tuple[tuple[str, int, int, str], ...]] = {
-    "Config": (("name", _TEXT, _ONE, ""), ("platform", _TEXT, _ONE, ""), ("backend", _TEXT, _ONE, ""),
-               ("max_batch_size", _INT, _ONE, ""), ("input", _MESSAGE, _MANY, "Tensor"), ("output", _MESSAGE, _MANY, "Tensor"),
-               ("instance_group", _MESSAGE, _MANY, "Group"), ("dynamic_batching", _MESSAGE, _ONE, "Batching")),
-    "Tensor": (("name", _TEXT, _ONE, ""), ("data_type", 14, _ONE, "Type"), ("dims", _INT, _MANY, ""), ("optional", 8, _ONE, "")),
-    "Group": (("name", _TEXT, _ONE, ""), ("kind", 14, _ONE, "Kind"), ("count", _INT, _ONE, ""), ("gpus", _INT, _MANY, "")),
-    "Batching": (("preferred_batch_size", _INT, _MANY, ""), ("max_queue_delay_microseconds", _INT, _ONE, "")),
+    "Config": (
+        ("name", _TEXT, _ONE, ""),
+        ("platform", _TEXT, _ONE, ""),
+        ("backend", _TEXT, _ONE, ""),
+        ("max_batch_size", _INT, _ONE, ""),
+        ("input", _MESSAGE, _MANY, "Tensor"),
+        ("output", _MESSAGE, _MANY, "Tensor"),
+        ("instance_group", _MESSAGE, _MANY, "Group"),
+        ("dynamic_batching", _MESSAGE, _ONE, "Batching"),
+    ),
+    "Tensor": (
+        ("name", _TEXT, _ONE, ""),
+        ("data_type", 14, _ONE, "Type"),
+        ("dims", _INT, _MANY, ""),
+        ("optional", 8, _ONE, ""),
+    ),
+    "Group": (
+        ("name", _TEXT, _ONE, ""),
+        ("kind", 14, _ONE, "Kind"),
+        ("count", _INT, _ONE, ""),
+        ("gpus", _INT, _MANY, ""),
+    ),
+    "Batching": (
+        ("preferred_batch_size", _INT, _MANY, ""),
+        ("max_queue_delay_microseconds", _INT, _ONE, ""),
+    ),
 }
 _ENUMS = {
-    "Type": ("TYPE_INVALID", "TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32", "TYPE_UINT64", "TYPE_INT8", "TYPE_INT16",
-             "TYPE_INT32", "TYPE_INT64", "TYPE_FP16", "TYPE_FP32", "TYPE_FP64", "TYPE_STRING", "TYPE_BF16"),
+    "Type": (
+        "TYPE_INVALID",
+        "TYPE_BOOL",
+        "TYPE_UINT8",
+        "TYPE_UINT16",
+        "TYPE_UINT32",
+        "TYPE_UINT64",
+        "TYPE_INT8",
+        "TYPE_INT16",
+        "TYPE_INT32",
+        "TYPE_INT64",
+        "TYPE_FP16",
+        "TYPE_FP32",
+        "TYPE_FP64",
+        "TYPE_STRING",
+        "TYPE_BF16",
+    ),
     "Kind": ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"),
 }
 # Google's reader passes over an unknown field whose list of messages stands without a colon only where we add it. Comments,
 # strings and values are matched first, so that nothing inside or after them is taken for a field's name.
-_COLONLESS = re.compile(r"""\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|:\s*[\w.+-]+|(\w+)(\s*)\[""")
+_COLONLESS = re.compile(
+    r"""\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|:\s*[\w.+-]+|(\w+)(\s*)\["""
+)
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -54,7 +91,10 @@ def read(path: Path) -> Configuration:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not readable ({error})", "name the repository's folder, with one folder per model") from error
+        raise InputError(
+            f"{path}: not readable ({error})",
+            "name the repository's folder, with one folder per model",
+        ) from error
     return parse(text, str(path))
 
 
@@ -64,19 +104,34 @@ def parse(text: str, named: str = FILE) -> Configuration:
 
     message = _message_type()()
     try:
-        text_format.Parse(_COLONLESS.sub(lambda found: f"{found[1]}:{found[2]}[" if found[1] else found[0], text), message, allow_unknown_field=True)
+        text_format.Parse(
+            _COLONLESS.sub(lambda found: f"{found[1]}:{found[2]}[" if found[1] else found[0], text),
+            message,
+            allow_unknown_field=True,
+        )
     except text_format.ParseError as error:
-        raise InputError(f"{named}: not a Triton configuration ({error})", "Triton itself would refuse it; see its message at start-up") from error
+        raise InputError(
+            f"{named}: not a Triton configuration ({error})",
+            "Triton itself would refuse it; see its message at start-up",
+        ) from error
     groups = list(message.instance_group)
     return Configuration(
-        Model(name=message.name, max_batch_size=message.max_batch_size,
-              # without a group, or a count in it, the server makes one instance; a group's count is for each of its GPUs
-              instances=sum((group.count or 1) * max(1, len(group.gpus)) for group in groups) or 1,
-              inputs=tuple(_tensor(one) for one in message.input), outputs=tuple(_tensor(one) for one in message.output),
-              backend=message.backend,
-              queue_delay_us=message.dynamic_batching.max_queue_delay_microseconds if message.HasField("dynamic_batching") else None),
-        platform=message.platform, preferred=tuple(message.dynamic_batching.preferred_batch_size),
-        gpus=tuple(sorted({gpu for group in groups for gpu in group.gpus})))
+        Model(
+            name=message.name,
+            max_batch_size=message.max_batch_size,
+            # without a group, or a count in it, the server makes one instance; a group's count is for each of its GPUs
+            instances=sum((group.count or 1) * max(1, len(group.gpus)) for group in groups) or 1,
+            inputs=tuple(_tensor(one) for one in message.input),
+            outputs=tuple(_tensor(one) for one in message.output),
+            backend=message.backend,
+            queue_delay_us=message.dynamic_batching.max_queue_delay_microseconds
+            if message.HasField("dynamic_batching")
+            else None,
+        ),
+        platform=message.platform,
+        preferred=tuple(message.dynamic_batching.preferred_batch_size),
+        gpus=tuple(sorted({gpu for group in groups for gpu in group.gpus})),
+    )
 
 
 def find(repository: Path, model: str) -> Configuration | None:
@@ -85,7 +140,9 @@ def find(repository: Path, model: str) -> Configuration | None:
     if not path.is_file():
         return None
     found = read(path)
-    return msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, name=found.model.name or model))
+    return msgspec.structs.replace(
+        found, model=msgspec.structs.replace(found.model, name=found.model.name or model)
+    )
 
 
 def _tensor(entry: Any) -> Tensor:
@@ -99,7 +156,9 @@ def _message_type() -> Any:
     """The message class, made from the table above."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-    file = descriptor_pb2.FileDescriptorProto(name="profharness/model_config.proto", package="profharness", syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="profharness/model_config.proto", package="profharness", syntax="proto3"
+    )
     for name, values in _ENUMS.items():
         kind = file.enum_type.add(name=name)
         for number, value in enumerate(values):

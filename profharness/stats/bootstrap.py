@@ -59,8 +59,10 @@ def bootstrap_means(columns: F64, rng: np.random.Generator, replicates: int = RE
     mean = columns.mean(axis=1, keepdims=True)
     # Centred before summing: prefix sums of large, nearly equal numbers would lose the deviations.
     centred = columns - mean
-    prefix = np.concatenate([np.zeros((len(columns), 1)), np.cumsum(np.hstack([centred, centred[:, :length]]), axis=1)],
-                            axis=1)
+    prefix = np.concatenate(
+        [np.zeros((len(columns), 1)), np.cumsum(np.hstack([centred, centred[:, :length]]), axis=1)],
+        axis=1,
+    )
     starts = rng.integers(0, samples, (replicates, blocks))
     deviations = (prefix[:, starts + length] - prefix[:, starts]).sum(axis=2) / (blocks * length)
     stretch = math.sqrt(blocks / (blocks - 1)) * student95(blocks - 1) / Z95 if blocks > 1 else 1.0
@@ -80,4 +82,6 @@ def quantile_interval(ordered: F64, p: float, independent: float = 1.0) -> tuple
     """
     count = len(ordered)
     half = Z95 * math.sqrt(p * (1 - p) / max(1.0, count * independent)) * count
-    return float(ordered[max(0, math.floor(p * count - half))]), float(ordered[min(count - 1, math.ceil(p * count + half))])
+    return float(ordered[max(0, math.floor(p * count - half))]), float(
+        ordered[min(count - 1, math.ceil(p * count + half))]
+    )

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profharness.stats.intervals import EMPTY, Intervals, contains, inside_ns, intersect, merge, window
+from profharness.stats.intervals import (
+    EMPTY,
+    Intervals,
+    contains,
+    inside_ns,
+    intersect,
+    merge,
+    window,
+)
 from profharness.trace.model import F64, I64, Samples
 
 MIN_PERIODS = 20  # of the sensor in a window, for power and energy
@@ -72,7 +80,14 @@ def check_counter(counter: Samples, power: Samples) -> CounterCheck:
     if not len(counter):
         return CounterCheck(None, "there is no energy counter")
     moved = "" if counter.value.max() > 0 else "it never moved"
-    both = window(max(int(counter.at_ns[0]), int(power.at_ns[0])), min(int(counter.until_ns[-1]), int(power.at_ns[-1]))) if len(power) else EMPTY
+    both = (
+        window(
+            max(int(counter.at_ns[0]), int(power.at_ns[0])),
+            min(int(counter.until_ns[-1]), int(power.at_ns[-1])),
+        )
+        if len(power)
+        else EMPTY
+    )
     integral, covered = integrate_power(power.at_ns, power.value, both)
     counted, counted_ns = integrate_means(counter.at_ns, counter.until_ns, counter.value, both)
     if not counted_ns or integral <= 0:
@@ -91,13 +106,17 @@ def energy_in(power: Samples, counter: Samples, when: Intervals, period_ns: int)
         return None
     options: list[tuple[str, tuple[float, int]]] = []
     if len(counter):
-        options.append(("counter", integrate_means(counter.at_ns, counter.until_ns, counter.value, when)))
+        options.append(
+            ("counter", integrate_means(counter.at_ns, counter.until_ns, counter.value, when))
+        )
     options.append(("power", integrate_power(power.at_ns, power.value, when)))
     for by, (joules, covered) in options:
         if covered >= MIN_COVERED * length:
             whole = joules * length / covered
             doubt = _swing(power if len(power) else counter, when) * period_ns / 1e9 * len(when)
-            return Energy(whole, max(whole - doubt, 0.0), whole + doubt, by, covered / length, length / 1e9)
+            return Energy(
+                whole, max(whole - doubt, 0.0), whole + doubt, by, covered / length, length / 1e9
+            )
     return None
 
 
@@ -117,5 +136,11 @@ def too_short(when: Intervals, period_ns: int) -> str:
 def total(parts: Sequence[Energy]) -> Energy:
     """Of several packages over the same window; doubts add up, because one sensor's lateness is the other's too."""
     by = sorted({part.by for part in parts})
-    return Energy(sum(part.joules for part in parts), sum(part.low for part in parts), sum(part.high for part in parts), " and ".join(by),
-                  min(part.covered for part in parts), parts[0].seconds)
+    return Energy(
+        sum(part.joules for part in parts),
+        sum(part.low for part in parts),
+        sum(part.high for part in parts),
+        " and ".join(by),
+        min(part.covered for part in parts),
+        parts[0].seconds,
+    )

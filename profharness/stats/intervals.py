@@ -72,8 +72,12 @@ def merge(intervals: Intervals) -> Intervals:
 
 def union(*sets: Intervals) -> Intervals:
     """The union of several sets, merged or not."""
-    return merge(Intervals(np.concatenate([s.start for s in sets] or [EMPTY.start]),
-                           np.concatenate([s.end for s in sets] or [EMPTY.end])))
+    return merge(
+        Intervals(
+            np.concatenate([s.start for s in sets] or [EMPTY.start]),
+            np.concatenate([s.end for s in sets] or [EMPTY.end]),
+        )
+    )
 
 
 def overlapping(intervals: Intervals) -> Intervals:
@@ -148,7 +152,9 @@ def measure_before(merged: Intervals, at_ns: I64) -> I64:
 def inside_ns(intervals: Intervals, merged: Intervals) -> I64:
     """For each member of `intervals` (any order, overlaps allowed), how many ns of it lie in the merged set."""
     if len(merged) == 1:  # one window around everything is the usual case, and needs no search
-        inside: I64 = np.minimum(intervals.end, merged.end) - np.maximum(intervals.start, merged.start)
+        inside: I64 = np.minimum(intervals.end, merged.end) - np.maximum(
+            intervals.start, merged.start
+        )
         return np.maximum(inside, 0)
     inside = measure_before(merged, intervals.end) - measure_before(merged, intervals.start)
     return np.maximum(inside, 0)
@@ -161,7 +167,9 @@ def reaching(intervals: Intervals, merged: Intervals) -> npt.NDArray[np.bool_]:
     """
     if not len(merged):
         return np.zeros(len(intervals), np.bool_)
-    meets: npt.NDArray[np.bool_] = (intervals.start < merged.end[-1]) & (intervals.end > merged.start[0])
+    meets: npt.NDArray[np.bool_] = (intervals.start < merged.end[-1]) & (
+        intervals.end > merged.start[0]
+    )
     return meets
 
 
@@ -223,7 +231,9 @@ def running(intervals: Intervals, weight: npt.ArrayLike = 1.0) -> Steps:
     return Steps(times[first], level[last][:-1])
 
 
-def integrate(steps: Steps, merged: Intervals, function: Callable[[F64], F64] | None = None) -> float:
+def integrate(
+    steps: Steps, merged: Intervals, function: Callable[[F64], F64] | None = None
+) -> float:
     """The integral over the merged set of `function(value)` dt (of the value itself by default), in value times ns.
 
     Outside the step function's edges nothing is added, whatever `function(0)` is.

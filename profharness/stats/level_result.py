@@ -13,7 +13,11 @@ _S, _MS = 1e9, 1e6
 
 def in_window(requests: Requests, level: Level) -> Requests:
     """The requests that ended in the level's window, answered or not."""
-    done = (requests.done_ns > level.window_start_ns) & (requests.done_ns <= level.window_end_ns) & (requests.ok != NULL)
+    done = (
+        (requests.done_ns > level.window_start_ns)
+        & (requests.done_ns <= level.window_end_ns)
+        & (requests.ok != NULL)
+    )
     return requests.take(done)
 
 
@@ -37,6 +41,9 @@ def level_result(requests: Requests, level: Level) -> LevelResult:
         return LevelResult(failed_share=1.0)
     named = {f"p{one.q:g}".replace(".", "_"): one.value_ns for one in corrected.percentiles}
     return LevelResult(
-        throughput=figures.throughput.value or 0.0, throughput_sem=figures.throughput_sem, failed_share=figures.failed_share,
+        throughput=figures.throughput.value or 0.0,
+        throughput_sem=figures.throughput_sem,
+        failed_share=figures.failed_share,
         latency_ms=None if corrected.mean.value is None else corrected.mean.value / _MS,
-        percentiles_ms={name: value / _MS for name, value in named.items() if value is not None})
+        percentiles_ms={name: value / _MS for name, value in named.items() if value is not None},
+    )

@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from profharness.analysis.records import Estimate
 from profharness.rundir.levels import Level
-from profharness.stats.bootstrap import bootstrap_means, generator, percentile_interval, quantile_interval, student95
+from profharness.stats.bootstrap import (
+    bootstrap_means,
+    generator,
+    percentile_interval,
+    quantile_interval,
+    student95,
+)
 from profharness.stats.load_parts import Batches, Parts, batches, parts
 from profharness.stats.throughput import SAMPLES_BEYOND
 from profharness.trace.model import F64, I64, Requests
@@ -133,7 +139,11 @@ class LevelFigures:
     @property
     def server_cores(self) -> float | None:
         """CPU cores that the server's processes used."""
-        return None if self.level.server_cpu_ns is None else self.level.server_cpu_ns / self.level.window_ns
+        return (
+            None
+            if self.level.server_cpu_ns is None
+            else self.level.server_cpu_ns / self.level.window_ns
+        )
 
     @property
     def network_per_s(self) -> float | None:
@@ -208,11 +218,24 @@ def level_figures(requests: Requests, level: Level) -> LevelFigures:
     corrected = _latency(answered.done_ns - answered.intended_ns, "corrected", level)
     offered = int(window.meant.sum())
     return LevelFigures(
-        level=level, requests=len(answered), failed=failed, items=int(answered.items.sum()), throughput=throughput, throughput_sem=sem,
-        request_rate=len(answered) / level.window_ns * _S, service=service, corrected=corrected, think_ns=think,
-        little=_little(window), generator=_generator(window, think), offered=offered,
+        level=level,
+        requests=len(answered),
+        failed=failed,
+        items=int(answered.items.sum()),
+        throughput=throughput,
+        throughput_sem=sem,
+        request_rate=len(answered) / level.window_ns * _S,
+        service=service,
+        corrected=corrected,
+        think_ns=think,
+        little=_little(window),
+        generator=_generator(window, think),
+        offered=offered,
         rate_reached=len(answered) / offered if level.mode == "open" and offered else None,
-        trend=_trend(window), batches=batches(level), parts=parts(answered, level))
+        trend=_trend(window),
+        batches=batches(level),
+        parts=parts(answered, level),
+    )
 
 
 def _slices(count: int) -> int:
@@ -234,7 +257,9 @@ def _throughput(window: _Window) -> tuple[Estimate, float | None]:
     slices = _slices(len(answered))
     if not slices:
         return Estimate(value=value), None
-    sums = np.bincount(_place(window, answered.done_ns, slices), answered.items.astype(np.float64), slices)
+    sums = np.bincount(
+        _place(window, answered.done_ns, slices), answered.items.astype(np.float64), slices
+    )
     sem = max(_error_of_mean(sums / (seconds / slices)), value * _CUT / len(answered))
     half = student95(slices - 1) * sem
     return Estimate(value=value, low=max(0.0, value - half), high=value + half), sem
@@ -266,13 +291,19 @@ def _latency(times: I64, kind: str, level: Level) -> Latency | None:
     values = times.astype(np.float64)
     if len(values) < 2:
         return Latency(Estimate(value=float(values[0])), None, _percentiles(values, 1.0))
-    replicates = bootstrap_means(values[None, :], generator("level", kind, level.window_start_ns, len(values)))[0]
+    replicates = bootstrap_means(
+        values[None, :], generator("level", kind, level.window_start_ns, len(values))
+    )[0]
     low, high = percentile_interval(replicates)
     alone = float(values.var(ddof=1)) / len(values)
     together = float(replicates.var())
     # requests that follow each other share a queue: so many independent ones tell as much about the mean
     share = min(1.0, alone / together) if together > 0 else 1.0
-    return Latency(Estimate(value=float(values.mean()), low=max(low, 0.0), high=high), float(values.std(ddof=1)), _percentiles(values, share))
+    return Latency(
+        Estimate(value=float(values.mean()), low=max(low, 0.0), high=high),
+        float(values.std(ddof=1)),
+        _percentiles(values, share),
+    )
 
 
 def _percentiles(values: F64, independent: float) -> tuple[LatencyPercentile, ...]:
@@ -284,7 +315,13 @@ def _percentiles(values: F64, independent: float) -> tuple[LatencyPercentile, ..
         if len(ordered) < needed:
             found.append(LatencyPercentile(q, None, needs=f"more requests (at least {needed})"))
             continue
-        found.append(LatencyPercentile(q, float(np.percentile(ordered, q)), *quantile_interval(ordered, q / 100, independent)))
+        found.append(
+            LatencyPercentile(
+                q,
+                float(np.percentile(ordered, q)),
+                *quantile_interval(ordered, q / 100, independent),
+            )
+        )
     return tuple(found)
 
 
@@ -319,15 +356,25 @@ def _generator(window: _Window, think_ns: float) -> Generator:
     sends = rows.take(window.meant & ((rows.ok >= 0) | (rows.done_ns > rows.sent_ns)))
     lag = (sends.sent_ns - sends.intended_ns).astype(np.float64)
     latency = (window.answered.done_ns - window.answered.sent_ns).astype(np.float64)
-    late = max(float(LATE_NS), LATE_SHARE * float(np.median(latency))) if len(latency) else float(LATE_NS)
+    late = (
+        max(float(LATE_NS), LATE_SHARE * float(np.median(latency)))
+        if len(latency)
+        else float(LATE_NS)
+    )
     cycle = (float(latency.mean()) if len(latency) else 0.0) + think_ns
     known = len(lag) > 0
     ended = int(window.ended.sum())
     return Generator(
-        sends=len(lag), lag_mean_ns=float(lag.mean()) if known else 0.0, lag_p99_ns=float(np.percentile(lag, 99)) if known else 0.0,
-        lag_share=float(lag.mean()) / cycle if known and cycle else 0.0, late_share=float((lag > late).mean()) if known else 0.0,
-        cpu_share=None if level.cpu_ns is None else level.cpu_ns / level.window_ns / max(1, level.clients),
-        cpu_ns_per_request=None if level.cpu_ns is None or not ended else level.cpu_ns / ended)
+        sends=len(lag),
+        lag_mean_ns=float(lag.mean()) if known else 0.0,
+        lag_p99_ns=float(np.percentile(lag, 99)) if known else 0.0,
+        lag_share=float(lag.mean()) / cycle if known and cycle else 0.0,
+        late_share=float((lag > late).mean()) if known else 0.0,
+        cpu_share=None
+        if level.cpu_ns is None
+        else level.cpu_ns / level.window_ns / max(1, level.clients),
+        cpu_ns_per_request=None if level.cpu_ns is None or not ended else level.cpu_ns / ended,
+    )
 
 
 def _trend(window: _Window) -> Trend | None:
@@ -351,7 +398,12 @@ MATERIAL_CHANGE, SIGMAS = 0.1, 3.0
 
 def _halves(means: F64) -> tuple[float, bool]:
     """Relative change from the first half to the second, and whether it is material and beyond chance."""
-    first, second = means[: len(means) // 2], means[len(means) // 2:]
+    first, second = means[: len(means) // 2], means[len(means) // 2 :]
     change = float(second.mean() / first.mean() - 1)
-    error = math.hypot(*(float(half.std(ddof=1)) / math.sqrt(len(half)) / float(first.mean()) for half in (first, second)))
+    error = math.hypot(
+        *(
+            float(half.std(ddof=1)) / math.sqrt(len(half)) / float(first.mean())
+            for half in (first, second)
+        )
+    )
     return change, abs(change) > max(MATERIAL_CHANGE, SIGMAS * error)

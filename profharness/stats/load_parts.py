@@ -55,7 +55,10 @@ class Parts:
     @property
     def complete(self) -> bool:
         """Whether they sum to the latency within 2 %, from sources that do not contradict each other."""
-        return abs(self.sum_ns - self.latency_ns) <= TOLERANCE * self.latency_ns and self.cut <= MOST_CUT
+        return (
+            abs(self.sum_ns - self.latency_ns) <= TOLERANCE * self.latency_ns
+            and self.cut <= MOST_CUT
+        )
 
     def mean_ns(self, name: str) -> float | None:
         """One part by name, None where it could not be told apart."""
@@ -100,8 +103,13 @@ def parts(answered: Requests, level: Level) -> Parts | None:
         assert joined is not None
         found = [(BEFORE, joined.before), (MODEL, joined.model), (AFTER, joined.after)]
     elif joined is None:
-        found = [(TRANSPORT, latency - stats.total), (QUEUE, stats.queue), (COMPUTE_INPUT, stats.input), (COMPUTE_INFER, stats.infer),
-                 (COMPUTE_OUTPUT, stats.output)]
+        found = [
+            (TRANSPORT, latency - stats.total),
+            (QUEUE, stats.queue),
+            (COMPUTE_INPUT, stats.input),
+            (COMPUTE_INFER, stats.infer),
+            (COMPUTE_OUTPUT, stats.output),
+        ]
     else:
         found, cut = _both(joined, stats)
     return Parts(tuple(Part(name, max(0.0, mean)) for name, mean in found), latency, cut)
@@ -150,7 +158,17 @@ def _only(level: Level) -> _Server | None:
     stats: ServerStats = next(iter(level.server_stats.values()))
     if not stats.success:
         return None
-    return _Server(*(value / stats.success for value in (stats.queue_ns, stats.compute_input_ns, stats.compute_infer_ns, stats.compute_output_ns)))
+    return _Server(
+        *(
+            value / stats.success
+            for value in (
+                stats.queue_ns,
+                stats.compute_input_ns,
+                stats.compute_infer_ns,
+                stats.compute_output_ns,
+            )
+        )
+    )
 
 
 def _both(joined: _Joined, stats: _Server) -> tuple[list[tuple[str, float]], float]:
@@ -161,12 +179,26 @@ def _both(joined: _Joined, stats: _Server) -> tuple[list[tuple[str, float]], flo
     process and back; what is not accounted for is transport. How much of it was on the way out is known up to the
     hand-over; within that, both ways are taken as equally long.
     """
-    before = min(1.0, joined.before / (stats.queue + stats.input)) if stats.queue + stats.input > 0 else 1.0
+    before = (
+        min(1.0, joined.before / (stats.queue + stats.input))
+        if stats.queue + stats.input > 0
+        else 1.0
+    )
     after = min(1.0, joined.after / stats.output) if stats.output > 0 else 1.0
-    ahead, behind = joined.before - before * (stats.queue + stats.input), joined.after - after * stats.output
+    ahead, behind = (
+        joined.before - before * (stats.queue + stats.input),
+        joined.after - after * stats.output,
+    )
     hand_over = min(max(0.0, stats.infer - joined.model), ahead + behind)
     transport = ahead + behind - hand_over
     out = min(max(transport / 2, ahead - hand_over, 0.0), ahead, transport)
     apart = abs(stats.infer - joined.model - hand_over) / max(stats.infer, joined.model)
-    return [(TRANSPORT_OUT, out), (QUEUE, before * stats.queue), (COMPUTE_INPUT, before * stats.input), (HAND_OVER, hand_over), (MODEL, joined.model),
-            (COMPUTE_OUTPUT, after * stats.output), (TRANSPORT_BACK, transport - out)], max(1 - before, 1 - after, apart)
+    return [
+        (TRANSPORT_OUT, out),
+        (QUEUE, before * stats.queue),
+        (COMPUTE_INPUT, before * stats.input),
+        (HAND_OVER, hand_over),
+        (MODEL, joined.model),
+        (COMPUTE_OUTPUT, after * stats.output),
+        (TRANSPORT_BACK, transport - out),
+    ], max(1 - before, 1 - after, apart)

@@ -73,24 +73,42 @@ def response(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64) -> Resp
     grid = np.linspace(0, longest, _STEPS)
     shortest = float(np.median(np.diff(counter_at_ns)))
     # the counter's means lie half their length in the past: for a sensor without delay the best fit is that much ahead
-    tried = [Response(max(round(delay), 0), round(window), _residual(at_ns, power, counter_at_ns, counter_j, delay, window))
-             for delay in (-shortest / 2, *grid) for window in np.maximum(grid, shortest)]
+    tried = [
+        Response(
+            max(round(delay), 0),
+            round(window),
+            _residual(at_ns, power, counter_at_ns, counter_j, delay, window),
+        )
+        for delay in (-shortest / 2, *grid)
+        for window in np.maximum(grid, shortest)
+    ]
     best = min(one.residual_w for one in tried)
     if best > _GOOD_FIT * swing:
         return None
     # of those that explain it equally well the simplest: least delay, least averaging
     limit = max(_AS_GOOD * best, best + _RESOLUTION * swing)
-    return min((one for one in tried if one.residual_w <= limit), key=lambda one: one.delay_ns + one.window_ns)
+    return min(
+        (one for one in tried if one.residual_w <= limit),
+        key=lambda one: one.delay_ns + one.window_ns,
+    )
 
 
-def _residual(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64, delay: float, window: float) -> float:
+def _residual(
+    at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64, delay: float, window: float
+) -> float:
     """Root mean square of the sensor's power less the counter's mean power over `window` ns, `delay` ns earlier."""
     end = at_ns - delay
-    energy = np.interp(end, counter_at_ns, counter_j) - np.interp(end - window, counter_at_ns, counter_j)
+    energy = np.interp(end, counter_at_ns, counter_j) - np.interp(
+        end - window, counter_at_ns, counter_j
+    )
     return float(np.sqrt(np.mean((power - energy / window * 1e9) ** 2)))
 
 
 def sensor_period_ns(at_ns: I64, update: UpdatePeriod | None, found: Response | None) -> int:
     """The time over which one value speaks: the longest of sampling, refreshing and averaging."""
     sampling = round(float(np.median(np.diff(at_ns)))) if len(at_ns) > 1 else 0
-    return max(sampling, update.period_ns if update is not None else 0, found.window_ns if found is not None else 0)
+    return max(
+        sampling,
+        update.period_ns if update is not None else 0,
+        found.window_ns if found is not None else 0,
+    )

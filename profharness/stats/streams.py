@@ -46,9 +46,16 @@ def streams(trace: Trace) -> tuple[Stream, ...]:
     pairs = np.stack([sorted_samples.metric, sorted_samples.device])
     cuts = np.flatnonzero((np.diff(pairs) != 0).any(axis=0)) + 1
     bounds = [0, *cuts.tolist(), len(sorted_samples)]
-    found = [_stream(trace, sorted_samples.take(np.arange(start, end))) for start, end in pairwise(bounds)]
-    return tuple(sorted((one for one in found if one.metric != THROUGHPUT and len(one.samples)),
-                        key=lambda one: (place_of(one.metric), one.device)))
+    found = [
+        _stream(trace, sorted_samples.take(np.arange(start, end)))
+        for start, end in pairwise(bounds)
+    ]
+    return tuple(
+        sorted(
+            (one for one in found if one.metric != THROUGHPUT and len(one.samples)),
+            key=lambda one: (place_of(one.metric), one.device),
+        )
+    )
 
 
 def _stream(trace: Trace, samples: Samples) -> Stream:
@@ -59,8 +66,14 @@ def _stream(trace: Trace, samples: Samples) -> Stream:
     device = trace.devices[place]
     facts = dict(trace.sources[source].details) if source != NULL else {}
     identity = device.identity or f"{device.host}/{device.index}"
-    return Stream(metric, device.index, finite, identity, facts.get(f"package.{device.identity}", identity),
-                  facts.get(f"power_scope.{device.identity}", "device"))
+    return Stream(
+        metric,
+        device.index,
+        finite,
+        identity,
+        facts.get(f"package.{device.identity}", identity),
+        facts.get(f"power_scope.{device.identity}", "device"),
+    )
 
 
 def idle_window(trace: Trace) -> Intervals:

@@ -72,7 +72,9 @@ class TrialStats:
         return (self.high - self.low) / 2 / self.throughput
 
 
-def summarise_trials(durations_ns: npt.ArrayLike, items: npt.ArrayLike, seed: str = "") -> TrialStats:
+def summarise_trials(
+    durations_ns: npt.ArrayLike, items: npt.ArrayLike, seed: str = ""
+) -> TrialStats:
     """Statistics of the trials of one point; `items` is one number or one per trial.
 
     The 95 % interval is a block bootstrap seeded by `seed`. Raises ValueError without trials, or for a
@@ -89,17 +91,32 @@ def summarise_trials(durations_ns: npt.ArrayLike, items: npt.ArrayLike, seed: st
     if times.size > 1:
         sem = float(rates.std(ddof=1) / math.sqrt(times.size))
         std = float(times.std(ddof=1))
-        replicates = bootstrap_means(np.stack([rates, times, counts]), generator("trials", seed, times.size))
+        replicates = bootstrap_means(
+            np.stack([rates, times, counts]), generator("trials", seed, times.size)
+        )
         low, high = percentile_interval(replicates[0])
         low = max(low, 0.0)
         fast, slow = percentile_interval(replicates[1])
         consistency_sem = float((replicates[0] * replicates[1] / replicates[2]).std() / _S)
     return TrialStats(
-        trials=int(times.size), items=float(counts.mean()), throughput=float(rates.mean()), sem=sem, low=low, high=high,
-        throughput_median=float(np.median(rates)), rate_of_mean=float(counts.sum() / times.sum() * _S),
-        consistency=_consistency(rates, times, counts), consistency_sem=consistency_sem,
-        latency_mean_ns=float(times.mean()), latency_median_ns=float(np.median(times)), latency_std_ns=std,
-        latency_low_ns=fast, latency_high_ns=slow, percentiles=latency_percentiles(times, independent=_independent(times.size, std, fast, slow)),
+        trials=int(times.size),
+        items=float(counts.mean()),
+        throughput=float(rates.mean()),
+        sem=sem,
+        low=low,
+        high=high,
+        throughput_median=float(np.median(rates)),
+        rate_of_mean=float(counts.sum() / times.sum() * _S),
+        consistency=_consistency(rates, times, counts),
+        consistency_sem=consistency_sem,
+        latency_mean_ns=float(times.mean()),
+        latency_median_ns=float(np.median(times)),
+        latency_std_ns=std,
+        latency_low_ns=fast,
+        latency_high_ns=slow,
+        percentiles=latency_percentiles(
+            times, independent=_independent(times.size, std, fast, slow)
+        ),
     )
 
 
@@ -117,7 +134,9 @@ def _independent(count: int, std: float | None, low: float | None, high: float |
     return min(1.0, (2 * Z95 * std / (high - low)) ** 2 / count)
 
 
-def latency_percentiles(times: F64, wanted: tuple[float, ...] = PERCENTILES, independent: float = 1.0) -> tuple[Percentile, ...]:
+def latency_percentiles(
+    times: F64, wanted: tuple[float, ...] = PERCENTILES, independent: float = 1.0
+) -> tuple[Percentile, ...]:
     """Percentiles that at least ten samples lie beyond; the others say how many trials they need. `independent` is that of `quantile_interval`."""
     found, ordered = [], np.sort(times)
     for q in wanted:
@@ -169,8 +188,14 @@ def common_window(starts_ns: I64, durations_ns: I64, items: I64, owner: I64) -> 
     """
     owners = np.unique(owner)
     ends = starts_ns + durations_ns
-    spans = [(int(starts_ns[owner == one].min()), int(ends[owner == one].max()), int(items[owner == one].sum()))
-             for one in owners]
+    spans = [
+        (
+            int(starts_ns[owner == one].min()),
+            int(ends[owner == one].max()),
+            int(items[owner == one].sum()),
+        )
+        for one in owners
+    ]
     opens, closes = max(s for s, _, _ in spans), min(e for _, e, _ in spans)
     if closes <= opens:
         return None
@@ -178,7 +203,9 @@ def common_window(starts_ns: I64, durations_ns: I64, items: I64, owner: I64) -> 
     done = int(items[inside].sum())
     own = tuple(count / (end - start) * _S for start, end, count in spans)
     sem = _stretch_sem(ends[inside] - opens, items[inside], closes - opens, len(owners))
-    return CommonWindow(closes - opens, done, done / (closes - opens) * _S, sum(own), len(owners), own, sem)
+    return CommonWindow(
+        closes - opens, done, done / (closes - opens) * _S, sum(own), len(owners), own, sem
+    )
 
 
 def _stretch_sem(ends_ns: I64, items: I64, window_ns: int, processes: int) -> float | None:

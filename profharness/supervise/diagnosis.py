@@ -69,31 +69,70 @@ class Signs:
 _TOO_MANY = r"exceeds\s+the\s+capabilities\s+of\s+the\s+hardware"
 # the tool's handler names the signal that ends the process; its own fatal lines come before an abort that it makes itself
 _CAUGHT = re.compile(r"\brocprofv3 caught signal (\d+)")
-_FATAL = re.compile(rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error code|ring_buffer: m\w*map failed|{_TOO_MANY}",
-                    re.MULTILINE)
+_FATAL = re.compile(
+    rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error code|ring_buffer: m\w*map failed|{_TOO_MANY}",
+    re.MULTILINE,
+)
 
 # sentences of the tools (and of the runtime under them) -> finding, and what it means
-_SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple((re.compile(pattern, re.IGNORECASE), kind, message) for pattern, kind, message in (
-    (r"registered more than once", "mixed-rocm", "two installations of ROCm were loaded into one process, and it aborted"),
-    (r"could not be locked for profiling due to lack of permissions", "counters-inexact",
-     "the driver did not give the counters to this user alone (it needs CAP_PERFMON): their values may include other programs' work"),
-    (r"Unable to find all counters for agent", "counters-refused", "this device does not have all of the counters asked for"),
-    (_TOO_MANY, "counters-refused", "these counters do not fit into one pass on this device"),
-    (r"/dev/kfd.*(?:Permission denied|No such file|failed to open)|(?:open|access).*?/dev/kfd", "no-device-access",
-     "the process may not open the device /dev/kfd"),
-    (r"no ROCm-capable device is detected|hipErrorNoDevice", "no-device-access", "the HIP runtime saw no device"),
-    (r"Profiling data corrupted", "profiler-failed", "rocprof could not process its own records (known above some ten million calls)"),
-    (r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer overflow|buffer is full|dropped|records? lost)", "events-dropped",
-     "the tool's buffer was full: it dropped records"),
-))
-_REFUSALS = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in (
-    r"^(?:rocprofv3|rocprofv3\.py): error: .*$", r"^Fatal error: (?:No application provided|[^\n]*tracing options?).*$", r"^Wrong option.*$",
-    r"^(?:rocprof-compute|omniperf): error: .*$", r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) (?:argument|option).*$"))
+_SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind, message)
+    for pattern, kind, message in (
+        (
+            r"registered more than once",
+            "mixed-rocm",
+            "two installations of ROCm were loaded into one process, and it aborted",
+        ),
+        (
+            r"could not be locked for profiling due to lack of permissions",
+            "counters-inexact",
+            "the driver did not give the counters to this user alone (it needs CAP_PERFMON): their values may include other programs' work",
+        ),
+        (
+            r"Unable to find all counters for agent",
+            "counters-refused",
+            "this device does not have all of the counters asked for",
+        ),
+        (_TOO_MANY, "counters-refused", "these counters do not fit into one pass on this device"),
+        (
+            r"/dev/kfd.*(?:Permission denied|No such file|failed to open)|(?:open|access).*?/dev/kfd",
+            "no-device-access",
+            "the process may not open the device /dev/kfd",
+        ),
+        (
+            r"no ROCm-capable device is detected|hipErrorNoDevice",
+            "no-device-access",
+            "the HIP runtime saw no device",
+        ),
+        (
+            r"Profiling data corrupted",
+            "profiler-failed",
+            "rocprof could not process its own records (known above some ten million calls)",
+        ),
+        (
+            r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer overflow|buffer is full|dropped|records? lost)",
+            "events-dropped",
+            "the tool's buffer was full: it dropped records",
+        ),
+    )
+)
+_REFUSALS = tuple(
+    re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+    for pattern in (
+        r"^(?:rocprofv3|rocprofv3\.py): error: .*$",
+        r"^Fatal error: (?:No application provided|[^\n]*tracing options?).*$",
+        r"^Wrong option.*$",
+        r"^(?:rocprof-compute|omniperf): error: .*$",
+        r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) (?:argument|option).*$",
+    )
+)
 
 
 def refusal(said: str) -> str:
     """The sentence by which the tool refused its command line, so that the workload never ran; empty if it did not."""
-    return next((match.group(0).strip() for pattern in _REFUSALS if (match := pattern.search(said))), "")
+    return next(
+        (match.group(0).strip() for pattern in _REFUSALS if (match := pattern.search(said))), ""
+    )
 
 
 def too_many_counters(said: str) -> bool:
@@ -133,7 +172,11 @@ def final_status(ended: Ended, said: str) -> int:
 
 def _own_status(ended: Ended, said: str) -> int | None:
     """As the witnesses say, else by the signal that the tool's handler caught before it changed, crashed or hung the end."""
-    if ended.own_status is not None or ended.exit_status == 0 or not (ended.vanished or ended.overdue):
+    if (
+        ended.own_status is not None
+        or ended.exit_status == 0
+        or not (ended.vanished or ended.overdue)
+    ):
         return ended.own_status
     caught = caught_signal(said)
     return None if caught is None or fatal_line(said) else 128 + caught
@@ -146,7 +189,12 @@ def _is_aborted(ended: Ended, said: str) -> bool:
 
 def _is_refused(ended: Ended, said: str) -> bool:
     """Whether the tool failed before it started the workload."""
-    return ended.exit_status != 0 and ended.own_status is None and not ended.ran and (ended.never_ran or bool(refusal(said)))
+    return (
+        ended.exit_status != 0
+        and ended.own_status is None
+        and not ended.ran
+        and (ended.never_ran or bool(refusal(said)))
+    )
 
 
 def judge(signs: Signs) -> tuple[Finding, ...]:
@@ -155,7 +203,10 @@ def judge(signs: Signs) -> tuple[Finding, ...]:
         return ()
     if _is_refused(signs.ended, signs.said):
         words = refusal(signs.said) or f"it {describe_exit(signs.ended.exit_status)} first"
-        return (finding("profiler-failed", f"{signs.layer} did not start the workload: {words}"), *_said(signs))
+        return (
+            finding("profiler-failed", f"{signs.layer} did not start the workload: {words}"),
+            *_said(signs),
+        )
     if signs.refused:  # which passes take its place is told where that is decided
         return tuple(one for one in _said(signs) if one.id != "counters-refused")
     return (*_endings(signs), *_reached(_said(signs), signs), *_recorded(signs))
@@ -164,17 +215,38 @@ def judge(signs: Signs) -> tuple[Finding, ...]:
 def _endings(signs: Signs) -> tuple[Finding, ...]:
     ended, layer = signs.ended, signs.layer
     if ended.overdue:
-        return (finding("profiler-hung", f"{layer} went on for {ended.limit_s:g} s after the workload had ended, and wrote nothing: it was killed, "
-                        "its innermost processes first; what was written is kept", limit_s=ended.limit_s),)
+        return (
+            finding(
+                "profiler-hung",
+                f"{layer} went on for {ended.limit_s:g} s after the workload had ended, and wrote nothing: it was killed, "
+                "its innermost processes first; what was written is kept",
+                limit_s=ended.limit_s,
+            ),
+        )
     own_status = _own_status(ended, signs.said)
     if own_status is None and _is_aborted(ended, signs.said):
-        return (finding("profiler-failed", f"{layer} aborted the workload, which {describe_exit(ended.exit_status)}: {fatal_line(signs.said)}"),)
+        return (
+            finding(
+                "profiler-failed",
+                f"{layer} aborted the workload, which {describe_exit(ended.exit_status)}: {fatal_line(signs.said)}",
+            ),
+        )
     if own_status is None or own_status == ended.exit_status:
         return ()
     guessed = " (with which status is not known: it is taken as 0)" if ended.guessed else ""
-    own = f"had ended by itself{guessed}" if own_status == 0 else f"itself {describe_exit(own_status)}"
-    return (finding("profiler-changed-exit", f"{layer} {describe_exit(ended.exit_status)}, but the workload {own}",
-                    profiler=ended.exit_status, workload=own_status),)
+    own = (
+        f"had ended by itself{guessed}"
+        if own_status == 0
+        else f"itself {describe_exit(own_status)}"
+    )
+    return (
+        finding(
+            "profiler-changed-exit",
+            f"{layer} {describe_exit(ended.exit_status)}, but the workload {own}",
+            profiler=ended.exit_status,
+            workload=own_status,
+        ),
+    )
 
 
 def _said(signs: Signs) -> tuple[Finding, ...]:
@@ -189,7 +261,11 @@ def _said(signs: Signs) -> tuple[Finding, ...]:
 
 def _reached(said: tuple[Finding, ...], signs: Signs) -> tuple[Finding, ...]:
     """What the tool said, and where no kernel came and the devices are closed to this user, that; the facts say more than the tool."""
-    if not signs.closed or not signs.expects_kernels or any(left.kernels is not False for left in signs.files):
+    if (
+        not signs.closed
+        or not signs.expects_kernels
+        or any(left.kernels is not False for left in signs.files)
+    ):
         return said
     others = tuple(one for one in said if one.id != "no-device-access")
     return (*others, finding("no-device-access", f"{signs.layer} met no device: {signs.closed}"))
@@ -210,11 +286,23 @@ def _recorded(signs: Signs) -> tuple[Finding, ...]:
     traced = sorted({left.pid for left in signs.files if left.pid is not None})
     elsewhere = sorted(set(signs.users) - set(traced))
     if traced and elsewhere:
-        return (finding("launcher-traced", f"{signs.layer} traced {_processes(traced)}, which ran no kernel, and not {_processes(elsewhere)}, which used "
-                        "the framework: it followed the launcher, not the workers", traced=len(traced), missed=len(elsewhere)),)
+        return (
+            finding(
+                "launcher-traced",
+                f"{signs.layer} traced {_processes(traced)}, which ran no kernel, and not {_processes(elsewhere)}, which used "
+                "the framework: it followed the launcher, not the workers",
+                traced=len(traced),
+                missed=len(elsewhere),
+            ),
+        )
     what = "counted no kernel" if signs.counting else "recorded no kernel"
-    return (finding("empty-trace", f"{signs.layer} wrote {len(signs.files)} file{'s' * (len(signs.files) != 1)} but {what}: {_why_nothing(signs)}",
-                    files=len(signs.files)),)
+    return (
+        finding(
+            "empty-trace",
+            f"{signs.layer} wrote {len(signs.files)} file{'s' * (len(signs.files) != 1)} but {what}: {_why_nothing(signs)}",
+            files=len(signs.files),
+        ),
+    )
 
 
 def _why_nothing(signs: Signs) -> str:

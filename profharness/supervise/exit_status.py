@@ -80,7 +80,9 @@ class Ending:
     take minutes and is no hang.
     """
 
-    def __init__(self, where: Where, folders: Sequence[Path], limit_s: float, words: Callable[[], str] = str) -> None:
+    def __init__(
+        self, where: Where, folders: Sequence[Path], limit_s: float, words: Callable[[], str] = str
+    ) -> None:
         self._statuses = where.statuses
         self._hooks = where.hooks
         self._folders = tuple(folders)
@@ -113,14 +115,23 @@ class Ending:
 
         A bye without a status does not know of a sys.exit(n): it counts for a process that then hung or died, or is still there.
         """
-        notes = [note for path in sorted(set(self._statuses.glob("status-*.json")) - self._old) if (note := _read(path, _Status))]
+        notes = [
+            note
+            for path in sorted(set(self._statuses.glob("status-*.json")) - self._old)
+            if (note := _read(path, _Status))
+        ]
         if not notes:
             byes = [bye for pid in self._roots if (bye := self._bye(pid))]
-            return OwnEnds(tuple(bye.known for bye in byes), exact=bool(byes) and all(bye.status is not None for bye in byes))
+            return OwnEnds(
+                tuple(bye.known for bye in byes),
+                exact=bool(byes) and all(bye.status is not None for bye in byes),
+            )
         statuses: list[int] = []
         for note in notes:
             bye = self._bye(note.pid)
-            if bye is not None and (note.status is None or note.by_signal or bye.status is not None):
+            if bye is not None and (
+                note.status is None or note.by_signal or bye.status is not None
+            ):
                 statuses.append(bye.known)
             elif note.status is not None:
                 statuses.append(note.status)
@@ -129,7 +140,11 @@ class Ending:
     def own_status(self, outcome: Outcome) -> int | None:
         """The workload's own exit status; None where that is the outcome's, or nobody knows."""
         ends = self.own_ends()
-        return ends.status if ends.recorded or ends.exact or outcome.by_signal or outcome.overdue else None
+        return (
+            ends.status
+            if ends.recorded or ends.exact or outcome.by_signal or outcome.overdue
+            else None
+        )
 
     def said_bye(self, pid: int) -> bool:
         """Whether the process's Python came to its own end in this pass."""
@@ -140,7 +155,9 @@ class Ending:
             return _Bye(pid)
         path = self._hooks / f"bye-{pid}.json"
         bye = None if path in self._old_byes else _read(path, _Bye)
-        if bye is None or any(words and bye.argv[-len(words):] == words for words in self._tool_words):
+        if bye is None or any(
+            words and bye.argv[-len(words) :] == words for words in self._tool_words
+        ):
             return None
         return msgspec.structs.replace(bye, status=_noted_status(path.with_suffix(".status")))
 
@@ -175,7 +192,9 @@ class Ending:
 
 
 def _size(folders: Sequence[Path]) -> int:
-    return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+    return sum(
+        path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file()
+    )
 
 
 def _cpu_ticks(roots: Sequence[int]) -> int:
@@ -183,7 +202,9 @@ def _cpu_ticks(roots: Sequence[int]) -> int:
     total = 0
     for pid in {pid for root in roots for pid in tree(root)}:
         try:
-            fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            fields = (
+                Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            )
             total += sum(int(field) for field in fields[11:15])
         except (OSError, IndexError):
             continue  # it ended in the meantime

@@ -50,11 +50,22 @@ class Observer:
         helloed = {hello.pid for hello in hellos}
         for hello in hellos:
             if hello.forked and hello.used:
-                add(finding("fork-not-recorded", f"process {hello.pid} was forked and used {', '.join(hello.used)}: nothing of it is recorded",
-                            pid=hello.pid))
+                add(
+                    finding(
+                        "fork-not-recorded",
+                        f"process {hello.pid} was forked and used {', '.join(hello.used)}: nothing of it is recorded",
+                        pid=hello.pid,
+                    )
+                )
         for pid, (framework, line) in sorted(self._seen.items()):
             if pid not in helloed:
-                add(finding("hook-not-loaded", f"process {pid} ({line}) used {framework}, but our hooks did not load in it", pid=pid))
+                add(
+                    finding(
+                        "hook-not-loaded",
+                        f"process {pid} ({line}) used {framework}, but our hooks did not load in it",
+                        pid=pid,
+                    )
+                )
 
 
 def read_hellos(folder: Path) -> tuple[Hello, ...]:
@@ -82,7 +93,11 @@ def clean_hellos(folder: Path) -> None:
 
 def read_byes(folder: Path) -> frozenset[int]:
     """The processes whose Python ended by itself (the hooks' exit function ran), by pid."""
-    return frozenset(int(number) for path in folder.glob("bye-*.json") if (number := path.stem.rpartition("-")[2]).isdigit())
+    return frozenset(
+        int(number)
+        for path in folder.glob("bye-*.json")
+        if (number := path.stem.rpartition("-")[2]).isdigit()
+    )
 
 
 def tree(root: int) -> list[int]:

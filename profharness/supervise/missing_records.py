@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from profharness.findings import Finding, finding
 from profharness.rundir.manifest import Hello
 
-_TELLING = ("stood back", " failed: ")  # messages of the hooks that explain why nothing came of a process
+_TELLING = (
+    "stood back",
+    " failed: ",
+)  # messages of the hooks that explain why nothing came of a process
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,13 @@ class Seen:
 def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
     """What the hooks noted, one finding per sentence; a failure of theirs weighs more than a note."""
     found = []
-    for said, pids in _grouped([(message, hello.pid) for hello in hellos for message in hello.messages]).items():
+    for said, pids in _grouped(
+        [(message, hello.pid) for hello in hellos for message in hello.messages]
+    ).items():
         kind = "profiler-failed" if " failed: " in said else "hook-message"
-        found.append(finding(kind, f"{said} ({_processes(pids)})", severity="warning", processes=len(pids)))
+        found.append(
+            finding(kind, f"{said} ({_processes(pids)})", severity="warning", processes=len(pids))
+        )
     return tuple(found)
 
 
@@ -44,22 +51,39 @@ def nothing_recorded(layer: str, seen: Seen) -> tuple[Finding, ...]:
     own = [hello for hello in seen.hellos if not hello.forked]
     users = [hello for hello in own if layer in hello.frameworks]
     if seen.recorded:
-        cut = [hello.pid for hello in users if hello.pid not in seen.recorded and _cut_off(hello, seen)]
+        cut = [
+            hello.pid for hello in users if hello.pid not in seen.recorded and _cut_off(hello, seen)
+        ]
         return (_finding(layer, _CUT_OFF, cut, "warning"),) if cut else ()
     if not own:
-        return (finding("nothing-recorded", f"{layer} recorded nothing: no Python process of the command loaded the hooks (it started none, or "
-                        "starts it with -S, -I or -E, or with a PYTHONPATH of its own)"),)
+        return (
+            finding(
+                "nothing-recorded",
+                f"{layer} recorded nothing: no Python process of the command loaded the hooks (it started none, or "
+                "starts it with -S, -I or -E, or with a PYTHONPATH of its own)",
+            ),
+        )
     if not users:
-        return (finding("nothing-recorded", f"{layer} recorded nothing: {_count(own)}, and none imported {layer}", processes=len(own)),)
+        return (
+            finding(
+                "nothing-recorded",
+                f"{layer} recorded nothing: {_count(own)}, and none imported {layer}",
+                processes=len(own),
+            ),
+        )
     causes = _grouped([(_cause(layer, hello, seen), hello.pid) for hello in users])
     return tuple(_finding(layer, cause, pids, "error") for cause, pids in causes.items())
 
 
-_CUT_OFF = "the process ended by os._exit or a signal while its window was open, so it was never written"
+_CUT_OFF = (
+    "the process ended by os._exit or a signal while its window was open, so it was never written"
+)
 
 
 def _cause(layer: str, hello: Hello, seen: Seen) -> str:
-    telling = next((message for message in hello.messages if any(words in message for words in _TELLING)), "")
+    telling = next(
+        (message for message in hello.messages if any(words in message for words in _TELLING)), ""
+    )
     if telling:
         return telling
     if _cut_off(hello, seen):
@@ -79,7 +103,12 @@ def _cut_off(hello: Hello, seen: Seen) -> bool:
 
 def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Finding:
     message = f"{layer} recorded nothing of {_processes(pids)}: {cause}"
-    return finding("nothing-recorded", message, severity="error" if severity == "error" else "warning", processes=len(pids))
+    return finding(
+        "nothing-recorded",
+        message,
+        severity="error" if severity == "error" else "warning",
+        processes=len(pids),
+    )
 
 
 def _grouped(said: Sequence[tuple[str, int]]) -> dict[str, list[int]]:

@@ -33,16 +33,29 @@ _RECENT_BYTES = 64 << 10  # and while the pass is running, once a second
 class ToolPass:
     """Prepares and judges one pass. `tool` is the layer around the process, None where there is only hooks or nothing."""
 
-    def __init__(self, plan: PassPlan, where: Where, limit_s: float, logs: Callable[[], Sequence[Path]] = tuple) -> None:
+    def __init__(
+        self,
+        plan: PassPlan,
+        where: Where,
+        limit_s: float,
+        logs: Callable[[], Sequence[Path]] = tuple,
+    ) -> None:
         self.plan = plan
         self.where = where
-        self.tool: Layer | None = next((layer for layer in plan.layers if layer.scope == "prefix"), None)
+        self.tool: Layer | None = next(
+            (layer for layer in plan.layers if layer.scope == "prefix"), None
+        )
         self._limit_s = limit_s
         self._logs = logs
         self._recorded = False
         self._cut = ""
         self._roots: list[int] = []
-        self._ending = Ending(where, [where.artifacts / layer.name for layer in plan.layers], limit_s, lambda: read_logs(logs(), _RECENT_BYTES))
+        self._ending = Ending(
+            where,
+            [where.artifacts / layer.name for layer in plan.layers],
+            limit_s,
+            lambda: read_logs(logs(), _RECENT_BYTES),
+        )
 
     def ready(self, command: Command) -> None:
         """Make the folders and files that the command under its layers relies on."""
@@ -73,72 +86,164 @@ class ToolPass:
 
     def status(self, outcome: Outcome, said: str) -> int:
         """The exit status to pass on for this outcome."""
-        return outcome.exit_status if self.tool is None else failures.final_status(self._ended(outcome), said)
+        return (
+            outcome.exit_status
+            if self.tool is None
+            else failures.final_status(self._ended(outcome), said)
+        )
 
     def refused(self, said: str, artifacts: Sequence[Artifact]) -> bool:
         """Whether the tool did not take the pass's counters: it said so, and none of its files holds a counter."""
-        own = (self.where.run_root / artifact.path for artifact in artifacts if artifact.pass_name == self.plan.name)
-        return bool(self.plan.counters) and failures.too_many_counters(said) and not any(holds_counters(path) for path in own)
+        own = (
+            self.where.run_root / artifact.path
+            for artifact in artifacts
+            if artifact.pass_name == self.plan.name
+        )
+        return (
+            bool(self.plan.counters)
+            and failures.too_many_counters(said)
+            and not any(holds_counters(path) for path in own)
+        )
 
     def refused_so_far(self) -> bool:
         """The same, before the pass has ended."""
-        if not self.plan.counters or not failures.too_many_counters(said := read_logs(self._logs())):
+        if not self.plan.counters or not failures.too_many_counters(
+            said := read_logs(self._logs())
+        ):
             return False
-        return self.refused(said, [artifact for layer in self.plan.layers for artifact in layer.collect(self.where, frozenset())])
+        return self.refused(
+            said,
+            [
+                artifact
+                for layer in self.plan.layers
+                for artifact in layer.collect(self.where, frozenset())
+            ],
+        )
 
-    def findings(self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
+    def findings(
+        self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]
+    ) -> tuple[Finding, ...]:
         """What went wrong, from the last outcome of the pass, all that was said, and what was collected."""
         inside = self._inside(artifacts)
         if self.tool is None:
             return inside
         found = self.of_tool(outcome, said, artifacts)
         if self.plan.perturbing and not self.refused(said, artifacts):
-            found = (*found, finding("serialising-counters", f"the {self.plan.name} pass changes the workload's speed: none of its times is used"))
+            found = (
+                *found,
+                finding(
+                    "serialising-counters",
+                    f"the {self.plan.name} pass changes the workload's speed: none of its times is used",
+                ),
+            )
         if self._cut:
-            found = (*found, finding("window-cut", f"--capture {self._cut}: this {self.tool.name} cannot record that alone, so it recorded the whole "
-                                     f"{self.plan.name} pass; what lies outside is left out of the trace"))
+            found = (
+                *found,
+                finding(
+                    "window-cut",
+                    f"--capture {self._cut}: this {self.tool.name} cannot record that alone, so it recorded the whole "
+                    f"{self.plan.name} pass; what lies outside is left out of the trace",
+                ),
+            )
         return (*inside, *found)
 
-    def of_tool(self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
+    def of_tool(
+        self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]
+    ) -> tuple[Finding, ...]:
         """What went wrong with the tool around this process: of several ranks each has one, and files of its own."""
         if self.tool is None:
             return ()
         rank = self.where.rank
-        own = [artifact for artifact in artifacts if artifact.layer == self.tool.name and artifact.pass_name == self.plan.name
-               and (rank is None or artifact.rank in (None, rank))]
-        hellos = [hello for hello in read_hellos(self.where.hooks) if rank is None or hello.rank in (None, rank)]
+        own = [
+            artifact
+            for artifact in artifacts
+            if artifact.layer == self.tool.name
+            and artifact.pass_name == self.plan.name
+            and (rank is None or artifact.rank in (None, rank))
+        ]
+        hellos = [
+            hello
+            for hello in read_hellos(self.where.hooks)
+            if rank is None or hello.rank in (None, rank)
+        ]
         users = tuple(hello.pid for hello in hellos if hello.frameworks)
         looked = not outcome.interrupted and self.tool.name not in _WITHOUT_KERNELS
-        files = tuple(Left(artifact.path, artifact.pid, _kernels(self.where.run_root / artifact.path, artifact) if looked else None)
-                      for artifact in own if not artifact.aside)
+        files = tuple(
+            Left(
+                artifact.path,
+                artifact.pid,
+                _kernels(self.where.run_root / artifact.path, artifact) if looked else None,
+            )
+            for artifact in own
+            if not artifact.aside
+        )
         unopened = self._unopened([hello for hello in hellos if hello.pass_name == self.plan.name])
-        return failures.judge(Signs(layer=self.tool.name, ended=self._ended(outcome), said=said, files=files, users=users,
-                                    expects_kernels=self.tool.name not in _WITHOUT_KERNELS, counting=bool(self.plan.counters),
-                                    refused=self.refused(said, artifacts), unopened=unopened, closed=access.closed(self.where.environment)))
+        return failures.judge(
+            Signs(
+                layer=self.tool.name,
+                ended=self._ended(outcome),
+                said=said,
+                files=files,
+                users=users,
+                expects_kernels=self.tool.name not in _WITHOUT_KERNELS,
+                counting=bool(self.plan.counters),
+                refused=self.refused(said, artifacts),
+                unopened=unopened,
+                closed=access.closed(self.where.environment),
+            )
+        )
 
     def _unopened(self, hellos: Sequence[Hello]) -> str:
         """Why the tool was never told to record, where the hooks were to tell it; empty where they did."""
         capture = self.where.capture
-        if not capture.startswith("steps=") or self._cut or self.tool is None or self.tool.name != "rocprofv3" or any(hello.region for hello in hellos):
+        if (
+            not capture.startswith("steps=")
+            or self._cut
+            or self.tool is None
+            or self.tool.name != "rocprofv3"
+            or any(hello.region for hello in hellos)
+        ):
             return ""
         if not hellos:
             return f"--capture {capture} is counted in Python processes, and none of the command loaded the hooks"
-        telling = next((message for hello in hellos for message in hello.messages if "roctx" in message), "")
+        telling = next(
+            (message for hello in hellos for message in hello.messages if "roctx" in message), ""
+        )
         steps = max(_steps(self.where).get(hello.pid, 0) for hello in hellos)
-        return telling or f"its window never opened: --capture {capture}, and the program had {steps} steps"
+        return (
+            telling
+            or f"its window never opened: --capture {capture}, and the program had {steps} steps"
+        )
 
     def _inside(self, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
         """What the hooks said, and, for a command, why a layer inside its processes left nothing."""
-        hellos = [hello for hello in read_hellos(self.where.hooks) if hello.pass_name in ("", self.plan.name)]
+        hellos = [
+            hello
+            for hello in read_hellos(self.where.hooks)
+            if hello.pass_name in ("", self.plan.name)
+        ]
         found: list[Finding] = []
         for layer in self.plan.layers:
             if layer.scope != "hook" or self.where.is_worker:
                 continue
-            own = {artifact.pid for artifact in artifacts if artifact.layer == layer.name and artifact.pass_name == self.plan.name}
-            seen = Seen(hellos, read_byes(self.where.hooks), _steps(self.where), own, self.where.capture)
+            own = {
+                artifact.pid
+                for artifact in artifacts
+                if artifact.layer == layer.name and artifact.pass_name == self.plan.name
+            }
+            seen = Seen(
+                hellos, read_byes(self.where.hooks), _steps(self.where), own, self.where.capture
+            )
             found += unrecorded.nothing_recorded(layer.name, seen)
         told = " ".join(one.message for one in found)
-        return (*found, *(one for one in unrecorded.message_findings(hellos) if one.message.rpartition(" (")[0] not in told))
+        return (
+            *found,
+            *(
+                one
+                for one in unrecorded.message_findings(hellos)
+                if one.message.rpartition(" (")[0] not in told
+            ),
+        )
 
     def follow_up(self, launcher: Launcher, outcome: Outcome) -> tuple[Finding, ...]:
         """Run the tool's own analysis of what it left; a failure of it costs only that analysis."""
@@ -151,17 +256,34 @@ class ToolPass:
             try:
                 launcher.capture(command, FOLLOW_UP_S)
             except Unavailable as error:
-                found.append(finding("profiler-failed", f"{self.tool.name}: its own analysis failed ({error.message}); its counters are kept",
-                                     severity="warning"))
+                found.append(
+                    finding(
+                        "profiler-failed",
+                        f"{self.tool.name}: its own analysis failed ({error.message}); its counters are kept",
+                        severity="warning",
+                    )
+                )
         return tuple(found)
 
     def _ended(self, outcome: Outcome) -> Ended:
         ends = self._ending.own_ends()
-        hellos = {hello.pid for hello in read_hellos(self.where.hooks) if hello.pass_name == self.plan.name}
+        hellos = {
+            hello.pid
+            for hello in read_hellos(self.where.hooks)
+            if hello.pass_name == self.plan.name
+        }
         vanished = any(pid in hellos and not self._ending.said_bye(pid) for pid in self._roots)
-        return Ended(exit_status=outcome.exit_status, own_status=self._ending.own_status(outcome), overdue=outcome.overdue,
-                     never_ran=self._recorded and not ends.recorded, ran=bool(ends.statuses) or ends.running > 0, limit_s=self._limit_s,
-                     interrupted=outcome.interrupted, vanished=vanished, guessed=not (ends.recorded or ends.exact))
+        return Ended(
+            exit_status=outcome.exit_status,
+            own_status=self._ending.own_status(outcome),
+            overdue=outcome.overdue,
+            never_ran=self._recorded and not ends.recorded,
+            ran=bool(ends.statuses) or ends.running > 0,
+            limit_s=self._limit_s,
+            interrupted=outcome.interrupted,
+            vanished=vanished,
+            guessed=not (ends.recorded or ends.exact),
+        )
 
 
 def _steps(where: Where) -> dict[int, int]:
@@ -189,4 +311,3 @@ def read_logs(paths: Sequence[Path], limit_bytes: int = _LOG_BYTES) -> str:
         except OSError:
             continue
     return "\n".join(texts)
-

@@ -28,8 +28,15 @@ LIBRARIES = ("amdsmi", "nvml")  # families that call a vendor's library
 
 def source_states(sysfs: str = "/sys") -> tuple[tuple[str, str], ...]:
     """Name of each source and why it is missing; an empty reason means that it works."""
-    own: dict[str, Source] = {"cpu": NodeSource(), "cgroup": CgroupSource(os.getpid()), "pressure": PressureSource(), "rapl": RaplSource(sysfs),
-                             "pm_counters": PmCountersSource(sysfs), "network": NetworkSource(), "rdma": RdmaSource(sysfs)}
+    own: dict[str, Source] = {
+        "cpu": NodeSource(),
+        "cgroup": CgroupSource(os.getpid()),
+        "pressure": PressureSource(),
+        "rapl": RaplSource(sysfs),
+        "pm_counters": PmCountersSource(sysfs),
+        "network": NetworkSource(),
+        "rdma": RdmaSource(sysfs),
+    }
     states = [(name, _why_one(source)) for name, source in own.items()]
     states.append(("amd", why_missing("amd", sysfs)))
     return (*states, *((name, _why_in_child(name, sysfs)) for name in LIBRARIES))
@@ -47,13 +54,23 @@ def _why_one(source: Source) -> str:
 
 
 def _why(works: bool, missing: Sequence[Missing]) -> str:
-    return "" if works else "; ".join(dict.fromkeys(absent.why for absent in missing)) or "it has no values here"
+    return (
+        ""
+        if works
+        else "; ".join(dict.fromkeys(absent.why for absent in missing)) or "it has no values here"
+    )
 
 
 def _why_in_child(family: str, sysfs: str) -> str:
     """The same from a child process, which may die of what it calls."""
     try:
-        done = subprocess.run(check_command(family, sysfs), capture_output=True, timeout=CHECK_S, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            check_command(family, sysfs),
+            capture_output=True,
+            timeout=CHECK_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except subprocess.TimeoutExpired:
         return f"its library did not answer within {CHECK_S:g} s"
     except OSError as error:

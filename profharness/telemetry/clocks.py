@@ -31,7 +31,9 @@ def read_clocks(brackets: int = BRACKETS) -> ClockReading:
     raw, raw_width = _offset(time.CLOCK_MONOTONIC_RAW, brackets)
     real, real_width = _offset(time.CLOCK_REALTIME, brackets)
     now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    return ClockReading(now + boot, now, now + raw, now + real, max(boot_width, raw_width, real_width))
+    return ClockReading(
+        now + boot, now, now + raw, now + real, max(boot_width, raw_width, real_width)
+    )
 
 
 def _offset(clock: int, brackets: int) -> tuple[int, int]:
@@ -50,8 +52,10 @@ def _offset(clock: int, brackets: int) -> tuple[int, int]:
 
 def clock_line(host: str, phase: Phase, reading: ClockReading) -> bytes:
     """One line of `<host>.clocks.jsonl`. Written out by hand: once per second, the cold code of an encoder would cost more than the readings."""
-    return (f'{{"v":1,"host":{_quoted(host)},"phase":"{phase}","boot_ns":{reading.boot_ns},"monotonic_ns":{reading.monotonic_ns},'
-            f'"monotonic_raw_ns":{reading.monotonic_raw_ns},"realtime_ns":{reading.realtime_ns},"width_ns":{reading.width_ns}}}\n').encode()
+    return (
+        f'{{"v":1,"host":{_quoted(host)},"phase":"{phase}","boot_ns":{reading.boot_ns},"monotonic_ns":{reading.monotonic_ns},'
+        f'"monotonic_raw_ns":{reading.monotonic_raw_ns},"realtime_ns":{reading.realtime_ns},"width_ns":{reading.width_ns}}}\n'
+    ).encode()
 
 
 @functools.cache

@@ -41,8 +41,13 @@ class Timer:
 
     def start(self, first_ns: int, period_ns: int = 0) -> None:
         """Wake at `first_ns` (CLOCK_MONOTONIC, above 0), and each period after it; once where that is 0. A signal that was noted wakes at once."""
-        times = (*divmod(period_ns, 1_000_000_000), *divmod(1 if self.signo else first_ns, 1_000_000_000))
-        self._libc.timerfd_settime(self._handle, _TFD_TIMER_ABSTIME, struct.pack("@llll", *times), None)
+        times = (
+            *divmod(period_ns, 1_000_000_000),
+            *divmod(1 if self.signo else first_ns, 1_000_000_000),
+        )
+        self._libc.timerfd_settime(
+            self._handle, _TFD_TIMER_ABSTIME, struct.pack("@llll", *times), None
+        )
 
     def taken(self) -> int:
         """The signal that came, or 0; it counts as seen then, and the timer is to be started again."""

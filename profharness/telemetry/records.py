@@ -75,7 +75,14 @@ class Layout:
             if column.role == "block":
                 block = self.width
             facts = dict(_described(column, block))
-            self._add({"source": source.name, **facts, "device": places[column.device] if column.device >= 0 else -1}, has_field=not column.taken)
+            self._add(
+                {
+                    "source": source.name,
+                    **facts,
+                    "device": places[column.device] if column.device >= 0 else -1,
+                },
+                has_field=not column.taken,
+            )
 
     def _add(self, described: dict[str, Any], *, has_field: bool = True) -> None:
         if has_field:
@@ -94,7 +101,14 @@ def _blank(kind: str) -> int | float | bytes:
 
 def _described(column: Column, block: int) -> Iterator[tuple[str, Any]]:
     """A column's facts, without those that say nothing; the places in its block from the row's begin on."""
-    yield from (("role", column.role), ("type", column.type), ("metric", column.metric), ("unit", column.unit), ("form", column.form), ("scale", column.scale))
+    yield from (
+        ("role", column.role),
+        ("type", column.type),
+        ("metric", column.metric),
+        ("unit", column.unit),
+        ("form", column.form),
+        ("scale", column.scale),
+    )
     if column.taken:
         yield "taken", [_moved(taken, block) for taken in column.taken]
         yield "how", column.how
@@ -115,7 +129,15 @@ def block_type(size: int) -> str:
 
 def encode_header(layout: Layout, facts: dict[str, Any]) -> bytes:
     """Magic, length and JSON; `facts` holds the fields besides `v`, `devices`, `width` and `columns`."""
-    text = json.dumps({"v": VERSION, **facts, "devices": layout.devices, "width": layout.width, "columns": layout.columns},
-                      separators=(",", ":")).encode()
+    text = json.dumps(
+        {
+            "v": VERSION,
+            **facts,
+            "devices": layout.devices,
+            "width": layout.width,
+            "columns": layout.columns,
+        },
+        separators=(",", ":"),
+    ).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
     return MAGIC + struct.pack("<I4x", len(text)) + text

@@ -83,10 +83,16 @@ class Rows:
         if intervals[:fast] != [period_ns] * fast:
             raise ValueError("sources that are read at every tick come first")
         parted = layout.slots[fast - 1].end if fast else _HEAD
-        readings = [_Reading(slot.source.read, slot.first, slot.end, interval, self.failures[slot.source.name])
-                    for slot, interval in zip(layout.slots, intervals, strict=True)]
+        readings = [
+            _Reading(
+                slot.source.read, slot.first, slot.end, interval, self.failures[slot.source.name]
+            )
+            for slot, interval in zip(layout.slots, intervals, strict=True)
+        ]
         self._fast = tuple(readings[:fast])
-        self._slow = tuple(one._replace(first=one.first - parted, end=one.end - parted) for one in readings[fast:])
+        self._slow = tuple(
+            one._replace(first=one.first - parted, end=one.end - parted) for one in readings[fast:]
+        )
         self._slow_due = [0] * len(self._slow)
         self._fast_next = self._slow_next = 0
         self._front, self._back = _Part(layout, 0, parted), _Part(layout, parted, len(layout.types))
@@ -219,21 +225,46 @@ def run(spec: Spec) -> None:
 def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
     """Make the files, probe the sources, and say in the ready file what there is."""
     clocks = ClockFile(path_of(spec.output_dir, spec.host, "clocks.jsonl"), spec.host)
-    sources, missing = open_families(spec.sources, Target(spec.parent_pid, spec.roots_file, spec.hz, spec.sysfs))
+    sources, missing = open_families(
+        spec.sources, Target(spec.parent_pid, spec.roots_file, spec.hz, spec.sysfs)
+    )
     period_ns = period_of(spec.hz)
     samples = rows = None
     if sources:
         layout = Layout(order(sources, period_ns))
         samples = AppendFile(path_of(spec.output_dir, spec.host, "samples.bin"))
-        samples.append(encode_header(layout, {**_facts(spec, period_ns, missing), "rates": {source.name: min(spec.hz, source.max_hz) for source in sources}}))
+        samples.append(
+            encode_header(
+                layout,
+                {
+                    **_facts(spec, period_ns, missing),
+                    "rates": {source.name: min(spec.hz, source.max_hz) for source in sources},
+                },
+            )
+        )
         samples.flush()
         rows = Rows(layout, period_ns, samples)
     clocks.record("before", read_clocks())
-    write_json(path_of(spec.output_dir, spec.host, "ready.json"), {
-        "v": 1, "pid": os.getpid(), "host": spec.host, "hz": spec.hz,
-        "sources": [{"name": source.name, "metrics": [column.metric for column in source.columns if column.role == "value"],
-                     "hz": min(spec.hz, source.max_hz)} for source in sources],
-        "missing": [absent._asdict() for absent in missing]})
+    write_json(
+        path_of(spec.output_dir, spec.host, "ready.json"),
+        {
+            "v": 1,
+            "pid": os.getpid(),
+            "host": spec.host,
+            "hz": spec.hz,
+            "sources": [
+                {
+                    "name": source.name,
+                    "metrics": [
+                        column.metric for column in source.columns if column.role == "value"
+                    ],
+                    "hz": min(spec.hz, source.max_hz),
+                }
+                for source in sources
+            ],
+            "missing": [absent._asdict() for absent in missing],
+        },
+    )
     return Session(spec, clocks, samples, rows, parent, timer)
 
 
@@ -243,8 +274,16 @@ def _facts(spec: Spec, period_ns: int, missing: Sequence[Missing]) -> dict[str, 
             boot_id = file.read().strip()
     except OSError:
         boot_id = ""
-    return {"profharness": __version__, "host": spec.host, "pid": os.getpid(), "boot_id": boot_id, "hz": spec.hz,
-            "period_ns": period_ns, "clock": "monotonic", "missing": [absent._asdict() for absent in missing]}
+    return {
+        "profharness": __version__,
+        "host": spec.host,
+        "pid": os.getpid(),
+        "boot_id": boot_id,
+        "hz": spec.hz,
+        "period_ns": period_ns,
+        "clock": "monotonic",
+        "missing": [absent._asdict() for absent in missing],
+    }
 
 
 def _loop(session: Session) -> str:
@@ -252,7 +291,9 @@ def _loop(session: Session) -> str:
     rows, timer = session.rows, session.timer
     period_ns = period_of(session.spec.hz) if rows else SECOND_NS
     wake_ns = _wake_ns(period_ns)
-    house_period_ns = wake_ns * (SECOND_NS // wake_ns)  # the house is kept when awake, and once per second at the latest
+    house_period_ns = wake_ns * (
+        SECOND_NS // wake_ns
+    )  # the house is kept when awake, and once per second at the latest
     tick_ns = start_ns = monotonic_ns()
     house_ns = start_ns + house_period_ns
     missed = 0
@@ -306,6 +347,15 @@ def _keep_house(session: Session) -> None:
 def _summary(session: Session, reason: str) -> dict[str, Any]:
     rows = session.rows
     failures = rows.failures.items() if rows else ()
-    return {"v": 1, "reason": reason, "rows": rows.count if rows else 0, "missed": rows.missed if rows else 0,
-            "cpu_ns": time.process_time_ns(),
-            "failed": [{"source": name, "count": count.total, "last": count.last} for name, count in failures if count.total]}
+    return {
+        "v": 1,
+        "reason": reason,
+        "rows": rows.count if rows else 0,
+        "missed": rows.missed if rows else 0,
+        "cpu_ns": time.process_time_ns(),
+        "failed": [
+            {"source": name, "count": count.total, "last": count.last}
+            for name, count in failures
+            if count.total
+        ],
+    }

@@ -38,5 +38,12 @@ def parse_spec(text: str) -> Spec:
     sources = found.get("sources", ["cpu"])
     if not isinstance(sources, list) or not all(isinstance(name, str) for name in sources):
         raise ValueError("'sources' must be a list of names")
-    return Spec(found["output_dir"], found["host"], float(hz), str(found.get("roots_file") or ""),
-                int(found.get("parent_pid") or 0), tuple(sources), str(found.get("sysfs") or "/sys"))
+    return Spec(
+        found["output_dir"],
+        found["host"],
+        float(hz),
+        str(found.get("roots_file") or ""),
+        int(found.get("parent_pid") or 0),
+        tuple(sources),
+        str(found.get("sysfs") or "/sys"),
+    )

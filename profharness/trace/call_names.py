@@ -14,9 +14,13 @@ import numpy.typing as npt
 
 from profharness.trace.model import Api, Ops, Strings
 
-LAUNCH: Pattern[str] = re.compile(r"Launch(Cooperative)?Kernel|GraphLaunch|^cu(da)?Launch(_\w+)?$|^hipLaunchByPtr")
+LAUNCH: Pattern[str] = re.compile(
+    r"Launch(Cooperative)?Kernel|GraphLaunch|^cu(da)?Launch(_\w+)?$|^hipLaunchByPtr"
+)
 GRAPH_LAUNCH: Pattern[str] = re.compile(r"GraphLaunch")
-SYNCHRONISE: Pattern[str] = re.compile(r"(Device|Stream|Event|Ctx)Synchronize|^hsa_(amd_)?signal_wait")
+SYNCHRONISE: Pattern[str] = re.compile(
+    r"(Device|Stream|Event|Ctx)Synchronize|^hsa_(amd_)?signal_wait"
+)
 COPY_CALL: Pattern[str] = re.compile(r"Memcpy|Memset|^hsa_(amd_)?memory_(async_)?(copy|fill)")
 EVENT_WAIT: Pattern[str] = re.compile(r"StreamWait(Event|Value)")
 CAPTURE_BEGIN: Pattern[str] = re.compile(r"StreamBeginCapture")
@@ -28,7 +32,9 @@ def matching(strings: Strings, calls: Api | Ops, pattern: Pattern[str]) -> npt.N
     return calls.kept(pattern, (strings,), lambda: _matching(strings, calls.name, pattern))
 
 
-def _matching(strings: Strings, names: npt.NDArray[np.int32], pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
+def _matching(
+    strings: Strings, names: npt.NDArray[np.int32], pattern: Pattern[str]
+) -> npt.NDArray[np.bool_]:
     present = np.zeros(len(strings) + 1, np.bool_)
     present[names] = True  # NULL is the last one
     wanted = np.zeros(len(present), np.bool_)

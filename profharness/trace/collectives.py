@@ -26,9 +26,16 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _KINDS = (
-    ("all_reduce", r"all_?reduce"), ("all_gather", r"all_?gather"), ("reduce_scatter", r"reduce_?scatter"), ("all_to_all", r"all_?to_?all"),
-    ("broadcast", r"broadcast|bcast"), ("send_recv", r"send_?recv|^send$|^recv|isend|irecv|coalesced"), ("scatter", r"scatter"), ("gather", r"gather"),
-    ("reduce", r"reduce"), ("barrier", r"barrier"),
+    ("all_reduce", r"all_?reduce"),
+    ("all_gather", r"all_?gather"),
+    ("reduce_scatter", r"reduce_?scatter"),
+    ("all_to_all", r"all_?to_?all"),
+    ("broadcast", r"broadcast|bcast"),
+    ("send_recv", r"send_?recv|^send$|^recv|isend|irecv|coalesced"),
+    ("scatter", r"scatter"),
+    ("gather", r"gather"),
+    ("reduce", r"reduce"),
+    ("barrier", r"barrier"),
 )
 UNKNOWN = "collective"
 HOST_BACKENDS = ("gloo", "mpi", "ucc")

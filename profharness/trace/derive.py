@@ -17,12 +17,23 @@ def with_throughput(trace: Trace) -> Trace:
     Trials without items or without duration give none. The trial's source becomes the sample's.
     """
     marks = trace.marks
-    rows = np.flatnonzero((marks.kind == trace.strings.find("trial")) & (marks.items != NULL) & (marks.dur_ns > 0))
+    rows = np.flatnonzero(
+        (marks.kind == trace.strings.find("trial")) & (marks.items != NULL) & (marks.dur_ns > 0)
+    )
     if not len(rows):
         return trace
     strings = Strings(trace.strings.texts)
     rows = rows[np.argsort(marks.start_ns[rows], kind="stable")]
     start, length = marks.start_ns[rows], marks.dur_ns[rows]
-    added = Samples.build(at_ns=start, until_ns=start + length, metric=strings.code(THROUGHPUT),
-                          value=marks.items[rows] / (length / 1e9), source=marks.source[rows])
-    return replace(trace, strings=strings, samples=concat([trace.samples, added]) if len(trace.samples) else added)
+    added = Samples.build(
+        at_ns=start,
+        until_ns=start + length,
+        metric=strings.code(THROUGHPUT),
+        value=marks.items[rows] / (length / 1e9),
+        source=marks.source[rows],
+    )
+    return replace(
+        trace,
+        strings=strings,
+        samples=concat([trace.samples, added]) if len(trace.samples) else added,
+    )

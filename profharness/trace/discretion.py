@@ -31,7 +31,10 @@ def without_secrets(trace: Trace) -> Trace:
 def _discreet(source: Source) -> Source:
     if not source.details:
         return source
-    details = tuple((name, MARKER if is_secret(name, value) else clean_text(value)) for name, value in source.details)
+    details = tuple(
+        (name, MARKER if is_secret(name, value) else clean_text(value))
+        for name, value in source.details
+    )
     return source if details == source.details else replace(source, details=details)
 
 
@@ -55,4 +58,10 @@ def _recoded(table: Table, codes: Sequence[int]) -> Table:
     from profharness.trace.merge import looked_up
 
     places = np.array(codes, np.int32)
-    return table.with_columns(**{column.name: looked_up(getattr(table, column.name), places) for column in fields(table) if column.metadata["unit"] == "string"})
+    return table.with_columns(
+        **{
+            column.name: looked_up(getattr(table, column.name), places)
+            for column in fields(table)
+            if column.metadata["unit"] == "string"
+        }
+    )

@@ -17,8 +17,21 @@ import numpy.typing as npt
 from profharness.trace.columns.keys import distinct, pack
 from profharness.trace.model import I64, NULL, Kernels, Problem, Source, Strings, Trace
 
-GEOMETRY = ("workgroups", "workgroup_count_x", "workgroup_count_y", "workgroup_count_z", "workgroup_size_x", "workgroup_size_y", "workgroup_size_z",
-            "vgpr", "accum_vgpr", "sgpr", "lds_bytes", "lds_dynamic_bytes", "scratch_bytes")
+GEOMETRY = (
+    "workgroups",
+    "workgroup_count_x",
+    "workgroup_count_y",
+    "workgroup_count_z",
+    "workgroup_size_x",
+    "workgroup_size_y",
+    "workgroup_size_z",
+    "vgpr",
+    "accum_vgpr",
+    "sgpr",
+    "lds_bytes",
+    "lds_dynamic_bytes",
+    "scratch_bytes",
+)
 # columns of which a difference shows that two records are not the same launch
 _SHAPE = GEOMETRY[:7]
 _SUFFIXES = (" [clone .kd]", ".kd")
@@ -69,7 +82,9 @@ def enrich_geometry(trace: Trace, roles: Roles | None = None) -> tuple[Trace, tu
         needy = (kernels.workgroups[rows] == NULL) | (kernels.vgpr[rows] == NULL)
         if not needy.any():
             continue
-        to, origin = _pairs(trace, rows, from_rows, (given.ranked and taken.ranked, given.pointed and taken.pointed))
+        to, origin = _pairs(
+            trace, rows, from_rows, (given.ranked and taken.ranked, given.pointed and taken.pointed)
+        )
         usable = np.isin(to, rows[needy]) & (kernels.name[to] != NULL) & _agree(kernels, to, origin)
         usable &= (kernels.workgroups[origin] != NULL) | (kernels.vgpr[origin] != NULL)
         to, origin = to[usable], origin[usable]
@@ -78,28 +93,45 @@ def enrich_geometry(trace: Trace, roles: Roles | None = None) -> tuple[Trace, tu
             column[to] = np.where(own[to] == NULL, own[origin], own[to])
         match = Match(pass_name, donor, len(to), int(needy.sum()))
         matches.append(match)
-        problems.append(Problem("info", trace.sources[int(kernels.source[rows[0]])].path, match.matched, told(match)))
+        problems.append(
+            Problem(
+                "info", trace.sources[int(kernels.source[rows[0]])].path, match.matched, told(match)
+            )
+        )
     if not matches:
         return trace, ()
-    return replace(trace, kernels=kernels.with_columns(**columns), problems=(*trace.problems, *problems)), tuple(matches)
+    return replace(
+        trace, kernels=kernels.with_columns(**columns), problems=(*trace.problems, *problems)
+    ), tuple(matches)
 
 
 def told(match: Match) -> str:
     """The match rate in a sentence."""
-    return (f"geometry of {match.matched} of {match.kernels} kernels of the {match.pass_name} pass taken from the {match.donor} pass"
-            " by name and order")
+    return (
+        f"geometry of {match.matched} of {match.kernels} kernels of the {match.pass_name} pass taken from the {match.donor} pass"
+        " by name and order"
+    )
 
 
 # ---------------------------------------------------------------- who gives, who receives
+
 
 def pass_roles(trace: Trace) -> dict[tuple[str, bool], PassRole]:
     """The passes of a trace that give or take geometry."""
     ranks, points = _ranks(trace, np.arange(len(trace.kernels))), trace.kernels.point
     counted = np.zeros(len(trace.kernels) + 1, np.bool_)
     counted[trace.counters.kernel] = True
-    return {(name, gives): PassRole(gives, int(trace.kernels.source[rows].min()), bool(counted[rows].any()),
-                                    bool((ranks[rows] != NULL).any()), bool((points[rows] != NULL).any()))
-            for gives, passes in ((True, _giving_rows(trace)), (False, _taking_rows(trace))) for name, rows in passes.items()}
+    return {
+        (name, gives): PassRole(
+            gives,
+            int(trace.kernels.source[rows].min()),
+            bool(counted[rows].any()),
+            bool((ranks[rows] != NULL).any()),
+            bool((points[rows] != NULL).any()),
+        )
+        for gives, passes in ((True, _giving_rows(trace)), (False, _taking_rows(trace)))
+        for name, rows in passes.items()
+    }
 
 
 def join_roles(one: Roles, other: Roles) -> dict[tuple[str, bool], PassRole]:
@@ -107,14 +139,21 @@ def join_roles(one: Roles, other: Roles) -> dict[tuple[str, bool], PassRole]:
     joined = dict(one)
     for key, role in other.items():
         known = joined.get(key, role)
-        joined[key] = PassRole(role.gives, min(known.first_source, role.first_source), known.counted or role.counted,
-                               known.ranked or role.ranked, known.pointed or role.pointed)
+        joined[key] = PassRole(
+            role.gives,
+            min(known.first_source, role.first_source),
+            known.counted or role.counted,
+            known.ranked or role.ranked,
+            known.pointed or role.pointed,
+        )
     return joined
 
 
 def donor_of(roles: Roles) -> str | None:
     """The rocprofv3 pass to take from: the first one without counters, which disturb the least."""
-    giving = sorted((role.counted, role.first_source, name) for (name, gives), role in roles.items() if gives)
+    giving = sorted(
+        (role.counted, role.first_source, name) for (name, gives), role in roles.items() if gives
+    )
     return giving[0][2] if giving else None
 
 
@@ -125,7 +164,9 @@ def gives_geometry(source: Source) -> bool:
 
 def takes_geometry(trace: Trace, position: int) -> bool:
     """Whether Kineto recorded the kernels of the source at this position on ROCm."""
-    return trace.sources[position].format == "kineto" and _is_rocm(trace, trace.sources[position], position)
+    return trace.sources[position].format == "kineto" and _is_rocm(
+        trace, trace.sources[position], position
+    )
 
 
 def _giving_rows(trace: Trace) -> dict[str, I64]:
@@ -133,7 +174,9 @@ def _giving_rows(trace: Trace) -> dict[str, I64]:
 
 
 def _taking_rows(trace: Trace) -> dict[str, I64]:
-    return _rows_by_pass(trace, [takes_geometry(trace, position) for position in range(len(trace.sources))])
+    return _rows_by_pass(
+        trace, [takes_geometry(trace, position) for position in range(len(trace.sources))]
+    )
 
 
 def _receivers(trace: Trace, donor: str) -> dict[str, I64]:
@@ -144,9 +187,16 @@ def _rows_by_pass(trace: Trace, chosen: list[bool]) -> dict[str, I64]:
     source = trace.kernels.source
     mine = np.append(np.array(chosen, np.bool_), False)[source]  # NULL reads the last entry
     rows = np.flatnonzero(mine)
-    names = list(dict.fromkeys(trace.sources[position].pass_name for position in source[rows].tolist()))
-    numbers = np.array([names.index(one.pass_name) if one.pass_name in names else NULL for one in trace.sources], np.int64)
-    return {name: rows[numbers[source[rows]] == number] for number, name in enumerate(names) if name}
+    names = list(
+        dict.fromkeys(trace.sources[position].pass_name for position in source[rows].tolist())
+    )
+    numbers = np.array(
+        [names.index(one.pass_name) if one.pass_name in names else NULL for one in trace.sources],
+        np.int64,
+    )
+    return {
+        name: rows[numbers[source[rows]] == number] for number, name in enumerate(names) if name
+    }
 
 
 def _is_rocm(trace: Trace, source: Source, position: int) -> bool:
@@ -154,10 +204,13 @@ def _is_rocm(trace: Trace, source: Source, position: int) -> bool:
     if any(name.startswith(("hip_", "roctracer_")) for name, _ in source.details):
         return True
     devices = distinct(trace.kernels.device[trace.kernels.source == position])
-    return any(trace.devices[int(device)].vendor.lower() == "amd" for device in devices if device != NULL)
+    return any(
+        trace.devices[int(device)].vendor.lower() == "amd" for device in devices if device != NULL
+    )
 
 
 # ---------------------------------------------------------------- which record is which
+
 
 def _pairs(trace: Trace, to: I64, origin: I64, told: tuple[bool, bool]) -> tuple[I64, I64]:
     """Rows of both passes that are the same launch: those of equally frequent names, and those of the common beginning.
@@ -169,7 +222,12 @@ def _pairs(trace: Trace, to: I64, origin: I64, told: tuple[bool, bool]) -> tuple
     place = pack(_places(trace, both, told))
     key = pack([place, _names(trace)[trace.kernels.name[both]]])
     order = np.lexsort((trace.kernels.device[both], trace.kernels.start_ns[both], place))
-    both, is_to, place, key = both[order], is_to[order], place[order], np.unique(key[order], return_inverse=True)[1]
+    both, is_to, place, key = (
+        both[order],
+        is_to[order],
+        place[order],
+        np.unique(key[order], return_inverse=True)[1],
+    )
     size = int(key.max()) + 1
     here, there = np.bincount(key[is_to], minlength=size), np.bincount(key[~is_to], minlength=size)
     even = here == there
@@ -190,12 +248,17 @@ def _pairs(trace: Trace, to: I64, origin: I64, told: tuple[bool, bool]) -> tuple
 def _places(trace: Trace, rows: I64, told: tuple[bool, bool]) -> list[I64]:
     """Rank and point of each row; one that either pass knows nothing of does not tell kernels apart."""
     columns = (_ranks(trace, rows), trace.kernels.point[rows].astype(np.int64))
-    return [column if known else np.zeros(len(rows), np.int64) for column, known in zip(columns, told, strict=True)]
+    return [
+        column if known else np.zeros(len(rows), np.int64)
+        for column, known in zip(columns, told, strict=True)
+    ]
 
 
 def _ranks(trace: Trace, rows: I64) -> I64:
     kernels = trace.kernels
-    ranks = np.array([NULL if source.rank is None else source.rank for source in trace.sources], np.int64)[kernels.source[rows]]
+    ranks = np.array(
+        [NULL if source.rank is None else source.rank for source in trace.sources], np.int64
+    )[kernels.source[rows]]
     return np.where(ranks == NULL, kernels.rank[rows], ranks).astype(np.int64)
 
 
@@ -204,10 +267,21 @@ def _names(trace: Trace) -> I64:
     pool = Strings()
 
     def plain(text: str) -> str:
-        return next((text.removesuffix(suffix) for suffix in _SUFFIXES if text.endswith(suffix)), text)
+        return next(
+            (text.removesuffix(suffix) for suffix in _SUFFIXES if text.endswith(suffix)), text
+        )
 
     used = set(distinct(trace.kernels.name).tolist())
-    return np.array([*(pool.code(plain(text)) if number in used else NULL for number, text in enumerate(trace.strings.texts)), NULL], np.int64)
+    return np.array(
+        [
+            *(
+                pool.code(plain(text)) if number in used else NULL
+                for number, text in enumerate(trace.strings.texts)
+            ),
+            NULL,
+        ],
+        np.int64,
+    )
 
 
 def _common(first: I64, second: I64) -> int:

@@ -56,7 +56,9 @@ def join(trace: Trace, records: Correlated) -> Joined:
     """
     if not isinstance(records, Table):
         return _join(trace, records)
-    return records.kept(join, (trace.api, trace.sources, trace.strings), lambda: _join(trace, records))
+    return records.kept(
+        join, (trace.api, trace.sources, trace.strings), lambda: _join(trace, records)
+    )
 
 
 def _join(trace: Trace, records: Correlated) -> Joined:
@@ -66,17 +68,29 @@ def _join(trace: Trace, records: Correlated) -> Joined:
     having[owners[api.source]] = True
     rows = len(records.source)
     if not len(api) or not rows:
-        return Joined(np.full(rows, NULL, np.int64), having[owners[records.source]], np.zeros(rows, np.bool_))
+        return Joined(
+            np.full(rows, NULL, np.int64), having[owners[records.source]], np.zeros(rows, np.bool_)
+        )
     call_key, record_key = _keys(owners, trace, records)
     carrying, known = api.correlation != NULL, records.correlation != NULL
     launches = call_names.matching(trace.strings, api, call_names.LAUNCH)
-    call = matched((call_key, carrying), (record_key, known), (-api.dur_ns, api.start_ns, ~launches))
+    call = matched(
+        (call_key, carrying), (record_key, known), (-api.dur_ns, api.start_ns, ~launches)
+    )
     graphs = call_names.matching(trace.strings, api, call_names.GRAPH_LAUNCH) & carrying
-    in_graph = np.isin(record_key, np.unique(call_key[graphs])) & known if graphs.any() else np.zeros(rows, np.bool_)
+    in_graph = (
+        np.isin(record_key, np.unique(call_key[graphs])) & known
+        if graphs.any()
+        else np.zeros(rows, np.bool_)
+    )
     return Joined(call, having[owners[records.source]], in_graph)
 
 
-def matched(calls: tuple[I64, Mask], records: tuple[I64, Mask], preference: Sequence[npt.NDArray[np.generic]]) -> I64:
+def matched(
+    calls: tuple[I64, Mask],
+    records: tuple[I64, Mask],
+    preference: Sequence[npt.NDArray[np.generic]],
+) -> I64:
     """For each record the position of the call with the same key, NULL for none.
 
     Keys come with a mask of those that count. Of several calls with one key the one that sorts first by
@@ -102,17 +116,28 @@ def _keys(owners: I64, trace: Trace, records: Correlated) -> tuple[I64, I64]:
     vague = np.zeros(len(owners), np.bool_)
     vague[call_owner[call_pid == NULL]] = True
     vague[record_owner[record_pid == NULL]] = True
-    joined = pack([np.concatenate((call_owner, record_owner)),
-                   np.concatenate((np.where(vague[call_owner], NULL, call_pid), np.where(vague[record_owner], NULL, record_pid))),
-                   np.concatenate((api.correlation, records.correlation))])
-    return joined[: len(api)], joined[len(api):]
+    joined = pack(
+        [
+            np.concatenate((call_owner, record_owner)),
+            np.concatenate(
+                (
+                    np.where(vague[call_owner], NULL, call_pid),
+                    np.where(vague[record_owner], NULL, record_pid),
+                )
+            ),
+            np.concatenate((api.correlation, records.correlation)),
+        ]
+    )
+    return joined[: len(api)], joined[len(api) :]
 
 
 def _pids(trace: Trace, records: Correlated) -> I64:
     """The process of each row: as recorded, else that of its source."""
     if not (records.pid == NULL).any():
         return records.pid
-    of_source = np.array([NULL if source.pid is None else source.pid for source in trace.sources], np.int64)
+    of_source = np.array(
+        [NULL if source.pid is None else source.pid for source in trace.sources], np.int64
+    )
     return np.where(records.pid == NULL, of_source[records.source], records.pid)
 
 

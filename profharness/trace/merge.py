@@ -12,7 +12,17 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from profharness.trace.model import I32, NULL, Counters, Device, Stream, Strings, Table, Trace, concat
+from profharness.trace.model import (
+    I32,
+    NULL,
+    Counters,
+    Device,
+    Stream,
+    Strings,
+    Table,
+    Trace,
+    concat,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +55,9 @@ Tables = Callable[[str, int, Strings], Table]
 """Gives the table of this name of the trace at this position; it may read it, adding texts to the strings."""
 
 
-def merge_by_table(heads: Sequence[Trace], sizes: Sequence[tuple[int, int]], table: Tables, *, coded: bool = False) -> tuple[Trace, list[Places]]:
+def merge_by_table(
+    heads: Sequence[Trace], sizes: Sequence[tuple[int, int]], table: Tables, *, coded: bool = False
+) -> tuple[Trace, list[Places]]:
     """`merge_with_places` of traces whose tables come one by one, so that no more than one of them is there twice.
 
     `heads` are the traces, whose own tables are not looked at; `sizes` their numbers of ops and kernels. `coded`: texts of the tables have codes
@@ -58,22 +70,43 @@ def merge_by_table(heads: Sequence[Trace], sizes: Sequence[tuple[int, int]], tab
     sources = ops = kernels = 0
     for trace, (more_ops, more_kernels) in zip(heads, sizes, strict=True):
         device_places = devices.add(trace.devices)
-        places.append(Places(
-            strings.codes(trace.strings.texts), _shifted(len(trace.sources), sources), device_places,
-            streams.add(trace, device_places), _shifted(more_ops, ops), kernels))
+        places.append(
+            Places(
+                strings.codes(trace.strings.texts),
+                _shifted(len(trace.sources), sources),
+                device_places,
+                streams.add(trace, device_places),
+                _shifted(more_ops, ops),
+                kernels,
+            )
+        )
         sources += len(trace.sources)
         ops += more_ops
         kernels += more_kernels
     tables = {}
     for name, empty in heads[0].tables():
-        parts = (_rewritten(table(name, position, strings), replace(place, codes=None) if coded else place) for position, place in enumerate(places))
+        parts = (
+            _rewritten(
+                table(name, position, strings), replace(place, codes=None) if coded else place
+            )
+            for position, place in enumerate(places)
+        )
         filled = [part for part in parts if len(part)]
         tables[name] = concat(filled) if filled else type(empty).empty()
-    statistics = tuple(replace(row, source=int(place.sources[row.source])) for trace, place in zip(heads, places, strict=True)
-                       for row in trace.statistics)
-    merged = Trace(tuple(source for trace in heads for source in trace.sources), strings, tuple(devices.all), tuple(streams.all),
-                   problems=tuple(problem for trace in heads for problem in trace.problems), statistics=statistics,
-                   **tables)  # type: ignore[arg-type] # each name maps to its own kind of table
+    statistics = tuple(
+        replace(row, source=int(place.sources[row.source]))
+        for trace, place in zip(heads, places, strict=True)
+        for row in trace.statistics
+    )
+    merged = Trace(
+        tuple(source for trace in heads for source in trace.sources),
+        strings,
+        tuple(devices.all),
+        tuple(streams.all),
+        problems=tuple(problem for trace in heads for problem in trace.problems),
+        statistics=statistics,
+        **tables,
+    )  # type: ignore[arg-type] # each name maps to its own kind of table
     return merged, places
 
 
@@ -106,12 +139,23 @@ class _Devices:
             return len(self.all) - 1
         other = self.all[known]
         self.all[known] = replace(
-            other, name=other.name or device.name, vendor=other.vendor or device.vendor,
-            compute_units=other.compute_units if other.compute_units is not None else device.compute_units,
-            architecture=other.architecture or device.architecture, dies=other.dies if other.dies is not None else device.dies,
-            max_clock_mhz=other.max_clock_mhz if other.max_clock_mhz is not None else device.max_clock_mhz, pci_id=other.pci_id or device.pci_id,
-            memory_bytes=other.memory_bytes if other.memory_bytes is not None else device.memory_bytes,
-            rank=other.rank if other.rank == device.rank else None)
+            other,
+            name=other.name or device.name,
+            vendor=other.vendor or device.vendor,
+            compute_units=other.compute_units
+            if other.compute_units is not None
+            else device.compute_units,
+            architecture=other.architecture or device.architecture,
+            dies=other.dies if other.dies is not None else device.dies,
+            max_clock_mhz=other.max_clock_mhz
+            if other.max_clock_mhz is not None
+            else device.max_clock_mhz,
+            pci_id=other.pci_id or device.pci_id,
+            memory_bytes=other.memory_bytes
+            if other.memory_bytes is not None
+            else device.memory_bytes,
+            rank=other.rank if other.rank == device.rank else None,
+        )
         return known
 
 
@@ -124,12 +168,19 @@ class _Streams:
 
     def add(self, trace: Trace, device_places: I32) -> I32:
         """The position of each; tools number streams differently, and a pid of one pass is no pid of another, so that both are part of the name."""
-        origin = ",".join(sorted({f"{source.pass_name} {source.format}" for source in trace.sources}))
+        origin = ",".join(
+            sorted({f"{source.pass_name} {source.format}" for source in trace.sources})
+        )
         before = len(self.all)  # those of one trace are different ones
-        return np.array([self._place(stream, device_places, (origin, before)) for stream in trace.streams], np.int32)
+        return np.array(
+            [self._place(stream, device_places, (origin, before)) for stream in trace.streams],
+            np.int32,
+        )
 
     def _place(self, stream: Stream, device_places: I32, origin: tuple[str, int]) -> int:
-        moved = replace(stream, device=int(device_places[stream.device]) if stream.device != NULL else NULL)
+        moved = replace(
+            stream, device=int(device_places[stream.device]) if stream.device != NULL else NULL
+        )
         key = (moved.device, moved.name, moved.pid, origin[0])
         known = self._known.get(key) if moved.pid != NULL else None
         if known is None or known >= origin[1]:
@@ -144,7 +195,11 @@ def _rewritten(table: Table, place: Places) -> Table:
     changed = {}
     for column in fields(table):
         values = getattr(table, column.name)
-        moved = place.codes if column.metadata["unit"] == "string" else getattr(place, column.metadata.get("of", ""), None)
+        moved = (
+            place.codes
+            if column.metadata["unit"] == "string"
+            else getattr(place, column.metadata.get("of", ""), None)
+        )
         if moved is not None:
             changed[column.name] = looked_up(values, moved)
     if isinstance(table, Counters):

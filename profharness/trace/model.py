@@ -95,9 +95,15 @@ class Table:
         held: tuple[object, ...] | None
         found: Any
         held, found = self._memo.get(key, (None, None))
-        if held is None or any((one() if isinstance(one, ref) else one) is not other for one, other in zip(held, others, strict=True)):
+        if held is None or any(
+            (one() if isinstance(one, ref) else one) is not other
+            for one, other in zip(held, others, strict=True)
+        ):
             found = make()
-            self._memo[key] = tuple(ref(one) if isinstance(one, Table) else one for one in others), found
+            self._memo[key] = (
+                tuple(ref(one) if isinstance(one, Table) else one for one in others),
+                found,
+            )
         kept: KeptT = found
         return kept
 
@@ -140,7 +146,13 @@ class Table:
     def with_columns(self, **columns: npt.ArrayLike) -> Self:
         """The same table with these columns replaced (cast to their declared type)."""
         types = {f.name: f.metadata["dtype"] for f in fields(self)}
-        return replace(self, **{name: own(np.broadcast_to(np.asarray(value, types[name]), (len(self),))) for name, value in columns.items()})
+        return replace(
+            self,
+            **{
+                name: own(np.broadcast_to(np.asarray(value, types[name]), (len(self),)))
+                for name, value in columns.items()
+            },
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: of a column with one value, that value."""
@@ -182,7 +194,9 @@ class Kernels(Table):
     workgroup_size_x: I32 = int32("workgroup size, x", "work-items")
     workgroup_size_y: I32 = int32("workgroup size, y", "work-items")
     workgroup_size_z: I32 = int32("workgroup size, z", "work-items")
-    vgpr: I32 = int32("architectural vector registers per work-item (registers per thread on NVIDIA)")
+    vgpr: I32 = int32(
+        "architectural vector registers per work-item (registers per thread on NVIDIA)"
+    )
     accum_vgpr: I32 = int32("accumulation vector registers per work-item")
     sgpr: I32 = int32("scalar registers per wave")
     lds_bytes: I64 = int64("static LDS (shared memory) per workgroup", "B")
@@ -252,7 +266,9 @@ class Ops(Table):
     source: I32 = index("sources", "where the record came from")
 
 
-MarkKind = Literal["trial", "warmup", "step", "phase", "range", "request", "execution", "point", "marker"]
+MarkKind = Literal[
+    "trial", "warmup", "step", "phase", "range", "request", "execution", "point", "marker"
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +322,9 @@ class Requests(Table):
     think_ns: I64 = ns("pause of the client before it")
     point: I32 = code("point of the scan")
     items: I64 = int64("items in the request", "items")
-    ok: I32 = int32("1 for an answer, 0 for an error or none in time; NULL where the window's end cut it off")
+    ok: I32 = int32(
+        "1 for an answer, 0 for an error or none in time; NULL where the window's end cut it off"
+    )
     client: I32 = int32("client that sent it")
     server_start_ns: I64 = ns("when the model began on it; NULL where the server does not tell")
     server_queue_ns: I64 = ns("time in the server's queue")

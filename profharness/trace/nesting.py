@@ -60,7 +60,11 @@ def _in_order(start_ns: I64, dur_ns: I64, thread: I64) -> I64:
 
 def _narrow(numbers: I64) -> npt.NDArray[np.integer[Any]]:
     """The same in 16 bits, where they fit: these are sorted in time that is linear."""
-    fit = len(numbers) > 0 and int(numbers.min()) >= 0 and int(numbers.max()) <= np.iinfo(np.uint16).max
+    fit = (
+        len(numbers) > 0
+        and int(numbers.min()) >= 0
+        and int(numbers.max()) <= np.iinfo(np.uint16).max
+    )
     return numbers.astype(np.uint16) if fit else numbers
 
 
@@ -84,7 +88,9 @@ def _one_thread(start: I64, dur: I64, rows: I64) -> tuple[I64, I64]:
     return depth, parent
 
 
-def innermost(start_ns: I64, dur_ns: I64, thread: I64, nesting: Nesting, at: tuple[I64, I64]) -> I64:
+def innermost(
+    start_ns: I64, dur_ns: I64, thread: I64, nesting: Nesting, at: tuple[I64, I64]
+) -> I64:
     """The row of the innermost span that contains each time `at[0]` on each thread `at[1]`, ends included; NULL for none."""
     at_ns, at_thread = at
     found = np.full(len(at_ns), NULL, np.int64)

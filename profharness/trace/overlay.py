@@ -31,19 +31,32 @@ def overlay(trace: Trace, bare: str = BARE, spans: PointSpans | None = None) -> 
     """
     spans = point_spans(trace) if spans is None else spans
     movable = [_movable(source, spans, bare) for source in trace.sources]
-    shifts = [_shifts(spans[source.pass_name], spans[bare]) if moves else None for source, moves in zip(trace.sources, movable, strict=True)]
-    changed = {name: _moved(table, TIME_COLUMNS[name], shifts) for name, table in trace.tables() if name in TIME_COLUMNS}
+    shifts = [
+        _shifts(spans[source.pass_name], spans[bare]) if moves else None
+        for source, moves in zip(trace.sources, movable, strict=True)
+    ]
+    changed = {
+        name: _moved(table, TIME_COLUMNS[name], shifts)
+        for name, table in trace.tables()
+        if name in TIME_COLUMNS
+    }
     return replace(trace, sources=laid_over(trace.sources, spans, bare), **changed)  # type: ignore[arg-type] # each table keeps its own type
 
 
 def laid_over(sources: Sequence[Source], spans: PointSpans, bare: str = BARE) -> tuple[Source, ...]:
     """The sources as `overlay` leaves them: those that it moves say so."""
-    return tuple(replace(source, alignment=f"{source.alignment}; laid over pass {bare}".lstrip("; ")) if _movable(source, spans, bare) else source
-                 for source in sources)
+    return tuple(
+        replace(source, alignment=f"{source.alignment}; laid over pass {bare}".lstrip("; "))
+        if _movable(source, spans, bare)
+        else source
+        for source in sources
+    )
 
 
 def _movable(source: Source, spans: PointSpans, bare: str) -> bool:
-    return source.pass_name not in ("", bare) and bool(spans.get(source.pass_name, {}).keys() & spans.get(bare, {}).keys())
+    return source.pass_name not in ("", bare) and bool(
+        spans.get(source.pass_name, {}).keys() & spans.get(bare, {}).keys()
+    )
 
 
 def point_spans(trace: Trace) -> dict[str, dict[str, tuple[int, int]]]:
@@ -52,7 +65,14 @@ def point_spans(trace: Trace) -> dict[str, dict[str, tuple[int, int]]]:
     spans: dict[str, dict[str, tuple[int, int]]] = {}
     for row in np.flatnonzero((marks.kind == trace.strings.find("point")) & (marks.point != NULL)):
         start, end = int(marks.start_ns[row]), int(marks.start_ns[row] + marks.dur_ns[row])
-        add_spans(spans, {trace.sources[marks.source[row]].pass_name: {trace.strings[int(marks.point[row])]: (start, end)}})
+        add_spans(
+            spans,
+            {
+                trace.sources[marks.source[row]].pass_name: {
+                    trace.strings[int(marks.point[row])]: (start, end)
+                }
+            },
+        )
     return spans
 
 

@@ -20,72 +20,225 @@ XCC_LIMIT = 8  # compute dies of one package that the driver reports
 
 # What the vendors' drivers say of a device. A mean over an interval is made from a counter or from two readings.
 DEVICE_METRICS: tuple[SampleMetric, ...] = (
-    SampleMetric("gpu_percent", "%", "instant", "the driver's figure: share of its own averaging time in which anything ran on the device"),
-    SampleMetric("gpu_activity_mean", "%", "interval", "share of time in which anything ran on the device, averaged between two samples by the driver's accumulator"),
-    SampleMetric("memory_activity", "share", "instant", "share of time in which the memory controller worked (NVIDIA: in which memory was read or written)"),
-    SampleMetric("memory_activity_mean", "share", "interval", "share of time in which the memory controller worked, averaged between two samples by the driver's accumulator"),
-    SampleMetric("wave_fill", "share", "instant", "waves in flight over the waves that the device can hold (KFD's cu_occupancy, in units of full compute units)"),
-    *(SampleMetric(f"xcc_busy_{number}", "%", "instant", f"the driver's busy figure of compute die {number} of the device") for number in range(XCC_LIMIT)),
-    SampleMetric("sm_activity", "share", "interval", "share of the SMs with at least one warp, averaged over time"),
-    SampleMetric("sm_occupancy", "share", "interval", "resident warps over the warps that the SMs can hold"),
-    SampleMetric("tensor_activity", "share", "interval", "share of cycles in which the tensor cores worked"),
-    SampleMetric("fp64_activity", "share", "interval", "share of cycles in which the FP64 pipe worked"),
-    SampleMetric("fp32_activity", "share", "interval", "share of cycles in which the FP32 pipe worked"),
-    SampleMetric("fp16_activity", "share", "interval", "share of cycles in which the FP16 pipe worked (without tensor cores)"),
-    SampleMetric("dram_activity", "share", "interval", "memory bandwidth used over the device's peak"),
+    SampleMetric(
+        "gpu_percent",
+        "%",
+        "instant",
+        "the driver's figure: share of its own averaging time in which anything ran on the device",
+    ),
+    SampleMetric(
+        "gpu_activity_mean",
+        "%",
+        "interval",
+        "share of time in which anything ran on the device, averaged between two samples by the driver's accumulator",
+    ),
+    SampleMetric(
+        "memory_activity",
+        "share",
+        "instant",
+        "share of time in which the memory controller worked (NVIDIA: in which memory was read or written)",
+    ),
+    SampleMetric(
+        "memory_activity_mean",
+        "share",
+        "interval",
+        "share of time in which the memory controller worked, averaged between two samples by the driver's accumulator",
+    ),
+    SampleMetric(
+        "wave_fill",
+        "share",
+        "instant",
+        "waves in flight over the waves that the device can hold (KFD's cu_occupancy, in units of full compute units)",
+    ),
+    *(
+        SampleMetric(
+            f"xcc_busy_{number}",
+            "%",
+            "instant",
+            f"the driver's busy figure of compute die {number} of the device",
+        )
+        for number in range(XCC_LIMIT)
+    ),
+    SampleMetric(
+        "sm_activity",
+        "share",
+        "interval",
+        "share of the SMs with at least one warp, averaged over time",
+    ),
+    SampleMetric(
+        "sm_occupancy", "share", "interval", "resident warps over the warps that the SMs can hold"
+    ),
+    SampleMetric(
+        "tensor_activity", "share", "interval", "share of cycles in which the tensor cores worked"
+    ),
+    SampleMetric(
+        "fp64_activity", "share", "interval", "share of cycles in which the FP64 pipe worked"
+    ),
+    SampleMetric(
+        "fp32_activity", "share", "interval", "share of cycles in which the FP32 pipe worked"
+    ),
+    SampleMetric(
+        "fp16_activity",
+        "share",
+        "interval",
+        "share of cycles in which the FP16 pipe worked (without tensor cores)",
+    ),
+    SampleMetric(
+        "dram_activity", "share", "interval", "memory bandwidth used over the device's peak"
+    ),
     SampleMetric("pcie_sent", "B/s", "interval", "bytes from the device to the host over PCIe"),
     SampleMetric("pcie_received", "B/s", "interval", "bytes from the host to the device over PCIe"),
     SampleMetric("nvlink_sent", "B/s", "interval", "bytes sent over all NVLink links"),
     SampleMetric("nvlink_received", "B/s", "interval", "bytes received over all NVLink links"),
     SampleMetric("xgmi_read", "B/s", "interval", "bytes read over all XGMI links"),
     SampleMetric("xgmi_written", "B/s", "interval", "bytes written over all XGMI links"),
-    SampleMetric("power_w", "W", "instant", "power as the sensor says; of the whole package where dies share one"),
-    SampleMetric("power_average", "W", "instant", "power averaged by the driver over its own period (about 1 s)"),
-    SampleMetric("power_energy", "W", "interval", "power between two samples by the device's energy counter"),
+    SampleMetric(
+        "power_w",
+        "W",
+        "instant",
+        "power as the sensor says; of the whole package where dies share one",
+    ),
+    SampleMetric(
+        "power_average",
+        "W",
+        "instant",
+        "power averaged by the driver over its own period (about 1 s)",
+    ),
+    SampleMetric(
+        "power_energy", "W", "interval", "power between two samples by the device's energy counter"
+    ),
     SampleMetric("power_limit", "W", "instant", "power cap in force"),
-    SampleMetric("clock_gpu", "MHz", "instant", "clock of the compute units (mean over the dies of a package)"),
+    SampleMetric(
+        "clock_gpu",
+        "MHz",
+        "instant",
+        "clock of the compute units (mean over the dies of a package)",
+    ),
     SampleMetric("clock_memory", "MHz", "instant", "clock of the memory"),
     SampleMetric("clock_soc", "MHz", "instant", "clock of the fabric"),
     SampleMetric("temperature_edge", "°C", "instant", "temperature at the die's edge"),
     SampleMetric("temperature_hotspot", "°C", "instant", "highest temperature of the die"),
     SampleMetric("temperature_memory", "°C", "instant", "highest temperature of the memory"),
-    SampleMetric("throttle_power", "share", "interval", "share of time in which the power or current limit lowered the clock"),
-    SampleMetric("throttle_thermal", "share", "interval", "share of time in which a temperature limit lowered the clock"),
-    SampleMetric("throttle_external", "share", "interval", "share of time in which a signal from outside of the device lowered the clock"),
+    SampleMetric(
+        "throttle_power",
+        "share",
+        "interval",
+        "share of time in which the power or current limit lowered the clock",
+    ),
+    SampleMetric(
+        "throttle_thermal",
+        "share",
+        "interval",
+        "share of time in which a temperature limit lowered the clock",
+    ),
+    SampleMetric(
+        "throttle_external",
+        "share",
+        "interval",
+        "share of time in which a signal from outside of the device lowered the clock",
+    ),
     SampleMetric("gpu_memory_used", "B", "instant", "device memory allocated, by all processes"),
     SampleMetric("gpu_memory_total", "B", "instant", "device memory"),
-    SampleMetric("gpu_processes", "processes", "instant", "processes that hold device memory or queues"),
-    SampleMetric("gpu_processes_other", "processes", "instant", "those of them that are not the workload's"),
+    SampleMetric(
+        "gpu_processes", "processes", "instant", "processes that hold device memory or queues"
+    ),
+    SampleMetric(
+        "gpu_processes_other", "processes", "instant", "those of them that are not the workload's"
+    ),
 )
 
 SAMPLE_METRICS: tuple[SampleMetric, ...] = (
     *DEVICE_METRICS,
     SampleMetric("cpu_tree", "cores", "interval", "cores that the workload's process tree ran on"),
-    SampleMetric("cpu_tree_wait", "cores", "interval", "cores that the process tree waited for (run queue)"),
+    SampleMetric(
+        "cpu_tree_wait", "cores", "interval", "cores that the process tree waited for (run queue)"
+    ),
     SampleMetric("cpu_node", "cores", "interval", "cores busy on the whole node"),
-    SampleMetric("memory_tree", "B", "instant", "resident memory of the process tree (shared pages count in each process)"),
-    SampleMetric("memory_node_used", "B", "instant", "memory in use on the node (total less available)"),
+    SampleMetric(
+        "memory_tree",
+        "B",
+        "instant",
+        "resident memory of the process tree (shared pages count in each process)",
+    ),
+    SampleMetric(
+        "memory_node_used", "B", "instant", "memory in use on the node (total less available)"
+    ),
     SampleMetric("memory_cgroup", "B", "instant", "memory charged to the cgroup"),
-    SampleMetric("cpu_throttled", "share", "interval", "share of time in quota periods in which the cgroup was stopped by its CPU quota"),
-    SampleMetric("pressure_cpu", "share", "interval", "share of time that some task waited for a CPU"),
-    SampleMetric("pressure_memory", "share", "interval", "share of time that some task waited for memory"),
+    SampleMetric(
+        "cpu_throttled",
+        "share",
+        "interval",
+        "share of time in quota periods in which the cgroup was stopped by its CPU quota",
+    ),
+    SampleMetric(
+        "pressure_cpu", "share", "interval", "share of time that some task waited for a CPU"
+    ),
+    SampleMetric(
+        "pressure_memory", "share", "interval", "share of time that some task waited for memory"
+    ),
     SampleMetric("pressure_io", "share", "interval", "share of time that some task waited for I/O"),
     SampleMetric("processes_tree", "processes", "instant", "processes of the workload's tree"),
     SampleMetric("power_cpu", "W", "interval", "power of all CPU packages of the node (RAPL)"),
     SampleMetric("power_node", "W", "instant", "power of the whole node by its own meter"),
-    SampleMetric("power_node_energy", "W", "interval", "power of the whole node between two samples by its meter's energy counter"),
+    SampleMetric(
+        "power_node_energy",
+        "W",
+        "interval",
+        "power of the whole node between two samples by its meter's energy counter",
+    ),
     SampleMetric("power_node_limit", "W", "instant", "power cap of the whole node"),
     SampleMetric("power_cpu_energy", "W", "interval", "power of all CPUs by the node's own meter"),
-    SampleMetric("power_memory_energy", "W", "interval", "power of the node's memory by its own meter"),
-    SampleMetric("power_module", "W", "instant", "power of an accelerator module by the node's own meter (package and memory)"),
-    SampleMetric("power_module_energy", "W", "interval", "power of an accelerator module between two samples by the energy counter of the node's own meter"),
-    SampleMetric("power_module_limit", "W", "instant", "power cap of an accelerator module, as the node enforces it"),
-    SampleMetric("network_received", "B/s", "interval", "bytes received by the node's network interfaces (without RDMA)"),
-    SampleMetric("network_sent", "B/s", "interval", "bytes sent by the node's network interfaces (without RDMA)"),
-    SampleMetric("network_loopback", "B/s", "interval", "bytes between programs of this node (loopback)"),
-    SampleMetric("rdma_received", "B/s", "interval", "bytes received by the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too"),
-    SampleMetric("rdma_sent", "B/s", "interval", "bytes sent by the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too"),
-    SampleMetric("throughput", "items/s", "interval", "items of the trials in the interval over its length"),
+    SampleMetric(
+        "power_memory_energy", "W", "interval", "power of the node's memory by its own meter"
+    ),
+    SampleMetric(
+        "power_module",
+        "W",
+        "instant",
+        "power of an accelerator module by the node's own meter (package and memory)",
+    ),
+    SampleMetric(
+        "power_module_energy",
+        "W",
+        "interval",
+        "power of an accelerator module between two samples by the energy counter of the node's own meter",
+    ),
+    SampleMetric(
+        "power_module_limit",
+        "W",
+        "instant",
+        "power cap of an accelerator module, as the node enforces it",
+    ),
+    SampleMetric(
+        "network_received",
+        "B/s",
+        "interval",
+        "bytes received by the node's network interfaces (without RDMA)",
+    ),
+    SampleMetric(
+        "network_sent",
+        "B/s",
+        "interval",
+        "bytes sent by the node's network interfaces (without RDMA)",
+    ),
+    SampleMetric(
+        "network_loopback", "B/s", "interval", "bytes between programs of this node (loopback)"
+    ),
+    SampleMetric(
+        "rdma_received",
+        "B/s",
+        "interval",
+        "bytes received by the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too",
+    ),
+    SampleMetric(
+        "rdma_sent",
+        "B/s",
+        "interval",
+        "bytes sent by the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too",
+    ),
+    SampleMetric(
+        "throughput", "items/s", "interval", "items of the trials in the interval over its length"
+    ),
 )
 
 _BY_NAME = {metric.name: metric for metric in SAMPLE_METRICS}

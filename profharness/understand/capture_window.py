@@ -27,7 +27,9 @@ from profharness.trace.parts import select
 
 Window = tuple[int, int]
 _EVER: Window = (int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max))
-_OWN = frozenset({"telemetry", "trials"})  # never cut; of steps only those remain of whose device work the trace tells
+_OWN = frozenset(
+    {"telemetry", "trials"}
+)  # never cut; of steps only those remain of whose device work the trace tells
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Clocks:
 def within_window(run: RunDir, trace: Trace, at: Clocks) -> Trace:
     """The aligned trace of some tool's files without what lies outside of the window that its pass was asked for."""
     records = _cut_passes(run.root, _stamp(run))
-    if not any(source.pass_name in records and source.layer not in _OWN for source in trace.sources):
+    if not any(
+        source.pass_name in records and source.layer not in _OWN for source in trace.sources
+    ):
         return trace
     windows: list[Window] = []
     problems: list[Problem] = []
@@ -54,9 +58,20 @@ def within_window(run: RunDir, trace: Trace, at: Clocks) -> Trace:
         record = records.get(source.pass_name) if source.layer not in _OWN else None
         window = _EVER if record is None else _window(run, source, record, at)
         if window is None:
-            problems.append(Problem("warning", source.path, 1, "its window could not be found (no marked steps, or another clock): nothing was cut off"))
+            problems.append(
+                Problem(
+                    "warning",
+                    source.path,
+                    1,
+                    "its window could not be found (no marked steps, or another clock): nothing was cut off",
+                )
+            )
         windows.append(window or _EVER)
-    kept = _inside(trace, np.array([low for low, _ in windows], np.int64), np.array([high for _, high in windows], np.int64))
+    kept = _inside(
+        trace,
+        np.array([low for low, _ in windows], np.int64),
+        np.array([high for _, high in windows], np.int64),
+    )
     return replace(kept, problems=(*kept.problems, *problems))
 
 
@@ -90,9 +105,13 @@ def _window(run: RunDir, source: Source, record: PassRecord, at: Clocks) -> Wind
     return (low, _EVER[1] if asked.for_ns is None else low + asked.for_ns)
 
 
-def _of_steps(run: RunDir, source: Source, record: PassRecord, wanted: tuple[int, int], at: Clocks) -> Window | None:
+def _of_steps(
+    run: RunDir, source: Source, record: PassRecord, wanted: tuple[int, int], at: Clocks
+) -> Window | None:
     """From the process's own log; for one that marked no steps, what those of all others span."""
-    logs = sorted((run.root / "artifacts" / "steps").glob(f"{source.host or '*'}/*/steps-{source.pid}.jsonl"))
+    logs = sorted(
+        (run.root / "artifacts" / "steps").glob(f"{source.host or '*'}/*/steps-{source.pid}.jsonl")
+    )
     if not logs:
         logs = sorted((run.root / "artifacts" / "steps").rglob("steps-*.jsonl"))
     found = [window for path in logs if (window := _of_log(path, record, wanted, at)) is not None]
@@ -102,9 +121,17 @@ def _of_steps(run: RunDir, source: Source, record: PassRecord, wanted: tuple[int
 def _of_log(path: Path, record: PassRecord, wanted: tuple[int, int], at: Clocks) -> Window | None:
     """The wanted steps of one log, an empty window where it has none of them; None for a log of another pass."""
     ends = {line.n: line.monotonic_ns for line in steps.lines(path)}
-    moved = {number: at.monotonic(path.parent.parent.name, ns) for number, ns in ends.items() if number in (wanted[0] - 1, wanted[1] - 1, 0, max(ends))}
+    moved = {
+        number: at.monotonic(path.parent.parent.name, ns)
+        for number, ns in ends.items()
+        if number in (wanted[0] - 1, wanted[1] - 1, 0, max(ends))
+    }
     begun = moved.get(0)
-    if begun is None or begun < (record.start_boot_ns or _EVER[0]) or begun > (record.end_boot_ns or _EVER[1]):
+    if (
+        begun is None
+        or begun < (record.start_boot_ns or _EVER[0])
+        or begun > (record.end_boot_ns or _EVER[1])
+    ):
         return None
     low = _EVER[0] if wanted[0] == 0 else moved.get(wanted[0] - 1)
     if low is None:

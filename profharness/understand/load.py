@@ -45,7 +45,11 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
     Raises InputError for a path that cannot be read, and UsageError for several sources that share no clock (unless allowed).
     """
     check_paths(paths)
-    parts = [load_part(path, run_name=name, overlay=overlay) for path, name in zip(paths, run_names(paths), strict=True) if path.is_dir()]
+    parts = [
+        load_part(path, run_name=name, overlay=overlay)
+        for path, name in zip(paths, run_names(paths), strict=True)
+        if path.is_dir()
+    ]
     files = [path for path in paths if not path.is_dir()]
     if files:
         from profharness import readers
@@ -58,8 +62,12 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
     sources = [source for part in parts for source in part.trace.sources]
     together = check_clocks(sources, allow_unaligned=allow_unaligned)
     trace = merge.merge([part.trace for part in parts])
-    return Loaded(trace if together else replace(trace, sources=marked(trace.sources)), ", ".join(str(path) for path in paths), None,
-                  tuple(found for part in parts for found in part.findings))
+    return Loaded(
+        trace if together else replace(trace, sources=marked(trace.sources)),
+        ", ".join(str(path) for path in paths),
+        None,
+        tuple(found for part in parts for found in part.findings),
+    )
 
 
 def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loaded:
@@ -90,7 +98,12 @@ def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputEr
     names = readers.readable_in(folder)
     rest = len(names) - _NAMED
     listed = ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-    return InputError(f"{folder} is not a run directory (no {MANIFEST})", files.format(listed) if names else "name a folder made by `profharness run`, or trace files")
+    return InputError(
+        f"{folder} is not a run directory (no {MANIFEST})",
+        files.format(listed)
+        if names
+        else "name a folder made by `profharness run`, or trace files",
+    )
 
 
 def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: bool = True) -> Loaded:
@@ -101,7 +114,10 @@ def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: boo
     from profharness import readers
     from profharness.trace.discretion import without_secrets
 
-    traces = [without_secrets(readers.read_together(group, wanted=wanted)) for group in readers.together(paths)]
+    traces = [
+        without_secrets(readers.read_together(group, wanted=wanted))
+        for group in readers.together(paths)
+    ]
     if len(traces) == 1:
         trace = traces[0]
     else:
@@ -134,7 +150,11 @@ def _load_tools_folder(folder: Path) -> Loaded | None:
     from profharness.readers.rocprof_compute import folder as rocprof_compute_folder
     from profharness.trace.discretion import without_secrets
 
-    return Loaded(without_secrets(rocprof_compute_folder.read(folder)), str(folder)) if rocprof_compute_folder.holds(folder) else None
+    return (
+        Loaded(without_secrets(rocprof_compute_folder.read(folder)), str(folder))
+        if rocprof_compute_folder.holds(folder)
+        else None
+    )
 
 
 def check_paths(paths: Sequence[Path]) -> None:
@@ -143,10 +163,15 @@ def check_paths(paths: Sequence[Path]) -> None:
         raise UsageError("nothing to read", "name a run directory or trace files")
     for path in paths:
         if not path.exists():
-            raise InputError(f"{path}: there is no such file or run directory", "`profharness ls` lists runs")
+            raise InputError(
+                f"{path}: there is no such file or run directory", "`profharness ls` lists runs"
+            )
     twice = [path for path, count in Counter(path.resolve() for path in paths).items() if count > 1]
     if twice:
-        raise UsageError(f"{twice[0]} is named twice", "its records would count twice: name each file or run once")
+        raise UsageError(
+            f"{twice[0]} is named twice",
+            "its records would count twice: name each file or run once",
+        )
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
@@ -157,23 +182,38 @@ def run_names(paths: Sequence[Path]) -> list[str]:
     depth = 1
     while len({run.parts[-depth:] for run in runs}) < len(runs):
         depth += 1
-    return ["/".join(path.resolve().parts[-depth:]).lstrip("/") if path.is_dir() else "" for path in paths]
+    return [
+        "/".join(path.resolve().parts[-depth:]).lstrip("/") if path.is_dir() else ""
+        for path in paths
+    ]
 
 
 def of_run(trace: Trace, run_name: str) -> Trace:
     """The trace of one of several runs: its passes named after the run. Sources that belong to no pass get the run's name."""
-    return replace(trace, sources=tuple(replace(source, pass_name=f"{run_name}/{source.pass_name}".rstrip("/")) for source in trace.sources))
+    return replace(
+        trace,
+        sources=tuple(
+            replace(source, pass_name=f"{run_name}/{source.pass_name}".rstrip("/"))
+            for source in trace.sources
+        ),
+    )
 
 
 def check_clocks(sources: Sequence[Source], *, allow_unaligned: bool) -> bool:
     """Whether all sources share one clock of one host. Where not, raises UsageError, naming those that do not, unless that is allowed."""
     shared = {(source.clock, source.host) for source in sources}
-    lost = [source.path for source in sources if source.clock is ClockDomain.UNKNOWN or not source.host]
+    lost = [
+        source.path for source in sources if source.clock is ClockDomain.UNKNOWN or not source.host
+    ]
     together = len(sources) < 2 or (len(shared) == 1 and not lost)
     if together or allow_unaligned:
         return together
-    said = (f"{lost[0]} does not say which clock or host it was recorded on" if lost else
-            "they were recorded on " + ", ".join(sorted(f"{clock.value} of {host}" for clock, host in shared)))
+    said = (
+        f"{lost[0]} does not say which clock or host it was recorded on"
+        if lost
+        else "they were recorded on "
+        + ", ".join(sorted(f"{clock.value} of {host}" for clock, host in shared))
+    )
     raise _no_common_clock(said)
 
 
@@ -185,10 +225,14 @@ def check_hosts(stated: Mapping[str, str]) -> None:
 
 
 def _no_common_clock(said: str) -> UsageError:
-    return UsageError(f"these sources cannot be put on one clock: {said}",
-                      "record them in one run, or merge them as they are with --allow-unaligned (they will be marked)")
+    return UsageError(
+        f"these sources cannot be put on one clock: {said}",
+        "record them in one run, or merge them as they are with --allow-unaligned (they will be marked)",
+    )
 
 
 def marked(sources: Sequence[Source]) -> tuple[Source, ...]:
     """The sources of a merge without a common clock: each that nothing aligned says so."""
-    return tuple(source if source.alignment else replace(source, alignment=NO_CLOCK) for source in sources)
+    return tuple(
+        source if source.alignment else replace(source, alignment=NO_CLOCK) for source in sources
+    )

@@ -41,7 +41,9 @@ def load_run(root: Path) -> RunRecords:
     reference = reference_of(manifest, gathered.snapshots)
     checked = [aligned(run, trace, gathered.snapshots, reference) for trace in gathered.traces]
     shared = iter(share_marker_checks([source for trace, _ in checked for source in trace.sources]))
-    parts = [replace(trace, sources=tuple(next(shared) for _ in trace.sources)) for trace, _ in checked]
+    parts = [
+        replace(trace, sources=tuple(next(shared) for _ in trace.sources)) for trace, _ in checked
+    ]
     findings = tuple(found for _, own in checked for found in own)
     snapshots, problems = gathered.snapshots, gathered.problems
     whole = merge.merge(parts) if parts else Trace(sources=(), strings=Strings())
@@ -63,7 +65,11 @@ def completed(whole: Trace, manifest: Manifest, told: Told) -> RunRecords:
     whole, _ = enrich_geometry(assign_points(whole))
     whole = derive.with_throughput(whole)
     whole = replace(whole, problems=(*whole.problems, *told.problems))
-    findings = (*told.findings, *clock_checks.clock_findings(whole, told.snapshots), *causality_findings(whole))
+    findings = (
+        *told.findings,
+        *clock_checks.clock_findings(whole, told.snapshots),
+        *causality_findings(whole),
+    )
     return RunRecords(whole, manifest, findings)
 
 
@@ -74,9 +80,13 @@ def reference_of(manifest: Manifest, snapshots: Snapshots) -> str:
     return next(iter(snapshots), "")
 
 
-def aligned(run: RunDir, trace: Trace, snapshots: Snapshots, reference: str) -> tuple[Trace, tuple[Finding, ...]]:
+def aligned(
+    run: RunDir, trace: Trace, snapshots: Snapshots, reference: str
+) -> tuple[Trace, tuple[Finding, ...]]:
     """One file on the run's clock, with its marker self-check: its spans against the brackets that the hook took around them."""
-    trace = within_window(run, clocks.align(trace, snapshots, reference), Clocks(snapshots, reference))
+    trace = within_window(
+        run, clocks.align(trace, snapshots, reference), Clocks(snapshots, reference)
+    )
     source = trace.sources[0]
     brackets = np.array(marker_brackets(run.root / source.path), np.int64).reshape(-1, 2)
     way = clocks.route(ClockDomain.MONOTONIC, source.host, snapshots, reference)
@@ -85,10 +95,19 @@ def aligned(run: RunDir, trace: Trace, snapshots: Snapshots, reference: str) -> 
     markers = trace.marks.take(trace.marks.kind == trace.strings.find("marker"))
     markers = markers.take(np.argsort(markers.start_ns, kind="stable"))
     if len(markers) != len(brackets):
-        lost = Problem("warning", source.path, abs(len(markers) - len(brackets)),
-                       "self-check markers are missing in the file: its clock is not checked")
+        lost = Problem(
+            "warning",
+            source.path,
+            abs(len(markers) - len(brackets)),
+            "self-check markers are missing in the file: its clock is not checked",
+        )
         return replace(trace, problems=(*trace.problems, lost)), ()
-    check = clock_checks.marker_check(markers.start_ns, markers.start_ns + markers.dur_ns, way(brackets[:, 0]), way(brackets[:, 1]))
+    check = clock_checks.marker_check(
+        markers.start_ns,
+        markers.start_ns + markers.dur_ns,
+        way(brackets[:, 0]),
+        way(brackets[:, 1]),
+    )
     if check is None:
         return trace, ()
     found = clock_checks.residual_finding(source, check)
@@ -97,7 +116,11 @@ def aligned(run: RunDir, trace: Trace, snapshots: Snapshots, reference: str) -> 
 
 def share_marker_checks(sources: Sequence[Source]) -> list[Source]:
     """Files without markers of their own take the check of the marker file that the same process and tool wrote."""
-    known = {(source.host, source.pid, source.layer): source for source in sources if source.format.endswith("-marker") and source.bound_ns is not None}
+    known = {
+        (source.host, source.pid, source.layer): source
+        for source in sources
+        if source.format.endswith("-marker") and source.bound_ns is not None
+    }
 
     def shared(source: Source) -> Source:
         marker = known.get((source.host, source.pid, source.layer))

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "finish", "load", "step_by_step", "summarise"]
 
 
-def finish(root: Path, *, report: Path | None = None, force: bool = False, step_range: str = "") -> Summary:
+def finish(
+    root: Path, *, report: Path | None = None, force: bool = False, step_range: str = ""
+) -> Summary:
     """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of scans), the telemetry's tables and report.html into it.
 
     `step_range` is for `stepping.stepped`. Raises InputError for a folder that is no run, OutputExists for a `report` elsewhere that exists,
@@ -43,7 +45,10 @@ def finish(root: Path, *, report: Path | None = None, force: bool = False, step_
         raise OutputExists(f"{report} exists", "name another with -o, or overwrite it with --force")
     _require_run(root)
     run = RunDir.open(root)
-    require_writable(run.report, "its trace, figures and report are kept there: copy the run to a place that can be written")
+    require_writable(
+        run.report,
+        "its trace, figures and report are kept there: copy the run to a place that can be written",
+    )
     if report is not None:
         require_writable(report, "name another place with -o")
     loaded, write_trace = _loaded(root, run)
@@ -52,7 +57,9 @@ def finish(root: Path, *, report: Path | None = None, force: bool = False, step_
     write_atomic(run.summary, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
     if summary.hotspots:
         write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0]).encode())
-    if loaded.manifest is not None and any(point.throughput is not None for point in summary.points):
+    if loaded.manifest is not None and any(
+        point.throughput is not None for point in summary.points
+    ):
         write_atomic(run.results, results_csv(summary, *_told(loaded.manifest)).encode())
     write_atomic(report or run.report, html.render(summary).encode())
     if loaded.manifest is not None:
@@ -86,27 +93,48 @@ def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
     manifest = run.read_manifest()
     options = write_options(manifest)
     if run_merging.size_of(run_merging.artifact_paths(root)) >= run_merging.LARGE:
-        job = MergeJob(run.merged, Cut(), options, lambda sources: attributes(str(root), manifest, sources), IN_ONE)
+        job = MergeJob(
+            run.merged,
+            Cut(),
+            options,
+            lambda sources: attributes(str(root), manifest, sources),
+            IN_ONE,
+        )
         if (found := run_merging.merge_and_load(root, job)) is not None:
             return of_records(found, root), lambda: None
     loaded = load([root])
     said = attributes(loaded.source, manifest, loaded.trace.sources)
-    return loaded, lambda: perfetto.write(loaded.trace, run.merged, attributes=said, options=options)
+    return loaded, lambda: perfetto.write(
+        loaded.trace, run.merged, attributes=said, options=options
+    )
 
 
 def _told(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
     """Model and way of a scan, and the name of each point's device."""
     settings = manifest.scan.settings if manifest.scan is not None else {}
-    accelerators = {f"{'cuda' if device.kind != 'cpu' else 'cpu'}:{device.index}": device.name for node in manifest.nodes for device in node.devices}
+    accelerators = {
+        f"{'cuda' if device.kind != 'cpu' else 'cpu'}:{device.index}": device.name
+        for node in manifest.nodes
+        for device in node.devices
+    }
     cpus = next((node.cpu_model for node in manifest.nodes), "")
-    names = {record.id: cpus if record.device == "cpu" else accelerators.get(record.device, record.device) for record in manifest.points}
+    names = {
+        record.id: cpus
+        if record.device == "cpu"
+        else accelerators.get(record.device, record.device)
+        for record in manifest.points
+    }
     return _model_name(str(settings.get("model", ""))), str(settings.get("via", "direct")), names
 
 
 def _model_name(model: str) -> str:
     """A file's name without its ending; in a model repository (NAME/1/model.onnx) the model's folder."""
     path = Path(model)
-    return path.parent.parent.name if path.parent.name.isdigit() and path.parent.parent.name else path.stem
+    return (
+        path.parent.parent.name
+        if path.parent.name.isdigit() and path.parent.parent.name
+        else path.stem
+    )
 
 
 def _keep_calibrations(root: Path, loaded: Loaded) -> None:
@@ -117,7 +145,9 @@ def _keep_calibrations(root: Path, loaded: Loaded) -> None:
     from profharness.rundir.paths import write_atomic
 
     nodes = loaded.manifest.nodes if loaded.manifest is not None else ()
-    names = {node.cpu_model for node in nodes} | {device.name for node in nodes for device in node.devices}
+    names = {node.cpu_model for node in nodes} | {
+        device.name for node in nodes for device in node.devices
+    }
     path = root / calibration.COPY_NAME
     kept = calibration.decode(path.read_bytes(), str(path)) if path.is_file() else ()
     added = calibration.lacking(kept, calibration.relevant(calibration.stored(), names - {""}))
@@ -138,12 +168,20 @@ def summarise(loaded: Loaded, step_range: str = "") -> Summary:
         from profharness.analysis.kernels.facts import Yardstick
         from profharness.analysis.metrics import summarise_trace
 
-        summary = summarise_trace(loaded.trace, loaded.source, yardstick=Yardstick(calibration.stored()))
+        summary = summarise_trace(
+            loaded.trace, loaded.source, yardstick=Yardstick(calibration.stored())
+        )
     else:
         from profharness.analysis.run.summary import summarise_run
 
-        summary = summarise_run(loaded.manifest, loaded.trace, loaded.source, calibration.for_run(Path(loaded.source)))
-    return msgspec.structs.replace(summary, steps_from=loaded.steps_from, findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)))
+        summary = summarise_run(
+            loaded.manifest, loaded.trace, loaded.source, calibration.for_run(Path(loaded.source))
+        )
+    return msgspec.structs.replace(
+        summary,
+        steps_from=loaded.steps_from,
+        findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)),
+    )
 
 
 def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[StepSummary, ...]:
@@ -161,11 +199,17 @@ def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[Step
     selection = parse(steps)
     loaded = stepped(loaded, step_range)
     if loaded.manifest is None:
-        return step_summaries(loaded.trace, KernelFacts(loaded.trace, Yardstick(calibration.stored())), selection)
+        return step_summaries(
+            loaded.trace, KernelFacts(loaded.trace, Yardstick(calibration.stored())), selection
+        )
     perturbing = frozenset(record.name for record in loaded.manifest.passes if record.perturbing)
     _, records = passes.choose(loaded.trace, perturbing=perturbing)
     counted = loaded.trace if len(loaded.trace.counters) else None
-    found = step_summaries(records, KernelFacts(records, Yardstick(calibration.for_run(Path(loaded.source)), counted=counted)), selection)
+    found = step_summaries(
+        records,
+        KernelFacts(records, Yardstick(calibration.for_run(Path(loaded.source)), counted=counted)),
+        selection,
+    )
     return with_samples(found, loaded.trace)
 
 

@@ -45,15 +45,31 @@ def gather(run: RunDir, manifest: Manifest) -> Gathered:
     own = gather_own(run, manifest)
     groups = artifact_groups(run, manifest)
     read = _read([tuple(run.root / artifact.path for artifact in group) for group in groups])
-    found = [one for group, trace in zip(groups, read, strict=True) for one in of_group(run, host_of(manifest), group, trace)]
-    return Gathered((*own.traces, *(one for one in found if isinstance(one, Trace))), own.snapshots,
-                    (*own.problems[: own.of_traces], *(one for one in found if isinstance(one, Problem)), *own.problems[own.of_traces :]))
+    found = [
+        one
+        for group, trace in zip(groups, read, strict=True)
+        for one in of_group(run, host_of(manifest), group, trace)
+    ]
+    return Gathered(
+        (*own.traces, *(one for one in found if isinstance(one, Trace))),
+        own.snapshots,
+        (
+            *own.problems[: own.of_traces],
+            *(one for one in found if isinstance(one, Problem)),
+            *own.problems[own.of_traces :],
+        ),
+    )
 
 
 def gather_own(run: RunDir, manifest: Manifest) -> Gathered:
     """What profharness itself recorded: trials, steps, telemetry and clocks."""
     problems: list[Problem] = []
-    traces = [*_trials(run, manifest, problems), *_steps(run, manifest, problems), *_telemetry(run, problems), *level_traces(run, manifest, problems)]
+    traces = [
+        *_trials(run, manifest, problems),
+        *_steps(run, manifest, problems),
+        *_telemetry(run, problems),
+        *level_traces(run, manifest, problems),
+    ]
     count = len(problems)
     return Gathered(tuple(traces), _snapshots(run, manifest, problems), tuple(problems), count)
 
@@ -63,7 +79,13 @@ def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
     known = frozenset(artifact.path for artifact in manifest.artifacts)
     found: list[Artifact] = list(manifest.artifacts)
     for record in manifest.passes:
-        where = Where(run_root=run.root, pass_name=record.name, wrappers=wrappers_dir(), rank=0 if manifest.ranks > 1 else None, host=host_of(manifest))
+        where = Where(
+            run_root=run.root,
+            pass_name=record.name,
+            wrappers=wrappers_dir(),
+            rank=0 if manifest.ranks > 1 else None,
+            host=host_of(manifest),
+        )
         chosen = [layer for layer in layers.members() if layer.name in record.layers]
         found += [artifact for layer in chosen for artifact in layer.collect(where, known)]
     return tuple(found)
@@ -71,25 +93,48 @@ def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
 
 def artifact_groups(run: RunDir, manifest: Manifest) -> list[tuple[Artifact, ...]]:
     """The files that tools left, those that make one trace together."""
-    return [tuple(group) for group in _groups(run, [artifact for artifact in all_artifacts(run, manifest) if not artifact.aside])]
+    return [
+        tuple(group)
+        for group in _groups(
+            run, [artifact for artifact in all_artifacts(run, manifest) if not artifact.aside]
+        )
+    ]
 
 
-def of_group(run: RunDir, host: str, group: tuple[Artifact, ...], trace: Trace | str) -> Iterator[Trace | Problem]:
+def of_group(
+    run: RunDir, host: str, group: tuple[Artifact, ...], trace: Trace | str
+) -> Iterator[Trace | Problem]:
     """What a group gives once it is read (`read_or_say`): its trace named by the run, or why it has none. `host` is that of files which state none."""
     listed = list(group)
-    for artifact, found in _whole(run, listed) if isinstance(trace, str) and len(group) > 1 else ((_named(run, listed, trace), trace),):
+    for artifact, found in (
+        _whole(run, listed)
+        if isinstance(trace, str) and len(group) > 1
+        else ((_named(run, listed, trace), trace),)
+    ):
         if isinstance(found, str):
             yield Problem("error", artifact.path, 1, f"{found}; the file is left out")
             continue
-        labels = {"pass_name": artifact.pass_name, "layer": artifact.layer, "point": artifact.point,
-                  "host": artifact.host or host, "pid": artifact.pid, "rank": artifact.rank}
-        yield _labelled(found, artifact.path, {name: value for name, value in labels.items() if value not in ("", None)},
-                        marker=artifact.format.endswith("-marker"))
+        labels = {
+            "pass_name": artifact.pass_name,
+            "layer": artifact.layer,
+            "point": artifact.point,
+            "host": artifact.host or host,
+            "pid": artifact.pid,
+            "rank": artifact.rank,
+        }
+        yield _labelled(
+            found,
+            artifact.path,
+            {name: value for name, value in labels.items() if value not in ("", None)},
+            marker=artifact.format.endswith("-marker"),
+        )
 
 
 def _groups(run: RunDir, listed: list[Artifact]) -> list[list[Artifact]]:
     """Files that make one trace each: the tables that rocprofv3 wrote of one process, and every other file by itself."""
-    tables = {run.root / artifact.path: artifact for artifact in listed if artifact.format == _TABLE}
+    tables = {
+        run.root / artifact.path: artifact for artifact in listed if artifact.format == _TABLE
+    }
     if not tables:
         return [[artifact] for artifact in listed]
     from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
@@ -102,7 +147,10 @@ def _named(run: RunDir, group: list[Artifact], trace: Trace | str) -> Artifact:
     """The file of a group that its trace names as its source."""
     if isinstance(trace, str):
         return group[0]
-    return next((artifact for artifact in group if str(run.root / artifact.path) == trace.sources[0].path), group[0])
+    return next(
+        (artifact for artifact in group if str(run.root / artifact.path) == trace.sources[0].path),
+        group[0],
+    )
 
 
 def _whole(run: RunDir, group: list[Artifact]) -> Iterator[tuple[Artifact, Trace | str]]:
@@ -117,11 +165,16 @@ def _whole(run: RunDir, group: list[Artifact]) -> Iterator[tuple[Artifact, Trace
 
 def _read(groups: list[tuple[Path, ...]]) -> list[Trace | str]:
     """Each group's trace, or why there is none; long ones by several processes."""
-    sizes = {paths: sum(path.stat().st_size for path in paths if path.is_file()) for paths in groups}
+    sizes = {
+        paths: sum(path.stat().st_size for path in paths if path.is_file()) for paths in groups
+    }
     long = [paths for paths in groups if sizes[paths] >= _LONG]
     short = [paths for paths in groups if sizes[paths] < _LONG]
     found: dict[tuple[Path, ...], Trace | str] = {}
-    for some, spread_out in ((long, here(sum(sizes[paths] for paths in long), len(long), None)), (short, Here())):
+    for some, spread_out in (
+        (long, here(sum(sizes[paths] for paths in long), len(long), None)),
+        (short, Here()),
+    ):
         found |= {some[position]: trace for position, trace in spread_out.each(read_or_say, some)}
     return [found[paths] for paths in groups]
 
@@ -136,7 +189,9 @@ def read_or_say(paths: tuple[Path, ...]) -> Trace | str:
 
 def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
     """The trials files of every pass and point; host and process from the point's record."""
-    records = {(record.pass_name, _key(record.id, record.repeat)): record for record in manifest.points}
+    records = {
+        (record.pass_name, _key(record.id, record.repeat)): record for record in manifest.points
+    }
     for path in sorted((run.root / "points").glob("*/*/trials*.csv")):
         pass_name, key = path.parent.parent.name, path.parent.name
         try:
@@ -145,9 +200,17 @@ def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterato
             problems.append(Problem("error", run.relative(path), 1, error.message))
             continue
         record = records.get((pass_name, key))
-        yield _labelled(trace, run.relative(path), {
-            "pass_name": pass_name, "point": key, "layer": "trials", "host": (record.host if record else "") or host_of(manifest),
-            "pid": _pid(record, path)})
+        yield _labelled(
+            trace,
+            run.relative(path),
+            {
+                "pass_name": pass_name,
+                "point": key,
+                "layer": "trials",
+                "host": (record.host if record else "") or host_of(manifest),
+                "pid": _pid(record, path),
+            },
+        )
 
 
 def _pid(record: PointRecord | None, path: Path) -> int | None:
@@ -155,7 +218,11 @@ def _pid(record: PointRecord | None, path: Path) -> int | None:
     if record is None:
         return None
     number = path.stem.removeprefix("trials").removeprefix("-")
-    return record.streams[int(number)].pid if number.isdigit() and int(number) < len(record.streams) else record.pid
+    return (
+        record.streams[int(number)].pid
+        if number.isdigit() and int(number) < len(record.streams)
+        else record.pid
+    )
 
 
 def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
@@ -168,7 +235,11 @@ def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator
             continue
         host, owner = path.parent.parent.name, path.parent.name
         rank = int(owner) if manifest.ranks > 1 and owner.isdigit() else None
-        yield _labelled(trace, run.relative(path), {"layer": "steps", "host": host, "rank": rank, "pass_name": _pass_at(manifest, trace)})
+        yield _labelled(
+            trace,
+            run.relative(path),
+            {"layer": "steps", "host": host, "rank": rank, "pass_name": _pass_at(manifest, trace)},
+        )
 
 
 def _pass_at(manifest: Manifest, trace: Trace) -> str:
@@ -177,7 +248,11 @@ def _pass_at(manifest: Manifest, trace: Trace) -> str:
         return manifest.passes[-1].name if len(manifest.passes) == 1 else ""
     slept = manifest.clocks[0].boot_ns - manifest.clocks[0].monotonic_ns
     at = int(trace.marks.start_ns[0]) + slept
-    begun = [record.name for record in manifest.passes if record.start_boot_ns is not None and record.start_boot_ns <= at]
+    begun = [
+        record.name
+        for record in manifest.passes
+        if record.start_boot_ns is not None and record.start_boot_ns <= at
+    ]
     return begun[-1] if begun else ""
 
 
@@ -194,9 +269,18 @@ def _telemetry(run: RunDir, problems: list[Problem]) -> Iterator[Trace]:
 def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: bool = False) -> Trace:
     """The trace with its source named by the run: paths relative to the run directory, pass, layer, point, process."""
     if len(trace.sources) > 1:
-        labels = {name: value for name, value in labels.items() if name not in ("pid", "rank")}  # a file of several processes says which
-    sources = tuple(replace(source, path=path, format=f"{source.format}-marker" if marker else source.format, **labels)  # type: ignore[arg-type]  # names of Source's fields
-                    for source in trace.sources)
+        labels = {
+            name: value for name, value in labels.items() if name not in ("pid", "rank")
+        }  # a file of several processes says which
+    sources = tuple(
+        replace(
+            source,
+            path=path,
+            format=f"{source.format}-marker" if marker else source.format,
+            **labels,
+        )  # type: ignore[arg-type]  # names of Source's fields
+        for source in trace.sources
+    )
     problems = tuple(replace(problem, source=path) for problem in trace.problems)
     return _on_host(replace(trace, sources=sources, problems=problems), str(labels.get("host", "")))
 
@@ -208,13 +292,21 @@ def _on_host(trace: Trace, host: str) -> Trace:
     strings, tables = trace.strings, {}
     for name, table in trace.tables():
         column = getattr(table, "host", None)
-        if column is not None and len(column) and (lacking := np.isin(column, [NULL, strings.find("")])).any():
+        if (
+            column is not None
+            and len(column)
+            and (lacking := np.isin(column, [NULL, strings.find("")])).any()
+        ):
             tables[name] = table.with_columns(host=np.where(lacking, strings.code(host), column))
-    devices = tuple(device if device.host else replace(device, host=host) for device in trace.devices)
+    devices = tuple(
+        device if device.host else replace(device, host=host) for device in trace.devices
+    )
     return replace(trace, devices=devices, **tables)  # type: ignore[arg-type]  # each name maps to its own kind of table
 
 
-def _snapshots(run: RunDir, manifest: Manifest, problems: list[Problem]) -> dict[str, tuple[ClockSnapshot, ...]]:
+def _snapshots(
+    run: RunDir, manifest: Manifest, problems: list[Problem]
+) -> dict[str, tuple[ClockSnapshot, ...]]:
     """Those of the manifest; of a killed run, those that the sampler wrote."""
     found: dict[str, list[ClockSnapshot]] = {}
     for snapshot in manifest.clocks:
@@ -237,8 +329,15 @@ def read_clock_files(run: RunDir) -> tuple[ClockSnapshot, ...]:
 
 
 def _snapshot(reading: Snapshot) -> ClockSnapshot:
-    return ClockSnapshot(host=reading.host, phase=reading.phase, boot_ns=reading.boot_ns, monotonic_ns=reading.monotonic_ns,
-                         monotonic_raw_ns=reading.monotonic_raw_ns, realtime_ns=reading.realtime_ns, width_ns=reading.width_ns)
+    return ClockSnapshot(
+        host=reading.host,
+        phase=reading.phase,
+        boot_ns=reading.boot_ns,
+        monotonic_ns=reading.monotonic_ns,
+        monotonic_raw_ns=reading.monotonic_raw_ns,
+        realtime_ns=reading.realtime_ns,
+        width_ns=reading.width_ns,
+    )
 
 
 def host_of(manifest: Manifest) -> str:

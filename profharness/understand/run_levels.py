@@ -19,7 +19,10 @@ def level_traces(run: RunDir, manifest: Manifest, problems: list[Problem]) -> It
     """Labelled with pass, point and host; the times are CLOCK_MONOTONIC of the host."""
     if not any(record.mode is not None for record in manifest.points) and not _left(run):
         return
-    records = {(record.pass_name, f"{record.id}~{record.repeat}" if record.repeat else record.id): record for record in manifest.points}
+    records = {
+        (record.pass_name, f"{record.id}~{record.repeat}" if record.repeat else record.id): record
+        for record in manifest.points
+    }
     host = manifest.nodes[0].host if manifest.nodes else ""
     for folder in sorted((run.root / "points").glob("*/*")):
         record = records.get((folder.parent.name, folder.name))
@@ -39,7 +42,10 @@ def _left(run: RunDir) -> bool:
 
 def _of_level(folder: Path) -> tuple[Trace, ...]:
     if (folder / requests.NAME).exists():
-        return (requests.read(folder / requests.NAME, folder.name), *requests_raw.executions(folder, folder.name))
+        return (
+            requests.read(folder / requests.NAME, folder.name),
+            *requests_raw.executions(folder, folder.name),
+        )
     return requests_raw.to_traces(folder, folder.name) if any(folder.glob("requests-*.i64")) else ()
 
 
@@ -48,14 +54,46 @@ def _window(record: PointRecord, folder: Path) -> Trace:
     assert record.level is not None
     strings = Strings()
     level = record.level
-    marks = Marks.build(1, start_ns=level.window_start_ns, dur_ns=level.window_ns, name=strings.code(folder.name), kind=strings.code("point"),
-                        point=strings.code(folder.name), items=level.requests * (record.batch_size or 1), source=0)
-    return Trace(sources=(replace(requests_raw.SOURCE, path=str(folder / "window"), format="level"),), strings=strings, marks=marks)
+    marks = Marks.build(
+        1,
+        start_ns=level.window_start_ns,
+        dur_ns=level.window_ns,
+        name=strings.code(folder.name),
+        kind=strings.code("point"),
+        point=strings.code(folder.name),
+        items=level.requests * (record.batch_size or 1),
+        source=0,
+    )
+    return Trace(
+        sources=(replace(requests_raw.SOURCE, path=str(folder / "window"), format="level"),),
+        strings=strings,
+        marks=marks,
+    )
 
 
-def _labelled(run: RunDir, trace: Trace, folder: Path, record: PointRecord | None, host: str) -> Trace:
+def _labelled(
+    run: RunDir, trace: Trace, folder: Path, record: PointRecord | None, host: str
+) -> Trace:
     own = (record.host if record is not None else "") or host
     path = run.relative(Path(trace.sources[0].path))
-    pid = trace.sources[0].pid if trace.sources[0].format == "executions" else record.pid if record is not None else None
-    source = replace(trace.sources[0], path=path, pass_name=folder.parent.name, point=folder.name, layer=LAYER, host=own, pid=pid)
-    return replace(trace, sources=(source,), problems=tuple(replace(problem, source=path) for problem in trace.problems))
+    pid = (
+        trace.sources[0].pid
+        if trace.sources[0].format == "executions"
+        else record.pid
+        if record is not None
+        else None
+    )
+    source = replace(
+        trace.sources[0],
+        path=path,
+        pass_name=folder.parent.name,
+        point=folder.name,
+        layer=LAYER,
+        host=own,
+        pid=pid,
+    )
+    return replace(
+        trace,
+        sources=(source,),
+        problems=tuple(replace(problem, source=path) for problem in trace.problems),
+    )

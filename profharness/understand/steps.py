@@ -18,7 +18,10 @@ def stepped(loaded: Loaded, asked: str = "", *, must: bool = True) -> Loaded:
     """
     manifest = loaded.manifest
     if asked and manifest is not None and manifest.kind == "scan":
-        raise UsageError("--step-range: a scan's steps are its trials", "leave it out; it is for commands and trace files")
+        raise UsageError(
+            "--step-range: a scan's steps are its trials",
+            "leave it out; it is for commands and trace files",
+        )
     pattern = asked or ("" if manifest is None else manifest.step_range)
     if pattern:
         found = step_ranges.matching(loaded.trace, pattern)
@@ -27,7 +30,13 @@ def stepped(loaded: Loaded, asked: str = "", *, must: bool = True) -> Loaded:
         error = step_ranges.unmatched(pattern, step_ranges.range_names(loaded.trace))
         if asked and must:
             raise error
-        loaded = replace(loaded, findings=(*loaded.findings, finding("step-range-unmatched", f"{error.message}; {error.hint}", pattern=pattern)))
+        loaded = replace(
+            loaded,
+            findings=(
+                *loaded.findings,
+                finding("step-range-unmatched", f"{error.message}; {error.hint}", pattern=pattern),
+            ),
+        )
     if step_ranges.has_steps(loaded.trace):
         return loaded
     told = step_ranges.telling(loaded.trace)

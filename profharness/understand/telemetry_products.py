@@ -29,7 +29,9 @@ def write(run: RunDir, manifest: Manifest) -> tuple[Path, ...]:
         telemetry_parquet.write(trace, made[-1])
         machine = _machine(manifest, host)
         if machine is not None:
-            made += resource_log.write(trace, run.telemetry, machine, 0 if trace.devices else None, round(1e9 / LOG_HZ))
+            made += resource_log.write(
+                trace, run.telemetry, machine, 0 if trace.devices else None, round(1e9 / LOG_HZ)
+            )
             begins = _begins(manifest, host)
             if begins:
                 made.append(resource_log.write_marks(begins, run.telemetry, machine))
@@ -38,8 +40,13 @@ def write(run: RunDir, manifest: Manifest) -> tuple[Path, ...]:
 
 def _begins(manifest: Manifest, host: str) -> list[tuple[int, int]]:
     """When each point of a scan began on this host, in every pass, and its batch size."""
-    return [(point.start_monotonic_ns, point.batch_size) for point in manifest.points
-            if point.start_monotonic_ns is not None and point.batch_size is not None and point.host in ("", host)]
+    return [
+        (point.start_monotonic_ns, point.batch_size)
+        for point in manifest.points
+        if point.start_monotonic_ns is not None
+        and point.batch_size is not None
+        and point.host in ("", host)
+    ]
 
 
 def _machine(manifest: Manifest, host: str) -> resource_log.Machine | None:
@@ -48,4 +55,10 @@ def _machine(manifest: Manifest, host: str) -> resource_log.Machine | None:
     if node is None or node.host != host or not node.memory_bytes:
         return None
     offsets = [one.realtime_ns - one.monotonic_ns for one in manifest.clocks if one.host == host]
-    return resource_log.Machine(node.cpus or len(node.cpus_allowed) or 1, node.memory_bytes, offsets[0]) if offsets else None
+    return (
+        resource_log.Machine(
+            node.cpus or len(node.cpus_allowed) or 1, node.memory_bytes, offsets[0]
+        )
+        if offsets
+        else None
+    )

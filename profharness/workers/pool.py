@@ -68,7 +68,9 @@ class PassWork:
     def write_spec(self) -> None:
         """The worker's static settings."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        control.write_spec(self.spec_path, {**self.workload.settings, "cache_dir": str(self.cache_dir)})
+        control.write_spec(
+            self.spec_path, {**self.workload.settings, "cache_dir": str(self.cache_dir)}
+        )
 
     def command(self, first: Point | None = None, only: Point | None = None) -> Command:
         """The worker's command line under the pass's layers."""
@@ -76,12 +78,20 @@ class PassWork:
 
     def plain(self, first: Point | None = None, only: Point | None = None) -> Command:
         """The worker's own command line."""
-        return Command((self.python, str(self.wrappers / self.workload.script)), {
-            "PROFHARNESS_RUN_DIR": str(self.run.root), "PROFHARNESS_PASS": self.pass_name,
-            "PROFHARNESS_CONTROL_DIR": str(self.control), "PROFHARNESS_SPEC": str(self.spec_path),
-            "PROFHARNESS_ARTIFACTS": str(self.run.root / "artifacts"),
-            "PROFHARNESS_PARENT_PID": str(os.getpid()), "PROFHARNESS_LAYERS": "",
-            "PROFHARNESS_FIRST_POINT": first.key if first else None, "PROFHARNESS_ONLY_POINT": only.key if only else None})
+        return Command(
+            (self.python, str(self.wrappers / self.workload.script)),
+            {
+                "PROFHARNESS_RUN_DIR": str(self.run.root),
+                "PROFHARNESS_PASS": self.pass_name,
+                "PROFHARNESS_CONTROL_DIR": str(self.control),
+                "PROFHARNESS_SPEC": str(self.spec_path),
+                "PROFHARNESS_ARTIFACTS": str(self.run.root / "artifacts"),
+                "PROFHARNESS_PARENT_PID": str(os.getpid()),
+                "PROFHARNESS_LAYERS": "",
+                "PROFHARNESS_FIRST_POINT": first.key if first else None,
+                "PROFHARNESS_ONLY_POINT": only.key if only else None,
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,13 @@ class Events:
     ended: Callable[[int], None] = lambda _: None
 
 
-def serve(work: PassWork, points: Sequence[Point], launcher: Launcher, events: Events, more: More | None = None) -> list[Outcome]:
+def serve(
+    work: PassWork,
+    points: Sequence[Point],
+    launcher: Launcher,
+    events: Events,
+    more: More | None = None,
+) -> list[Outcome]:
     """Have every point measured or marked failed; `events.output` is called once per point, in order.
 
     With `more` the list is not complete: each time that all points are measured it is asked for another one.
@@ -112,15 +128,25 @@ def serve(work: PassWork, points: Sequence[Point], launcher: Launcher, events: E
         only = left[0] if work.isolate else None
         first = left[0] if not work.isolate and len(left) < len(points) else None
         log = work.folder / f"worker-{work.backend}-{len(outcomes) + 1}.log"
-        book = _Book(left if only is None else left[:1], tail, replace(events, ended=work.ended), feed)
+        book = _Book(
+            left if only is None else left[:1], tail, replace(events, ended=work.ended), feed
+        )
         work.before(work.plain(first, only))
-        outcome = launcher.run(Job(work.command(first, only), log=log, grace_s=GRACE_S, overdue=work.overdue), events.started, book.poll)
+        outcome = launcher.run(
+            Job(work.command(first, only), log=log, grace_s=GRACE_S, overdue=work.overdue),
+            events.started,
+            book.poll,
+        )
         book.poll()
         outcomes.append(outcome)
         if outcome.interrupted or (outcome.exit_status != 0 and work.hopeless()):
             break
-        left = [*left, *book.added][len(book.finished):]
-        if left and (outcome.exit_status != 0 or not book.finished) and not (work.isolate and book.finished):
+        left = [*left, *book.added][len(book.finished) :]
+        if (
+            left
+            and (outcome.exit_status != 0 or not book.finished)
+            and not (work.isolate and book.finished)
+        ):
             left = _after_death(left, book, outcome, log, work, events)
         if not left and feed is not None and (point := feed.take()) is not None:
             left = [point]
@@ -143,14 +169,24 @@ class Feed:
         point = None if self._ended else self._more()
         if not self._ended:
             self._ended = point is None
-            control.write_points(self._path, [] if point is None else [(point.key, point.params)], complete=self._ended)
+            control.write_points(
+                self._path,
+                [] if point is None else [(point.key, point.params)],
+                complete=self._ended,
+            )
         return point
 
 
 class _Book:
     """Follows one execution: which point it is on and which it has finished."""
 
-    def __init__(self, points: Sequence[Point], tail: control.ResultsTail, events: Events, feed: Feed | None = None) -> None:
+    def __init__(
+        self,
+        points: Sequence[Point],
+        tail: control.ResultsTail,
+        events: Events,
+        feed: Feed | None = None,
+    ) -> None:
         self._points = {point.key: point for point in points}
         self._feed = feed
         self.added: list[Point] = []
@@ -183,7 +219,11 @@ class _Book:
         elif line.kind == "result" and line.id in self._points and line.id not in self.finished:
             self.finished.append(line.id)
             self._events.output(self._points[line.id], self._output(line))
-            if self._feed is not None and len(self.finished) == len(self._points) and (point := self._feed.take()) is not None:
+            if (
+                self._feed is not None
+                and len(self.finished) == len(self._points)
+                and (point := self._feed.take()) is not None
+            ):
                 self._points[point.key] = point
                 self.added.append(point)
 
@@ -192,13 +232,29 @@ class _Book:
         if line.flops_per_item is not None:
             notes["flops_per_item"] = repr(line.flops_per_item)
         return PointOutput(
-            ok=line.ok, error=line.error, trials_ns=line.trials_ns, starts_ns=line.starts_ns, items=line.items,
-            warmup_ns=line.warmup_ns, warmup_starts_ns=line.warmup_starts_ns, compile_ns=line.compile_ns,
-            cold_cache=line.cold_cache, begin_ns=self._begun.get(line.id), end_ns=line.end_monotonic_ns, pid=self._pid,
-            host=self._host, device=line.device, notes=notes, level=line.level, streams=line.streams)
+            ok=line.ok,
+            error=line.error,
+            trials_ns=line.trials_ns,
+            starts_ns=line.starts_ns,
+            items=line.items,
+            warmup_ns=line.warmup_ns,
+            warmup_starts_ns=line.warmup_starts_ns,
+            compile_ns=line.compile_ns,
+            cold_cache=line.cold_cache,
+            begin_ns=self._begun.get(line.id),
+            end_ns=line.end_monotonic_ns,
+            pid=self._pid,
+            host=self._host,
+            device=line.device,
+            notes=notes,
+            level=line.level,
+            streams=line.streams,
+        )
 
 
-def _after_death(left: list[Point], book: _Book, outcome: Outcome, log: Path, work: PassWork, events: Events) -> list[Point]:
+def _after_death(
+    left: list[Point], book: _Book, outcome: Outcome, log: Path, work: PassWork, events: Events
+) -> list[Point]:
     """What remains to be done after a worker ended early: the point that it was on is failed, with the reason."""
     ended = describe_exit(outcome.exit_status)
     blamed = work.blame()
@@ -211,13 +267,20 @@ def _after_death(left: list[Point], book: _Book, outcome: Outcome, log: Path, wo
     if culprit is None:
         # it never began a point: a new process would end the same way
         for point in left:
-            events.output(point, PointOutput(ok=False, begun=False, error=blamed or f"the worker {ended} before its first point: {reason or log}"))
+            events.output(
+                point,
+                PointOutput(
+                    ok=False,
+                    begun=False,
+                    error=blamed or f"the worker {ended} before its first point: {reason or log}",
+                ),
+            )
         return []
     at = next(number for number, point in enumerate(left) if point.key == culprit)
     words = last_line(work.run.point_path(work.pass_name, culprit) / "stderr.log")
     error = blamed or f"the worker {ended}" + (f": {words}" if words else "")
     events.output(left[at], PointOutput(ok=False, error=error))
-    return left[at + 1:]
+    return left[at + 1 :]
 
 
 def _refuse(said: control.Line, outcome: Outcome, log: Path) -> None:
@@ -230,7 +293,9 @@ def _refuse(said: control.Line, outcome: Outcome, log: Path) -> None:
 def last_line(path: Path) -> str:
     """The last line of a log that says something; empty when there is none."""
     try:
-        lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
+        lines = [
+            line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()
+        ]
     except OSError:
         return ""
     return lines[-1][:300] if lines else ""

@@ -65,11 +65,18 @@ class Line(msgspec.Struct, frozen=True):
 _LINE = msgspec.json.Decoder(Line)
 
 
-def write_points(path: Path, points: Iterable[tuple[str, Mapping[str, object]]], *, complete: bool) -> None:
+def write_points(
+    path: Path, points: Iterable[tuple[str, Mapping[str, object]]], *, complete: bool
+) -> None:
     """Append points (id, params); `complete` closes the list, so that workers need not wait for more."""
     with path.open("ab") as file:
         for point_id, params in points:
-            file.write(msgspec.json.encode({"v": VERSION, "kind": "point", "id": point_id, "params": params}) + b"\n")
+            file.write(
+                msgspec.json.encode(
+                    {"v": VERSION, "kind": "point", "id": point_id, "params": params}
+                )
+                + b"\n"
+            )
         if complete:
             file.write(msgspec.json.encode({"v": VERSION, "kind": "end"}) + b"\n")
 
@@ -109,5 +116,7 @@ def _decode(raw: bytes, path: Path) -> Line:
     try:
         return _LINE.decode(raw)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{path}: a worker wrote a line outside the protocol ({error})",
-                         "the workload and profharness may be of different versions") from error
+        raise InputError(
+            f"{path}: a worker wrote a line outside the protocol ({error})",
+            "the workload and profharness may be of different versions",
+        ) from error

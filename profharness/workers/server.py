@@ -55,7 +55,13 @@ class ServerWork:
 class Server:
     """One target's server over a pass. It is started when it is first needed, and again after it died."""
 
-    def __init__(self, work: ServerWork, launcher: Launcher, started: Callable[[int], None], poll: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        work: ServerWork,
+        launcher: Launcher,
+        started: Callable[[int], None],
+        poll: Callable[[], None],
+    ) -> None:
         self._work = work
         self._launcher = launcher
         self._started = started
@@ -77,7 +83,9 @@ class Server:
         tail.skip_existing()
         self._work.prepare()
         self._work.before(self._work.plain)
-        self._thread = threading.Thread(target=self._run, name=f"server {self._work.label}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"server {self._work.label}", daemon=True
+        )
         self._thread.start()
         self._wait(tail)
 
@@ -95,7 +103,9 @@ class Server:
         if not self.died() or not self.outcomes:
             return ""
         words = last_line(self._work.folder / f"server-{len(self.outcomes)}.log")
-        return f"the server {describe_exit(self.outcomes[-1].exit_status)}" + (f": {words}" if words else "")
+        return f"the server {describe_exit(self.outcomes[-1].exit_status)}" + (
+            f": {words}" if words else ""
+        )
 
     def stop(self) -> None:
         """End it: by request or SIGINT, by SIGTERM, by SIGKILL, whichever helps first. One that is not ready yet hears no request."""
@@ -125,7 +135,13 @@ class Server:
             self._started(pid)
 
         try:
-            self.outcomes.append(self._launcher.run(Job(work.wrapped, log=log, grace_s=TERM_S, overdue=work.overdue), started, lambda: None))
+            self.outcomes.append(
+                self._launcher.run(
+                    Job(work.wrapped, log=log, grace_s=TERM_S, overdue=work.overdue),
+                    started,
+                    lambda: None,
+                )
+            )
         except Exception as error:  # noqa: BLE001  whatever it is, the main thread raises it
             self._error = error
 
@@ -142,7 +158,10 @@ class Server:
             if not self._work.managed and (found := self._found()) is not None:
                 write_atomic(ready, self._with_pid(found))
             if time.monotonic() > deadline:
-                raise Unavailable(f"the server was not ready after {READY_S:.0f} s", f"what it printed is in {self.log}")
+                raise Unavailable(
+                    f"the server was not ready after {READY_S:.0f} s",
+                    f"what it printed is in {self.log}",
+                )
             time.sleep(LOOK_S if self._work.managed else 10 * LOOK_S)
 
     def _found(self) -> bytes | None:
@@ -166,7 +185,13 @@ class Server:
             return self._error
         outcome, log = self.outcomes[-1], self._work.folder / f"server-{len(self.outcomes)}.log"
         if said is not None:
-            kind: type[ProfharnessError] = REFUSALS.get(outcome.exit_status if said.exit_status is None else said.exit_status, Unavailable)
+            kind: type[ProfharnessError] = REFUSALS.get(
+                outcome.exit_status if said.exit_status is None else said.exit_status, Unavailable
+            )
             return kind(said.error, said.hint or f"the server's own words are in {log}")
         words = last_line(log)
-        return Unavailable(f"the server {describe_exit(outcome.exit_status)} before it was ready" + (f": {words}" if words else ""), f"what it printed is in {log}")
+        return Unavailable(
+            f"the server {describe_exit(outcome.exit_status)} before it was ready"
+            + (f": {words}" if words else ""),
+            f"what it printed is in {log}",
+        )

@@ -22,7 +22,14 @@ from profharness.workers.server import READY, Server, ServerWork
 from profharness.wrappers_path import wrappers_dir
 
 BUILT_IN = ("particlenet", "sleep")
-_BACKENDS = {".onnx": "onnxruntime", ".pt": "torch", ".pth": "torch", ".ts": "torch", ".graphdef": "tensorflow", ".pb": "tensorflow"}
+_BACKENDS = {
+    ".onnx": "onnxruntime",
+    ".pt": "torch",
+    ".pth": "torch",
+    ".ts": "torch",
+    ".graphdef": "tensorflow",
+    ".pb": "tensorflow",
+}
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +55,39 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     def settings(self, cache: Path) -> dict[str, object]:
         """The server's spec. Raises UsageError for a file that is not there or of no known kind."""
-        own = ("device", "instances", "max_batch_size", "queue_delay_us", "threads", "shapes", "host", "grpc_port", "http_port", "metrics_port",
-               "token", "allow_fallback")
+        own = (
+            "device",
+            "instances",
+            "max_batch_size",
+            "queue_delay_us",
+            "threads",
+            "shapes",
+            "host",
+            "grpc_port",
+            "http_port",
+            "metrics_port",
+            "token",
+            "allow_fallback",
+        )
         if self.shapes and len(self.models) > 1:
-            raise UsageError("--shape: it is not said which of the models it is for", "serve models with open shapes one at a time")
+            raise UsageError(
+                "--shape: it is not said which of the models it is for",
+                "serve models with open shapes one at a time",
+            )
         models = [_model(text, self.backend) for text in self.models]
-        cert, key = (str(Path(path).resolve()) if path else "" for path in (self.tls_cert, self.tls_key))
-        return {"backend": models[0]["backend"], "model": models[0]["model"], "models": models, "cache_dir": str(cache), "records": False,
-                "tls_cert": cert, "tls_key": key, **{name: getattr(self, name) for name in own}}
+        cert, key = (
+            str(Path(path).resolve()) if path else "" for path in (self.tls_cert, self.tls_key)
+        )
+        return {
+            "backend": models[0]["backend"],
+            "model": models[0]["model"],
+            "models": models,
+            "cache_dir": str(cache),
+            "records": False,
+            "tls_cert": cert,
+            "tls_key": key,
+            **{name: getattr(self, name) for name in own},
+        }
 
 
 def _model(text: str, backend: str) -> dict[str, str]:
@@ -65,10 +97,16 @@ def _model(text: str, backend: str) -> dict[str, str]:
         return {**named, "model": model, "backend": backend or "torch"}
     path = Path(model).resolve()
     if not path.exists():
-        raise UsageError(f"there is no model or file {model!r}", "name particlenet, sleep:TIME, or a .onnx, .pt or .graphdef file")
+        raise UsageError(
+            f"there is no model or file {model!r}",
+            "name particlenet, sleep:TIME, or a .onnx, .pt or .graphdef file",
+        )
     kind = backend or _BACKENDS.get(path.suffix.lower(), "tensorflow" if path.is_dir() else "")
     if not kind:
-        raise UsageError(f"{model}: not a model of a known kind", f"known endings: {', '.join(_BACKENDS)}; or say --backend")
+        raise UsageError(
+            f"{model}: not a model of a known kind",
+            f"known endings: {', '.join(_BACKENDS)}; or say --backend",
+        )
     return {**named, "model": str(path), "backend": kind}
 
 
@@ -82,11 +120,29 @@ def standing(offer: Offer, poll: Callable[[], None]) -> Iterator[tuple[ready.Rea
     spec = folder / "server.json"
     control.write_spec(spec, offer.settings(cache_dir()))
     spec.chmod(0o600)
-    own = {"PROFHARNESS_CONTROL_DIR": str(folder), "PROFHARNESS_SPEC": str(spec), "PROFHARNESS_PARENT_PID": str(os.getpid())}
-    if not os.environ.get("PROFHARNESS_HOOKS_DIR"):  # else a run profiles this command, and its hooks go on into the server
-        own |= {"PROFHARNESS_RUN_DIR": str(folder), "PROFHARNESS_LAYERS": "", "PROFHARNESS_WORKER": "1"}
-    command = Command((offer.python or sys.executable, str(wrappers_dir() / "workloads" / "triton_server.py")), own)
-    server = Server(ServerWork(folder, "serve", command, command, managed=True), LocalLauncher(), lambda _: None, poll)
+    own = {
+        "PROFHARNESS_CONTROL_DIR": str(folder),
+        "PROFHARNESS_SPEC": str(spec),
+        "PROFHARNESS_PARENT_PID": str(os.getpid()),
+    }
+    if not os.environ.get(
+        "PROFHARNESS_HOOKS_DIR"
+    ):  # else a run profiles this command, and its hooks go on into the server
+        own |= {
+            "PROFHARNESS_RUN_DIR": str(folder),
+            "PROFHARNESS_LAYERS": "",
+            "PROFHARNESS_WORKER": "1",
+        }
+    command = Command(
+        (offer.python or sys.executable, str(wrappers_dir() / "workloads" / "triton_server.py")),
+        own,
+    )
+    server = Server(
+        ServerWork(folder, "serve", command, command, managed=True),
+        LocalLauncher(),
+        lambda _: None,
+        poll,
+    )
     try:
         server.ensure(command)
         yield ready.read(folder / READY), server

@@ -54,7 +54,9 @@ _LABEL_IID = {label: iid for iid, label in enumerate(_LABELS, 1)}
 
 def label_entries() -> tuple[bytes, ...]:
     """Interned annotation names; the same in every sequence."""
-    return tuple(entry(Interned.DEBUG_ANNOTATION_NAMES, iid, label) for label, iid in _LABEL_IID.items())
+    return tuple(
+        entry(Interned.DEBUG_ANNOTATION_NAMES, iid, label) for label, iid in _LABEL_IID.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,12 @@ def collect_texts(trace: Trace, spans: Spans) -> Texts:
     groups = group_rows(codes)
     iids = by_frequency(groups.sizes())
     distinct = codes[groups.first]
-    entries = tuple(entry(Interned.DEBUG_ANNOTATION_STRING_VALUES, int(iids[i]), spans.strings[int(distinct[i])])
-                    for i in np.argsort(iids))
+    entries = tuple(
+        entry(
+            Interned.DEBUG_ANNOTATION_STRING_VALUES, int(iids[i]), spans.strings[int(distinct[i])]
+        )
+        for i in np.argsort(iids)
+    )
     return Texts(distinct, iids, entries)
 
 
@@ -88,7 +94,9 @@ def notes(trace: Trace, table: Ints, row: Ints, begin: Mask, texts: Texts) -> It
         mine, values = _values(trace, note, table, row, begin)
         present = _spread(mine, values >= 0)
         if present.any():
-            yield _annotation(note, Varint(Annotation.INT, _filled(mine, values).clip(min=0)), present)
+            yield _annotation(
+                note, Varint(Annotation.INT, _filled(mine, values).clip(min=0)), present
+            )
     for note in TEXT_NOTES:
         mine, values = _values(trace, note, table, row, begin)
         present = _spread(mine, values != NULL)
@@ -105,12 +113,16 @@ def notes(trace: Trace, table: Ints, row: Ints, begin: Mask, texts: Texts) -> It
 
 def column_values(trace: Trace, note: Note, rows: Ints) -> npt.NDArray[Any]:
     """The noted column at these rows of its table."""
-    table = {API: trace.api, OPS: trace.ops, MARKS: trace.marks, REQUESTS: trace.requests}[note.table]
+    table = {API: trace.api, OPS: trace.ops, MARKS: trace.marks, REQUESTS: trace.requests}[
+        note.table
+    ]
     values: npt.NDArray[Any] = getattr(table, note.column)[rows]
     return values
 
 
-def _values(trace: Trace, note: Note, table: Ints, row: Ints, begin: Mask) -> tuple[Mask, npt.NDArray[Any]]:
+def _values(
+    trace: Trace, note: Note, table: Ints, row: Ints, begin: Mask
+) -> tuple[Mask, npt.NDArray[Any]]:
     mine = begin & (table == note.table)
     return mine, column_values(trace, note, row[mine])
 

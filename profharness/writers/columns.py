@@ -42,7 +42,12 @@ def _tables(trace: Trace) -> Iterator[tuple[str, pa.Table]]:
     for name, table in trace.tables():
         if len(table):
             yield name, _table(table, trace.strings)
-    for name, rows in (("devices", trace.devices), ("streams", trace.streams), ("sources", trace.sources), ("problems", trace.problems)):
+    for name, rows in (
+        ("devices", trace.devices),
+        ("streams", trace.streams),
+        ("sources", trace.sources),
+        ("problems", trace.problems),
+    ):
         if rows:
             yield name, _records(rows)
 
@@ -52,7 +57,13 @@ def read(folder: Path, pools: Trace) -> Trace:
 
     Positions are as they were written. Raises OSError where a file cannot be read.
     """
-    return replace(pools, **{name: read_table(folder, name, type(empty), pools.strings) for name, empty in pools.tables()})  # type: ignore[arg-type]  # each name maps to its own kind of table
+    return replace(
+        pools,
+        **{
+            name: read_table(folder, name, type(empty), pools.strings)
+            for name, empty in pools.tables()
+        },
+    )  # type: ignore[arg-type]  # each name maps to its own kind of table
 
 
 def read_table(folder: Path, name: str, kind: type[TableT], strings: Strings) -> TableT:
@@ -64,7 +75,13 @@ def read_table(folder: Path, name: str, kind: type[TableT], strings: Strings) ->
         return kind.empty()
     file = pq.ParquetFile(path, memory_map=True)
     # column by column: what Arrow needs for one is free before the next
-    return kind.build(file.metadata.num_rows, **{column: _values(file.read([column])[column], strings) for column in file.schema_arrow.names})
+    return kind.build(
+        file.metadata.num_rows,
+        **{
+            column: _values(file.read([column])[column], strings)
+            for column in file.schema_arrow.names
+        },
+    )
 
 
 def _values(column: Any, strings: Strings) -> Any:
@@ -75,7 +92,9 @@ def _values(column: Any, strings: Strings) -> Any:
         return np.nan if pa.types.is_floating(column.type) else NULL
     if pa.types.is_dictionary(column.type):
         unified: Any = column.unify_dictionaries().combine_chunks()
-        whole: Any = unified.chunk(0) if isinstance(unified, pa.ChunkedArray) else unified  # what it is depends on Arrow's version
+        whole: Any = (
+            unified.chunk(0) if isinstance(unified, pa.ChunkedArray) else unified
+        )  # what it is depends on Arrow's version
         codes = np.append(strings.codes(whole.dictionary.to_pylist()), np.int32(NULL))
         return codes[whole.indices.fill_null(len(codes) - 1).to_numpy(zero_copy_only=False)]
     return (column if pa.types.is_floating(column.type) else column.fill_null(NULL)).to_numpy()
@@ -87,13 +106,23 @@ def _table(table: Table, strings: Strings) -> pa.Table:
     arrays, columns = [], []
     for column in fields(table):
         values, told = getattr(table, column.name), column.metadata
-        array = _texts(values, strings) if told["unit"] == "string" else _numbers(values, nullable=told["unit"] != "ns")
+        array = (
+            _texts(values, strings)
+            if told["unit"] == "string"
+            else _numbers(values, nullable=told["unit"] != "ns")
+        )
         arrays.append(array)
-        columns.append(pa.field(column.name, array.type, metadata={"unit": told["unit"], "meaning": told["meaning"]}))
+        columns.append(
+            pa.field(
+                column.name, array.type, metadata={"unit": told["unit"], "meaning": told["meaning"]}
+            )
+        )
     return pa.Table.from_arrays(arrays, schema=pa.schema(columns))
 
 
-def _texts(codes: Any, strings: Strings) -> Any:  # an Arrow array; its type names differ between Arrow versions
+def _texts(
+    codes: Any, strings: Strings
+) -> Any:  # an Arrow array; its type names differ between Arrow versions
     """Only the texts that are used, so that small tables stay small."""
     import pyarrow as pa
 
@@ -101,7 +130,9 @@ def _texts(codes: Any, strings: Strings) -> Any:  # an Arrow array; its type nam
     shift = int(len(used) > 0 and used[0] == NULL)
     index = index.astype(np.int32) - shift
     positions: Any = pa.array(index, mask=index < 0)
-    return pa.DictionaryArray.from_arrays(positions, pa.array(strings.decode(used[shift:]), pa.string()))
+    return pa.DictionaryArray.from_arrays(
+        positions, pa.array(strings.decode(used[shift:]), pa.string())
+    )
 
 
 def _numbers(values: Any, *, nullable: bool) -> Any:  # an Arrow array

@@ -57,16 +57,28 @@ class CounterWriter:
             for position, uuid, fields in self._tracks(series.first[mine]):
                 uuids[mine[position]] = uuid
                 self.out.write(track_packet(sequence, machine, fields))
-            rows = slice(np.searchsorted(points.track, mine[0]), np.searchsorted(points.track, mine[-1], "right"))
-            self._write_points(points, rows, uuids, wire.integer(Packet.SEQUENCE, sequence) + machine.stamp())
+            rows = slice(
+                np.searchsorted(points.track, mine[0]),
+                np.searchsorted(points.track, mine[-1], "right"),
+            )
+            self._write_points(
+                points, rows, uuids, wire.integer(Packet.SEQUENCE, sequence) + machine.stamp()
+            )
 
     def _write_points(self, points: _Points, rows: slice, uuids: I64, fixed: bytes) -> None:
         kind = Same(wire.integer(TrackEvent.TYPE, TrackEvent.COUNTER))
         for at in range(rows.start, rows.stop, CHUNK):
             chunk = slice(at, min(at + CHUNK, rows.stop))
-            event = (kind, integers(TrackEvent.TRACK_UUID, uuids[points.track[chunk]]),
-                     Double(TrackEvent.DOUBLE_COUNTER_VALUE, points.value[chunk]))
-            fields = (integers(Packet.TIMESTAMP, points.at[chunk]), Same(fixed), Message(Packet.TRACK_EVENT, event))
+            event = (
+                kind,
+                integers(TrackEvent.TRACK_UUID, uuids[points.track[chunk]]),
+                Double(TrackEvent.DOUBLE_COUNTER_VALUE, points.value[chunk]),
+            )
+            fields = (
+                integers(Packet.TIMESTAMP, points.at[chunk]),
+                Same(fixed),
+                Message(Packet.TRACK_EVENT, event),
+            )
             self.out.write(packets(fields, chunk.stop - at).data)
 
     def _tracks(self, first: I64) -> Iterator[tuple[int, int, bytes]]:
@@ -77,7 +89,13 @@ class CounterWriter:
             device = int(samples.device[row])
             if device not in groups:
                 groups[device] = self.registry.uuid()
-                yield position, groups[device], child_track(groups[device], 0, self._group_name(int(samples.source[row]), device))
+                yield (
+                    position,
+                    groups[device],
+                    child_track(
+                        groups[device], 0, self._group_name(int(samples.source[row]), device)
+                    ),
+                )
             metric = self.trace.strings[int(samples.metric[row])]
             uuid = self.registry.uuid()
             yield position, uuid, child_track(uuid, groups[device], metric) + _counter(metric)
@@ -105,14 +123,22 @@ def _counter(metric: str) -> bytes:
     scale = wire.text(Track.Y_AXIS_SHARE_KEY, metric)
     if known is None:
         return wire.blob(Track.COUNTER, scale)
-    unit = wire.integer(Track.UNIT, Track.UNIT_BYTES) if known.unit == "B" else wire.text(Track.UNIT_NAME, known.unit)
+    unit = (
+        wire.integer(Track.UNIT, Track.UNIT_BYTES)
+        if known.unit == "B"
+        else wire.text(Track.UNIT_NAME, known.unit)
+    )
     return wire.text(Track.DESCRIPTION, known.meaning) + wire.blob(Track.COUNTER, scale + unit)
 
 
 def _with_closing(track: I64, at: I64, until: I64, value: npt.NDArray[np.float64]) -> _Points:
     """Samples in order of track and time, each series closed at the end of its last interval."""
     order = np.lexsort((at, track))
-    last = order[np.append(np.flatnonzero(np.diff(track[order])), len(order) - 1)] if len(order) else order
+    last = (
+        order[np.append(np.flatnonzero(np.diff(track[order])), len(order) - 1)]
+        if len(order)
+        else order
+    )
     closing = last[until[last] > at[last]]
     tracks = np.concatenate((track[order], track[closing]))
     times = np.concatenate((at[order], until[closing]))

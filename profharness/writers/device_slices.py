@@ -18,16 +18,32 @@ from profharness.writers.interning import entry, intern_codes
 from profharness.writers.lanes import flat_lanes, order_events
 from profharness.writers.launches import Launches
 from profharness.writers.output import Output
-from profharness.writers.proto_columns import Encoded, Field, Message, Ragged, Same, integers, interleave, packets
+from profharness.writers.proto_columns import (
+    Encoded,
+    Field,
+    Message,
+    Ragged,
+    Same,
+    integers,
+    interleave,
+    packets,
+)
 from profharness.writers.schema import NEEDS_STATE, Annotation, Interned, Packet, TrackEvent
 from profharness.writers.slices import flow_ids
 from profharness.writers.tracks import Process, Registry, child_track, state_packets, track_packet
 
 CHUNK = 1 << 14
 _KERNEL_NOTES = (
-    ("device", ""), ("stream", ""), ("workgroup_count_x", "grid_size.x"), ("workgroup_count_y", "grid_size.y"),
-    ("workgroup_count_z", "grid_size.z"), ("workgroup_size_x", "workgroup_size.x"), ("workgroup_size_y", "workgroup_size.y"),
-    ("workgroup_size_z", "workgroup_size.z"), ("vgpr", "registers_per_thread"), ("lds_bytes", "shared_mem_static"),
+    ("device", ""),
+    ("stream", ""),
+    ("workgroup_count_x", "grid_size.x"),
+    ("workgroup_count_y", "grid_size.y"),
+    ("workgroup_count_z", "grid_size.z"),
+    ("workgroup_size_x", "workgroup_size.x"),
+    ("workgroup_size_y", "workgroup_size.y"),
+    ("workgroup_size_z", "workgroup_size.z"),
+    ("vgpr", "registers_per_thread"),
+    ("lds_bytes", "shared_mem_static"),
     ("lds_dynamic_bytes", "shared_mem_dynamic"),
 )
 _COPY_NOTES = (("device", ""), ("stream", ""), ("bytes", "bytes"))
@@ -46,14 +62,26 @@ class DeviceSliceWriter:
     def write_kernels(self, process: I64, queue: I64) -> None:
         """All kernels; flow numbers follow those of the file's earlier parts."""
         kernels = self.trace.kernels
-        self._write(_Work(kernels, np.arange(len(kernels)), kernels.name, queue, self.launches.base + 1, _KERNEL_NOTES), process)
+        self._write(
+            _Work(
+                kernels,
+                np.arange(len(kernels)),
+                kernels.name,
+                queue,
+                self.launches.base + 1,
+                _KERNEL_NOTES,
+            ),
+            process,
+        )
 
     def write_copies(self, process: I64, queue: I64) -> None:
         """All copies and fills; their flow numbers follow those of the kernels."""
         copies = self.trace.copies
         names = np.where(copies.name == NULL, copies.kind, copies.name)
         first = self.launches.base + len(self.trace.kernels) + 1
-        self._write(_Work(copies, np.arange(len(copies)), names, queue, first, _COPY_NOTES), process)
+        self._write(
+            _Work(copies, np.arange(len(copies)), names, queue, first, _COPY_NOTES), process
+        )
 
     def _write(self, work: _Work, process: I64) -> None:
         for rows in _each(process):
@@ -62,29 +90,53 @@ class DeviceSliceWriter:
     def _write_process(self, work: _Work, process: Process) -> None:
         sequence = self.registry.sequence()
         names = intern_codes(Interned.EVENT_NAMES, work.name[work.rows], self.trace.strings)
-        labels = [entry(Interned.DEBUG_ANNOTATION_NAMES, iid, label or column) for iid, (column, label) in enumerate(work.notes, 1)]
+        labels = [
+            entry(Interned.DEBUG_ANNOTATION_NAMES, iid, label or column)
+            for iid, (column, label) in enumerate(work.notes, 1)
+        ]
         for packet in state_packets(sequence, process.machine, [*names.entries, *labels]):
             self.out.write(packet)
-        fixed = (wire.integer(Packet.SEQUENCE, sequence) + wire.integer(Packet.SEQUENCE_FLAGS, NEEDS_STATE)
-                 + process.machine.stamp())
+        fixed = (
+            wire.integer(Packet.SEQUENCE, sequence)
+            + wire.integer(Packet.SEQUENCE_FLAGS, NEEDS_STATE)
+            + process.machine.stamp()
+        )
         for rows in _each(work.queue[work.rows]):
             self._write_queue(work.take(rows), names.iid[rows], process, (sequence, fixed))
 
-    def _write_queue(self, work: _Work, names: I64, process: Process, where: tuple[int, bytes]) -> None:
+    def _write_queue(
+        self, work: _Work, names: I64, process: Process, where: tuple[int, bytes]
+    ) -> None:
         """One queue at a time: what orders its events is no larger than it is."""
         sequence, fixed = where
         start, dur = work.table.start_ns[work.rows], work.table.dur_ns[work.rows]
         events = order_events(np.zeros(len(start), np.int64), start, dur)
         tracks = group_rows(flat_lanes(events))
-        uuids = np.asarray([self._declare(int(work.queue[work.rows[0]]), process, sequence) for _ in tracks.first], np.int64)
+        uuids = np.asarray(
+            [self._declare(int(work.queue[work.rows[0]]), process, sequence) for _ in tracks.first],
+            np.int64,
+        )
         for at in range(0, len(events.span), CHUNK):
             row, begin = events.span[at : at + CHUNK], events.begin[at : at + CHUNK]
             first, last = row[begin], row[~begin]
-            begins = (Same(wire.integer(TrackEvent.TYPE, TrackEvent.BEGIN)), integers(TrackEvent.TRACK_UUID, uuids[tracks.of[first]]),
-                      integers(TrackEvent.NAME_IID, names[first]), *self._details(work, first))
-            ends = (Same(wire.integer(TrackEvent.TYPE, TrackEvent.END)), integers(TrackEvent.TRACK_UUID, uuids[tracks.of[last]]))
+            begins = (
+                Same(wire.integer(TrackEvent.TYPE, TrackEvent.BEGIN)),
+                integers(TrackEvent.TRACK_UUID, uuids[tracks.of[first]]),
+                integers(TrackEvent.NAME_IID, names[first]),
+                *self._details(work, first),
+            )
+            ends = (
+                Same(wire.integer(TrackEvent.TYPE, TrackEvent.END)),
+                integers(TrackEvent.TRACK_UUID, uuids[tracks.of[last]]),
+            )
             # an end has none of a begin's annotations: encoded apart, it does not pay for their room
-            self.out.write(interleave(begin, _packets(start[last] + dur[last], fixed, ends), _packets(start[first], fixed, begins)))
+            self.out.write(
+                interleave(
+                    begin,
+                    _packets(start[last] + dur[last], fixed, ends),
+                    _packets(start[first], fixed, begins),
+                )
+            )
 
     def _details(self, work: _Work, row: I64) -> Iterator[Field]:
         """Annotations and the end of the arrow of these rows."""
@@ -92,12 +144,18 @@ class DeviceSliceWriter:
         place = {"device": queue.gpu, "stream": queue.stream}
         rows = work.rows[row]
         for iid, (column, _) in enumerate(work.notes, 1):
-            values = np.full(len(row), place[column]) if column in place else getattr(work.table, column)[rows]
+            values = (
+                np.full(len(row), place[column])
+                if column in place
+                else getattr(work.table, column)[rows]
+            )
             present = values >= 0
             if present.any():
                 value = integers(Annotation.INT, np.where(present, values, 0))
                 fields = (Same(wire.integer(Annotation.NAME_IID, iid)), value)
-                yield Message(TrackEvent.DEBUG_ANNOTATIONS, fields, None if present.all() else present)
+                yield Message(
+                    TrackEvent.DEBUG_ANNOTATIONS, fields, None if present.all() else present
+                )
         event = rows + work.first_event
         linked = self.launches.linked[event - self.launches.base] > 0
         if linked.any():
@@ -138,4 +196,7 @@ def _each(key: I64) -> Iterator[I64]:
 
 
 def _packets(when: I64, fixed: bytes, event: Sequence[Field]) -> Encoded:
-    return packets((integers(Packet.TIMESTAMP, when), Same(fixed), Message(Packet.TRACK_EVENT, event)), len(when))
+    return packets(
+        (integers(Packet.TIMESTAMP, when), Same(fixed), Message(Packet.TRACK_EVENT, event)),
+        len(when),
+    )

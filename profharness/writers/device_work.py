@@ -34,11 +34,25 @@ from profharness.writers.varints import Mask
 
 CHUNK = 1 << 14  # rows encoded at a time: about 4 MB of slots, which stays in the processor's cache
 _KERNEL, _COPY, _FILL = 1, 2, 3
-_ARGS = ("device", "stream", "registers_per_thread", "shared_mem_static", "shared_mem_dynamic", "accum_vgpr", "sgpr",
-         "scratch_bytes", "bytes")
+_ARGS = (
+    "device",
+    "stream",
+    "registers_per_thread",
+    "shared_mem_static",
+    "shared_mem_dynamic",
+    "accum_vgpr",
+    "sgpr",
+    "scratch_bytes",
+    "bytes",
+)
 _ARG_IID = {name: iid for iid, name in enumerate(_ARGS, 1)}
-_STATIC = (("registers_per_thread", "vgpr"), ("shared_mem_static", "lds_bytes"), ("accum_vgpr", "accum_vgpr"),
-           ("sgpr", "sgpr"), ("scratch_bytes", "scratch_bytes"))
+_STATIC = (
+    ("registers_per_thread", "vgpr"),
+    ("shared_mem_static", "lds_bytes"),
+    ("accum_vgpr", "accum_vgpr"),
+    ("sgpr", "sgpr"),
+    ("scratch_bytes", "scratch_bytes"),
+)
 
 
 @dataclass(frozen=True)
@@ -69,10 +83,18 @@ class DeviceWriter:
             names = intern_codes(Interned.EVENT_NAMES, part.name, self.trace.strings)
             kinds = _kernel_kinds(part)
             iids = by_frequency(kinds.sizes())
-            interned = [*names.entries, *_kernel_entries(part, kinds, iids, self.trace),
-                        *(entry(Interned.COMPUTE_ARG_NAMES, len(_ARGS) + i, c.name) for i, c in enumerate(counters, 1))]
+            interned = [
+                *names.entries,
+                *_kernel_entries(part, kinds, iids, self.trace),
+                *(
+                    entry(Interned.COMPUTE_ARG_NAMES, len(_ARGS) + i, c.name)
+                    for i, c in enumerate(counters, 1)
+                ),
+            ]
             shape = self._begin(owner, part.device, queue[rows], interned)
-            columns = _KernelColumns(part, rows, rows + self.base + 1, names.iid, iids[kinds.of], counters)
+            columns = _KernelColumns(
+                part, rows, rows + self.base + 1, names.iid, iids[kinds.of], counters
+            )
             self._chunks(len(part), shape, queue[rows], columns)
 
     def write_copies(self, process: I64, queue: I64) -> None:
@@ -81,12 +103,25 @@ class DeviceWriter:
         fill = self.trace.strings.find("fill")
         for owner, rows in _by_owner(copies, process):
             part = copies.take(rows)
-            names = intern_codes(Interned.EVENT_NAMES, np.where(part.name == NULL, part.kind, part.name), self.trace.strings)
+            names = intern_codes(
+                Interned.EVENT_NAMES,
+                np.where(part.name == NULL, part.kind, part.name),
+                self.trace.strings,
+            )
             shape = self._begin(owner, part.device, queue[rows], names.entries)
             stage = np.where((part.kind == fill) & (fill != NULL), _FILL, _COPY)
-            self._chunks(len(part), shape, queue[rows], _CopyColumns(part, rows + self.base + len(self.trace.kernels) + 1, names.iid, stage))
+            self._chunks(
+                len(part),
+                shape,
+                queue[rows],
+                _CopyColumns(
+                    part, rows + self.base + len(self.trace.kernels) + 1, names.iid, stage
+                ),
+            )
 
-    def _begin(self, owner: int, device: npt.NDArray[np.int32], queue: I64, interned: Sequence[bytes]) -> _Shape:
+    def _begin(
+        self, owner: int, device: npt.NDArray[np.int32], queue: I64, interned: Sequence[bytes]
+    ) -> _Shape:
         """Write the interned data of a new sequence of this process."""
         process = self.registry.processes[owner]
         sequence = self.registry.sequence()
@@ -101,7 +136,9 @@ class DeviceWriter:
             self.out.write(packet)
         return _Shape(process, sequence)
 
-    def _chunks(self, rows: int, shape: _Shape, queue: I64, columns: _KernelColumns | _CopyColumns) -> None:
+    def _chunks(
+        self, rows: int, shape: _Shape, queue: I64, columns: _KernelColumns | _CopyColumns
+    ) -> None:
         number = np.asarray([q.number for q in self.gpus.queues], np.int64)
         gpu = np.asarray([q.gpu for q in self.gpus.queues], np.int64)
         stream = np.asarray([q.stream for q in self.gpus.queues], np.int64)
@@ -128,14 +165,22 @@ class _Shape:
     process: Process
     sequence: int
 
-    def fields(self, place: _Place, columns: _KernelColumns | _CopyColumns, rows: slice) -> tuple[Field, ...]:
-        fixed = (wire.integer(Packet.SEQUENCE, self.sequence) + wire.integer(Packet.SEQUENCE_FLAGS, NEEDS_STATE)
-                 + self.process.machine.stamp())
-        launch = Message(RenderStage.LAUNCH, (
-            *columns.launch(rows),
-            argument("device", place.gpu),
-            argument("stream", place.stream),
-        ))
+    def fields(
+        self, place: _Place, columns: _KernelColumns | _CopyColumns, rows: slice
+    ) -> tuple[Field, ...]:
+        fixed = (
+            wire.integer(Packet.SEQUENCE, self.sequence)
+            + wire.integer(Packet.SEQUENCE_FLAGS, NEEDS_STATE)
+            + self.process.machine.stamp()
+        )
+        launch = Message(
+            RenderStage.LAUNCH,
+            (
+                *columns.launch(rows),
+                argument("device", place.gpu),
+                argument("stream", place.stream),
+            ),
+        )
         event = (
             *columns.event(rows),
             Same(wire.integer(RenderStage.CONTEXT, self.process.context)),
@@ -143,8 +188,11 @@ class _Shape:
             integers(RenderStage.HW_QUEUE_IID, place.queue),
             launch,
         )
-        return (integers(Packet.TIMESTAMP, columns.table.start_ns[rows]), Same(fixed),
-                Message(Packet.GPU_RENDER_STAGE_EVENT, event))
+        return (
+            integers(Packet.TIMESTAMP, columns.table.start_ns[rows]),
+            Same(fixed),
+            Message(Packet.GPU_RENDER_STAGE_EVENT, event),
+        )
 
 
 @dataclass(frozen=True)
@@ -167,10 +215,18 @@ class _KernelColumns:
 
     def launch(self, rows: slice) -> Iterator[Field]:
         table = self.table
-        yield from _triple(Launch.GRID_SIZE, table.workgroup_count_x[rows], table.workgroup_count_y[rows],
-                           table.workgroup_count_z[rows])
-        yield from _triple(Launch.WORKGROUP_SIZE, table.workgroup_size_x[rows], table.workgroup_size_y[rows],
-                           table.workgroup_size_z[rows])
+        yield from _triple(
+            Launch.GRID_SIZE,
+            table.workgroup_count_x[rows],
+            table.workgroup_count_y[rows],
+            table.workgroup_count_z[rows],
+        )
+        yield from _triple(
+            Launch.WORKGROUP_SIZE,
+            table.workgroup_size_x[rows],
+            table.workgroup_size_y[rows],
+            table.workgroup_size_z[rows],
+        )
         dynamic = table.lds_dynamic_bytes[rows]
         if (dynamic > 0).any():
             yield argument("shared_mem_dynamic", dynamic, dynamic > 0)
@@ -180,7 +236,9 @@ class _KernelColumns:
             present = counter.rows[at] == kernel
             if present.any():
                 value = Double(Launch.ARG_DOUBLE, counter.values[at])
-                yield Message(Launch.ARGS, (Same(wire.integer(Launch.ARG_NAME_IID, iid)), value), present)
+                yield Message(
+                    Launch.ARGS, (Same(wire.integer(Launch.ARG_NAME_IID, iid)), value), present
+                )
 
 
 @dataclass(frozen=True)
@@ -206,15 +264,22 @@ class _CopyColumns:
 
 def argument(name: str, values: I64, present: Mask | None = None) -> Field:
     """A launch argument with an integer value."""
-    return Message(Launch.ARGS, (Same(wire.integer(Launch.ARG_NAME_IID, _ARG_IID[name])), integers(Launch.ARG_INT, values)),
-                   present)
+    return Message(
+        Launch.ARGS,
+        (Same(wire.integer(Launch.ARG_NAME_IID, _ARG_IID[name])), integers(Launch.ARG_INT, values)),
+        present,
+    )
 
 
 def counter_columns(counters: Counters, trace: Trace) -> list[CounterColumn]:
     """Hardware counters by name. Where a dispatch has several values of one counter, the last one counts."""
     columns = []
     for code in np.unique(counters.name):
-        mine = counters.take(np.flatnonzero((counters.name == code) & np.isfinite(counters.value) & (counters.kernel >= 0)))
+        mine = counters.take(
+            np.flatnonzero(
+                (counters.name == code) & np.isfinite(counters.value) & (counters.kernel >= 0)
+            )
+        )
         if not len(mine):
             continue
         rows, last = np.unique(mine.kernel[::-1], return_index=True)
@@ -243,14 +308,19 @@ def _kernel_entries(kernels: Kernels, kinds: Groups, iids: I64, trace: Trace) ->
     """InternedComputeKernel entries, the most frequent kernel first."""
     for kind in np.argsort(iids):
         row = kinds.first[kind]
-        fields = wire.integer(1, int(iids[kind])) + wire.text(ComputeKernel.NAME, trace.strings[int(kernels.name[row])])
+        fields = wire.integer(1, int(iids[kind])) + wire.text(
+            ComputeKernel.NAME, trace.strings[int(kernels.name[row])]
+        )
         figures = [(arg, int(getattr(kernels, column)[row])) for arg, column in _STATIC]
         if kernels.lds_dynamic_bytes[row] == 0:
             figures.append(("shared_mem_dynamic", 0))
         for arg, value in figures:
             if value != NULL:
-                fields += wire.blob(ComputeKernel.ARGS, wire.integer(Launch.ARG_NAME_IID, _ARG_IID[arg])
-                                    + wire.integer(Launch.ARG_INT, value))
+                fields += wire.blob(
+                    ComputeKernel.ARGS,
+                    wire.integer(Launch.ARG_NAME_IID, _ARG_IID[arg])
+                    + wire.integer(Launch.ARG_INT, value),
+                )
         yield wire.blob(Interned.COMPUTE_KERNELS, fields)
 
 
@@ -258,5 +328,13 @@ def _triple(number: int, *axes: npt.NDArray[np.int32]) -> Iterator[Field]:
     """A Dim3 where all three axes are known."""
     known = (axes[0] > 0) & (axes[1] > 0) & (axes[2] > 0)
     if known.any():
-        yield Message(number, [integers(axis, values) if known.all() else integers(axis, np.where(known, values, 0))
-                               for axis, values in enumerate(axes, 1)], None if known.all() else known)
+        yield Message(
+            number,
+            [
+                integers(axis, values)
+                if known.all()
+                else integers(axis, np.where(known, values, 0))
+                for axis, values in enumerate(axes, 1)
+            ],
+            None if known.all() else known,
+        )

@@ -20,7 +20,9 @@ _FIRST_QUEUE = len(STAGES) + 1  # stages and queues share one space of interned 
 _PCI = re.compile(r"^(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
 _NO_DEVICE = Device(index="", name="unknown device")
 _HIP_NAMES = re.compile(r"amd|advanced micro|instinct|radeon|gfx\d|\bmi\d{2,3}", re.IGNORECASE)
-_CUDA_NAMES = re.compile(r"nvidia|tesla|geforce|quadro|rtx|\b[abhlpv]\d{2,3}\b|\bt4\b", re.IGNORECASE)
+_CUDA_NAMES = re.compile(
+    r"nvidia|tesla|geforce|quadro|rtx|\b[abhlpv]\d{2,3}\b|\bt4\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,12 @@ class Queue:
 
 def specification(iid: int, name: str, category: int) -> bytes:
     """An InternedGpuRenderStageSpecification entry."""
-    return wire.blob(Interned.GPU_SPECIFICATIONS, wire.integer(1, iid) + wire.text(StageSpec.NAME, name)
-                     + wire.integer(StageSpec.CATEGORY, category))
+    return wire.blob(
+        Interned.GPU_SPECIFICATIONS,
+        wire.integer(1, iid)
+        + wire.text(StageSpec.NAME, name)
+        + wire.integer(StageSpec.CATEGORY, category),
+    )
 
 
 class Gpus:
@@ -76,14 +82,22 @@ class Gpus:
         for machine, ids in self._ids.items():
             listed = sorted(ids, key=ids.__getitem__)
             gpus = b"".join(wire.blob(Gpu.GPUS, _gpu_info(self._device(d), ids[d])) for d in listed)
-            out += wire.packet(wire.blob(Packet.GPU_INFO, gpus), wire.integer(Packet.SEQUENCE, sequence), machine.stamp())
+            out += wire.packet(
+                wire.blob(Packet.GPU_INFO, gpus),
+                wire.integer(Packet.SEQUENCE, sequence),
+                machine.stamp(),
+            )
         return out
 
     def context(self, process: Process, devices: Sequence[int]) -> bytes:
         """The interned graphics context of a process whose work ran on these devices."""
         api = self._api([self._device(d) for d in devices])
-        return wire.blob(Interned.GRAPHICS_CONTEXTS, wire.integer(1, process.context)
-                         + wire.integer(Context.PID, process.shown_pid) + wire.integer(Context.API, api))
+        return wire.blob(
+            Interned.GRAPHICS_CONTEXTS,
+            wire.integer(1, process.context)
+            + wire.integer(Context.PID, process.shown_pid)
+            + wire.integer(Context.API, api),
+        )
 
     def _device(self, position: int) -> Device:
         return self._trace.devices[position] if position >= 0 else _NO_DEVICE
@@ -97,7 +111,11 @@ class Gpus:
         domains = {self._trace.strings.find(name) for name in ("hip", "hsa")} - {NULL}
         if domains and np.isin(self._trace.api.domain, list(domains)).any():
             return Context.HIP
-        return Context.CUDA if (self._trace.api.domain == self._trace.strings.find("cuda")).any() else Context.UNDEFINED
+        return (
+            Context.CUDA
+            if (self._trace.api.domain == self._trace.strings.find("cuda")).any()
+            else Context.UNDEFINED
+        )
 
     def _queue(self, source: int, process: int, device: int, stream: int, queue: int) -> int:
         key = (source, process, device, stream, queue)
@@ -106,13 +124,15 @@ class Gpus:
             name, number = self._stream_name(stream, queue)
             self._queues[key] = len(self.queues)
             label = owner.name if len(self._trace.sources) > 1 else ""
-            self.queues.append(Queue(
-                number=_FIRST_QUEUE + len(self.queues),
-                gpu=self.gpu(owner.machine, device),
-                stream=number,
-                name=f"{label} · {name}" if label else name,
-                process=process,
-            ))
+            self.queues.append(
+                Queue(
+                    number=_FIRST_QUEUE + len(self.queues),
+                    gpu=self.gpu(owner.machine, device),
+                    stream=number,
+                    name=f"{label} · {name}" if label else name,
+                    process=process,
+                )
+            )
         return self._queues[key]
 
     def _stream_name(self, stream: int, queue: int) -> tuple[str, int]:
@@ -131,8 +151,11 @@ def _gpu_info(device: Device, gpu: int) -> bytes:
         fields += wire.text(Gpu.PCI_BDF, device.identity)
     elif (uuid := _uuid(device.identity)) is not None:
         fields += wire.blob(Gpu.UUID, uuid.bytes)
-    extra = {"index in the tool": device.index, "identity": device.identity,
-             "compute units": "" if device.compute_units is None else str(device.compute_units)}
+    extra = {
+        "index in the tool": device.index,
+        "identity": device.identity,
+        "compute units": "" if device.compute_units is None else str(device.compute_units),
+    }
     for key, value in extra.items():
         if value:
             fields += wire.blob(Gpu.EXTRA_INFO, wire.text(1, key) + wire.text(2, value))

@@ -43,4 +43,6 @@ def intern_codes(number: int, codes: Ints, strings: Strings) -> Interned:
     numbers = by_frequency(groups.sizes())
     texts = [strings[int(code)] or _UNNAMED for code in codes[groups.first]]
     order = np.argsort(numbers)
-    return Interned(numbers[groups.of], tuple(entry(number, int(numbers[i]), texts[i]) for i in order))
+    return Interned(
+        numbers[groups.of], tuple(entry(number, int(numbers[i]), texts[i]) for i in order)
+    )

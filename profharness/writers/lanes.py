@@ -44,12 +44,20 @@ def order_events(group: Ints, start: I64, dur: I64) -> Events:
     points, longer = by_begin[empty], by_begin[~empty]
     backwards = longer[::-1]
     by_end = backwards[_sorted_by(closes[backwards], -opens[backwards])]
-    keys = np.concatenate((closes[by_end] * 4, np.repeat(opens[points] * 4 + 1, 2), opens[longer] * 4 + 2))
+    keys = np.concatenate(
+        (closes[by_end] * 4, np.repeat(opens[points] * 4 + 1, 2), opens[longer] * 4 + 2)
+    )
     del opens, closes  # what is not needed any more would add to the largest of all sorts
     order = np.argsort(keys, kind="stable").astype(np.int32)
     del keys
     span = np.concatenate((by_end, np.repeat(points, 2), longer))
-    begin = np.concatenate((np.zeros(len(by_end), np.bool_), np.tile([True, False], len(points)), np.ones(len(longer), np.bool_)))
+    begin = np.concatenate(
+        (
+            np.zeros(len(by_end), np.bool_),
+            np.tile([True, False], len(points)),
+            np.ones(len(longer), np.bool_),
+        )
+    )
     return Events(span[order], begin[order])
 
 
@@ -124,7 +132,9 @@ def _stack_lanes(stretches: Sequence[int], starts: Sequence[int], ends: Sequence
 
 def _levels(events: Events) -> npt.NDArray[np.int32]:
     """Depth of each event: 1 for the outermost begin and its end."""
-    depth: npt.NDArray[np.int32] = np.cumsum(np.where(events.begin, np.int8(1), np.int8(-1)), dtype=np.int32)
+    depth: npt.NDArray[np.int32] = np.cumsum(
+        np.where(events.begin, np.int8(1), np.int8(-1)), dtype=np.int32
+    )
     depth += ~events.begin
     return depth
 
@@ -146,7 +156,7 @@ def _instants(group: Ints, start: I64, end: I64) -> tuple[I64, I64]:
         return base + start, base + end
     times, ranks = np.unique(np.concatenate((start, end)), return_inverse=True)
     base = group.astype(np.int64) * len(times)
-    return base + ranks[: len(start)], base + ranks[len(start):]
+    return base + ranks[: len(start)], base + ranks[len(start) :]
 
 
 def _sorted_by(major: I64, minor: I64) -> I64:

@@ -35,10 +35,17 @@ def find_launches(trace: Trace, base: int = 0) -> Launches:
 
     Correlation 0 is no id in CUPTI, roctracer or rocprofiler, so it draws no arrow.
     """
-    call = np.concatenate([np.where(table.correlation == 0, NULL, join(trace, table).call) for table in (trace.kernels, trace.copies)])
+    call = np.concatenate(
+        [
+            np.where(table.correlation == 0, NULL, join(trace, table).call)
+            for table in (trace.kernels, trace.copies)
+        ]
+    )
     event = np.flatnonzero(call != NULL)
     order = event[np.argsort(call[event], kind="stable")]
     linked = np.zeros(len(call) + 1, np.int64)
     linked[event + 1] = 1
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(call[event], minlength=len(trace.api))))).astype(np.int64)
+    offsets = np.concatenate(
+        ([0], np.cumsum(np.bincount(call[event], minlength=len(trace.api))))
+    ).astype(np.int64)
     return Launches(order + base + 1, offsets, linked, base)

@@ -11,7 +11,15 @@ import numpy as np
 from profharness.trace.model import ClockDomain, Source, Trace
 from profharness.writers import wire
 from profharness.writers.options import HostFacts, WriteOptions
-from profharness.writers.schema import BOOTTIME, REALTIME, STATE_CLEARED, Attributes, Clocks, Packet, System
+from profharness.writers.schema import (
+    BOOTTIME,
+    REALTIME,
+    STATE_CLEARED,
+    Attributes,
+    Clocks,
+    Packet,
+    System,
+)
 from profharness.writers.selection import span
 from profharness.writers.tracks import Machine
 
@@ -26,13 +34,24 @@ class Outline:
     first_ns: int | None
 
 
-def header(sources: Sequence[Source], sequence: int, machines: tuple[Machine, ...], attributes: Mapping[str, str | int],
-           options: WriteOptions, outlines: Sequence[Outline]) -> Iterator[bytes]:
+def header(
+    sources: Sequence[Source],
+    sequence: int,
+    machines: tuple[Machine, ...],
+    attributes: Mapping[str, str | int],
+    options: WriteOptions,
+    outlines: Sequence[Outline],
+) -> Iterator[bytes]:
     """The first packets of a file, in the order that a viewer wants them. `outlines` are of its parts."""
     firsts = [outline.first_ns for outline in outlines if outline.first_ns is not None]
     stamp = wire.integer(Packet.SEQUENCE, sequence)
-    told = {**dict(_source_attributes(sources)), **{_named(key): value for key, value in attributes.items()}}
-    yield wire.packet(stamp, wire.integer(Packet.SEQUENCE_FLAGS, STATE_CLEARED), _uuid(outlines, told))
+    told = {
+        **dict(_source_attributes(sources)),
+        **{_named(key): value for key, value in attributes.items()},
+    }
+    yield wire.packet(
+        stamp, wire.integer(Packet.SEQUENCE_FLAGS, STATE_CLEARED), _uuid(outlines, told)
+    )
     for machine in machines:
         for snapshot in _snapshots(sources, options, min(firsts, default=0)):
             yield wire.packet(stamp, machine.stamp(), wire.blob(Packet.CLOCK_SNAPSHOT, snapshot))
@@ -41,7 +60,12 @@ def header(sources: Sequence[Source], sequence: int, machines: tuple[Machine, ..
         known = facts.get(machine.host, HostFacts(machine.host))
         if fields := _system(known):
             yield wire.packet(stamp, machine.stamp(), wire.blob(Packet.SYSTEM_INFO, fields))
-    yield wire.packet(stamp, wire.blob(Packet.TRACE_ATTRIBUTES, b"".join(_attribute(*item) for item in sorted(told.items()))))
+    yield wire.packet(
+        stamp,
+        wire.blob(
+            Packet.TRACE_ATTRIBUTES, b"".join(_attribute(*item) for item in sorted(told.items()))
+        ),
+    )
 
 
 def outline(trace: Trace) -> Outline:
@@ -51,7 +75,10 @@ def outline(trace: Trace) -> Outline:
         content.append(f"{name} {len(table)}".encode())
         if name != "counters" and len(table):
             start, dur = span(table)
-            content += [np.ascontiguousarray(start[:1000]).tobytes(), f"{int(start[-1])} {int(dur.sum())}".encode()]
+            content += [
+                np.ascontiguousarray(start[:1000]).tobytes(),
+                f"{int(start[-1])} {int(dur.sum())}".encode(),
+            ]
             firsts.append(int(start.min()))
     return Outline(b"".join(content), min(firsts, default=None))
 
@@ -62,7 +89,10 @@ def _uuid(outlines: Sequence[Outline], attributes: Mapping[str, str | int]) -> b
     digest.update(repr(sorted(attributes.items())).encode("utf-8", "replace"))
     for part in outlines:
         digest.update(part.content)
-    msb, lsb = (int.from_bytes(digest.digest()[part], "big", signed=True) for part in (slice(0, 8), slice(8, 16)))
+    msb, lsb = (
+        int.from_bytes(digest.digest()[part], "big", signed=True)
+        for part in (slice(0, 8), slice(8, 16))
+    )
     return wire.blob(Packet.TRACE_UUID, wire.integer(1, msb) + wire.integer(2, lsb))
 
 
@@ -73,19 +103,29 @@ def _snapshots(sources: Sequence[Source], options: WriteOptions, first: int) -> 
     primary = wire.integer(Clocks.PRIMARY_TRACE_CLOCK, BOOTTIME)
     if options.clocks:
         for reading in options.clocks:
-            yield _clock(BOOTTIME, reading.boottime_ns) + _clock(REALTIME, reading.realtime_ns) + primary
+            yield (
+                _clock(BOOTTIME, reading.boottime_ns)
+                + _clock(REALTIME, reading.realtime_ns)
+                + primary
+            )
         return
     wall = bool(sources) and all(source.clock is ClockDomain.REALTIME for source in sources)
     yield _clock(BOOTTIME, first) + (_clock(REALTIME, first) if wall else b"") + primary
 
 
 def _clock(clock: int, at_ns: int) -> bytes:
-    return wire.blob(Clocks.CLOCKS, wire.integer(Clocks.CLOCK_ID, clock) + wire.integer(Clocks.TIMESTAMP, at_ns))
+    return wire.blob(
+        Clocks.CLOCKS, wire.integer(Clocks.CLOCK_ID, clock) + wire.integer(Clocks.TIMESTAMP, at_ns)
+    )
 
 
 def _system(facts: HostFacts) -> bytes:
-    named = ((System.SYSNAME, facts.sysname), (System.VERSION, facts.version), (System.RELEASE, facts.release),
-             (System.MACHINE, facts.machine))
+    named = (
+        (System.SYSNAME, facts.sysname),
+        (System.VERSION, facts.version),
+        (System.RELEASE, facts.release),
+        (System.MACHINE, facts.machine),
+    )
     utsname = b"".join(wire.text(number, value) for number, value in named if value)
     fields = wire.blob(System.UTSNAME, utsname) if utsname else b""
     if facts.cpus is not None:
@@ -96,9 +136,18 @@ def _system(facts: HostFacts) -> bytes:
 def _source_attributes(sources: Sequence[Source]) -> Iterator[tuple[str, str | int]]:
     for position, source in enumerate(sources):
         told: dict[str, str | int | None] = {
-            "path": source.path, "format": source.format, "clock": source.clock.value, "host": source.host,
-            "rank": source.rank, "pid": source.pid, "tool_version": source.tool_version, "pass": source.pass_name,
-            "layer": source.layer, "alignment": source.alignment, "residual_ns": source.residual_ns, "bound_ns": source.bound_ns,
+            "path": source.path,
+            "format": source.format,
+            "clock": source.clock.value,
+            "host": source.host,
+            "rank": source.rank,
+            "pid": source.pid,
+            "tool_version": source.tool_version,
+            "pass": source.pass_name,
+            "layer": source.layer,
+            "alignment": source.alignment,
+            "residual_ns": source.residual_ns,
+            "bound_ns": source.bound_ns,
         }
         for key, value in told.items():
             if value is not None and value != "":
@@ -110,5 +159,9 @@ def _named(key: str) -> str:
 
 
 def _attribute(key: str, value: str | int) -> bytes:
-    shown = wire.integer(Attributes.LONG_VALUE, value) if isinstance(value, int) else wire.text(Attributes.STRING_VALUE, value)
+    shown = (
+        wire.integer(Attributes.LONG_VALUE, value)
+        if isinstance(value, int)
+        else wire.text(Attributes.STRING_VALUE, value)
+    )
     return wire.blob(Attributes.ATTRIBUTE, wire.text(Attributes.KEY, key) + shown)

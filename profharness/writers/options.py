@@ -68,10 +68,21 @@ class WriteReport:
 
     def lines(self) -> tuple[str, ...]:
         """What was written and what was not, a sentence each."""
+
         def counted(count: int, what: str) -> str:
             return f"{format_number(count)} {what}"
 
-        written = ", ".join((
-            counted(self.kernels, "kernels"), counted(self.copies, "copies and fills"), counted(self.slices, "host spans"),
-            counted(self.samples, "telemetry values"), counted(self.flows, "launch arrows"), format_bytes(self.bytes)))
-        return (f"wrote {written}", *(f"left out {counted(x.count, x.table)}: {x.reason}" for x in self.left_out))
+        written = ", ".join(
+            (
+                counted(self.kernels, "kernels"),
+                counted(self.copies, "copies and fills"),
+                counted(self.slices, "host spans"),
+                counted(self.samples, "telemetry values"),
+                counted(self.flows, "launch arrows"),
+                format_bytes(self.bytes),
+            )
+        )
+        return (
+            f"wrote {written}",
+            *(f"left out {counted(x.count, x.table)}: {x.reason}" for x in self.left_out),
+        )

@@ -37,7 +37,9 @@ def replacing(path: Path) -> Iterator[Output]:
     try:
         with os.fdopen(handle, "wb", buffering=1 << 20) as plain:
             if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=plain, mtime=0) as packed:
+                with gzip.GzipFile(
+                    filename="", mode="wb", compresslevel=6, fileobj=plain, mtime=0
+                ) as packed:
                     yield Output(cast("BinaryIO", packed))
             else:
                 yield Output(plain)

@@ -27,7 +27,16 @@ from profharness.writers.slices import SliceWriter
 from profharness.writers.spans import benchmark_spans, flat, lay_out, nested, thread_spans
 from profharness.writers.tracks import Registry, track_packet
 
-__all__ = ["ClockReading", "HostFacts", "LeftOut", "Parts", "WriteOptions", "WriteReport", "write", "write_parts"]
+__all__ = [
+    "ClockReading",
+    "HostFacts",
+    "LeftOut",
+    "Parts",
+    "WriteOptions",
+    "WriteReport",
+    "write",
+    "write_parts",
+]
 
 _DEFAULT = WriteOptions()
 
@@ -45,8 +54,13 @@ class Parts:
     traces: Iterable[Trace]
 
 
-def write(trace: Trace, path: Path, *, attributes: Mapping[str, str | int] | None = None,
-          options: WriteOptions = _DEFAULT) -> WriteReport:
+def write(
+    trace: Trace,
+    path: Path,
+    *,
+    attributes: Mapping[str, str | int] | None = None,
+    options: WriteOptions = _DEFAULT,
+) -> WriteReport:
     """Write `trace` to `path` (compressed where it ends in .gz), replacing a file there only when complete.
 
     `attributes` show in the viewer's overview under `profharness.<key>`, beside what is known about each
@@ -57,8 +71,13 @@ def write(trace: Trace, path: Path, *, attributes: Mapping[str, str | int] | Non
     return replace(report, left_out=left_out)
 
 
-def write_parts(parts: Parts, path: Path, *, attributes: Mapping[str, str | int] | None = None,
-                options: WriteOptions = _DEFAULT) -> WriteReport:
+def write_parts(
+    parts: Parts,
+    path: Path,
+    *,
+    attributes: Mapping[str, str | int] | None = None,
+    options: WriteOptions = _DEFAULT,
+) -> WriteReport:
     """The same for a trace in parts; `max_kernels` holds for each part. Raises OSError where the folder cannot be written."""
     left: dict[tuple[str, str], int] = {}
 
@@ -72,10 +91,15 @@ def write_parts(parts: Parts, path: Path, *, attributes: Mapping[str, str | int]
             del kept
 
     report = _written(replace(parts, traces=chosen()), path, attributes or {}, options)
-    return replace(report, left_out=tuple(LeftOut(table, count, reason) for (table, reason), count in left.items()))
+    return replace(
+        report,
+        left_out=tuple(LeftOut(table, count, reason) for (table, reason), count in left.items()),
+    )
 
 
-def _written(parts: Parts, path: Path, attributes: Mapping[str, str | int], options: WriteOptions) -> WriteReport:
+def _written(
+    parts: Parts, path: Path, attributes: Mapping[str, str | int], options: WriteOptions
+) -> WriteReport:
     with replacing(path) as out:
         job = _Job(parts.pools, out, options)
         job.open(attributes, parts.outlines)
@@ -103,8 +127,12 @@ class _Job:
         sequence = self._registry.sequence()
         self._sequence = sequence
         pools, registry = self._pools, self._registry
-        self._queues(pools, *(registry.process_rows(table) for table in (pools.kernels, pools.copies)))
-        for packet in header(pools.sources, sequence, registry.machines, attributes, self._options, outlines):
+        self._queues(
+            pools, *(registry.process_rows(table) for table in (pools.kernels, pools.copies))
+        )
+        for packet in header(
+            pools.sources, sequence, registry.machines, attributes, self._options, outlines
+        ):
             self._out.write(packet)
         self._out.write(self._gpus.packets(sequence))
 
@@ -116,22 +144,31 @@ class _Job:
         threads = lay_out(thread_spans(trace, registry, registry.process_rows(trace.api)), nested)
         benchmark = lay_out(benchmark_spans(trace, registry), flat)
         queues = self._queues(trace, kernels, copies)
-        self._declare(np.concatenate((kernels, copies, threads.spans.process, benchmark.spans.process)))
+        self._declare(
+            np.concatenate((kernels, copies, threads.spans.process, benchmark.spans.process))
+        )
         # host spans come first: an arrow of the track-event kind needs its start before its end where times are equal
         slices = SliceWriter(trace, registry, self._out, launches, self._options.gpu_repr)
         slices.write_threads(threads)
         slices.write_benchmark(benchmark)
-        device = (DeviceWriter(trace, registry, self._gpus, self._out, self._events) if self._options.gpu_repr == "render-stage"
-                  else DeviceSliceWriter(trace, registry, self._gpus, self._out, launches))
+        device = (
+            DeviceWriter(trace, registry, self._gpus, self._out, self._events)
+            if self._options.gpu_repr == "render-stage"
+            else DeviceSliceWriter(trace, registry, self._gpus, self._out, launches)
+        )
         device.write_kernels(kernels, queues[0])
         device.write_copies(copies, queues[1])
         CounterWriter(trace, registry, self._out).write()
         self._events += len(trace.kernels) + len(trace.copies)
         before = self.report
         self.report = replace(
-            before, kernels=before.kernels + len(trace.kernels), copies=before.copies + len(trace.copies),
-            slices=before.slices + len(threads.spans) + len(benchmark.spans), samples=before.samples + len(trace.samples),
-            flows=before.flows + int(launches.linked.sum()))
+            before,
+            kernels=before.kernels + len(trace.kernels),
+            copies=before.copies + len(trace.copies),
+            slices=before.slices + len(threads.spans) + len(benchmark.spans),
+            samples=before.samples + len(trace.samples),
+            flows=before.flows + int(launches.linked.sum()),
+        )
 
     def _declare(self, used: I64) -> None:
         """The processes that are seen for the first time."""
@@ -142,6 +179,15 @@ class _Job:
 
     def _queues(self, trace: Trace, kernels: I64, copies: I64) -> tuple[I64, I64]:
         unknown = np.full(len(trace.copies), -1, np.int64)
-        return (self._gpus.queue_rows(trace.kernels.source, kernels, trace.kernels.device, trace.kernels.stream,
-                                      trace.kernels.queue),
-                self._gpus.queue_rows(trace.copies.source, copies, trace.copies.device, trace.copies.stream, unknown))
+        return (
+            self._gpus.queue_rows(
+                trace.kernels.source,
+                kernels,
+                trace.kernels.device,
+                trace.kernels.stream,
+                trace.kernels.queue,
+            ),
+            self._gpus.queue_rows(
+                trace.copies.source, copies, trace.copies.device, trace.copies.stream, unknown
+            ),
+        )

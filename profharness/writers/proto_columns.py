@@ -86,7 +86,9 @@ class Varint:
 class Double:
     """A 64-bit floating-point field; rows outside `present` have no such field."""
 
-    def __init__(self, number: int, values: npt.NDArray[np.float64], present: Mask | None = None) -> None:
+    def __init__(
+        self, number: int, values: npt.NDArray[np.float64], present: Mask | None = None
+    ) -> None:
         self._tag = wire.tag(number, wire.I64BIT)
         self._values = values
         self._present = present
@@ -97,7 +99,7 @@ class Double:
         return _where(self._present, len(self.template))
 
     def fill(self, slots: U8, used: Mask) -> None:
-        put(slots[:, len(self._tag):], np.ascontiguousarray(self._values, "<f8"))
+        put(slots[:, len(self._tag) :], np.ascontiguousarray(self._values, "<f8"))
         if self._present is not None:
             used[:] = self._present[:, None]
 
@@ -130,7 +132,9 @@ class Message:
         tag = wire.tag(number, wire.LENGTH)
         self._fixed = len(tag)
         self._size = None if isinstance(self._inner, int) else Varints(self._inner)
-        self._head = tag + (bytes(self._size.width) if self._size else wire.varint(int(self._inner)))
+        self._head = tag + (
+            bytes(self._size.width) if self._size else wire.varint(int(self._inner))
+        )
         self.template = self._head + b"".join(field.template for field in self._fields)
 
     @property
@@ -141,7 +145,7 @@ class Message:
     def fill(self, slots: U8, used: Mask) -> None:
         at = len(self._head)
         if self._size is not None:
-            self._size.fill(slots[:, self._fixed:at], used[:, self._fixed:at])
+            self._size.fill(slots[:, self._fixed : at], used[:, self._fixed : at])
         _fill(self._fields, slots[:, at:], used[:, at:])
         if self._present is not None:
             used &= self._present[:, None]
@@ -149,7 +153,11 @@ class Message:
 
 def integers(number: int, values: Ints, present: Mask | None = None) -> Field:
     """A varint field; cheap where all rows agree."""
-    if len(values) and (present is None or present.all()) and (low := int(values.min())) == values.max():
+    if (
+        len(values)
+        and (present is None or present.all())
+        and (low := int(values.min())) == values.max()
+    ):
         return Same(wire.integer(number, low))
     return Varint(number, values, present)
 

@@ -27,19 +27,41 @@ class Machine:
     monotonic_to_realtime_ns: int
 
 
-def write(trace: Trace, folder: Path, machine: Machine, device: int | None, step_ns: int) -> tuple[Path, Path]:
+def write(
+    trace: Trace, folder: Path, machine: Machine, device: int | None, step_ns: int
+) -> tuple[Path, Path]:
     """Write ResourceLog.csv and ResourceLog.txt for one device (its place in the trace; None without one), a row per `step_ns`."""
     samples = trace.samples
     place = NULL if device is None else device
-    grid = np.arange(_begin(trace, place), int(samples.until_ns.max()) + 1, step_ns) if len(samples) else np.zeros(0, np.int64)
-    used, total = held(trace, "gpu_memory_used", place, grid), held(trace, "gpu_memory_total", place, grid)
-    columns = (held(trace, "gpu_percent", place, grid) if device is not None else np.full(len(grid), np.nan), 100 * used / total,
-               np.minimum(100 * held(trace, "cpu_node", NULL, grid) / machine.cpus, 100),  # ticks of 10 ms may end in the next interval
-               100 * held(trace, "memory_node_used", NULL, grid) / machine.memory_bytes)
+    grid = (
+        np.arange(_begin(trace, place), int(samples.until_ns.max()) + 1, step_ns)
+        if len(samples)
+        else np.zeros(0, np.int64)
+    )
+    used, total = (
+        held(trace, "gpu_memory_used", place, grid),
+        held(trace, "gpu_memory_total", place, grid),
+    )
+    columns = (
+        held(trace, "gpu_percent", place, grid)
+        if device is not None
+        else np.full(len(grid), np.nan),
+        100 * used / total,
+        np.minimum(
+            100 * held(trace, "cpu_node", NULL, grid) / machine.cpus, 100
+        ),  # ticks of 10 ms may end in the next interval
+        100 * held(trace, "memory_node_used", NULL, grid) / machine.memory_bytes,
+    )
     log, about = folder / "ResourceLog.csv", folder / "ResourceLog.txt"
     lines = [HEADER]
-    for at, *values in zip((grid + machine.monotonic_to_realtime_ns).tolist(), *(column.tolist() for column in columns), strict=True):
-        lines.append(", ".join((_local(at), *("" if value != value else f"{value:.2f}" for value in values))))  # noqa: PLR0124 - NaN is not itself
+    for at, *values in zip(
+        (grid + machine.monotonic_to_realtime_ns).tolist(),
+        *(column.tolist() for column in columns),
+        strict=True,
+    ):
+        lines.append(
+            ", ".join((_local(at), *("" if value != value else f"{value:.2f}" for value in values)))  # noqa: PLR0124  NaN is not itself
+        )
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     about.write_text(_about(trace, device), encoding="utf-8")
     return log, about
@@ -52,7 +74,10 @@ def write_marks(begins: Sequence[tuple[int, int]], folder: Path, machine: Machin
     scans print for their figures of resources, to the microsecond.
     """
     path = folder / "ResourceLog.marks.txt"
-    lines = [f"Starting batch size {size} at time: {_local(at + machine.monotonic_to_realtime_ns, 6)}\n" for at, size in sorted(begins)]
+    lines = [
+        f"Starting batch size {size} at time: {_local(at + machine.monotonic_to_realtime_ns, 6)}\n"
+        for at, size in sorted(begins)
+    ]
     path.write_text("".join(lines), encoding="utf-8")
     return path
 
@@ -60,15 +85,27 @@ def write_marks(begins: Sequence[tuple[int, int]], folder: Path, machine: Machin
 def _begin(trace: Trace, device: int) -> int:
     """When every value of the log that was sampled at all has been sampled once."""
     samples = trace.samples
-    wanted = (("gpu_percent", device), ("gpu_memory_used", device), ("cpu_node", NULL), ("memory_node_used", NULL))
-    kept = [samples.at_ns[(samples.metric == trace.strings.find(metric)) & (samples.device == place)] for metric, place in wanted]
+    wanted = (
+        ("gpu_percent", device),
+        ("gpu_memory_used", device),
+        ("cpu_node", NULL),
+        ("memory_node_used", NULL),
+    )
+    kept = [
+        samples.at_ns[(samples.metric == trace.strings.find(metric)) & (samples.device == place)]
+        for metric, place in wanted
+    ]
     return max((int(at.min()) for at in kept if len(at)), default=int(samples.at_ns.min()))
 
 
 def held(trace: Trace, metric: str, device: int, grid: I64) -> F64:
     """The last value at or before each instant; NaN before the first one. A mean holds from the start of its interval."""
     samples = trace.samples
-    rows = np.flatnonzero((samples.metric == trace.strings.find(metric)) & (samples.metric != NULL) & (samples.device == device))
+    rows = np.flatnonzero(
+        (samples.metric == trace.strings.find(metric))
+        & (samples.metric != NULL)
+        & (samples.device == device)
+    )
     if not len(rows):
         return np.full(len(grid), np.nan)
     rows = rows[np.argsort(samples.at_ns[rows], kind="stable")]
@@ -85,8 +122,16 @@ def _local(realtime_ns: int, digits: int = 1) -> str:
 def _rates(trace: Trace) -> str:
     """How often each column was read."""
     facts = dict(trace.sources[0].details)
-    columns = {"GPU Util": "gpu_percent", "GPU Mem": "gpu_memory_used", "CPU Util": "cpu_node", "RAM Util": "memory_node_used"}
-    return "times a second that it was read: " + ", ".join(f"{title} {facts.get(f'hz.{metric}', facts.get('hz', '?'))}" for title, metric in columns.items())
+    columns = {
+        "GPU Util": "gpu_percent",
+        "GPU Mem": "gpu_memory_used",
+        "CPU Util": "cpu_node",
+        "RAM Util": "memory_node_used",
+    }
+    return "times a second that it was read: " + ", ".join(
+        f"{title} {facts.get(f'hz.{metric}', facts.get('hz', '?'))}"
+        for title, metric in columns.items()
+    )
 
 
 def _about(trace: Trace, device: int | None) -> str:

@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from profharness.trace.model import I64, NULL, ClockDomain, Counters, Kernels, Requests, Samples, Table, Trace
+from profharness.trace.model import (
+    I64,
+    NULL,
+    ClockDomain,
+    Counters,
+    Kernels,
+    Requests,
+    Samples,
+    Table,
+    Trace,
+)
 from profharness.writers.options import LeftOut, WriteOptions
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -60,9 +70,16 @@ def _rules(table: Table) -> Iterator[tuple[str, Mask]]:
 
 def _placed(trace: Trace, table: Table) -> Iterator[tuple[str, Mask]]:
     """Kernels of a file without times stand at zero, which is a place on no axis."""
-    if isinstance(table, Kernels) and any(source.clock is ClockDomain.UNKNOWN for source in trace.sources):
-        unknown = np.array([*(source.clock is ClockDomain.UNKNOWN for source in trace.sources), False])
-        yield "no time in their file, neither a start nor a length", ~unknown[table.source] | (table.start_ns != 0) | (table.dur_ns != 0)
+    if isinstance(table, Kernels) and any(
+        source.clock is ClockDomain.UNKNOWN for source in trace.sources
+    ):
+        unknown = np.array(
+            [*(source.clock is ClockDomain.UNKNOWN for source in trace.sources), False]
+        )
+        yield (
+            "no time in their file, neither a start nor a length",
+            ~unknown[table.source] | (table.start_ns != 0) | (table.dur_ns != 0),
+        )
 
 
 def _capped(kernels: Kernels, keep: Mask, limit: int | None, left: list[LeftOut]) -> Mask:
@@ -71,7 +88,9 @@ def _capped(kernels: Kernels, keep: Mask, limit: int | None, left: list[LeftOut]
         return keep
     rows = np.flatnonzero(keep)
     late = rows[first_of(kernels, rows)[len(rows) - excess :]]
-    left.append(LeftOut("kernels", excess, f"more than the {limit} kernels asked for; the first were kept"))
+    left.append(
+        LeftOut("kernels", excess, f"more than the {limit} kernels asked for; the first were kept")
+    )
     kept = keep.copy()
     kept[late] = False
     return kept

@@ -33,12 +33,28 @@ from profharness.writers.tracks import Process, Registry, child_track, state_pac
 from profharness.writers.varints import U8, Mask
 
 CHUNK = 1 << 14
-_WIDE = 8  # a call that launches more than this is encoded apart, so that it does not widen all rows
+_WIDE = (
+    8  # a call that launches more than this is encoded apart, so that it does not widen all rows
+)
 _WIDE_SLOTS = 1 << 22
-_API_OF_DOMAIN = {"hip": Context.HIP, "hsa": Context.HIP, "cuda": Context.CUDA, "cuda_driver": Context.CUDA}
+_API_OF_DOMAIN = {
+    "hip": Context.HIP,
+    "hsa": Context.HIP,
+    "cuda": Context.CUDA,
+    "cuda_driver": Context.CUDA,
+}
 _BENCHMARK = "Benchmark"
-_BENCHMARK_TRACKS = {"point": "points", "warmup": "warm-up trials", "trial": "trials", "step": "steps", "phase": "phases",
-                     "request": "requests", "execution": "executions", "range": "ranges", "marker": "markers"}
+_BENCHMARK_TRACKS = {
+    "point": "points",
+    "warmup": "warm-up trials",
+    "trial": "trials",
+    "step": "steps",
+    "phase": "phases",
+    "request": "requests",
+    "execution": "executions",
+    "range": "ranges",
+    "marker": "markers",
+}
 
 
 # tracks of one process: (position of the track, uuid, TrackDescriptor fields), parents first
@@ -79,7 +95,9 @@ class SliceWriter:
                 self.out.write(track_packet(slices.sequence, process.machine, fields))
             for first in range(2 * rows.start, 2 * rows.stop, CHUNK):
                 events = slice(first, min(first + CHUNK, 2 * rows.stop))
-                self._write_chunk(slices, uuids, laned.events.span[events], laned.events.begin[events])
+                self._write_chunk(
+                    slices, uuids, laned.events.span[events], laned.events.begin[events]
+                )
 
     def _begin(self, laned: Laned, process: Process, mine: Ints, at: Ints) -> _Slices:
         """Open a sequence and write its interned names."""
@@ -91,7 +109,15 @@ class SliceWriter:
         interned = [*names.entries, *categories.entries, *label_entries(), *texts.entries]
         for packet in state_packets(sequence, process.machine, interned):
             self.out.write(packet)
-        return _Slices(laned, process, sequence, names.iid.astype(np.int32), categories.iid.astype(np.int32), texts, at)
+        return _Slices(
+            laned,
+            process,
+            sequence,
+            names.iid.astype(np.int32),
+            categories.iid.astype(np.int32),
+            texts,
+            at,
+        )
 
     def _write_chunk(self, slices: _Slices, uuids: I64, span: Ints, begin: Mask) -> None:
         calls = begin & (slices.laned.spans.table[span] == API)
@@ -103,9 +129,14 @@ class SliceWriter:
             self.out.write(narrow.data)
             return
         pieces = max(int(counts[wide].max()) * int(np.count_nonzero(wide)) * 10 // _WIDE_SLOTS, 1)
-        parts = [self._encode(slices, uuids, rows, np.ones(len(rows), np.bool_), counts[wide][at])
-                 for at in np.array_split(np.arange(np.count_nonzero(wide)), pieces) if len(rows := span[wide][at])]
-        joined = Encoded(np.concatenate([p.data for p in parts]), np.concatenate([p.sizes for p in parts]))
+        parts = [
+            self._encode(slices, uuids, rows, np.ones(len(rows), np.bool_), counts[wide][at])
+            for at in np.array_split(np.arange(np.count_nonzero(wide)), pieces)
+            if len(rows := span[wide][at])
+        ]
+        joined = Encoded(
+            np.concatenate([p.data for p in parts]), np.concatenate([p.sizes for p in parts])
+        )
         self.out.write(interleave(wide, narrow, joined))
 
     def _encode(self, slices: _Slices, uuids: I64, span: Ints, begin: Mask, counts: I64) -> Encoded:
@@ -114,9 +145,15 @@ class SliceWriter:
             fields += self._links(slices.laned.spans.row[span], counts)
         spans = slices.laned.spans
         when = np.where(begin, spans.start[span], spans.start[span] + spans.dur[span])
-        fixed = (wire.integer(Packet.SEQUENCE, slices.sequence) + wire.integer(Packet.SEQUENCE_FLAGS, NEEDS_STATE)
-                 + slices.process.machine.stamp())
-        return packets((integers(Packet.TIMESTAMP, when), Same(fixed), Message(Packet.TRACK_EVENT, fields)), len(span))
+        fixed = (
+            wire.integer(Packet.SEQUENCE, slices.sequence)
+            + wire.integer(Packet.SEQUENCE_FLAGS, NEEDS_STATE)
+            + slices.process.machine.stamp()
+        )
+        return packets(
+            (integers(Packet.TIMESTAMP, when), Same(fixed), Message(Packet.TRACK_EVENT, fields)),
+            len(span),
+        )
 
     def _links(self, row: Ints, counts: I64) -> Iterator[Field]:
         """Numbers of the device records that each call launched."""
@@ -129,11 +166,17 @@ class SliceWriter:
         ids = encode((Varint(TrackEvent.SUBMISSION_EVENT_IDS, events),), len(events))
         total = np.concatenate(([0], np.cumsum(ids.sizes)))
         upto = np.cumsum(counts)
-        yield Message(TrackEvent.GPU_CORRELATION, (Ragged(ids.data, total[upto] - total[upto - counts]),), counts > 0)
+        yield Message(
+            TrackEvent.GPU_CORRELATION,
+            (Ragged(ids.data, total[upto] - total[upto - counts]),),
+            counts > 0,
+        )
         api = _context_api(self.trace, np.where(counts > 0, row, 0))
         yield Varint(TrackEvent.GPU_API, api, (counts > 0) & (api > 0))
 
-    def _thread_tracks(self, laned: Laned, process: Process, used: I64) -> Iterator[tuple[int, int, bytes]]:
+    def _thread_tracks(
+        self, laned: Laned, process: Process, used: I64
+    ) -> Iterator[tuple[int, int, bytes]]:
         for track in used:
             span = laned.tracks.first[track]
             tid = int(laned.spans.place[span])
@@ -142,9 +185,15 @@ class SliceWriter:
                 yield int(track), uuid, fields
             else:
                 uuid = self.registry.uuid()
-                yield int(track), uuid, child_track(uuid, process.uuid, f"thread {tid}: spans that cross")
+                yield (
+                    int(track),
+                    uuid,
+                    child_track(uuid, process.uuid, f"thread {tid}: spans that cross"),
+                )
 
-    def _benchmark_tracks(self, laned: Laned, process: Process, used: I64) -> Iterator[tuple[int, int, bytes]]:
+    def _benchmark_tracks(
+        self, laned: Laned, process: Process, used: I64
+    ) -> Iterator[tuple[int, int, bytes]]:
         parent = self.registry.uuid()
         yield int(used[0]), parent, child_track(parent, process.uuid, _BENCHMARK, ordered=True)
         for track in used:
@@ -184,7 +233,7 @@ def flow_ids(number: int, events: I64) -> Encoded:
     head = np.frombuffer(wire.tag(number, wire.I64BIT), np.uint8)
     data: U8 = np.empty((len(events), len(head) + 8), np.uint8)
     data[:, : len(head)] = head
-    data[:, len(head):] = events.astype("<u8").view(np.uint8).reshape(-1, 8)
+    data[:, len(head) :] = events.astype("<u8").view(np.uint8).reshape(-1, 8)
     return Encoded(data.reshape(-1), np.full(len(events), len(head) + 8))
 
 
@@ -192,7 +241,9 @@ def _context_api(trace: Trace, row: Ints) -> I64:
     domains = trace.api.domain[row]
     groups = group_rows(domains)
     names: Sequence[str] = [trace.strings[int(code)] for code in domains[groups.first]]
-    return np.asarray([_API_OF_DOMAIN.get(name, Context.UNDEFINED) for name in names], np.int64)[groups.of]
+    return np.asarray([_API_OF_DOMAIN.get(name, Context.UNDEFINED) for name in names], np.int64)[
+        groups.of
+    ]
 
 
 def _segments(ordered: Ints) -> Iterator[slice]:

@@ -21,7 +21,17 @@ from profharness.writers.selection import span
 from profharness.writers.tracks import Registry
 
 API, OPS, MARKS, REQUESTS = range(4)
-BENCHMARK_KINDS = ("point", "warmup", "trial", "step", "phase", "request", "execution", "range", "marker")
+BENCHMARK_KINDS = (
+    "point",
+    "warmup",
+    "trial",
+    "step",
+    "phase",
+    "request",
+    "execution",
+    "range",
+    "marker",
+)
 _THREAD_KINDS = ("range", "marker")
 
 
@@ -50,7 +60,16 @@ class Spans:
         return Spans(self.strings, *(taken(column, rows) for column in self.columns()))
 
     def columns(self) -> tuple[Any, ...]:
-        return (self.table, self.row, self.process, self.place, self.start, self.dur, self.name, self.category)
+        return (
+            self.table,
+            self.row,
+            self.process,
+            self.place,
+            self.start,
+            self.dur,
+            self.name,
+            self.category,
+        )
 
 
 @dataclass(frozen=True)
@@ -70,10 +89,33 @@ def thread_spans(trace: Trace, registry: Registry, api_process: I64) -> Spans:
     named = trace.marks.take(marks)
     op = strings.code("op")
     parts = (
-        _part(API, np.arange(len(trace.api)), api_process, trace.api.tid, span(trace.api), trace.api.name, trace.api.domain),
-        _part(OPS, np.arange(len(trace.ops)), registry.process_rows(trace.ops), trace.ops.tid, span(trace.ops), trace.ops.name,
-              np.full(len(trace.ops), op)),
-        _part(MARKS, marks, registry.process_rows(named), named.tid, span(named), named.name, named.kind),
+        _part(
+            API,
+            np.arange(len(trace.api)),
+            api_process,
+            trace.api.tid,
+            span(trace.api),
+            trace.api.name,
+            trace.api.domain,
+        ),
+        _part(
+            OPS,
+            np.arange(len(trace.ops)),
+            registry.process_rows(trace.ops),
+            trace.ops.tid,
+            span(trace.ops),
+            trace.ops.name,
+            np.full(len(trace.ops), op),
+        ),
+        _part(
+            MARKS,
+            marks,
+            registry.process_rows(named),
+            named.tid,
+            span(named),
+            named.name,
+            named.kind,
+        ),
     )
     return Spans(strings, *(joined(column) for column in zip(*parts, strict=True)))
 
@@ -90,9 +132,24 @@ def benchmark_spans(trace: Trace, registry: Registry) -> Spans:
     served = np.where(requests.ok == 0, strings.code("failed request"), strings.code("request"))
     owner = registry.source_rows(requests.source)
     parts = (
-        _part(MARKS, marks, registry.process_rows(named), kind[named.kind], span(named), named.name, named.kind),
-        _part(REQUESTS, np.arange(len(requests)), owner, np.full(len(requests), BENCHMARK_KINDS.index("request")),
-              span(requests), served, np.full(len(requests), strings.code("request"))),
+        _part(
+            MARKS,
+            marks,
+            registry.process_rows(named),
+            kind[named.kind],
+            span(named),
+            named.name,
+            named.kind,
+        ),
+        _part(
+            REQUESTS,
+            np.arange(len(requests)),
+            owner,
+            np.full(len(requests), BENCHMARK_KINDS.index("request")),
+            span(requests),
+            served,
+            np.full(len(requests), strings.code("request")),
+        ),
     )
     return Spans(strings, *(joined(column) for column in zip(*parts, strict=True)))
 
@@ -117,12 +174,22 @@ def flat(events: Events, start: I64, dur: I64) -> I64:  # noqa: ARG001  the same
 
 def _on_thread(trace: Trace) -> npt.NDArray[np.bool_]:
     kinds = {trace.strings.find(kind) for kind in _THREAD_KINDS} - {NULL}
-    on_thread: npt.NDArray[np.bool_] = np.isin(trace.marks.kind, list(kinds)) & (trace.marks.tid != NULL)
+    on_thread: npt.NDArray[np.bool_] = np.isin(trace.marks.kind, list(kinds)) & (
+        trace.marks.tid != NULL
+    )
     return on_thread
 
 
-def _part(table: int, rows: I64, process: I64, place: Ints, times: tuple[I64, I64],
-          *codes: Ints) -> tuple[Any, ...]:
+def _part(
+    table: int, rows: I64, process: I64, place: Ints, times: tuple[I64, I64], *codes: Ints
+) -> tuple[Any, ...]:
     """The columns of `Spans`, as narrow as their values allow: there are several spans per kernel."""
-    columns = (repeated(table, np.int8, len(rows)), rows.astype(np.int32), np.asarray(process, np.int32), place, *times, *codes)
+    columns = (
+        repeated(table, np.int8, len(rows)),
+        rows.astype(np.int32),
+        np.asarray(process, np.int32),
+        place,
+        *times,
+        *codes,
+    )
     return tuple(compact(np.asarray(column)) for column in columns)

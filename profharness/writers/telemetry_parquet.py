@@ -30,23 +30,53 @@ def write(trace: Trace, path: Path) -> str:
         raise ValueError(f"one source is needed, not {len(trace.sources)}")
     samples = trace.samples
     used, codes = np.unique(samples.metric, return_inverse=True)
-    table = pa.table({
-        "at_ns": pa.array(samples.at_ns), "until_ns": pa.array(samples.until_ns), "device": pa.array(samples.device),
-        "metric": pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), pa.int32()), pa.array(trace.strings.decode(used), pa.string())),
-        "value": pa.array(samples.value)})
+    table = pa.table(
+        {
+            "at_ns": pa.array(samples.at_ns),
+            "until_ns": pa.array(samples.until_ns),
+            "device": pa.array(samples.device),
+            "metric": pa.DictionaryArray.from_arrays(
+                pa.array(codes.astype(np.int32), pa.int32()),
+                pa.array(trace.strings.decode(used), pa.string()),
+            ),
+            "value": pa.array(samples.value),
+        }
+    )
     table = table.replace_schema_metadata({METADATA_KEY: _facts(trace)})
     temporary = path.with_name(f".{path.name}.partial")
-    pq.write_table(table, temporary, compression="zstd", use_dictionary=["metric", "device"],
-                   column_encoding={"at_ns": "DELTA_BINARY_PACKED", "until_ns": "DELTA_BINARY_PACKED"})
+    pq.write_table(
+        table,
+        temporary,
+        compression="zstd",
+        use_dictionary=["metric", "device"],
+        column_encoding={"at_ns": "DELTA_BINARY_PACKED", "until_ns": "DELTA_BINARY_PACKED"},
+    )
     temporary.replace(path)
     return format_bytes(path.stat().st_size)
 
 
 def _facts(trace: Trace) -> bytes:
     source = trace.sources[0]
-    return msgspec.json.encode({
-        "v": VERSION, "host": source.host, "clock": source.clock.value, "pid": source.pid, "tool_version": source.tool_version,
-        "details": source.details,
-        "devices": [{"number": device.index, "identity": device.identity, "name": device.name, "vendor": device.vendor}
-                    for device in trace.devices],
-        "problems": [(problem.severity, problem.source, problem.count, problem.message) for problem in trace.problems]})
+    return msgspec.json.encode(
+        {
+            "v": VERSION,
+            "host": source.host,
+            "clock": source.clock.value,
+            "pid": source.pid,
+            "tool_version": source.tool_version,
+            "details": source.details,
+            "devices": [
+                {
+                    "number": device.index,
+                    "identity": device.identity,
+                    "name": device.name,
+                    "vendor": device.vendor,
+                }
+                for device in trace.devices
+            ],
+            "problems": [
+                (problem.severity, problem.source, problem.count, problem.message)
+                for problem in trace.problems
+            ],
+        }
+    )

@@ -93,7 +93,11 @@ class Registry:
         hosts = dict.fromkeys(source.host for source in trace.sources)
         hosts.update(dict.fromkeys(device.host for device in trace.devices if device.host))
         self._reference = reference_host(trace)
-        self._clients = {(source.pass_name, source.pid) for source in trace.sources if source.format in _OF_THE_LOAD and source.pass_name}
+        self._clients = {
+            (source.pass_name, source.pid)
+            for source in trace.sources
+            if source.format in _OF_THE_LOAD and source.pass_name
+        }
         self._machines = {self._reference: Machine(self._reference, 0)}
         for host in hosts:
             self.machine(host)
@@ -128,8 +132,12 @@ class Registry:
     def process_rows(self, table: HostRows) -> I64:
         """For each row the position of its process in `processes`, made where it is new."""
         groups = group_rows(table.source, table.host, table.rank, table.pid)
-        keys = [self._key(*(int(column[row]) for column in (table.source, table.host, table.rank, table.pid)))
-                for row in groups.first]
+        keys = [
+            self._key(
+                *(int(column[row]) for column in (table.source, table.host, table.rank, table.pid))
+            )
+            for row in groups.first
+        ]
         return np.asarray([self._process(key) for key in keys], np.int64)[groups.of]
 
     def source_rows(self, source: I32) -> I64:
@@ -141,12 +149,20 @@ class Registry:
     def thread_descriptor(self, process: Process, tid: int) -> tuple[int, bytes]:
         """A new thread track: its uuid and TrackDescriptor fields. Ask once per thread."""
         uuid = self.uuid()
-        shown = process.shown_pid if tid == process.key.pid else self._space(process.machine).claim(tid)
+        shown = (
+            process.shown_pid if tid == process.key.pid else self._space(process.machine).claim(tid)
+        )
         name = f"thread {tid}" if tid != NULL else "thread (not recorded)"
-        thread = (wire.integer(Track.PID, process.shown_pid) + wire.integer(Track.TID, shown)
-                  + wire.text(Track.THREAD_NAME, name))
-        fields = (wire.integer(Track.UUID, uuid) + wire.integer(Track.PARENT_UUID, process.uuid)
-                  + wire.blob(Track.THREAD, thread))
+        thread = (
+            wire.integer(Track.PID, process.shown_pid)
+            + wire.integer(Track.TID, shown)
+            + wire.text(Track.THREAD_NAME, name)
+        )
+        fields = (
+            wire.integer(Track.UUID, uuid)
+            + wire.integer(Track.PARENT_UUID, process.uuid)
+            + wire.blob(Track.THREAD, thread)
+        )
         return uuid, fields
 
     def _key(self, source: int, host: int, rank: int, pid: int) -> ProcessKey:
@@ -166,9 +182,20 @@ class Registry:
             shown = self._space(machine).claim(key.pid)
             labels = [f"host {machine.host}"] if machine.host else []
             if shown != key.pid:
-                labels.append(f"pid {key.pid} on its host" if key.pid != NULL else "pid not recorded")
-            self.processes.append(Process(key, machine, shown, self.uuid(), len(self.processes) + 1,
-                                          self._name(key), tuple(labels)))
+                labels.append(
+                    f"pid {key.pid} on its host" if key.pid != NULL else "pid not recorded"
+                )
+            self.processes.append(
+                Process(
+                    key,
+                    machine,
+                    shown,
+                    self.uuid(),
+                    len(self.processes) + 1,
+                    self._name(key),
+                    tuple(labels),
+                )
+            )
         return self._processes[key]
 
     def _name(self, key: ProcessKey) -> str:
@@ -200,10 +227,16 @@ def reference_host(trace: Trace) -> str:
 
 def track_packet(sequence: int, machine: Machine, fields: bytes) -> bytes:
     """A TrackDescriptor packet."""
-    return wire.packet(wire.blob(Packet.TRACK_DESCRIPTOR, fields), wire.integer(Packet.SEQUENCE, sequence), machine.stamp())
+    return wire.packet(
+        wire.blob(Packet.TRACK_DESCRIPTOR, fields),
+        wire.integer(Packet.SEQUENCE, sequence),
+        machine.stamp(),
+    )
 
 
-def child_track(uuid: int, parent: int, name: str, rank: int | None = None, *, ordered: bool = False) -> bytes:
+def child_track(
+    uuid: int, parent: int, name: str, rank: int | None = None, *, ordered: bool = False
+) -> bytes:
     """TrackDescriptor fields of a named track; siblings of one name are drawn as one. `ordered` sorts its children."""
     fields = wire.integer(Track.UUID, uuid) + wire.text(Track.NAME, name)
     if parent:
@@ -215,13 +248,20 @@ def child_track(uuid: int, parent: int, name: str, rank: int | None = None, *, o
     return fields
 
 
-def state_packets(sequence: int, machine: Machine, interned: Sequence[bytes], per_packet: int = 2000) -> Iterator[bytes]:
+def state_packets(
+    sequence: int, machine: Machine, interned: Sequence[bytes], per_packet: int = 2000
+) -> Iterator[bytes]:
     """The first packets of a sequence: state cleared once, then every interned entry (InternedData fields)."""
     stamp = wire.integer(Packet.SEQUENCE, sequence) + machine.stamp()
-    yield wire.packet(stamp, wire.integer(Packet.SEQUENCE_FLAGS, STATE_CLEARED),
-                      wire.blob(Packet.INTERNED_DATA, b"".join(interned[:per_packet])))
+    yield wire.packet(
+        stamp,
+        wire.integer(Packet.SEQUENCE_FLAGS, STATE_CLEARED),
+        wire.blob(Packet.INTERNED_DATA, b"".join(interned[:per_packet])),
+    )
     for at in range(per_packet, len(interned), per_packet):
-        yield wire.packet(stamp, wire.blob(Packet.INTERNED_DATA, b"".join(interned[at : at + per_packet])))
+        yield wire.packet(
+            stamp, wire.blob(Packet.INTERNED_DATA, b"".join(interned[at : at + per_packet]))
+        )
 
 
 def _first_known(row: int, source: int | None) -> int:

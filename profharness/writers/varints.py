@@ -29,7 +29,9 @@ class Varints:
         self.width = max(-(-int(wide.max(initial=0)).bit_length() // _GROUP), 1)
         self._values: Words = wide.astype(np.uint32) if self.width <= 4 else wide
         one = self._values.dtype.type(1)
-        self._longer = [self._values >= one << self._values.dtype.type(_GROUP * k) for k in range(1, self.width)]
+        self._longer = [
+            self._values >= one << self._values.dtype.type(_GROUP * k) for k in range(1, self.width)
+        ]
         while self._longer and self._longer[0].all():  # a byte that all rows have needs no mask
             del self._longer[0]
 
@@ -68,7 +70,9 @@ class Varints:
         words = values & number(0x7F)
         for k in range(1, min(self.width, _PER_WORD)):
             words |= (values << number(k)) & number(0x7F << 8 * k)
-        always = sum(0x80 << 8 * k for k in range(min(self.width - len(self._longer) - 1, _PER_WORD)))
+        always = sum(
+            0x80 << 8 * k for k in range(min(self.width - len(self._longer) - 1, _PER_WORD))
+        )
         words |= number(always)
         for k, mask in enumerate(self._longer, self.width - len(self._longer) - 1):
             if k < _PER_WORD:
@@ -80,7 +84,9 @@ class Varints:
         high = self._values >> np.uint64(_GROUP * _PER_WORD)
         if self.width == _PER_WORD + 1:
             return high
-        ninth: Words = high & np.uint64(0x7F) | (high > np.uint64(0x7F)).astype(np.uint64) << np.uint64(7)
+        ninth: Words = high & np.uint64(0x7F) | (high > np.uint64(0x7F)).astype(
+            np.uint64
+        ) << np.uint64(7)
         return ninth | high >> np.uint64(7) << np.uint64(8)
 
 
@@ -91,5 +97,5 @@ def put(slots: U8, words: npt.NDArray[Any]) -> None:
     for size, kind in _STEPS:
         while width - at >= size:
             every = words.itemsize // size
-            slots[:, at:at + size].view(kind)[:, 0] = words.view(kind)[at // size::every]
+            slots[:, at : at + size].view(kind)[:, 0] = words.view(kind)[at // size :: every]
             at += size

@@ -19,17 +19,37 @@ from tests.conftest import shared_path
 FOLDER = shared_path("fixtures")
 PLACES = ("kineto", "rocm")
 # files that are no traces, or say themselves that they are no longer whole; their readers' tests hold the sentences
-UNREADABLE = frozenset({
-    "kineto/facts.json", "rocm/rocprof_compute/vcopy_MI100/log.txt", "rocm/rocprof_compute/vcopy_MI300X/log.txt", "rocm/rocprof_compute/vcopy_MI350_v3/log.txt",
-    "rocm/rocprof_compute/vcopy_MI300X/timestamps.csv", "rocm/rocprof_compute/vcopy_MI350_v3/profiling_config.yaml", "rocm/rocprof_v1/fd_laplacian_2023/results.json",
-    "rocm/rocprof_v1/mi300a_vecadd/input.txt", "rocm/rpd_legacy/matmul_result.rpd.gz",
-})
+UNREADABLE = frozenset(
+    {
+        "kineto/facts.json",
+        "rocm/rocprof_compute/vcopy_MI100/log.txt",
+        "rocm/rocprof_compute/vcopy_MI300X/log.txt",
+        "rocm/rocprof_compute/vcopy_MI350_v3/log.txt",
+        "rocm/rocprof_compute/vcopy_MI300X/timestamps.csv",
+        "rocm/rocprof_compute/vcopy_MI350_v3/profiling_config.yaml",
+        "rocm/rocprof_v1/fd_laplacian_2023/results.json",
+        "rocm/rocprof_v1/mi300a_vecadd/input.txt",
+        "rocm/rpd_legacy/matmul_result.rpd.gz",
+    }
+)
 TWICE = "kineto/mi3xx_rocprofv3_aorta_908_results.json.gz"  # byte for byte a file of rocm/rocprofv3/json
-CAUSAL = {"kineto/mi300x_qwen0.5b_prefill.json.gz": 8_066}  # ns by which the last kernel outlasts the synchronisation that waited for it
-NOTHING_RECORDED = {"kineto/a100_cupti_range_counters.json.gz": 77, "rocm/rocprofv3/pftrace/mi300a_3634743_results_EMPTY.pftrace": 0}  # and launches of the host
-NO_LAUNCH = {"rocm/amd_log_level/rocm4_5_level4_spack27535_malloc.log": 1}  # an excerpt: a command's completion without its launch
+CAUSAL = {
+    "kineto/mi300x_qwen0.5b_prefill.json.gz": 8_066
+}  # ns by which the last kernel outlasts the synchronisation that waited for it
+NOTHING_RECORDED = {
+    "kineto/a100_cupti_range_counters.json.gz": 77,
+    "rocm/rocprofv3/pftrace/mi300a_3634743_results_EMPTY.pftrace": 0,
+}  # and launches of the host
+NO_LAUNCH = {
+    "rocm/amd_log_level/rocm4_5_level4_spack27535_malloc.log": 1
+}  # an excerpt: a command's completion without its launch
 SHARE = 0.1
-IN_STEPS = frozenset({"kineto/a100_multistream_graphs_rank0of16.json.gz", "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz"})
+IN_STEPS = frozenset(
+    {
+        "kineto/a100_multistream_graphs_rank0of16.json.gz",
+        "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz",
+    }
+)
 OF_SEVERAL_DEVICES = frozenset({"rocm/rocprofv3/json/908_results.json.gz"})
 Spans = list[tuple[int, int]]
 
@@ -38,11 +58,20 @@ def bus_factor(kind: str, ranks: int | None) -> float:
     """nccl-tests, doc/PERFORMANCE.md: by what the size is multiplied that each rank must send at least."""
     if kind == "all_reduce":
         return 2 * ((ranks or 0) - 1) / (ranks or 1)
-    return ((ranks or 0) - 1) / (ranks or 1) if kind in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter") else 1.0
+    return (
+        ((ranks or 0) - 1) / (ranks or 1)
+        if kind in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
+        else 1.0
+    )
 
 
 def files() -> list[str]:
-    found = [path for place in PLACES for path in (FOLDER / place).rglob("*") if path.is_file() and path.name != "MANIFEST.md" and "expected" not in path.parts]
+    found = [
+        path
+        for place in PLACES
+        for path in (FOLDER / place).rglob("*")
+        if path.is_file() and path.name != "MANIFEST.md" and "expected" not in path.parts
+    ]
     return sorted({str(path.relative_to(FOLDER)) for path in found} - UNREADABLE - {TWICE})
 
 
@@ -76,12 +105,28 @@ def kernels_of(name: str) -> tuple[Spans, Spans]:
     if "rocprofiler-sdk-tool" in whole:
         tool = whole["rocprofiler-sdk-tool"][0]
         names = {one["kernel_id"]: one["formatted_kernel_name"] for one in tool["kernel_symbols"]}
-        rows = [(names[one["dispatch_info"]["kernel_id"]], int(one["start_timestamp"]), int(one["end_timestamp"])) for one in tool["buffer_records"]["kernel_dispatch"]]
+        rows = [
+            (
+                names[one["dispatch_info"]["kernel_id"]],
+                int(one["start_timestamp"]),
+                int(one["end_timestamp"]),
+            )
+            for one in tool["buffer_records"]["kernel_dispatch"]
+        ]
     else:
-        events = [one for one in (whole if isinstance(whole, list) else whole["traceEvents"]) if one.get("ph") == "X" and str(one.get("cat")).lower() == "kernel"]
-        rows = [(one["name"], nanoseconds(one["ts"]), nanoseconds(one["ts"]) + nanoseconds(one["dur"])) for one in events]
+        events = [
+            one
+            for one in (whole if isinstance(whole, list) else whole["traceEvents"])
+            if one.get("ph") == "X" and str(one.get("cat")).lower() == "kernel"
+        ]
+        rows = [
+            (one["name"], nanoseconds(one["ts"]), nanoseconds(one["ts"]) + nanoseconds(one["dur"]))
+            for one in events
+        ]
     talks = [re.search("nccl|rccl", row[0], re.IGNORECASE) is not None for row in rows]
-    return [row[1:] for row, talk in zip(rows, talks, strict=True) if talk], [row[1:] for row, talk in zip(rows, talks, strict=True) if not talk]
+    return [row[1:] for row, talk in zip(rows, talks, strict=True) if talk], [
+        row[1:] for row, talk in zip(rows, talks, strict=True) if not talk
+    ]
 
 
 @pytest.fixture(scope="module", params=files())
@@ -109,7 +154,11 @@ def deserved(name: str, exposed: float) -> set[str]:
 def _unlinked(name: str) -> int:
     """Kernels without a launch, by the facts that were computed apart from this code."""
     facts = {one["file"]: one for one in json.loads((FOLDER / "kineto/facts.json").read_text())}
-    return int(facts.get(Path(name).name, {}).get("kernels_without_runtime", 0)) if name.startswith("kineto/") else 0
+    return (
+        int(facts.get(Path(name).name, {}).get("kernels_without_runtime", 0))
+        if name.startswith("kineto/")
+        else 0
+    )
 
 
 def _talked(name: str) -> tuple[int, int, float]:
@@ -119,31 +168,52 @@ def _talked(name: str) -> tuple[int, int, float]:
         return 0, 0, 0.0
     every = talking + computing
     alone = length(merged(every)) - length(merged(computing))
-    return length(merged(talking)), alone, alone / (max(end for _, end in every) - min(start for start, _ in every))
+    return (
+        length(merged(talking)),
+        alone,
+        alone / (max(end for _, end in every) - min(start for start, _ in every)),
+    )
 
 
-def test_each_file_has_the_findings_that_it_deserves(case: tuple[str, dict[str, Finding], Communication | None]) -> None:
+def test_each_file_has_the_findings_that_it_deserves(
+    case: tuple[str, dict[str, Finding], Communication | None],
+) -> None:
     name, found, talk = case
     total, alone, share = _talked(name)
     assert set(found) == deserved(name, share)
     assert (talk is not None and any(row.total_ns for row in talk.devices)) == (total > 0)
     if talk is not None and total and name not in OF_SEVERAL_DEVICES:
         (row,) = [row for row in talk.devices if row.total_ns]
-        if name in IN_STEPS:  # the window is that of the steps, and collectives outside of it do not count
+        if (
+            name in IN_STEPS
+        ):  # the window is that of the steps, and collectives outside of it do not count
             assert 0 < row.exposed_ns == row.total_ns - row.overlapped_ns <= row.total_ns < total
         else:
-            assert (row.total_ns, row.exposed_ns, row.overlapped_ns) == (total, alone, total - alone)
-        assert all(one.bus_bandwidth == pytest.approx(one.algorithm_bandwidth * bus_factor(one.kind, one.group_size)) for one in talk.collectives
-                   if one.bus_bandwidth is not None and one.algorithm_bandwidth is not None)
+            assert (row.total_ns, row.exposed_ns, row.overlapped_ns) == (
+                total,
+                alone,
+                total - alone,
+            )
+        assert all(
+            one.bus_bandwidth
+            == pytest.approx(one.algorithm_bandwidth * bus_factor(one.kind, one.group_size))
+            for one in talk.collectives
+            if one.bus_bandwidth is not None and one.algorithm_bandwidth is not None
+        )
     if name in NOTHING_RECORDED:
         assert found["empty-trace"].figures["launches"] == NOTHING_RECORDED[name]
         assert found["empty-trace"].severity == "error"
     if "kernels-missing" in found:
-        assert (found["kernels-missing"].figures["missing"], found["kernels-missing"].figures["launches"]) == (NOTHING_RECORDED[name],) * 2
+        assert (
+            found["kernels-missing"].figures["missing"],
+            found["kernels-missing"].figures["launches"],
+        ) == (NOTHING_RECORDED[name],) * 2
     if "clock-causality" in found:
         assert found["clock-causality"].figures["excess_ns"] == -CAUSAL[name]
     if "launches-missing" in found:
-        assert found["launches-missing"].figures["unlinked"] == (NO_LAUNCH.get(name) or _unlinked(name))
+        assert found["launches-missing"].figures["unlinked"] == (
+            NO_LAUNCH.get(name) or _unlinked(name)
+        )
 
 
 @pytest.mark.parametrize("name", sorted(UNREADABLE))
@@ -152,22 +222,40 @@ def test_a_file_that_is_no_whole_trace_is_refused(shared: Path, name: str) -> No
         understand.load([FOLDER / name])
 
 
-@pytest.mark.parametrize(("name", "rows"), [("rocm/rocprofv3/csv/gfx1151_decode_hip_api_trace.csv", 920), ("rocm/rocprofv3/docs_samples_0.5.0/hip_runtime_trace.csv", None)])
-def test_a_table_of_host_calls_alone_says_where_its_kernels_are(shared: Path, name: str, rows: int | None) -> None:
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("rocm/rocprofv3/csv/gfx1151_decode_hip_api_trace.csv", 920),
+        ("rocm/rocprofv3/docs_samples_0.5.0/hip_runtime_trace.csv", None),
+    ],
+)
+def test_a_table_of_host_calls_alone_says_where_its_kernels_are(
+    shared: Path, name: str, rows: int | None
+) -> None:
     summary = understand.summarise(understand.load([FOLDER / name]))
     assert summary.findings == ()
-    assert [one.message for one in summary.problems if "kernel_trace" in one.message] == ["the file holds host calls only: kernels stand in the kernel_trace file of the same process"]
+    assert [one.message for one in summary.problems if "kernel_trace" in one.message] == [
+        "the file holds host calls only: kernels stand in the kernel_trace file of the same process"
+    ]
     if rows is not None:
         with (FOLDER / name).open(newline="") as file:
             assert sum(1 for _ in csv.DictReader(file)) == rows
 
 
-CUT = ("kineto/h100_bert_small.json.gz", "kineto/mi250_minitoy_rocm6.2.json.gz", "rocm/rocprofv3/json/908_results.json.gz", "rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz",
-       "rocm/rocprofv3/pftrace/mi300a_3648722_results.pftrace", "rocm/rocprof_v1/kokkos_2021/results.json")
+CUT = (
+    "kineto/h100_bert_small.json.gz",
+    "kineto/mi250_minitoy_rocm6.2.json.gz",
+    "rocm/rocprofv3/json/908_results.json.gz",
+    "rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz",
+    "rocm/rocprofv3/pftrace/mi300a_3648722_results.pftrace",
+    "rocm/rocprof_v1/kokkos_2021/results.json",
+)
 
 
 @pytest.mark.parametrize("name", CUT)
-def test_a_recorded_file_that_is_cut_is_called_truncated(shared: Path, tmp_path: Path, name: str) -> None:
+def test_a_recorded_file_that_is_cut_is_called_truncated(
+    shared: Path, tmp_path: Path, name: str
+) -> None:
     """At seven tenths of its bytes: what was read is kept, or it is refused, but never passed off as whole."""
     whole = (FOLDER / name).read_bytes()
     path = tmp_path / Path(name).name

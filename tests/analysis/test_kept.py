@@ -28,11 +28,16 @@ def test_what_is_kept_is_the_same_and_cannot_be_written_to():
     trace = scene()
     assert join(trace, trace.kernels) is join(trace, trace.kernels)
     assert timeline(trace, 0) is timeline(trace, 0)
-    for found in (patterns.matching(trace.strings, trace.api, patterns.LAUNCH), is_communication(trace.strings, trace.kernels)):
+    for found in (
+        patterns.matching(trace.strings, trace.api, patterns.LAUNCH),
+        is_communication(trace.strings, trace.kernels),
+    ):
         assert found.any()
         with pytest.raises(ValueError, match="read-only"):
             found[0] = False
-    assert patterns.matching(trace.strings, trace.api, patterns.LAUNCH) is patterns.matching(trace.strings, trace.api, patterns.LAUNCH)
+    assert patterns.matching(trace.strings, trace.api, patterns.LAUNCH) is patterns.matching(
+        trace.strings, trace.api, patterns.LAUNCH
+    )
 
 
 def test_other_calls_or_sources_are_joined_anew():
@@ -45,7 +50,11 @@ def test_other_calls_or_sources_are_joined_anew():
     assert launching_calls(replace(trace, kernels=trace.kernels.take([1]))).tolist() == [1]
     more = replace(trace, sources=(*trace.sources, Source("other", "kineto")))
     assert join(more, trace.kernels) is not join(trace, trace.kernels)
-    elsewhere = replace(trace, sources=(*trace.sources, Source("other", "kineto")), api=trace.api.with_columns(source=len(trace.sources)))
+    elsewhere = replace(
+        trace,
+        sources=(*trace.sources, Source("other", "kineto")),
+        api=trace.api.with_columns(source=len(trace.sources)),
+    )
     assert launching_calls(elsewhere).tolist() == [NULL, NULL]
 
 
@@ -58,7 +67,9 @@ def test_other_copies_are_on_the_timeline_and_other_names_are_judged_anew():
     assert is_communication(trace.strings, trace.kernels).tolist() == [False, True]
     assert is_communication(renamed.strings, trace.kernels).all()
     assert patterns.matching(trace.strings, trace.api, patterns.LAUNCH).all()
-    assert not patterns.matching(Strings(f"x{n}" for n in range(len(trace.strings))), trace.api, patterns.LAUNCH).any()
+    assert not patterns.matching(
+        Strings(f"x{n}" for n in range(len(trace.strings))), trace.api, patterns.LAUNCH
+    ).any()
 
 
 def test_gaps_of_other_windows_are_found_anew():

@@ -14,10 +14,16 @@ from profharness.analysis.time.counts import count, count_devices
 from tests.conftest import shared_path
 
 FOLDER = shared_path("fixtures/kineto")
-FACTS = [facts for facts in json.loads((FOLDER / "facts.json").read_text()) if "cats" in facts] if (FOLDER / "facts.json").exists() else []
+FACTS = (
+    [facts for facts in json.loads((FOLDER / "facts.json").read_text()) if "cats" in facts]
+    if (FOLDER / "facts.json").exists()
+    else []
+)
 
 
-@pytest.fixture(scope="module", params=FACTS, ids=lambda facts: facts["file"].removesuffix(".json.gz"))
+@pytest.fixture(
+    scope="module", params=FACTS, ids=lambda facts: facts["file"].removesuffix(".json.gz")
+)
 def case(request, shared):
     """The facts of one file and its trace."""
     return request.param, readers.read(FOLDER / request.param["file"])
@@ -27,11 +33,19 @@ def test_counts(case):
     facts, trace = case
     counts = count(trace)
     expected = {
-        "kernels": facts["kernels"], "copies": facts["gpu_events"] - facts["kernels"], "busy_ns": facts["union_kernel_ns"],
-        "busy_any_ns": facts["union_gpu_ns"], "span_ns": facts["span_gpu_ns"], "sum_kernel_ns": facts["sum_kernel_ns"],
-        "streams": facts["n_streams"], "distinct_kernels": facts["distinct_kernel_names"], "graph_launches": facts["graph_launches"],
-        "kernels_in_graphs": facts["kernels_in_graphs"], "unlinked_kernels": facts["kernels_without_runtime"],
-        "devices": len(facts["per_device"]), "ranks": 1,
+        "kernels": facts["kernels"],
+        "copies": facts["gpu_events"] - facts["kernels"],
+        "busy_ns": facts["union_kernel_ns"],
+        "busy_any_ns": facts["union_gpu_ns"],
+        "span_ns": facts["span_gpu_ns"],
+        "sum_kernel_ns": facts["sum_kernel_ns"],
+        "streams": facts["n_streams"],
+        "distinct_kernels": facts["distinct_kernel_names"],
+        "graph_launches": facts["graph_launches"],
+        "kernels_in_graphs": facts["kernels_in_graphs"],
+        "unlinked_kernels": facts["kernels_without_runtime"],
+        "devices": len(facts["per_device"]),
+        "ranks": 1,
     }
     assert {name: getattr(counts, name) for name in expected} == expected
 
@@ -40,7 +54,9 @@ def test_devices(case):
     facts, trace = case
     devices = count_devices(trace)
     assert {name: (device.busy_any_ns, device.span_ns) for name, device in devices.items()} == {
-        name: (device["union_ns"], device["span_ns"]) for name, device in facts["per_device"].items()}
+        name: (device["union_ns"], device["span_ns"])
+        for name, device in facts["per_device"].items()
+    }
     assert sum(device.kernels for device in devices.values()) == facts["kernels"]
 
 
@@ -48,7 +64,10 @@ def test_hotspots(case):
     facts, trace = case
     table = by_kernel(trace)
     assert [[row.name, row.calls, row.total_ns] for row in table.rows[:5]] == facts["top5"]
-    assert (table.total_ns, sum(row.calls for row in table.rows)) == (facts["sum_kernel_ns"], facts["kernels"])
+    assert (table.total_ns, sum(row.calls for row in table.rows)) == (
+        facts["sum_kernel_ns"],
+        facts["kernels"],
+    )
     assert by_category(trace).total_ns == facts["sum_gpu_ns"]
 
 
@@ -59,7 +78,10 @@ def test_parts_and_causes_sum_exactly(case):
         assert split is None
         return
     assert split is not None
-    assert split.compute_ns + split.exposed_communication_ns + split.exposed_copy_ns + split.idle_ns == split.window_ns
+    assert (
+        split.compute_ns + split.exposed_communication_ns + split.exposed_copy_ns + split.idle_ns
+        == split.window_ns
+    )
     assert split.idle_causes is not None
     by_cause = [getattr(split.idle_causes, name) for name in IdleCauses.__struct_fields__[:6]]
     assert sum(by_cause) == split.idle_ns == split.idle_causes.micro_ns + split.idle_causes.macro_ns

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from profharness.analysis.kernels import filling
 from profharness.analysis.measurement import measure
-from profharness.analysis.metrics import INFLATED, METRICS, figures, points_of, summarise_point, summarise_trace
+from profharness.analysis.metrics import (
+    INFLATED,
+    METRICS,
+    figures,
+    points_of,
+    summarise_point,
+    summarise_trace,
+)
 from profharness.stats import intervals
 from profharness.trace.model import Device, Problem, Source, Strings, Trace
 from tests.analysis.scene import Scene
@@ -20,7 +27,9 @@ def busy_scene() -> Scene:
     scene.kernel(100, 400, scene.launch(0, 50), name="gemm", workgroups=10)
     scene.kernel(300, 500, scene.launch(60, 70), name="gemm", stream=1, workgroups=2)
     scene.kernel(500, 500, scene.launch(80, 82), name="gemm", stream=1, workgroups=1)
-    scene.kernel(450, 600, scene.launch(90, 95), name="ncclDevKernel_Generic", stream=2, workgroups=1)
+    scene.kernel(
+        450, 600, scene.launch(90, 95), name="ncclDevKernel_Generic", stream=2, workgroups=1
+    )
     scene.kernel(900, 1000, scene.launch(700, 710), name="gemm", workgroups=5)
     scene.copy(590, 650, scene.call("hipMemcpyAsync", 100, 110), stream=3)
     scene.call("hipDeviceSynchronize", 620, 690)
@@ -34,10 +43,23 @@ def values(scene: Scene) -> dict[str, float | int | None]:
 def test_every_share_of_a_made_up_step():
     found = values(busy_scene())
     expected = {
-        "busy": 0.6, "busy_any": 0.65, "sum_busy": 0.75, "concurrency": 0.75 / 0.6, "compute": 0.5, "communication": 0.15,
-        "exposed_communication": 0.1, "copy": 0.06, "exposed_copy": 0.05, "idle": 0.35,
-        "idle_launch_in_progress": 0.1 + 0.2, "idle_synchronisation": 0.04, "idle_host_not_ready": 0.01, "idle_queued_gap": 0.0,
-        "idle_micro_gaps": 0.35, "idle_macro_gaps": 0.0, "idle_longest_gap": 250,
+        "busy": 0.6,
+        "busy_any": 0.65,
+        "sum_busy": 0.75,
+        "concurrency": 0.75 / 0.6,
+        "compute": 0.5,
+        "communication": 0.15,
+        "exposed_communication": 0.1,
+        "copy": 0.06,
+        "exposed_copy": 0.05,
+        "idle": 0.35,
+        "idle_launch_in_progress": 0.1 + 0.2,
+        "idle_synchronisation": 0.04,
+        "idle_host_not_ready": 0.01,
+        "idle_queued_gap": 0.0,
+        "idle_micro_gaps": 0.35,
+        "idle_macro_gaps": 0.0,
+        "idle_longest_gap": 250,
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
 
@@ -59,7 +81,11 @@ def test_fill_adds_running_workgroups_up_to_one_per_unit():
     assert found["fill"].value == pytest.approx(filled / 1000)
     assert found["fill_busy"].value == pytest.approx(filled / 600)
     assert found["underfilled"].value == pytest.approx(100 / 1000)
-    assert (found["fill"].coverage, found["fill"].low, found["fill"].high) == (1.0, found["fill"].value, found["fill"].value)
+    assert (found["fill"].coverage, found["fill"].low, found["fill"].high) == (
+        1.0,
+        found["fill"].value,
+        found["fill"].value,
+    )
 
 
 def test_fill_is_not_measured_below_nine_tenths_of_kernel_time():
@@ -76,13 +102,19 @@ def test_fill_is_not_measured_below_nine_tenths_of_kernel_time():
     assert "88%" in below.needs
 
 
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 25)), min_size=1, max_size=10))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 25)),
+        min_size=1,
+        max_size=10,
+    )
+)
 def test_fill_equals_a_sum_over_every_ns(found):
     scene = Scene()
     level = np.zeros(50)
     for first, second, workgroups in found:
         scene.kernel(min(first, second), max(first, second), workgroups=workgroups)
-        level[min(first, second):max(first, second)] += workgroups
+        level[min(first, second) : max(first, second)] += workgroups
     part = filling.offered(scene.build(), 0, intervals.window(5, 45)).fill
     assert part is not None
     inside = level[5:45]
@@ -113,7 +145,16 @@ def test_what_is_missing_is_named_and_never_zero():
     scene = Scene()
     scene.kernel(0, 10)
     found = figures(measure(scene.build()))
-    for name in ("launch_latency_median", "launch_bound", "queue_depth", "fill", "steps_per_second", "cores_used", "cores_allowed", "operators"):
+    for name in (
+        "launch_latency_median",
+        "launch_bound",
+        "queue_depth",
+        "fill",
+        "steps_per_second",
+        "cores_used",
+        "cores_allowed",
+        "operators",
+    ):
         assert found[name].value is None
         assert found[name].needs
     nothing = figures(measure(Trace(sources=(Source("e", "kineto"),), strings=Strings())))
@@ -124,7 +165,9 @@ def test_what_is_missing_is_named_and_never_zero():
 def test_high_percentiles_need_ten_samples_beyond_them():
     scene = Scene()
     for number in range(999):
-        scene.kernel(100 * number + 50, 100 * number + 60, scene.launch(100 * number, 100 * number + 5))
+        scene.kernel(
+            100 * number + 50, 100 * number + 60, scene.launch(100 * number, 100 * number + 5)
+        )
     too_few = figures(measure(scene.build()))["launch_latency_p99"]
     assert too_few.value is None
     assert "1000" in too_few.needs
@@ -151,7 +194,11 @@ def test_steps():
         scene.kernel(250 * number + 10, 250 * number + 20)
         scene.kernel(250 * number + 30, 250 * number + 40)
     found = values(scene)
-    assert (found["steps_per_second"], found["step_time"], found["kernels_per_step"]) == (4e6, 250.0, 2.0)
+    assert (found["steps_per_second"], found["step_time"], found["kernels_per_step"]) == (
+        4e6,
+        250.0,
+        2.0,
+    )
 
 
 def test_kernels_of_a_step_are_those_that_start_in_it():
@@ -187,12 +234,24 @@ def test_names_are_unique_and_units_known():
     names = [metric.name for metric in METRICS]
     assert len(names) == len(set(names))
     assert {metric.better for metric in METRICS} <= {"higher", "lower", "neither"}
-    assert {metric.unit for metric in METRICS} == {"share", "ns", "kernels", "steps/s", "cores", "FLOP/s", "B/s", "B", "FLOP/B"}
+    assert {metric.unit for metric in METRICS} == {
+        "share",
+        "ns",
+        "kernels",
+        "steps/s",
+        "cores",
+        "FLOP/s",
+        "B/s",
+        "B",
+        "FLOP/B",
+    }
 
 
 def test_units_of_figures_are_those_of_the_table():
     found = figures(measure(busy_scene().build()))
-    assert {name: figure.unit for name, figure in found.items()} == {metric.name: metric.unit for metric in METRICS}
+    assert {name: figure.unit for name, figure in found.items()} == {
+        metric.name: metric.unit for metric in METRICS
+    }
 
 
 def test_a_summary_holds_everything_of_one_trace():
@@ -221,7 +280,10 @@ def test_points_have_figures_of_their_own():
     trace = scene.build()
     assert points_of(trace) == ["b", "a"]
     summary = summarise_trace(trace, "a.json")
-    assert [(point.point, point.metrics["busy"].value) for point in summary.points] == [("b", 0.8), ("a", 0.2)]
+    assert [(point.point, point.metrics["busy"].value) for point in summary.points] == [
+        ("b", 0.8),
+        ("a", 0.2),
+    ]
     point = summarise_point(trace, "a")
     assert point.verdict is not None
     assert point.verdict.limiter == "idle"

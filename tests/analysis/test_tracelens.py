@@ -34,10 +34,24 @@ from tests.conftest import shared_path
 
 FOLDER = shared_path("fixtures/kineto")
 ROUNDING_NS = 100
-AGREE = ("h100_bert_small", "mi210_gpu_only", "mi300x_bert_small", "mi300x_sglang_qwen3-8b_decode_hipgraph", "mi300x_timesformer",
-         "mi300x_torch_compile_triton", "mi300x_vllm_piecewise_graphs")
-WITH_KERNEL_TABLE = ("h100_bert_small", "h100_qwen0.5b_prefill", "mi210_gpu_only", "mi300x_bert_small", "mi300x_qwen0.5b_prefill",
-                     "mi300x_timesformer", "mi300x_torch_compile_triton")
+AGREE = (
+    "h100_bert_small",
+    "mi210_gpu_only",
+    "mi300x_bert_small",
+    "mi300x_sglang_qwen3-8b_decode_hipgraph",
+    "mi300x_timesformer",
+    "mi300x_torch_compile_triton",
+    "mi300x_vllm_piecewise_graphs",
+)
+WITH_KERNEL_TABLE = (
+    "h100_bert_small",
+    "h100_qwen0.5b_prefill",
+    "mi210_gpu_only",
+    "mi300x_bert_small",
+    "mi300x_qwen0.5b_prefill",
+    "mi300x_timesformer",
+    "mi300x_torch_compile_triton",
+)
 
 
 def trace_of(name: str) -> Trace:
@@ -64,13 +78,24 @@ def whole(trace: Trace) -> Partition:
 
 def ours(split: Partition) -> dict[str, float]:
     """Our split under its names."""
-    return {"computation_time": split.compute_ns, "exposed_comm_time": split.exposed_communication_ns,
-            "exposed_memcpy_time": split.exposed_copy_ns, "busy_time": split.window_ns - split.idle_ns, "idle_time": split.idle_ns,
-            "total_time": split.window_ns, "total_comm_time": split.communication_ns, "total_memcpy_time": split.copy_ns}
+    return {
+        "computation_time": split.compute_ns,
+        "exposed_comm_time": split.exposed_communication_ns,
+        "exposed_memcpy_time": split.exposed_copy_ns,
+        "busy_time": split.window_ns - split.idle_ns,
+        "idle_time": split.idle_ns,
+        "total_time": split.window_ns,
+        "total_comm_time": split.communication_ns,
+        "total_memcpy_time": split.copy_ns,
+    }
 
 
 def linked_only(trace: Trace) -> Trace:
-    return replace(trace, kernels=trace.kernels.take(link_kernels(trace).linked), copies=trace.copies.take(link_copies(trace).linked))
+    return replace(
+        trace,
+        kernels=trace.kernels.take(link_kernels(trace).linked),
+        copies=trace.copies.take(link_copies(trace).linked),
+    )
 
 
 def without_fills(trace: Trace) -> Trace:
@@ -101,14 +126,20 @@ def test_it_counts_fills_as_computation_on_the_h100(shared):
     mine = ours(whole(same))
     for metric in ("busy_time", "idle_time", "total_time"):
         assert mine[metric] == pytest.approx(theirs[metric], abs=ROUNDING_NS)
-    assert theirs["computation_time"] - mine["computation_time"] == pytest.approx(fill_ns(same), abs=ROUNDING_NS)
-    assert mine["total_memcpy_time"] - theirs["total_memcpy_time"] == pytest.approx(fill_ns(same), abs=ROUNDING_NS)
+    assert theirs["computation_time"] - mine["computation_time"] == pytest.approx(
+        fill_ns(same), abs=ROUNDING_NS
+    )
+    assert mine["total_memcpy_time"] - theirs["total_memcpy_time"] == pytest.approx(
+        fill_ns(same), abs=ROUNDING_NS
+    )
 
 
 def test_it_takes_a_fill_for_idle_time(shared):
     trace, theirs = trace_of("mi300x_xdit_sd3.5"), reported("mi300x_xdit_sd3.5")
     assert ours(whole(without_fills(trace))) == pytest.approx(theirs, abs=ROUNDING_NS)
-    assert theirs["idle_time"] - ours(whole(trace))["idle_time"] == pytest.approx(fill_ns(trace), abs=ROUNDING_NS)
+    assert theirs["idle_time"] - ours(whole(trace))["idle_time"] == pytest.approx(
+        fill_ns(trace), abs=ROUNDING_NS
+    )
 
 
 def test_its_first_row_misses_the_recomputation(shared):
@@ -117,7 +148,9 @@ def test_its_first_row_misses_the_recomputation(shared):
     mine, first, recomputed = ours(whole(same)), reported(name), reported(name, row=1)
     for metric in ("total_time", "total_comm_time", "total_memcpy_time"):
         assert mine[metric] == pytest.approx(first[metric], abs=ROUNDING_NS)
-    assert mine["computation_time"] == pytest.approx(first["computation_time"] + recomputed["computation_time"], abs=ROUNDING_NS)
+    assert mine["computation_time"] == pytest.approx(
+        first["computation_time"] + recomputed["computation_time"], abs=ROUNDING_NS
+    )
     # some of the recomputation ran beside collectives, so busy time grows by less than its length
     assert first["busy_time"] < mine["busy_time"] < first["busy_time"] + recomputed["busy_time"]
 

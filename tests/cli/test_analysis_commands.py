@@ -15,20 +15,34 @@ from profharness.understand.load import no_run
 GEMM = "void gemm_kernel<float, 128>(float const*, float*)"
 
 
-def event(category: str, name: str, start_us: float, dur_us: float, **args: int) -> dict[str, object]:
+def event(
+    category: str, name: str, start_us: float, dur_us: float, **args: int
+) -> dict[str, object]:
     device = category in ("kernel", "gpu_memcpy")
-    return {"ph": "X", "cat": category, "name": name, "pid": 0 if device else 7, "tid": 0 if device else 8, "ts": start_us, "dur": dur_us,
-            "args": {**args, **({"device": 0, "stream": 0} if device else {})}}
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": 0 if device else 7,
+        "tid": 0 if device else 8,
+        "ts": start_us,
+        "dur": dur_us,
+        "args": {**args, **({"device": 0, "stream": 0} if device else {})},
+    }
 
 
 @pytest.fixture
 def kineto(tmp_path: Path) -> Path:
     """Two kernels and a copy with their calls, and two nested operators."""
     events = [
-        event("cpu_op", "aten::linear", 10.0, 20.0), event("cpu_op", "aten::addmm", 12.0, 10.0),
-        event("cuda_runtime", "hipLaunchKernel", 14.0, 2.0, correlation=1), event("kernel", GEMM, 20.0, 30.5, correlation=1),
-        event("cuda_runtime", "hipLaunchKernel", 24.0, 2.0, correlation=2), event("kernel", GEMM, 60.0, 10.25, correlation=2),
-        event("cuda_runtime", "hipMemcpyAsync", 27.0, 2.0, correlation=3), event("gpu_memcpy", "Memcpy DtoH (Device -> Host)", 80.0, 5.0, correlation=3, bytes=4),
+        event("cpu_op", "aten::linear", 10.0, 20.0),
+        event("cpu_op", "aten::addmm", 12.0, 10.0),
+        event("cuda_runtime", "hipLaunchKernel", 14.0, 2.0, correlation=1),
+        event("kernel", GEMM, 20.0, 30.5, correlation=1),
+        event("cuda_runtime", "hipLaunchKernel", 24.0, 2.0, correlation=2),
+        event("kernel", GEMM, 60.0, 10.25, correlation=2),
+        event("cuda_runtime", "hipMemcpyAsync", 27.0, 2.0, correlation=3),
+        event("gpu_memcpy", "Memcpy DtoH (Device -> Host)", 80.0, 5.0, correlation=3, bytes=4),
     ]
     path = tmp_path / "small.pt.trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
@@ -38,7 +52,17 @@ def kineto(tmp_path: Path) -> Path:
 @pytest.fixture
 def operators_only(tmp_path: Path) -> Path:
     path = tmp_path / "cpu.pt.trace.json"
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event("cpu_op", "aten::mm", 1.0, 4.0), event("cpu_op", "aten::add", 6.0, 1.0)]}))
+    path.write_text(
+        json.dumps(
+            {
+                "schemaVersion": 1,
+                "traceEvents": [
+                    event("cpu_op", "aten::mm", 1.0, 4.0),
+                    event("cpu_op", "aten::add", 6.0, 1.0),
+                ],
+            }
+        )
+    )
     return path
 
 
@@ -49,28 +73,69 @@ def output(capsys, *arguments: str | Path) -> str:
 
 def test_hotspots_json(capsys, kineto):
     table = json.loads(output(capsys, "hotspots", kineto, "--format", "json"))
-    assert (table["schema"], table["by"], table["pass"], table["total_ns"]) == (1, "kernel", None, 40_750)
+    assert (table["schema"], table["by"], table["pass"], table["total_ns"]) == (
+        1,
+        "kernel",
+        None,
+        40_750,
+    )
     (row,) = table["rows"]
-    assert {name: row[name] for name in ("name", "category", "calls", "total_ns", "share", "mean_ns", "median_ns", "min_ns", "max_ns")} == {
-        "name": GEMM, "category": "gemm", "calls": 2, "total_ns": 40_750, "share": 1.0, "mean_ns": 20_375.0, "median_ns": 20_375.0,
-        "min_ns": 10_250, "max_ns": 30_500}
+    assert {
+        name: row[name]
+        for name in (
+            "name",
+            "category",
+            "calls",
+            "total_ns",
+            "share",
+            "mean_ns",
+            "median_ns",
+            "min_ns",
+            "max_ns",
+        )
+    } == {
+        "name": GEMM,
+        "category": "gemm",
+        "calls": 2,
+        "total_ns": 40_750,
+        "share": 1.0,
+        "mean_ns": 20_375.0,
+        "median_ns": 20_375.0,
+        "min_ns": 10_250,
+        "max_ns": 30_500,
+    }
     assert json.loads(output(capsys, "hotspots", kineto, "--json")) == table
 
 
 def test_hotspots_by_op_and_category(capsys, kineto):
     by_op = json.loads(output(capsys, "hotspots", kineto, "--by", "op", "--format", "json"))
-    assert [(row["name"], row["total_ns"], row["kernel_ns"]) for row in by_op["rows"]] == [("aten::addmm", 10_000, 30_500), ("aten::linear", 10_000, 10_250)]
-    by_category = json.loads(output(capsys, "hotspots", kineto, "--by", "category", "--format", "json"))
-    assert [(row["name"], row["total_ns"]) for row in by_category["rows"]] == [("gemm", 40_750), ("copy", 5_000)]
+    assert [(row["name"], row["total_ns"], row["kernel_ns"]) for row in by_op["rows"]] == [
+        ("aten::addmm", 10_000, 30_500),
+        ("aten::linear", 10_000, 10_250),
+    ]
+    by_category = json.loads(
+        output(capsys, "hotspots", kineto, "--by", "category", "--format", "json")
+    )
+    assert [(row["name"], row["total_ns"]) for row in by_category["rows"]] == [
+        ("gemm", 40_750),
+        ("copy", 5_000),
+    ]
 
 
 def test_hotspots_default_to_operators_without_device_kernels(capsys, operators_only):
     table = json.loads(output(capsys, "hotspots", operators_only, "--format", "json"))
-    assert (table["by"], [row["name"] for row in table["rows"]]) == ("op", ["aten::mm", "aten::add"])
+    assert (table["by"], [row["name"] for row in table["rows"]]) == (
+        "op",
+        ["aten::mm", "aten::add"],
+    )
 
 
 def test_hotspots_csv_and_top(capsys, operators_only):
-    rows = list(csv.DictReader(io.StringIO(output(capsys, "hotspots", operators_only, "--format", "csv", "--top", "1"))))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(output(capsys, "hotspots", operators_only, "--format", "csv", "--top", "1"))
+        )
+    )
     assert [(row["name"], row["total_ns"]) for row in rows] == [("aten::mm", "4000")]
     cut = json.loads(output(capsys, "hotspots", operators_only, "--format", "json", "--top", "1"))
     assert (len(cut["rows"]), cut["total_ns"]) == (1, 5000)
@@ -92,8 +157,15 @@ def test_hotspots_folds_names_to_the_terminal(kineto):
     assert "gemm_kernel" in plain_table(table, 5, 80)
 
 
-@pytest.mark.parametrize(("arguments", "status"), [
-    (("--pass", "torch"), 2), (("--by", "module"), 2), (("--format", "xml"), 2), (("--top", "0"), 2)])
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("--pass", "torch"), 2),
+        (("--by", "module"), 2),
+        (("--format", "xml"), 2),
+        (("--top", "0"), 2),
+    ],
+)
 def test_hotspots_refuses_what_it_does_not_know(capsys, kineto, arguments, status):
     assert run_cli(["hotspots", str(kineto), *arguments]) == status
     captured = capsys.readouterr()
@@ -110,12 +182,36 @@ def test_hotspots_of_a_file_that_is_none(capsys, tmp_path):
 
 def test_metrics_json(capsys, kineto):
     document = json.loads(output(capsys, "metrics", kineto, "--json"))
-    assert list(document) == ["schema", "source", "trace", "devices", "points", "metrics", "findings", "problems"]
+    assert list(document) == [
+        "schema",
+        "source",
+        "trace",
+        "devices",
+        "points",
+        "metrics",
+        "findings",
+        "problems",
+    ]
     assert document["source"] == str(kineto)
     assert document["trace"] == {
-        "pass": None, "kernels": 2, "copies": 1, "devices": 1, "streams": 1, "ranks": 1, "span_ns": 65_000, "busy_ns": 40_750,
-        "busy_any_ns": 45_750, "sum_kernel_ns": 40_750, "unlinked_kernels": 0, "graph_launches": 0, "kernels_in_graphs": 0, "distinct_kernels": 1}
-    assert document["devices"] == {"0": {"kernels": 2, "busy_ns": 40_750, "busy_any_ns": 45_750, "span_ns": 65_000}}
+        "pass": None,
+        "kernels": 2,
+        "copies": 1,
+        "devices": 1,
+        "streams": 1,
+        "ranks": 1,
+        "span_ns": 65_000,
+        "busy_ns": 40_750,
+        "busy_any_ns": 45_750,
+        "sum_kernel_ns": 40_750,
+        "unlinked_kernels": 0,
+        "graph_launches": 0,
+        "kernels_in_graphs": 0,
+        "distinct_kernels": 1,
+    }
+    assert document["devices"] == {
+        "0": {"kernels": 2, "busy_ns": 40_750, "busy_any_ns": 45_750, "span_ns": 65_000}
+    }
     assert document["metrics"]["busy"]["value"] == pytest.approx(40_750 / 65_000)
     for figure in document["metrics"].values():
         assert {"value", "unit", "low", "high", "from", "needs"} <= set(figure)
@@ -148,7 +244,9 @@ def test_metrics_say_once_that_there_are_no_device_kernels(capsys, kineto, opera
 @pytest.mark.parametrize("by", ["kernel", "category"])
 def test_hotspots_without_rows_name_the_table_that_has_some(capsys, kineto, operators_only, by):
     assert run_cli(["hotspots", str(operators_only), "--by", by]) == 0
-    assert f"nothing to list by {by}; its operators are listed by --by op" in capsys.readouterr().err
+    assert (
+        f"nothing to list by {by}; its operators are listed by --by op" in capsys.readouterr().err
+    )
     assert run_cli(["hotspots", str(kineto), "--by", by]) == 0
     assert capsys.readouterr().err == ""
 
@@ -163,22 +261,35 @@ def test_hotspots_of_an_empty_file_promise_no_other_table(capsys, tmp_path):
 @pytest.fixture
 def hip_log(tmp_path: Path) -> Path:
     path = tmp_path / "hip.log"
-    path.write_text(":3:hip_memory.cpp           :12  : 0000001000 us: [pid:7 tid:0x8]  hipMalloc ( 8 ) \n"
-                    ":3:hip_memory.cpp           :12  : 0000001034 us: [pid:7 tid:0x8] hipMalloc: Returned hipSuccess : \n")
+    path.write_text(
+        ":3:hip_memory.cpp           :12  : 0000001000 us: [pid:7 tid:0x8]  hipMalloc ( 8 ) \n"
+        ":3:hip_memory.cpp           :12  : 0000001034 us: [pid:7 tid:0x8] hipMalloc: Returned hipSuccess : \n"
+    )
     return path
 
 
 def test_hotspots_of_a_log_of_host_calls_list_these(capsys, hip_log, kineto, operators_only):
     table = json.loads(output(capsys, "hotspots", hip_log, "--json"))
-    assert (table["by"], [(row["name"], row["category"], row["calls"], row["total_ns"]) for row in table["rows"]]) == ("call", [("hipMalloc", "hip", 1, 34_000)])
+    assert (
+        table["by"],
+        [(row["name"], row["category"], row["calls"], row["total_ns"]) for row in table["rows"]],
+    ) == ("call", [("hipMalloc", "hip", 1, 34_000)])
     assert capsys.readouterr().err == ""
     text = output(capsys, "hotspots", hip_log)
     assert text.splitlines()[0] == "by call, 34.00 µs in 1 calls"
     assert text.endswith("host calls: the time of one holds that of the calls inside it\n")
     calls = json.loads(output(capsys, "hotspots", kineto, "--by", "call", "--json"))
-    assert [(row["name"], row["calls"], row["total_ns"]) for row in calls["rows"]] == [("hipLaunchKernel", 2, 4000), ("hipMemcpyAsync", 1, 2000)]
+    assert [(row["name"], row["calls"], row["total_ns"]) for row in calls["rows"]] == [
+        ("hipLaunchKernel", 2, 4000),
+        ("hipMemcpyAsync", 1, 2000),
+    ]
     for other, by in ((kineto, "kernel"), (operators_only, "op")):
-        assert json.loads(output(capsys, "hotspots", hip_log, other, "--processes", "1", "--json"))["by"] == by
+        assert (
+            json.loads(output(capsys, "hotspots", hip_log, other, "--processes", "1", "--json"))[
+                "by"
+            ]
+            == by
+        )
 
 
 def test_hotspots_without_rows_name_the_host_calls_and_the_readers_notes(capsys, hip_log):
@@ -193,7 +304,10 @@ def test_hotspots_of_lines_without_times_say_what_would_give_some(capsys, tmp_pa
     path.write_text("MIOpen(HIP): Info [get_device_name] Raw device name: gfx942\n")
     assert run_cli(["hotspots", str(path)]) == 0
     error = capsys.readouterr().err
-    assert "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does" in error
+    assert (
+        "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does"
+        in error
+    )
     assert "nothing to list by kernel" in error
 
 
@@ -202,7 +316,10 @@ def test_a_folder_of_trace_files_names_those_that_can_be_given(capsys, hip_log, 
     (hip_log.parent / "notes.txt").write_text("nothing of ours")
     assert run_cli([command, str(hip_log.parent)]) == 4
     error = capsys.readouterr().err
-    assert "is not a run directory (no manifest.json)\n  name one of its files: small.pt.trace.json, hip.log\n" in error
+    assert (
+        "is not a run directory (no manifest.json)\n  name one of its files: small.pt.trace.json, hip.log\n"
+        in error
+    )
 
 
 def test_only_some_of_many_files_are_named(tmp_path, hip_log):
@@ -214,7 +331,10 @@ def test_only_some_of_many_files_are_named(tmp_path, hip_log):
 
 def test_a_folder_of_rocprof_names_its_database_first(shared):
     error = no_run(shared / "fixtures" / "rocm" / "rocprof_v1" / "kokkos_2021")
-    assert error.hint == "name one of its files: results.db, results.json, results.copy_stats.csv, results.hip_stats.csv and 2 more"
+    assert (
+        error.hint
+        == "name one of its files: results.db, results.json, results.copy_stats.csv, results.hip_stats.csv and 2 more"
+    )
 
 
 def test_a_report_is_of_runs_and_says_what_takes_files(capsys, kineto, tmp_path):
@@ -223,7 +343,10 @@ def test_a_report_is_of_runs_and_says_what_takes_files(capsys, kineto, tmp_path)
     assert f"error: {kineto} is a file, and a report is of a run\n" in error
     assert "`profharness hotspots`, `metrics`, `compare` and `merge` take trace files" in error
     assert run_cli(["report", str(kineto.parent)]) == 4
-    assert "`compare` and `merge` take trace files, such as small.pt.trace.json in it" in capsys.readouterr().err
+    assert (
+        "`compare` and `merge` take trace files, such as small.pt.trace.json in it"
+        in capsys.readouterr().err
+    )
     assert run_cli(["report", str(tmp_path / "none")]) == 4
     assert "there is no such run directory" in capsys.readouterr().err
 
@@ -240,7 +363,17 @@ def test_hotspots_name_what_a_broken_file_lost(capsys, kineto):
 
 def test_merge_is_brief_unless_it_is_asked_for_more(capsys, kineto, operators_only, tmp_path):
     kineto.write_text(kineto.read_text()[:-40])
-    words = ["merge", str(kineto), str(operators_only), "--allow-unaligned", "--force", "-o", str(tmp_path / "m.pftrace"), "--processes", "1"]
+    words = [
+        "merge",
+        str(kineto),
+        str(operators_only),
+        "--allow-unaligned",
+        "--force",
+        "-o",
+        str(tmp_path / "m.pftrace"),
+        "--processes",
+        "1",
+    ]
     assert run_cli(words) == 0
     brief = capsys.readouterr()
     assert run_cli([*words, "--verbose"]) == 0

@@ -24,8 +24,23 @@ from profharness.units import format_share
 def test_the_cpu_at_hand_is_measured_and_kept(tmp_path):
     pytest.importorskip("torch")
     environment = {**os.environ, "PROFHARNESS_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-m", "profharness", "calibrate", "--device", "cpu", "--seconds", "0.05", "--json"],
-                          env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "profharness",
+            "calibrate",
+            "--device",
+            "cpu",
+            "--seconds",
+            "0.05",
+            "--json",
+        ],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found = msgspec.json.decode(done.stdout, type=Calibration)
     assert stored(tmp_path) == (found,)
@@ -43,11 +58,25 @@ def products(path: Path) -> None:
     """An ONNX model of four products with 1024 x 1024 matrices, which keep the size of what goes through them."""
     onnx = pytest.importorskip("onnx")
     width, names = 1024, ("x", "a", "b", "c", "y")
-    weights = [onnx.numpy_helper.from_array(np.eye(width, dtype=np.float32)[::-1].copy(), f"w{number}") for number in range(4)]
-    nodes = [onnx.helper.make_node("MatMul", [names[number], f"w{number}"], [names[number + 1]]) for number in range(4)]
-    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch", width]) for name in ("x", "y")]
+    weights = [
+        onnx.numpy_helper.from_array(np.eye(width, dtype=np.float32)[::-1].copy(), f"w{number}")
+        for number in range(4)
+    ]
+    nodes = [
+        onnx.helper.make_node("MatMul", [names[number], f"w{number}"], [names[number + 1]])
+        for number in range(4)
+    ]
+    ends = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch", width])
+        for name in ("x", "y")
+    ]
     graph = onnx.helper.make_graph(nodes, "products", ends[:1], ends[1:], weights)
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8
+        ),
+        path,
+    )
 
 
 @pytest.mark.slow
@@ -61,22 +90,55 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
     environment.pop("OMP_NUM_THREADS", None)  # the threads are those asked for
 
     def profharness(*words: str) -> None:
-        done = subprocess.run([sys.executable, "-m", "profharness", *words], cwd=tmp_path, env=environment, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "profharness", *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
 
     def summary():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PROFHARNESS_CACHE", str(tmp_path / "elsewhere"))  # what the run keeps is enough
+            patch.setenv(
+                "PROFHARNESS_CACHE", str(tmp_path / "elsewhere")
+            )  # what the run keeps is enough
             return understand.summarise(understand.load([tmp_path / "run"]))
 
     profharness("calibrate", "--threads", "2", "--seconds", "0.05")
-    profharness("run", "--model", "products.onnx", "--backend", "onnxruntime", "--threads", "1", "--batch-sizes", "256", "--trials", "12",
-                "--min-seconds", "1", "-o", "run")
+    profharness(
+        "run",
+        "--model",
+        "products.onnx",
+        "--backend",
+        "onnxruntime",
+        "--threads",
+        "1",
+        "--batch-sizes",
+        "256",
+        "--trials",
+        "12",
+        "--min-seconds",
+        "1",
+        "-o",
+        "run",
+    )
     lacking = summary().points[0].metrics
-    for name in ("mfu", "flops_of_ceiling", "bandwidth_share", "ceiling_flops", "ceiling_bandwidth"):
+    for name in (
+        "mfu",
+        "flops_of_ceiling",
+        "bandwidth_share",
+        "ceiling_flops",
+        "ceiling_bandwidth",
+    ):
         assert lacking[name].value is None
-        assert lacking[name].needs == "a calibration of this CPU with 1 thread (there is one with 2): `profharness calibrate --threads 1`"
+        assert (
+            lacking[name].needs
+            == "a calibration of this CPU with 1 thread (there is one with 2): `profharness calibrate --threads 1`"
+        )
 
     profharness("calibrate", "--threads", "1", "--seconds", "0.5")
     profharness("report", "run")
@@ -89,25 +151,46 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
     assert figures["flops_per_item"].value == 4 * 2 * 1024**2
     assert figures["achieved_flops"].value == pytest.approx(point.throughput * 4 * 2 * 1024**2)
     mfu = figures["mfu"]
-    assert mfu.value == figures["flops_of_ceiling"].value == pytest.approx(figures["achieved_flops"].value / mine.gemm_flops["fp32"])
+    assert (
+        mfu.value
+        == figures["flops_of_ceiling"].value
+        == pytest.approx(figures["achieved_flops"].value / mine.gemm_flops["fp32"])
+    )
     # nothing but products, by another library than the ceiling's: a good part of it. How fast this machine was at either time is
     # not for a test to say; that a share which cannot be is told, and no verdict is built on it, is
     assert 0.1 < mfu.low <= mfu.value <= mfu.high < 4
-    too_much = [one for one in found.findings if one.id == "above-peak" and one.point == point.point and "mfu" in one.figures]
+    too_much = [
+        one
+        for one in found.findings
+        if one.id == "above-peak" and one.point == point.point and "mfu" in one.figures
+    ]
     assert len(too_much) == (mfu.low > 1.2)
-    assert all("likely" in one.message and one.message.endswith("a calibration that ran beside other work") for one in too_much)
+    assert all(
+        "likely" in one.message and one.message.endswith("a calibration that ran beside other work")
+        for one in too_much
+    )
     assert mfu.note == "of calibrated GEMM, fp32"
-    assert (figures["ceiling_flops"].value, figures["ceiling_flops"].source) == (mine.gemm_flops["fp32"], "calibrated GEMM, fp32")
-    assert (figures["ceiling_bandwidth"].value, figures["ceiling_bandwidth"].source) == (mine.copy_bytes_per_s, "calibrated copy")
+    assert (figures["ceiling_flops"].value, figures["ceiling_flops"].source) == (
+        mine.gemm_flops["fp32"],
+        "calibrated GEMM, fp32",
+    )
+    assert (figures["ceiling_bandwidth"].value, figures["ceiling_bandwidth"].source) == (
+        mine.copy_bytes_per_s,
+        "calibrated copy",
+    )
     moved = figures["bandwidth_share"]
-    assert moved.value == pytest.approx(point.throughput * 1024 * 4 / mine.copy_bytes_per_s)  # a row of 1024 floats per item
+    assert moved.value == pytest.approx(
+        point.throughput * 1024 * 4 / mine.copy_bytes_per_s
+    )  # a row of 1024 floats per item
     assert moved.note.startswith("of calibrated copy; at least")
     assert 0 < moved.value < 0.1
     assert point.verdict is not None
     assert f"of {len(os.sched_getaffinity(0))} allowed cores" in point.verdict.evidence
     if mfu.value >= 0.6 and not too_much:
         assert point.verdict.limiter == "compute"
-        assert point.verdict.evidence.startswith(f"{format_share(mfu.value)} of the measured GEMM; ")
+        assert point.verdict.evidence.startswith(
+            f"{format_share(mfu.value)} of the measured GEMM; "
+        )
 
 
 @pytest.mark.slow
@@ -116,12 +199,34 @@ def test_power_at_rest_and_under_the_held_product(tmp_path):
     pytest.importorskip("torch")
     zone = tmp_path / "sys/class/powercap/intel-rapl:0"
     zone.mkdir(parents=True)
-    for name, text in (("name", "package-0"), ("max_energy_range_uj", "262143328850"), ("energy_uj", "0")):
+    for name, text in (
+        ("name", "package-0"),
+        ("max_energy_range_uj", "262143328850"),
+        ("energy_uj", "0"),
+    ):
         (zone / name).write_text(text + "\n")
     counter = os.open(zone / "energy_uj", os.O_WRONLY)
-    environment = {**os.environ, "PROFHARNESS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "PROFHARNESS_SYSFS": str(tmp_path / "sys")}
-    with subprocess.Popen([sys.executable, "-m", "profharness", "calibrate", "--device", "cpu", "--seconds", "0.05", "--json"],
-                          env=environment, stdout=subprocess.PIPE) as process:
+    environment = {
+        **os.environ,
+        "PROFHARNESS_CACHE": str(tmp_path / "cache"),
+        "OMP_NUM_THREADS": "1",
+        "PROFHARNESS_SYSFS": str(tmp_path / "sys"),
+    }
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "profharness",
+            "calibrate",
+            "--device",
+            "cpu",
+            "--seconds",
+            "0.05",
+            "--json",
+        ],
+        env=environment,
+        stdout=subprocess.PIPE,
+    ) as process:
         joules, last = 0.0, time.monotonic()
         while process.poll() is None:
             time.sleep(0.005)
@@ -166,8 +271,13 @@ def test_a_device_that_is_not_there_is_missing(tmp_path):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
-    done = subprocess.run([sys.executable, "-m", "profharness", "calibrate", "--device", "cuda:3"],
-                          env={**os.environ, "PROFHARNESS_CACHE": str(tmp_path)}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "profharness", "calibrate", "--device", "cuda:3"],
+        env={**os.environ, "PROFHARNESS_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 3
     assert done.stderr.startswith("error: --device cuda:3: torch ")
     assert "sees no GPU" in done.stderr
@@ -176,8 +286,19 @@ def test_a_device_that_is_not_there_is_missing(tmp_path):
 
 
 def test_the_table_sets_figures_against_the_data_sheet():
-    found = Calibration(created="2026", kind="cuda", name="NVIDIA H200", architecture="sm_90", compute_units=132, software={"torch": "2"},
-                        gemm_flops={"bf16": 700e12, "fp32": 50e12}, copy_bytes_per_s=4.0e12, launch_ns=3000.0, round_trip_ns=9000.0, notes=("int8: no",))
+    found = Calibration(
+        created="2026",
+        kind="cuda",
+        name="NVIDIA H200",
+        architecture="sm_90",
+        compute_units=132,
+        software={"torch": "2"},
+        gemm_flops={"bf16": 700e12, "fp32": 50e12},
+        copy_bytes_per_s=4.0e12,
+        launch_ns=3000.0,
+        round_trip_ns=9000.0,
+        notes=("int8: no",),
+    )
     text = "\n".join(lines_of(found))
     assert "132 compute units" in text
     assert f"{100 * 700 / 989.43:.1f} % of the data sheet" in text

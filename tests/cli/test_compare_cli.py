@@ -20,21 +20,64 @@ def run_of(folder, *, slow=1.0, seed=0, repeat=None):
 
     `repeat` is how many times as long the first point takes when it is measured again.
     """
-    points = tuple(PointRecord(id=f"torch-b{b}", pass_name="bare", backend="torch", batch_size=b, trials=50, items_per_trial=b, host="n")
-                   for b in SIZES)
-    clocks = tuple(ClockSnapshot(host="n", phase=phase, boot_ns=at, monotonic_ns=at, monotonic_raw_ns=at, realtime_ns=10**18 + at, width_ns=100)
-                   for phase, at in (("before", 10**9), ("after", 10**11)))
+    points = tuple(
+        PointRecord(
+            id=f"torch-b{b}",
+            pass_name="bare",
+            backend="torch",
+            batch_size=b,
+            trials=50,
+            items_per_trial=b,
+            host="n",
+        )
+        for b in SIZES
+    )
+    clocks = tuple(
+        ClockSnapshot(
+            host="n",
+            phase=phase,
+            boot_ns=at,
+            monotonic_ns=at,
+            monotonic_raw_ns=at,
+            realtime_ns=10**18 + at,
+            width_ns=100,
+        )
+        for phase, at in (("before", 10**9), ("after", 10**11))
+    )
     run = RunDir.create(folder)
-    recorder = Recorder(run, Manifest(
-        id=folder.name, created="2026-01-01T00:00:00Z", profharness="0", kind="scan", argv=("profharness",), state="done", points=points,
-        nodes=(NodeRecord(host="n"),), passes=(PassRecord(name="bare", state="done"),), clocks=clocks))
+    recorder = Recorder(
+        run,
+        Manifest(
+            id=folder.name,
+            created="2026-01-01T00:00:00Z",
+            profharness="0",
+            kind="scan",
+            argv=("profharness",),
+            state="done",
+            points=points,
+            nodes=(NodeRecord(host="n"),),
+            passes=(PassRecord(name="bare", state="done"),),
+            clocks=clocks,
+        ),
+    )
     now = 2 * 10**9
-    for batch, key, factor in [(b, f"torch-b{b}", slow) for b in SIZES] + ([(1, "torch-b1~1", slow * repeat)] if repeat else []):
+    for batch, key, factor in [(b, f"torch-b{b}", slow) for b in SIZES] + (
+        [(1, "torch-b1~1", slow * repeat)] if repeat else []
+    ):
         rng = np.random.default_rng([seed, batch])
-        durations = np.rint(factor * batch * MS * np.exp(0.01 * rng.standard_normal(50))).astype(int)
+        durations = np.rint(factor * batch * MS * np.exp(0.01 * rng.standard_normal(50))).astype(
+            int
+        )
         starts = now + np.concatenate([[0], np.cumsum(durations)[:-1]])
         now = int(starts[-1] + durations[-1]) + MS
-        recorder.write_trials("bare", key, [(i, "trial", int(s), int(d), batch) for i, (s, d) in enumerate(zip(starts, durations, strict=True))])
+        recorder.write_trials(
+            "bare",
+            key,
+            [
+                (i, "trial", int(s), int(d), batch)
+                for i, (s, d) in enumerate(zip(starts, durations, strict=True))
+            ],
+        )
     return str(folder)
 
 
@@ -69,8 +112,20 @@ def test_what_cannot_be_told_is_said(tmp_path, runs, capsys):
 
 def test_the_noise_beside_a_change_is_that_of_its_direction():
     """30 % more and 23 % less are as likely: a fall by a quarter is beyond what chance explains."""
+
     def said(change, significant):
-        return _change(Delta(name="x", unit="ms", a=1.0, b=1.0 + change, change=change, noise=0.3, significant=significant, better="lower"))
+        return _change(
+            Delta(
+                name="x",
+                unit="ms",
+                a=1.0,
+                b=1.0 + change,
+                change=change,
+                noise=0.3,
+                significant=significant,
+                better="lower",
+            )
+        )
 
     assert said(-0.25, True) == "-25.0 %, better (noise ± 23.1 %)"
     assert said(0.25, False) == "+25.0 %, within noise (± 30.0 %)"
@@ -79,9 +134,16 @@ def test_the_noise_beside_a_change_is_that_of_its_direction():
 def test_steps_of_commands_are_always_compared():
     def summary(rate, half):
         figure = Figure(value=rate, unit="steps/s", low=rate * (1 - half), high=rate * (1 + half))
-        return Summary(source="x", trace=TraceCounts(), metrics={"steps_per_second": figure, "step_time": Figure(value=1e9 / rate, unit="ns")})
+        return Summary(
+            source="x",
+            trace=TraceCounts(),
+            metrics={"steps_per_second": figure, "step_time": Figure(value=1e9 / rate, unit="ns")},
+        )
 
-    same, lost = ("\n".join(_lines(compare(summary(10.0, half), summary(10.2, half)), ())) for half in (0.1, 1.0))
+    same, lost = (
+        "\n".join(_lines(compare(summary(10.0, half), summary(10.2, half)), ()))
+        for half in (0.1, 1.0)
+    )
     assert "steps_per_second" in same
     assert "within noise" in same
     assert "step_time" not in same

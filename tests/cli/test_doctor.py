@@ -11,13 +11,45 @@ from profharness import cli
 from profharness.launchers.local import LocalLauncher
 
 NODE: dict[str, Any] = {
-    "host": "n1", "rocm_version": "7.0.1", "packages": {"torch": "2.13.0+rocm7.0"},
-    "devices": [{"index": 0, "kind": "rocm", "name": "AMD Instinct MI210", "memory_bytes": 64 << 30}, {"index": 0, "kind": "cpu", "name": "EPYC"}],
-    "tools": {"rocprofv3": {"path": "/opt/rocm/bin/rocprofv3", "version": "1.0.0", "rocm": "7.0.1"}},
+    "host": "n1",
+    "rocm_version": "7.0.1",
+    "packages": {"torch": "2.13.0+rocm7.0"},
+    "devices": [
+        {"index": 0, "kind": "rocm", "name": "AMD Instinct MI210", "memory_bytes": 64 << 30},
+        {"index": 0, "kind": "cpu", "name": "EPYC"},
+    ],
+    "tools": {
+        "rocprofv3": {"path": "/opt/rocm/bin/rocprofv3", "version": "1.0.0", "rocm": "7.0.1"}
+    },
     "permissions": {
-        "files": [{"path": "/dev/kfd", "error": "EACCES", "group": "render", "gid": 109, "mode": "0660", "vendor": "", "listed": False},
-                  {"path": "/dev/dri/renderD128", "error": "", "group": "video", "gid": 44, "mode": "0666", "vendor": "0x1002", "listed": False}],
-        "amdgpu": True, "hidden_devices": 0, "perf_event_paranoid": 4, "perfmon": False, "groups": ["users"], "user": 1000, "user_name": "ada"},
+        "files": [
+            {
+                "path": "/dev/kfd",
+                "error": "EACCES",
+                "group": "render",
+                "gid": 109,
+                "mode": "0660",
+                "vendor": "",
+                "listed": False,
+            },
+            {
+                "path": "/dev/dri/renderD128",
+                "error": "",
+                "group": "video",
+                "gid": 44,
+                "mode": "0666",
+                "vendor": "0x1002",
+                "listed": False,
+            },
+        ],
+        "amdgpu": True,
+        "hidden_devices": 0,
+        "perf_event_paranoid": 4,
+        "perfmon": False,
+        "groups": ["users"],
+        "user": 1000,
+        "user_name": "ada",
+    },
 }
 WHY = "/dev/kfd is there, but this user may not open it: it belongs to the group render (mode 0660), and this user is in users"
 FIX = "`sudo usermod -aG render ada`, then log in again; on a cluster ask its administrators"
@@ -38,12 +70,19 @@ def doctor(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_doctor_says_what_is_closed_to_the_user(capsys: pytest.CaptureFixture[str]) -> None:
     lines = doctor(capsys).splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("access"))
-    assert lines[start:start + 5] == [
-        f"access     kfd             closed   {WHY}", " " * 36 + FIX, "access     dri/renderD128  open",
-        "access     perf_event      closed   perf_event_paranoid is 4", " " * 36 + "`sudo sysctl kernel.perf_event_paranoid=2`, or CAP_PERFMON"]
+    assert lines[start : start + 5] == [
+        f"access     kfd             closed   {WHY}",
+        " " * 36 + FIX,
+        "access     dri/renderD128  open",
+        "access     perf_event      closed   perf_event_paranoid is 4",
+        " " * 36 + "`sudo sysctl kernel.perf_event_paranoid=2`, or CAP_PERFMON",
+    ]
     told = {line.split()[1]: line for line in lines if line.startswith("layer")}
     assert told["torch"] == f"layer      torch           ready    2.13.0+rocm7.0: {WHY}; {FIX}"
-    assert told["rocprofv3"] == f"layer      rocprofv3       ready    1.0.0: it is here, but {WHY}; {FIX}"
+    assert (
+        told["rocprofv3"]
+        == f"layer      rocprofv3       ready    1.0.0: it is here, but {WHY}; {FIX}"
+    )
     assert told["rocprof"].endswith("use --profile rocprofv3")
 
 
@@ -54,4 +93,11 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["access"] == [
         {"name": "/dev/kfd", "available": False, "why": WHY, "fix": FIX, "group": "render"},
         {"name": "/dev/dri/renderD128", "available": True, "why": "", "fix": "", "group": "video"},
-        {"name": "perf_event", "available": False, "why": "perf_event_paranoid is 4", "fix": "`sudo sysctl kernel.perf_event_paranoid=2`, or CAP_PERFMON", "group": ""}]
+        {
+            "name": "perf_event",
+            "available": False,
+            "why": "perf_event_paranoid is 4",
+            "fix": "`sudo sysctl kernel.perf_event_paranoid=2`, or CAP_PERFMON",
+            "group": "",
+        },
+    ]

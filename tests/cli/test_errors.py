@@ -15,58 +15,85 @@ from profharness import cli
 
 
 def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "profharness", *words], cwd=cwd, capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "profharness", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
 
 
-@pytest.mark.parametrize(("words", "code", "says"), [
-    (("rnu",), 2, "did you mean `profharness run`"),
-    (("run", "resnet"), 2, "a command goes after --"),
-    (("run", "--profile", "rocprof9"), 2, "known layers"),
-    (("wrap", "rocprof9", "--", "true"), 2, "error: there is no layer 'rocprof9'"),
-    (("run", "--backend", "tensorrt"), 2, "known backends"),
-    (("run", "--batch-sizes", "0"), 2, "--batch-sizes"),
-    (("run", "--batch-sizes", "64..4"), 2, "4..64"),
-    (("run", "--trials", "many"), 2, "whole number"),
-    (("run", "--model", "missing.onnx"), 2, "missing.onnx"),
-    (("run", "--shape", "pf_points"), 2, "NAME:d1,d2"),
-    (("run", "missing.toml"), 4, "missing.toml"),
-    (("run", "--backend", "torch", "--profile", "onnxruntime"), 2, "--backend onnxruntime"),
-    (("run", "particlenet", "--", "python", "x.py"), 2, "leave one out"),
-    (("run", "particlenet", "--", "--foo"), 2, "takes no words after --"),
-    (("run", "--capture", "bogus", "--", "true"), 2, "steps=10:30"),
-    (("run", "--capture", "steps=30:10", "--", "true"), 2, "holds no step"),
-    (("run", "--capture", "steps=1:3"), 2, "--profile-trials"),
-    (("run", "--batch-sizes", "1", "--", "true"), 2, "--batch-sizes is for scans"),
-    (("run", "--strict", "--", "true"), 2, "compare --fail-on"),
-    (("run", "--bare"), 2, "a scan always has a bare pass"),
-    (("run", "--profile", "torch", "python", "train.py"), 2, "a command goes after --: profharness run ... -- python train.py"),
-    (("run", "train.py"), 2, "profharness run -- python train.py"),
-    (("run", "--launcher-arg=-N2", "--", "true"), 2, "goes with --launcher slurm"),
-    (("run", "--order", "up"), 2, "--order: 'up' is not one of asc, desc, random"),
-    (("saturation", "x.csv", "--jobs", "many"), 2, "--jobs: 'many' is not a whole number\n"),
-    (("serve", "particlenet", "--grpc-port", "99999"), 2, "error: --grpc-port: 99999 is not in the range"),
-    (("calibrate", "--device", "gpu"), 2, "--device: there is no device 'gpu'"),
-    (("calibrate", "--device", "cuda:1", "--threads", "2"), 2, "--threads: are of a CPU, not of cuda:1"),
-    (("run", "--warmup", "some"), 2, "--warmup: 'some' is not auto or a whole number"),
-    (("hotspots", "x.json", "--by", "foo"), 2, "--by: 'foo' is not one of"),
-    (("run", "--output", "/proc/profharness", "--", "echo", "ran"), 2, "--output"),
-    (("telemetry", "--seconds", "1", "-o", "/proc/profharness"), 2, "name another place with -o"),
-    (("doctor", "--python", "/bin/ls"), 3, "name a Python"),
-    (("validate", "."), 4, "not a run directory"),
-    (("run", "--hook", "exec", "--", "bash", "x.sh"), 2, "starts with python"),
-    (("run", "--", "no-such-program-here"), 3, "no such program"),
-    (("run", "--device", "gpu"), 2, "cuda"),
-    (("hotspots", "missing.json"), 4, "missing.json"),
-    (("metrics", "."), 4, "not a run directory"),
-    (("report", "missing"), 4, "missing"),
-    (("merge", "missing.json", "-o", "x.pftrace"), 4, "missing.json"),
-    (("view", "missing.pftrace"), 4, "missing.pftrace"),
-    (("validate", "missing.pftrace"), 4, "missing.pftrace"),
-    (("saturation", "missing.csv"), 4, "missing.csv"),
-    (("compare", "a", "b"), 4, "a"),
-])
-def test_a_wrong_line_ends_with_a_sentence_and_a_code(tmp_path: Path, words: tuple[str, ...], code: int, says: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("rnu",), 2, "did you mean `profharness run`"),
+        (("run", "resnet"), 2, "a command goes after --"),
+        (("run", "--profile", "rocprof9"), 2, "known layers"),
+        (("wrap", "rocprof9", "--", "true"), 2, "error: there is no layer 'rocprof9'"),
+        (("run", "--backend", "tensorrt"), 2, "known backends"),
+        (("run", "--batch-sizes", "0"), 2, "--batch-sizes"),
+        (("run", "--batch-sizes", "64..4"), 2, "4..64"),
+        (("run", "--trials", "many"), 2, "whole number"),
+        (("run", "--model", "missing.onnx"), 2, "missing.onnx"),
+        (("run", "--shape", "pf_points"), 2, "NAME:d1,d2"),
+        (("run", "missing.toml"), 4, "missing.toml"),
+        (("run", "--backend", "torch", "--profile", "onnxruntime"), 2, "--backend onnxruntime"),
+        (("run", "particlenet", "--", "python", "x.py"), 2, "leave one out"),
+        (("run", "particlenet", "--", "--foo"), 2, "takes no words after --"),
+        (("run", "--capture", "bogus", "--", "true"), 2, "steps=10:30"),
+        (("run", "--capture", "steps=30:10", "--", "true"), 2, "holds no step"),
+        (("run", "--capture", "steps=1:3"), 2, "--profile-trials"),
+        (("run", "--batch-sizes", "1", "--", "true"), 2, "--batch-sizes is for scans"),
+        (("run", "--strict", "--", "true"), 2, "compare --fail-on"),
+        (("run", "--bare"), 2, "a scan always has a bare pass"),
+        (
+            ("run", "--profile", "torch", "python", "train.py"),
+            2,
+            "a command goes after --: profharness run ... -- python train.py",
+        ),
+        (("run", "train.py"), 2, "profharness run -- python train.py"),
+        (("run", "--launcher-arg=-N2", "--", "true"), 2, "goes with --launcher slurm"),
+        (("run", "--order", "up"), 2, "--order: 'up' is not one of asc, desc, random"),
+        (("saturation", "x.csv", "--jobs", "many"), 2, "--jobs: 'many' is not a whole number\n"),
+        (
+            ("serve", "particlenet", "--grpc-port", "99999"),
+            2,
+            "error: --grpc-port: 99999 is not in the range",
+        ),
+        (("calibrate", "--device", "gpu"), 2, "--device: there is no device 'gpu'"),
+        (
+            ("calibrate", "--device", "cuda:1", "--threads", "2"),
+            2,
+            "--threads: are of a CPU, not of cuda:1",
+        ),
+        (("run", "--warmup", "some"), 2, "--warmup: 'some' is not auto or a whole number"),
+        (("hotspots", "x.json", "--by", "foo"), 2, "--by: 'foo' is not one of"),
+        (("run", "--output", "/proc/profharness", "--", "echo", "ran"), 2, "--output"),
+        (
+            ("telemetry", "--seconds", "1", "-o", "/proc/profharness"),
+            2,
+            "name another place with -o",
+        ),
+        (("doctor", "--python", "/bin/ls"), 3, "name a Python"),
+        (("validate", "."), 4, "not a run directory"),
+        (("run", "--hook", "exec", "--", "bash", "x.sh"), 2, "starts with python"),
+        (("run", "--", "no-such-program-here"), 3, "no such program"),
+        (("run", "--device", "gpu"), 2, "cuda"),
+        (("hotspots", "missing.json"), 4, "missing.json"),
+        (("metrics", "."), 4, "not a run directory"),
+        (("report", "missing"), 4, "missing"),
+        (("merge", "missing.json", "-o", "x.pftrace"), 4, "missing.json"),
+        (("view", "missing.pftrace"), 4, "missing.pftrace"),
+        (("validate", "missing.pftrace"), 4, "missing.pftrace"),
+        (("saturation", "missing.csv"), 4, "missing.csv"),
+        (("compare", "a", "b"), 4, "a"),
+    ],
+)
+def test_a_wrong_line_ends_with_a_sentence_and_a_code(
+    tmp_path: Path, words: tuple[str, ...], code: int, says: str
+) -> None:
     done = profharness(*words, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -77,16 +104,24 @@ def test_a_wrong_line_ends_with_a_sentence_and_a_code(tmp_path: Path, words: tup
 
 
 def a_run(tmp_path: Path) -> Path:
-    done = profharness("run", "--telemetry", "off", "--quiet", "-o", "run", "--", "true", cwd=tmp_path)
+    done = profharness(
+        "run", "--telemetry", "off", "--quiet", "-o", "run", "--", "true", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     return tmp_path / "run"
 
 
 def test_products_are_not_written_to_places_that_are_not_there(tmp_path: Path) -> None:
     root = a_run(tmp_path)
-    for words in (("merge", str(root), "-o", "absent/x.pftrace"), ("report", str(root), "-o", "absent/x.html"), ("merge", str(root), "-o", str(tmp_path), "--force")):
+    for words in (
+        ("merge", str(root), "-o", "absent/x.pftrace"),
+        ("report", str(root), "-o", "absent/x.html"),
+        ("merge", str(root), "-o", str(tmp_path), "--force"),
+    ):
         done = profharness(*words, cwd=tmp_path)
-        assert (done.returncode, "name another place with -o" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, "name another place with -o" in done.stderr) == (2, True), (
+            done.stderr
+        )
     assert not (tmp_path / "absent").exists()
 
 
@@ -102,7 +137,14 @@ def test_validate_takes_a_run(tmp_path: Path) -> None:
 def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     """The command's status stands, and what could not be printed is said to be in the report."""
     command = f"set -o pipefail; {sys.executable} -m profharness run --telemetry off -o run -- {sys.executable} -c 'print(1, flush=True)' | (read line; exec 0<&-; sleep 0)"
-    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == f"profharness: the answer is in {Path('run') / 'report.html'}\n"
     assert (tmp_path / "run" / "report.html").is_file()
@@ -120,18 +162,34 @@ def test_an_output_folder_that_exists_is_not_touched(tmp_path: Path) -> None:
     taken = tmp_path / "mine"
     taken.mkdir()
     (taken / "thesis.tex").write_text("precious")
-    done = profharness("run", "--output", str(taken), "--", sys.executable, "-c", "print('ran')", cwd=tmp_path)
+    done = profharness(
+        "run", "--output", str(taken), "--", sys.executable, "-c", "print('ran')", cwd=tmp_path
+    )
     assert done.returncode == 2
     assert "exists" in done.stderr
     assert "ran" not in done.stdout
     assert [path.name for path in taken.iterdir()] == ["thesis.tex"]
 
 
-@pytest.mark.parametrize(("number", "name", "says"), [
-    (errno.ENOSPC, None, "error: No space left on device\n  make room, or name another place"),
-    (errno.EACCES, "/data/x.json", "error: /data/x.json: Permission denied\n  look at its permissions"),
-    (errno.EBADF, None, "profharness itself failed: OSError")])
-def test_what_the_system_refuses_is_no_fault_of_ours(number: int, name: str | None, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("number", "name", "says"),
+    [
+        (errno.ENOSPC, None, "error: No space left on device\n  make room, or name another place"),
+        (
+            errno.EACCES,
+            "/data/x.json",
+            "error: /data/x.json: Permission denied\n  look at its permissions",
+        ),
+        (errno.EBADF, None, "profharness itself failed: OSError"),
+    ],
+)
+def test_what_the_system_refuses_is_no_fault_of_ours(
+    number: int,
+    name: str | None,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def refused(_arguments: Sequence[str]) -> int:
         raise OSError(number, os.strerror(number), name)
 
@@ -149,5 +207,7 @@ def test_a_file_that_may_not_be_read_is_named_without_the_parsers_words() -> Non
 def test_ctrl_c_is_told(tmp_path: Path) -> None:
     """Also by a parser that makes a silent exit of it: a command that ends without a word looks as if it were done."""
     words = "import sys\nfrom profharness import cli; from profharness.cli import doctor_checks as doctor\ndef stop(*_, **__): raise KeyboardInterrupt\ndoctor.examine = stop\nsys.exit(cli.run_cli(['doctor']))"
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert (done.returncode, done.stderr) == (130, "error: interrupted\n")

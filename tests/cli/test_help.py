@@ -15,14 +15,22 @@ from profharness.scans import SCANS, studies, training
 
 
 def help_of(name: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "profharness", name, "--help"], env={**os.environ, "COLUMNS": "80"}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "profharness", name, "--help"],
+        env={**os.environ, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 def test_run_lists_every_scan_by_name_with_a_clause() -> None:
     text = help_of("run")
-    listed = dict(re.findall(r"^ {4}([a-z0-9-]+) {2,}(\S.*)$", text.partition("Arguments:")[0], re.MULTILINE))
+    listed = dict(
+        re.findall(r"^ {4}([a-z0-9-]+) {2,}(\S.*)$", text.partition("Arguments:")[0], re.MULTILINE)
+    )
     assert set(listed) == {*SCANS, *training.TRAINING, *studies.names()}
     assert listed["saturation"] == "looks for the knee of a server by itself"
     assert max(len(line) for line in text.splitlines()) <= 80
@@ -37,7 +45,10 @@ def test_run_names_every_backend_and_kind_of_model() -> None:
 
 def test_the_token_of_a_server_elsewhere_is_documented_where_its_address_is() -> None:
     words = " ".join(help_of("run").split())
-    assert "The token that it wants is taken from the variable PROFHARNESS_TOKEN. --token-file TEXT" in words
+    assert (
+        "The token that it wants is taken from the variable PROFHARNESS_TOKEN. --token-file TEXT"
+        in words
+    )
     assert "--ca TEXT PEM file with the authority of the certificate" in words
 
 

@@ -11,7 +11,10 @@ KEYS = {"key", "batch", "usl", "knee", "jobs_per_device", "recommended", "step",
 
 def csv_of(folder, axis, level, throughput):
     path = folder / "scan.csv"
-    lines = [f"device,{axis},throughput,throughput_sem", *(f"made up,{n:g},{t!r},{0.01 * t!r}" for n, t in zip(level, throughput, strict=True))]
+    lines = [
+        f"device,{axis},throughput,throughput_sem",
+        *(f"made up,{n:g},{t!r},{0.01 * t!r}" for n, t in zip(level, throughput, strict=True)),
+    ]
     path.write_text("\n".join(lines) + "\n")
     return str(path)
 
@@ -53,7 +56,15 @@ def test_table(tmp_path, capsys):
     path = csv_of(tmp_path, "concurrency", CLIENTS, noisy(usl_truth(CLIENTS, 10, 0.02, 0.0002), 3))
     assert run_cli(["saturation", path, "--jobs", "500"]) == 0
     text = capsys.readouterr().out
-    for word in ("made up", "recommended", "USL", "knee", "jobs per device", "devices", "falls-after-peak"):
+    for word in (
+        "made up",
+        "recommended",
+        "USL",
+        "knee",
+        "jobs per device",
+        "devices",
+        "falls-after-peak",
+    ):
         assert word in text
 
 
@@ -68,7 +79,17 @@ def test_jobs_of_batches_says_what_it_needs(tmp_path, capsys):
 
 
 def test_published_table(shared, capsys):
-    assert run_cli(["saturation", str(shared / "fixtures/studies/particlenet_torch_published.csv"), "--latency-limit", "20"]) == 0
+    assert (
+        run_cli(
+            [
+                "saturation",
+                str(shared / "fixtures/studies/particlenet_torch_published.csv"),
+                "--latency-limit",
+                "20",
+            ]
+        )
+        == 0
+    )
     text = capsys.readouterr().out
     assert text.count("recommended  batch size") == 12
     assert text.count("within 20 ms") == 12
@@ -77,9 +98,14 @@ def test_published_table(shared, capsys):
     assert text.count("(left out: 4") == 12
 
 
-@pytest.mark.parametrize(("content", "code", "said"), [
-    ("", 4, "empty"), ("a,b\n1,2\n", 4, "no column 'throughput'"), ("batch_size,throughput\n1,x\n", 4, "line 2"),
-])
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        ("", 4, "empty"),
+        ("a,b\n1,2\n", 4, "no column 'throughput'"),
+        ("batch_size,throughput\n1,x\n", 4, "line 2"),
+    ],
+)
 def test_bad_files(tmp_path, capsys, content, code, said):
     path = tmp_path / "bad.csv"
     path.write_text(content)
@@ -100,7 +126,9 @@ def test_usage(tmp_path, capsys):
 
 
 def test_a_knee_below_a_curve_that_still_rises_is_a_bound(tmp_path, capsys):
-    path = csv_of(tmp_path, "concurrency", CLIENTS[:5], noisy(usl_truth(CLIENTS[:5], 10, 0.15, 0.0), 4))
+    path = csv_of(
+        tmp_path, "concurrency", CLIENTS[:5], noisy(usl_truth(CLIENTS[:5], 10, 0.15, 0.0), 4)
+    )
     assert run_cli(["saturation", path, "--jobs", "500"]) == 0
     text = capsys.readouterr().out
     assert "peak above 16" in text

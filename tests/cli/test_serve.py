@@ -25,25 +25,68 @@ from tests.wrappers.triton import gone, short_home, slowest_end_s, subordinate
 def test_models_are_named_and_their_backends_follow_from_the_files(tmp_path: Path):
     (tmp_path / "m.onnx").touch()
     (tmp_path / "m.pt").touch()
-    offer = Offer(models=("particlenet", f"tagger={tmp_path}/m.onnx", f"{tmp_path}/m.pt", "slow=sleep:5ms"), instances=2, token="t")
+    offer = Offer(
+        models=("particlenet", f"tagger={tmp_path}/m.onnx", f"{tmp_path}/m.pt", "slow=sleep:5ms"),
+        instances=2,
+        token="t",
+    )
     said = offer.settings(tmp_path)
     assert said["models"] == [
-        {"model": "particlenet", "backend": "torch"}, {"name": "tagger", "model": f"{tmp_path}/m.onnx", "backend": "onnxruntime"},
-        {"model": f"{tmp_path}/m.pt", "backend": "torch"}, {"name": "slow", "model": "sleep:5ms", "backend": "torch"}]
-    assert (said["instances"], said["token"], said["records"], said["host"], said["grpc_port"]) == (2, "t", False, "127.0.0.1", 0)
-    assert Offer(models=("particlenet",), backend="onnxruntime").settings(tmp_path)["backend"] == "onnxruntime"
+        {"model": "particlenet", "backend": "torch"},
+        {"name": "tagger", "model": f"{tmp_path}/m.onnx", "backend": "onnxruntime"},
+        {"model": f"{tmp_path}/m.pt", "backend": "torch"},
+        {"name": "slow", "model": "sleep:5ms", "backend": "torch"},
+    ]
+    assert (said["instances"], said["token"], said["records"], said["host"], said["grpc_port"]) == (
+        2,
+        "t",
+        False,
+        "127.0.0.1",
+        0,
+    )
+    assert (
+        Offer(models=("particlenet",), backend="onnxruntime").settings(tmp_path)["backend"]
+        == "onnxruntime"
+    )
 
 
-@pytest.mark.parametrize(("models", "shapes", "words"), [
-    (("absent.onnx",), {}, "no model or file"), (("{here}",), {}, "not a model of a known kind"), (("particlenet", "sleep:1ms"), {"x": (1,)}, "--shape")])
-def test_what_cannot_be_served(tmp_path: Path, models: tuple[str, ...], shapes: dict[str, tuple[int, ...]], words: str):
+@pytest.mark.parametrize(
+    ("models", "shapes", "words"),
+    [
+        (("absent.onnx",), {}, "no model or file"),
+        (("{here}",), {}, "not a model of a known kind"),
+        (("particlenet", "sleep:1ms"), {"x": (1,)}, "--shape"),
+    ],
+)
+def test_what_cannot_be_served(
+    tmp_path: Path, models: tuple[str, ...], shapes: dict[str, tuple[int, ...]], words: str
+):
     (tmp_path / "notes.txt").touch()
     with pytest.raises(UsageError, match=words):
-        Offer(models=tuple(model.format(here=tmp_path / "notes.txt") for model in models), shapes=shapes).settings(tmp_path)
+        Offer(
+            models=tuple(model.format(here=tmp_path / "notes.txt") for model in models),
+            shapes=shapes,
+        ).settings(tmp_path)
 
 
-READY = Ready(v=1, host="node7", grpc="127.0.0.1:8001", http="127.0.0.1:8000", metrics="http://127.0.0.1:8002/metrics", models=(
-    Model("jets", max_batch_size=64, instances=2, backend="torch", device="cuda:0", inputs=(Tensor("x", "FP32", (2, -1)),), outputs=(Tensor("y", "FP32", ()),)),))
+READY = Ready(
+    v=1,
+    host="node7",
+    grpc="127.0.0.1:8001",
+    http="127.0.0.1:8000",
+    metrics="http://127.0.0.1:8002/metrics",
+    models=(
+        Model(
+            "jets",
+            max_batch_size=64,
+            instances=2,
+            backend="torch",
+            device="cuda:0",
+            inputs=(Tensor("x", "FP32", (2, -1)),),
+            outputs=(Tensor("y", "FP32", ()),),
+        ),
+    ),
+)
 
 
 def test_it_says_what_is_served_and_how_to_measure_it():
@@ -58,20 +101,41 @@ def test_it_says_what_is_served_and_how_to_measure_it():
 
 
 def test_an_opened_server_is_named_as_others_call_it():
-    opened = msgspec.structs.replace(READY, opened=True, tls=True, token="se cret", fallback="no GPU: served from the CPU instead")
+    opened = msgspec.structs.replace(
+        READY,
+        opened=True,
+        tls=True,
+        token="se cret",
+        fallback="no GPU: served from the CPU instead",
+    )
     text = "\n".join(lines_of(opened))
     assert "gRPC     node7:8001  (TLS)" in text
     assert "HTTP     127.0.0.1:8000" in text
-    assert "PROFHARNESS_TOKEN='se cret' profharness run --url grpcs://node7:8001 --model jets" in text
+    assert (
+        "PROFHARNESS_TOKEN='se cret' profharness run --url grpcs://node7:8001 --model jets" in text
+    )
     assert "add --ca FILE where a private authority signed the certificate" in text
     assert "note     no GPU" in text
-    assert "http://node7:8002/metrics" in "\n".join(lines_of(msgspec.structs.replace(opened, tls=False)))
+    assert "http://node7:8002/metrics" in "\n".join(
+        lines_of(msgspec.structs.replace(opened, tls=False))
+    )
 
 
 def started(tmp_path: Path, *words: str) -> subprocess.Popen[str]:
-    env = {**{k: v for k, v in os.environ.items() if not k.startswith("PROFHARNESS_")}, "OMP_NUM_THREADS": "1",
-           "PYTRITON_HOME": str(short_home()), "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen([sys.executable, "-m", "profharness", "serve", *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    env = {
+        **{k: v for k, v in os.environ.items() if not k.startswith("PROFHARNESS_")},
+        "OMP_NUM_THREADS": "1",
+        "PYTRITON_HOME": str(short_home()),
+        "TMPDIR": str(tmp_path),
+        "PYTHONUNBUFFERED": "1",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "profharness", "serve", *words],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.mark.slow

@@ -25,8 +25,17 @@ from tests.telemetry.running import ROOT, Sampler, wait_for
 BURN = "import sys, time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass\ntime.sleep(0.8)\nprint('said'); sys.exit(7)"
 
 
-def call(*arguments: str | Path, sysfs: Path | str = "/nowhere") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(line_of(*arguments), cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PROFHARNESS_SYSFS": str(sysfs)})
+def call(
+    *arguments: str | Path, sysfs: Path | str = "/nowhere"
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        line_of(*arguments),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PROFHARNESS_SYSFS": str(sysfs)},
+    )
 
 
 def line_of(*arguments: str | Path) -> list[str]:
@@ -34,19 +43,42 @@ def line_of(*arguments: str | Path) -> list[str]:
 
 
 def host_files(folder: Path) -> set[str]:
-    return {path.name if path.name.startswith("Resource") else path.name.partition(".")[2] for path in folder.iterdir()}
+    return {
+        path.name if path.name.startswith("Resource") else path.name.partition(".")[2]
+        for path in folder.iterdir()
+    }
 
 
 def test_a_command_is_sampled_and_its_status_passed_on(tmp_path: Path) -> None:
     # a stamp of another clock is not used: each read of this still picture then counts at its own time
     emulated.mi250x(tmp_path / "sys", emulated.State(stamp_ns=1)).process(99, 50000, 55)
-    done = call("-o", tmp_path / "log", "--hz", "20", "--", sys.executable, "-c", BURN, sysfs=tmp_path / "sys")
+    done = call(
+        "-o",
+        tmp_path / "log",
+        "--hz",
+        "20",
+        "--",
+        sys.executable,
+        "-c",
+        BURN,
+        sysfs=tmp_path / "sys",
+    )
     assert done.returncode == 7
     assert done.stdout.startswith("said\n")
-    assert "verdict    undetermined: busy 100.0 % of the time, waves 50.0 %, memory 37.0 %" in done.stdout
+    assert (
+        "verdict    undetermined: busy 100.0 % of the time, waves 50.0 %, memory 37.0 %"
+        in done.stdout
+    )
     assert "with lower confidence" in " ".join(done.stdout.split())
-    assert host_files(tmp_path / "log") == {"parquet", "clocks.jsonl", "ResourceLog.csv", "ResourceLog.txt"}
-    assert [Path(line.split()[-1]).name.partition(".")[2] for line in done.stdout.splitlines()[-4:]] == ["parquet", "clocks.jsonl", "csv", "txt"]
+    assert host_files(tmp_path / "log") == {
+        "parquet",
+        "clocks.jsonl",
+        "ResourceLog.csv",
+        "ResourceLog.txt",
+    }
+    assert [
+        Path(line.split()[-1]).name.partition(".")[2] for line in done.stdout.splitlines()[-4:]
+    ] == ["parquet", "clocks.jsonl", "csv", "txt"]
     (table,) = (tmp_path / "log").glob("*.parquet")
     trace = telemetry.read(table)
     metrics = {trace.strings[int(code)] for code in np.unique(trace.samples.metric)}
@@ -61,13 +93,33 @@ def test_idle_power_is_measured_before_the_command(tmp_path: Path) -> None:
     busy = tmp_path / "busy"
     busy.write_bytes(emulated.table("1.3", emulated.State(power_w=324, stamp_ns=1)))
     script = f"import shutil, time; shutil.copyfile({str(busy)!r}, {str(table)!r}); time.sleep(1.2)"
-    done = call("-o", tmp_path / "log", "--hz", "50", "--idle-seconds", "0.8", "--json", "--", sys.executable, "-c", script, sysfs=tree.root)
+    done = call(
+        "-o",
+        tmp_path / "log",
+        "--hz",
+        "50",
+        "--idle-seconds",
+        "0.8",
+        "--json",
+        "--",
+        sys.executable,
+        "-c",
+        script,
+        sysfs=tree.root,
+    )
     found = json.loads(done.stdout)
-    assert found["figures"]["power_idle"]["value"] == pytest.approx(100, rel=0.01)  # the interval that the rest ends in reaches to a busy sample
+    assert found["figures"]["power_idle"]["value"] == pytest.approx(
+        100, rel=0.01
+    )  # the interval that the rest ends in reaches to a busy sample
     assert found["seconds"] < 30
     (power,) = [row for row in found["rows"] if row["metric"] == "power_w"]
     assert power["mean"] > 200  # what was sampled at rest is no part of the command's figures
-    assert host_files(tmp_path / "log") == {"parquet", "clocks.jsonl", "ResourceLog.csv", "ResourceLog.txt"}
+    assert host_files(tmp_path / "log") == {
+        "parquet",
+        "clocks.jsonl",
+        "ResourceLog.csv",
+        "ResourceLog.txt",
+    }
     again = call("-o", tmp_path / "text", "--idle-seconds", "0.05", "--", "true", sysfs=tree.root)
     assert "idle       not measured: needs a longer --idle-seconds" in again.stdout
 
@@ -77,12 +129,17 @@ def test_the_classic_log_and_what_its_columns_mean(tmp_path: Path) -> None:
     before = time.time()
     assert call("-o", tmp_path / "log", "--seconds", "1.6", sysfs=tmp_path / "sys").returncode == 0
     text = (tmp_path / "log" / "ResourceLog.csv").read_text()
-    assert text.splitlines()[0] == "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
+    assert (
+        text.splitlines()[0] == "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
+    )
     rows = list(csv.DictReader(text.splitlines(), skipinitialspace=True))
     assert len(rows) >= 4
     for row in rows:
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d", row["Timestamp"])
-        assert (row["GPU Util (%)"], row["GPU Mem (%)"]) == ("100.00", f"{100 * 67000000000 / emulated.VRAM_MI250X:.2f}")
+        assert (row["GPU Util (%)"], row["GPU Mem (%)"]) == (
+            "100.00",
+            f"{100 * 67000000000 / emulated.VRAM_MI250X:.2f}",
+        )
         assert 0 <= float(row["CPU Util (%)"]) <= 100
         assert 0 < float(row["RAM Util (%)"]) < 100
     first = time.mktime(time.strptime(rows[0]["Timestamp"].split(".")[0], "%Y-%m-%d %H:%M:%S"))
@@ -98,20 +155,37 @@ def test_json_and_what_is_missing(tmp_path: Path) -> None:
     assert found["schema"] == 1
     assert {"gpu", "power_cpu"} <= found["missing"].keys()
     assert found["figures"]["cores_used"]["unit"] == "cores"
-    assert [Path(path).name.partition(".")[2] for path in found["files"]] == ["parquet", "clocks.jsonl", "csv", "txt"]
+    assert [Path(path).name.partition(".")[2] for path in found["files"]] == [
+        "parquet",
+        "clocks.jsonl",
+        "csv",
+        "txt",
+    ]
     assert "lower confidence" in found["verdict"]["evidence"]
-    assert found["verdict"]["evidence"].startswith("the node kept ")  # there is no process to speak of
+    assert found["verdict"]["evidence"].startswith(
+        "the node kept "
+    )  # there is no process to speak of
     assert found["verdict"]["headroom"] is None
     assert found["figures"]["cores_allowed"]["value"] == os.cpu_count()
     assert not [row for row in found["rows"] if row["metric"] == "cpu_tree"]  # no command, no tree
 
 
-@pytest.mark.parametrize(("arguments", "status", "said"), [
-    (("--source", "quantum"), 2, "no source 'quantum'"), (("--hz", "0"), 2, "outside 0.1 to 1000"), (("--",), 2, "nothing stands after --"),
-    (("--seconds", "1", "--", "true"), 2, "--seconds goes without a command"), (("--source", "amd", "--seconds", "1"), 3, "amdgpu driver is not loaded"),
-    (("--", "no-such-program-anywhere"), 3, "no such program"),
-    (("--idle-seconds", "5"), 2, "--idle-seconds needs a command"), (("--idle-seconds", "601", "--", "true"), 2, "outside 0 to 600")])
-def test_what_cannot_be_done_is_said(tmp_path: Path, arguments: tuple[str, ...], status: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("--source", "quantum"), 2, "no source 'quantum'"),
+        (("--hz", "0"), 2, "outside 0.1 to 1000"),
+        (("--",), 2, "nothing stands after --"),
+        (("--seconds", "1", "--", "true"), 2, "--seconds goes without a command"),
+        (("--source", "amd", "--seconds", "1"), 3, "amdgpu driver is not loaded"),
+        (("--", "no-such-program-anywhere"), 3, "no such program"),
+        (("--idle-seconds", "5"), 2, "--idle-seconds needs a command"),
+        (("--idle-seconds", "601", "--", "true"), 2, "outside 0 to 600"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, said: str
+) -> None:
     done = call("-o", tmp_path / "log", *arguments)
     assert done.returncode == status
     assert said in done.stderr
@@ -127,7 +201,9 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_ends_the_sampling_and_gives_the_answer(tmp_path: Path) -> None:
-    with subprocess.Popen(line_of("-o", tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        line_of("-o", tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         wait_for(lambda: any(tmp_path.glob("*.ready.json")), "the sampler")
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
@@ -141,8 +217,13 @@ def test_live_values_in_lines_and_on_a_terminal(tmp_path: Path) -> None:
     done = call("-o", tmp_path / "lines", "--live", "--seconds", "2.2", sysfs=tmp_path / "sys")
     assert len([text for text in done.stderr.splitlines() if "power drawn 0 324 W" in text]) >= 1
     ours, theirs = pty.openpty()
-    with subprocess.Popen(line_of("-o", tmp_path / "table", "--live", "--seconds", "2.2"), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=theirs,
-                          env={**os.environ, "PROFHARNESS_SYSFS": str(tmp_path / "sys"), "COLUMNS": "150"}) as process:
+    with subprocess.Popen(
+        line_of("-o", tmp_path / "table", "--live", "--seconds", "2.2"),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env={**os.environ, "PROFHARNESS_SYSFS": str(tmp_path / "sys"), "COLUMNS": "150"},
+    ) as process:
         os.close(theirs)
         shown = b""
         while select.select([ours], [], [], 20)[0]:

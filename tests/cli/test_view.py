@@ -15,7 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from profharness.cli.view_server import DEFAULT_UI, Link, TraceServer, can_open_browser, file_to_view, hints, origin_of
+from profharness.cli.view_server import (
+    DEFAULT_UI,
+    Link,
+    TraceServer,
+    can_open_browser,
+    file_to_view,
+    hints,
+    origin_of,
+)
 from profharness.errors import InputError, Unavailable, UsageError
 
 CONTENT = bytes(range(256)) * 9000
@@ -41,7 +49,9 @@ def served(path: Path, *, keep: bool = False) -> Iterator[tuple[TraceServer, thr
             assert not thread.is_alive()
 
 
-def ask(server: TraceServer, method: str, name: str, origin: str | None = DEFAULT_UI) -> tuple[http.client.HTTPResponse, bytes]:
+def ask(
+    server: TraceServer, method: str, name: str, origin: str | None = DEFAULT_UI
+) -> tuple[http.client.HTTPResponse, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=90)
     connection.request(method, name, headers={"Origin": origin} if origin else {})
     response = connection.getresponse()
@@ -59,7 +69,10 @@ def test_the_one_name_is_served_to_the_one_origin(trace: Path) -> None:
         assert response.headers["Content-Length"] == str(len(CONTENT))
 
 
-@pytest.mark.parametrize("name", ["/", "/other", "/../merged%20run.pftrace", "/x/merged%20run.pftrace", "/merged run.pftrace/"])
+@pytest.mark.parametrize(
+    "name",
+    ["/", "/other", "/../merged%20run.pftrace", "/x/merged%20run.pftrace", "/merged run.pftrace/"],
+)
 def test_no_other_name_is_served(trace: Path, name: str) -> None:
     with served(trace) as (server, thread):
         response, body = ask(server, "GET", name.replace(" ", "%20"))
@@ -83,7 +96,11 @@ def test_preflight_and_head_are_answered_and_do_not_end_the_server(trace: Path) 
         assert response.headers["Access-Control-Allow-Private-Network"] == "true"
         assert "GET" in response.headers["Access-Control-Allow-Methods"]
         response, body = ask(server, "HEAD", "/merged%20run.pftrace")
-        assert (response.status, body, response.headers["Content-Length"]) == (200, b"", str(len(CONTENT)))
+        assert (response.status, body, response.headers["Content-Length"]) == (
+            200,
+            b"",
+            str(len(CONTENT)),
+        )
         assert thread.is_alive()
 
 
@@ -109,7 +126,10 @@ def test_a_client_that_goes_away_does_not_end_the_server(tmp_path: Path) -> None
 
 
 def test_a_taken_port_is_a_clear_error(trace: Path) -> None:
-    with served(trace) as (server, _), pytest.raises(Unavailable, match=f"port {server.port}") as error:
+    with (
+        served(trace) as (server, _),
+        pytest.raises(Unavailable, match=f"port {server.port}") as error,
+    ):
         TraceServer(trace, server.port, DEFAULT_UI)
     assert error.value.exit_code == 3
     assert "--port" in error.value.hint
@@ -117,8 +137,10 @@ def test_a_taken_port_is_a_clear_error(trace: Path) -> None:
 
 def test_the_link_switches_the_gpu_plugins_on() -> None:
     link = Link("https://ui.perfetto.dev", 9001, "a b.pftrace")
-    assert link.ui_url == ("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:9001/a%20b.pftrace"
-                           "&enablePlugins=dev.perfetto.GpuByProcess,com.meta.GpuCompute")
+    assert link.ui_url == (
+        "https://ui.perfetto.dev/#!/?url=http://127.0.0.1:9001/a%20b.pftrace"
+        "&enablePlugins=dev.perfetto.GpuByProcess,com.meta.GpuCompute"
+    )
     told = "\n".join(hints(link))
     assert link.ui_url in told
     assert "ssh -L 9001:127.0.0.1:9001" in told
@@ -163,13 +185,19 @@ def free_port() -> int:
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "profharness", "view", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "profharness", "view", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_the_command_serves_once_and_ends_well(trace: Path) -> None:
     port = free_port()
-    process = start(str(trace), "--port", str(port), "--no-browser", "--ui-origin", "http://127.0.0.1:10000")
+    process = start(
+        str(trace), "--port", str(port), "--no-browser", "--ui-origin", "http://127.0.0.1:10000"
+    )
     assert process.stdout is not None
     url = process.stdout.readline().strip()
     assert url.startswith("http://127.0.0.1:10000/#!/?url=")

@@ -107,33 +107,123 @@ class Program:
     cpus: int = 2
 
 
-def program(seed: int = 1, kernels: int = 40, *, pid: int = 4711, host: str = "node1", counters: bool = True) -> Program:
+def program(
+    seed: int = 1, kernels: int = 40, *, pid: int = 4711, host: str = "node1", counters: bool = True
+) -> Program:
     """Kernels of several names on two devices and streams with their launches, copies of all directions, ranges and counters."""
     rng = random.Random(seed)
-    symbols = (Symbol(8, "__amd_rocclr_copyBuffer", 8, 0, 32), Symbol(10, 'void gemm<float, "a,b">(float*, int)', 128, 64, 112, 65536),
-               Symbol(11, "relu(float const*, float*)", 12, 4, 16, 512))
+    symbols = (
+        Symbol(8, "__amd_rocclr_copyBuffer", 8, 0, 32),
+        Symbol(10, 'void gemm<float, "a,b">(float*, int)', 128, 64, 112, 65536),
+        Symbol(11, "relu(float const*, float*)", 12, 4, 16, 512),
+    )
     launched, calls, copies = [], [], []
     now = 63_857_982_592_000
     for i in range(kernels):
         now += rng.randrange(1, 5000)
         correlation = 3 * i + 1
         tid = pid + rng.randrange(2)
-        calls.append(Call("HIP_RUNTIME_API", "hipLaunchKernel", now, now + rng.randrange(1, 900), correlation, tid))
+        calls.append(
+            Call(
+                "HIP_RUNTIME_API",
+                "hipLaunchKernel",
+                now,
+                now + rng.randrange(1, 900),
+                correlation,
+                tid,
+            )
+        )
         symbol = rng.choice(symbols)
         size = rng.choice(((256, 1, 1), (64, 4, 1)))
         grid = (size[0] * rng.randrange(1, 300), size[1] * rng.randrange(1, 5), 1)
         duration = rng.randrange(40_000)
-        found = (("SQ_WAVES", (float(rng.randrange(1000)), float(rng.randrange(1000)))), ("GRBM_COUNT", (float(rng.randrange(10**6)),))) if counters and i % 2 else ()
-        launched.append(Kernel(symbol.number, now + 2000, now + 2000 + duration, rng.choice((2, 3)), i + 1, correlation, grid, size, 16,
-                               rng.randrange(2), tid, symbol.static_lds + rng.choice((0, 1024)), rng.choice((0, 64)), found))
-    for i, (direction, source, target) in enumerate((("HOST_TO_DEVICE", 0, 2), ("DEVICE_TO_HOST", 3, 0), ("DEVICE_TO_DEVICE", 2, 2), ("DEVICE_TO_DEVICE", 2, 3))):
+        found = (
+            (
+                ("SQ_WAVES", (float(rng.randrange(1000)), float(rng.randrange(1000)))),
+                ("GRBM_COUNT", (float(rng.randrange(10**6)),)),
+            )
+            if counters and i % 2
+            else ()
+        )
+        launched.append(
+            Kernel(
+                symbol.number,
+                now + 2000,
+                now + 2000 + duration,
+                rng.choice((2, 3)),
+                i + 1,
+                correlation,
+                grid,
+                size,
+                16,
+                rng.randrange(2),
+                tid,
+                symbol.static_lds + rng.choice((0, 1024)),
+                rng.choice((0, 64)),
+                found,
+            )
+        )
+    for i, (direction, source, target) in enumerate(
+        (
+            ("HOST_TO_DEVICE", 0, 2),
+            ("DEVICE_TO_HOST", 3, 0),
+            ("DEVICE_TO_DEVICE", 2, 2),
+            ("DEVICE_TO_DEVICE", 2, 3),
+        )
+    ):
         correlation = 3 * i + 2
-        calls.append(Call("HIP_RUNTIME_API", "hipMemcpyAsync", now + i, now + i + 50, correlation, pid))
-        copies.append(Copy(direction, now + 100 * i, now + 100 * i + 80, 1 << 20 | i, source, target, correlation, tid=pid))
-    calls += [Call("HSA_CORE_API", "hsa_signal_store_relaxed", now, now + 9, 9001, pid),
-              Call("RCCL_API", "ncclAllReduce", now + 3, now + 40, 9002, pid),
-              Call("MARKER_CORE_RANGE_API", "roctxThreadRangeA", now - 500, now + 900, 9003, pid, "profharness.point:b4"),
-              Call("MARKER_CORE_RANGE_API", "roctxThreadRangeA", now - 400, now + 800, 9004, pid, "profharness.step:3:128"),
-              Call("MARKER_CORE_RANGE_API", "roctxThreadRangeA", now - 300, now + 700, 9005, pid, 'forward "x"'),
-              Call("MARKER_CORE_RANGE_API", "roctxMarkA", now + 10, now + 10, 9006, pid, "instant")]
-    return Program(host, pid, symbols=symbols, kernels=tuple(launched), copies=tuple(copies), calls=tuple(calls))
+        calls.append(
+            Call("HIP_RUNTIME_API", "hipMemcpyAsync", now + i, now + i + 50, correlation, pid)
+        )
+        copies.append(
+            Copy(
+                direction,
+                now + 100 * i,
+                now + 100 * i + 80,
+                1 << 20 | i,
+                source,
+                target,
+                correlation,
+                tid=pid,
+            )
+        )
+    calls += [
+        Call("HSA_CORE_API", "hsa_signal_store_relaxed", now, now + 9, 9001, pid),
+        Call("RCCL_API", "ncclAllReduce", now + 3, now + 40, 9002, pid),
+        Call(
+            "MARKER_CORE_RANGE_API",
+            "roctxThreadRangeA",
+            now - 500,
+            now + 900,
+            9003,
+            pid,
+            "profharness.point:b4",
+        ),
+        Call(
+            "MARKER_CORE_RANGE_API",
+            "roctxThreadRangeA",
+            now - 400,
+            now + 800,
+            9004,
+            pid,
+            "profharness.step:3:128",
+        ),
+        Call(
+            "MARKER_CORE_RANGE_API",
+            "roctxThreadRangeA",
+            now - 300,
+            now + 700,
+            9005,
+            pid,
+            'forward "x"',
+        ),
+        Call("MARKER_CORE_RANGE_API", "roctxMarkA", now + 10, now + 10, 9006, pid, "instant"),
+    ]
+    return Program(
+        host,
+        pid,
+        symbols=symbols,
+        kernels=tuple(launched),
+        copies=tuple(copies),
+        calls=tuple(calls),
+    )

@@ -22,7 +22,9 @@ def install(folder: Path, name: str = "apptainer") -> Path:
     """The folder, with the program in it, for PATH."""
     folder.mkdir(exist_ok=True)
     program = folder / name
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "{Path(__file__).resolve()}" "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -S -E "{Path(__file__).resolve()}" "$@"\n'
+    )
     program.chmod(0o755)
     return folder
 
@@ -68,15 +70,35 @@ def main(words: Sequence[str]) -> NoReturn:
         fatal("requires at least 2 arg(s)")
     root = Path(rest.pop(0))
     if not root.is_dir():
-        fatal(f"could not open image {root}: failed to retrieve path for {root}: no such file or directory")
+        fatal(
+            f"could not open image {root}: failed to retrieve path for {root}: no such file or directory"
+        )
     for bind in binds:
         if not Path(bind.partition(":")[0]).exists():
-            fatal(f"container creation failed: mount hook function failure: mount source {bind} doesn't exist")
+            fatal(
+                f"container creation failed: mount hook function failure: mount source {bind} doesn't exist"
+            )
     with (root / "calls.jsonl").open("a") as log:
         log.write(json.dumps(list(words)) + "\n")
-    environment = {"HOME": os.environ.get("HOME", "/")} if clean else {name: value for name, value in os.environ.items() if not name.startswith("APPTAINERENV_")}
-    environment.update(dict(line.split("=", 1) for line in (root / "environment").read_text().splitlines()))
-    environment.update({name.removeprefix("APPTAINERENV_"): value for name, value in os.environ.items() if name.startswith("APPTAINERENV_")})
+    environment = (
+        {"HOME": os.environ.get("HOME", "/")}
+        if clean
+        else {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("APPTAINERENV_")
+        }
+    )
+    environment.update(
+        dict(line.split("=", 1) for line in (root / "environment").read_text().splitlines())
+    )
+    environment.update(
+        {
+            name.removeprefix("APPTAINERENV_"): value
+            for name, value in os.environ.items()
+            if name.startswith("APPTAINERENV_")
+        }
+    )
     environment.update(PATH=f"{root / 'bin'}:/usr/bin:/bin", APPTAINER_CONTAINER=str(root))
     program = shutil.which(rest[0], path=environment["PATH"])
     if program is None:

@@ -9,16 +9,61 @@ from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
-_RESULTS = ("Index", "KernelName", "gpu-id", "queue-id", "queue-index", "pid", "tid", "grd", "wgr", "lds", "scr", "arch_vgpr", "accum_vgpr", "sgpr",
-            "wave_size", "sig", "obj")
+_RESULTS = (
+    "Index",
+    "KernelName",
+    "gpu-id",
+    "queue-id",
+    "queue-index",
+    "pid",
+    "tid",
+    "grd",
+    "wgr",
+    "lds",
+    "scr",
+    "arch_vgpr",
+    "accum_vgpr",
+    "sgpr",
+    "wave_size",
+    "sig",
+    "obj",
+)
 _TIMES = ("DispatchNs", "BeginNs", "EndNs", "CompleteNs", "DurationNs")
 
 
-def write_v1(output: Path, processes: Sequence[Record], *, hip: bool, counters: Sequence[str] = ()) -> None:
+def write_v1(
+    output: Path, processes: Sequence[Record], *, hip: bool, counters: Sequence[str] = ()
+) -> None:
     """results.csv, and with a trace results.json, results.stats.csv and results.sysinfo.txt, of all processes together."""
     kernels = [(process["pid"], kernel) for process in processes for kernel in process["kernels"]]
-    rows = [[n, f"{k['name']}.kd", 2, 0, n, pid, pid, k["workgroups"] * k["size"], k["size"], 0, 0, 32, 4, 48, 64, "0x0", "0x1", *(k["workgroups"] for _ in counters),
-             k["call"], k["start"], k["end"], k["end"] + 500, k["end"] - k["start"]] for n, (pid, k) in enumerate(kernels)]
+    rows = [
+        [
+            n,
+            f"{k['name']}.kd",
+            2,
+            0,
+            n,
+            pid,
+            pid,
+            k["workgroups"] * k["size"],
+            k["size"],
+            0,
+            0,
+            32,
+            4,
+            48,
+            64,
+            "0x0",
+            "0x1",
+            *(k["workgroups"] for _ in counters),
+            k["call"],
+            k["start"],
+            k["end"],
+            k["end"] + 500,
+            k["end"] - k["start"],
+        ]
+        for n, (pid, k) in enumerate(kernels)
+    ]
     with output.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
     # the tool quotes names and no header
@@ -37,7 +82,9 @@ def _stats(kernels: Sequence[Record]) -> str:
     lines = ['"Name","Calls","TotalDurationNs","AverageNs","Percentage"']
     for name in names:
         times = [k["end"] - k["start"] for k in kernels if k["name"] == name]
-        lines.append(f'"{name}.kd",{len(times)},{sum(times)},{sum(times) // len(times)},{100 * sum(times) / total}')
+        lines.append(
+            f'"{name}.kd",{len(times)},{sum(times)},{sum(times) // len(times)},{100 * sum(times) / total}'
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -45,24 +92,81 @@ def _chrome(processes: Sequence[Record]) -> str:
     """The tool's Chrome trace: numbers of the sections as process ids, exact times as text in the arguments."""
     events: list[Record] = [{}]
     sections = ((1, "COPY"), (2, "CPU HIP API"), (6, "GPU0"))
-    events += [{"args": {"name": name}, "ph": "M", "pid": pid, "name": "process_name", "sort_index": n} for n, (pid, name) in enumerate(sections)]
+    events += [
+        {"args": {"name": name}, "ph": "M", "pid": pid, "name": "process_name", "sort_index": n}
+        for n, (pid, name) in enumerate(sections)
+    ]
     arrow = 0
     for process in processes:
         pid = str(process["pid"])
         for k in process["kernels"]:
-            events.append(_span(6, k["name"], k["start"], k["end"], {"dev-id": "2", "queue-id": "0", "pid": pid, "tid": pid, "stream-id": "0"}))
-            events.append({**_span(2, "hipLaunchKernel", k["call"], k["call"] + 1500, {"pid": pid, "tid": pid}), "tid": pid})
+            events.append(
+                _span(
+                    6,
+                    k["name"],
+                    k["start"],
+                    k["end"],
+                    {"dev-id": "2", "queue-id": "0", "pid": pid, "tid": pid, "stream-id": "0"},
+                )
+            )
+            events.append(
+                {
+                    **_span(
+                        2, "hipLaunchKernel", k["call"], k["call"] + 1500, {"pid": pid, "tid": pid}
+                    ),
+                    "tid": pid,
+                }
+            )
             arrow += 1
-            events += [{"ts": k[time] // 1000, "ph": phase, "cat": "DataFlow", "id": arrow, "pid": section, "tid": lane, "name": "dep"}
-                       for time, phase, section, lane in (("call", "s", 2, process["pid"]), ("start", "t", 6, 0))]
+            events += [
+                {
+                    "ts": k[time] // 1000,
+                    "ph": phase,
+                    "cat": "DataFlow",
+                    "id": arrow,
+                    "pid": section,
+                    "tid": lane,
+                    "name": "dep",
+                }
+                for time, phase, section, lane in (
+                    ("call", "s", 2, process["pid"]),
+                    ("start", "t", 6, 0),
+                )
+            ]
         for c in process["copies"]:
-            events.append(_span(1, "CopyHostToDevice", c["start"], c["end"], {"dev-id": "2", "queue-id": "0", "pid": pid, "tid": pid, "stream-id": "0"}))
-    return '{ "traceEvents":[' + "\n,".join(json.dumps(event) for event in events) + '\n],"otherData":{}}\n'
+            events.append(
+                _span(
+                    1,
+                    "CopyHostToDevice",
+                    c["start"],
+                    c["end"],
+                    {"dev-id": "2", "queue-id": "0", "pid": pid, "tid": pid, "stream-id": "0"},
+                )
+            )
+    return (
+        '{ "traceEvents":['
+        + "\n,".join(json.dumps(event) for event in events)
+        + '\n],"otherData":{}}\n'
+    )
 
 
 def _span(section: int, name: str, start: int, end: int, args: Record) -> Record:
-    return {"ph": "X", "name": name, "pid": str(section), "tid": "0", "ts": str(start // 1000), "dur": str((end - start) // 1000),
-            "args": {"BeginNs": str(start), "EndNs": str(end), **args, "Name": name, "Data": "", "DurationNs": str(end - start)}}
+    return {
+        "ph": "X",
+        "name": name,
+        "pid": str(section),
+        "tid": "0",
+        "ts": str(start // 1000),
+        "dur": str((end - start) // 1000),
+        "args": {
+            "BeginNs": str(start),
+            "EndNs": str(end),
+            **args,
+            "Name": name,
+            "Data": "",
+            "DurationNs": str(end - start),
+        },
+    }
 
 
 def write_perfetto(path: Path, kernels: Sequence[Record], pid: int) -> None:
@@ -83,9 +187,15 @@ def write_perfetto(path: Path, kernels: Sequence[Record], pid: int) -> None:
         if parent:
             packet.track_descriptor.parent_uuid, packet.track_descriptor.name = parent, name
         else:
-            packet.track_descriptor.process.pid, packet.track_descriptor.process.process_name = pid, "python"
+            packet.track_descriptor.process.pid, packet.track_descriptor.process.process_name = (
+                pid,
+                "python",
+            )
     for kernel in kernels:
-        for kind, at in ((TrackEvent.TYPE_SLICE_BEGIN, kernel["start"]), (TrackEvent.TYPE_SLICE_END, kernel["end"])):
+        for kind, at in (
+            (TrackEvent.TYPE_SLICE_BEGIN, kernel["start"]),
+            (TrackEvent.TYPE_SLICE_END, kernel["end"]),
+        ):
             packet = trace.packet.add()
             packet.trusted_packet_sequence_id = 1
             packet.timestamp, packet.timestamp_clock_id = at, 6
@@ -99,10 +209,51 @@ def write_perfetto(path: Path, kernels: Sequence[Record], pid: int) -> None:
 def write_compute(folder: Path, executions: Sequence[Record]) -> None:
     """pmc_perf.csv with its columns of release 3, from the first execution, and sysinfo.csv."""
     folder.mkdir(parents=True, exist_ok=True)
-    head = ("Dispatch_ID", "Kernel_Name", "GPU_ID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup", "Scratch_Per_Workitem", "Arch_VGPR", "Accum_VGPR",
-            "SGPR", "Wave_Size", "Correlation_ID", "Kernel_ID", "SQ_WAVES", "Start_Timestamp", "End_Timestamp")
-    rows = [[n, k["name"], 2, k["workgroups"] * k["size"], k["size"], 0, 0, 32, 4, 48, 64, n, 10, k["workgroups"] * 4, k["start"], k["end"]]
-            for n, k in enumerate(executions[0]["kernels"])] if executions else []
+    head = (
+        "Dispatch_ID",
+        "Kernel_Name",
+        "GPU_ID",
+        "Grid_Size",
+        "Workgroup_Size",
+        "LDS_Per_Workgroup",
+        "Scratch_Per_Workitem",
+        "Arch_VGPR",
+        "Accum_VGPR",
+        "SGPR",
+        "Wave_Size",
+        "Correlation_ID",
+        "Kernel_ID",
+        "SQ_WAVES",
+        "Start_Timestamp",
+        "End_Timestamp",
+    )
+    rows = (
+        [
+            [
+                n,
+                k["name"],
+                2,
+                k["workgroups"] * k["size"],
+                k["size"],
+                0,
+                0,
+                32,
+                4,
+                48,
+                64,
+                n,
+                10,
+                k["workgroups"] * 4,
+                k["start"],
+                k["end"],
+            ]
+            for n, k in enumerate(executions[0]["kernels"])
+        ]
+        if executions
+        else []
+    )
     with (folder / "pmc_perf.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([head, *rows])
-    (folder / "sysinfo.csv").write_text("workload_name,command,gpu_model,gpu_arch\nprofharness,python,MI300X_A1,gfx942\n")
+    (folder / "sysinfo.csv").write_text(
+        "workload_name,command,gpu_model,gpu_arch\nprofharness,python,MI300X_A1,gfx942\n"
+    )

@@ -10,10 +10,20 @@ import json
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-MODEL = {"name": "tagger", "versions": ["1", "3", "10"], "platform": "onnxruntime_onnx",
-         "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 2, -1]}], "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 8]}]}
-CONFIG = {"name": "tagger", "backend": "onnxruntime", "max_batch_size": 32, "instance_group": [{"count": 2, "gpus": [0, 1], "kind": "KIND_GPU"}],
-          "dynamic_batching": {"max_queue_delay_microseconds": "250"}}
+MODEL = {
+    "name": "tagger",
+    "versions": ["1", "3", "10"],
+    "platform": "onnxruntime_onnx",
+    "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 2, -1]}],
+    "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 8]}],
+}
+CONFIG = {
+    "name": "tagger",
+    "backend": "onnxruntime",
+    "max_batch_size": 32,
+    "instance_group": [{"count": 2, "gpus": [0, 1], "kind": "KIND_GPU"}],
+    "dynamic_batching": {"max_queue_delay_microseconds": "250"},
+}
 
 
 def main() -> None:

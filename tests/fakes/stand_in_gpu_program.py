@@ -17,15 +17,29 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--kernels", type=int, default=5)
 parser.add_argument("--exit", type=int, default=0)
 parser.add_argument("--crash", action="store_true")
-parser.add_argument("--abort", action="store_true", help="as by assert() in C: a signal that the tracer handles")
-parser.add_argument("--raise", dest="raises", action="store_true", help="end by an uncaught exception")
-parser.add_argument("--system-exit", type=int, help="raise SystemExit with this status, without sys.exit")
-parser.add_argument("--steps", type=int, default=0, help="this many marked steps, each with --kernels kernels")
+parser.add_argument(
+    "--abort", action="store_true", help="as by assert() in C: a signal that the tracer handles"
+)
+parser.add_argument(
+    "--raise", dest="raises", action="store_true", help="end by an uncaught exception"
+)
+parser.add_argument(
+    "--system-exit", type=int, help="raise SystemExit with this status, without sys.exit"
+)
+parser.add_argument(
+    "--steps", type=int, default=0, help="this many marked steps, each with --kernels kernels"
+)
 parser.add_argument("--step-seconds", type=float, default=0.0)
 parser.add_argument("--range", default="", help="a range of this name around nothing")
-parser.add_argument("--child", action="store_true", help="a child process does the work, under the same tracer")
-parser.add_argument("--stripped-child", action="store_true", help="the child loses the tracer's environment")
-parser.add_argument("--framework", action="store_true", help="import the module `tensorflow` of the path")
+parser.add_argument(
+    "--child", action="store_true", help="a child process does the work, under the same tracer"
+)
+parser.add_argument(
+    "--stripped-child", action="store_true", help="the child loses the tracer's environment"
+)
+parser.add_argument(
+    "--framework", action="store_true", help="import the module `tensorflow` of the path"
+)
 parser.add_argument("--miopen", action="store_true", help="log as MIOpen does")
 options, rest = parser.parse_known_args()
 print("program:", *rest)
@@ -35,11 +49,23 @@ if options.framework:
 hip = importlib.import_module("tests.fakes.stand_in_hip")
 
 if options.child or options.stripped_child:
-    environment = {name: value for name, value in os.environ.items() if options.child or name != "STAND_IN_TRACER"}
-    words = [sys.executable, __file__, "--kernels", str(options.kernels), *(["--framework"] if options.stripped_child else [])]
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if options.child or name != "STAND_IN_TRACER"
+    }
+    words = [
+        sys.executable,
+        __file__,
+        "--kernels",
+        str(options.kernels),
+        *(["--framework"] if options.stripped_child else []),
+    ]
     sys.exit(subprocess.run(words, env=environment, check=False).returncode)
 if options.miopen and os.environ.get("MIOPEN_ENABLE_LOGGING_CMD"):
-    sys.stderr.write("MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1\nnot of MIOpen\n")
+    sys.stderr.write(
+        "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1\nnot of MIOpen\n"
+    )
 for number in range(0 if options.steps else options.kernels):
     hip.launch(f"kernel_{number % 2}", workgroups=4 + number)
 if options.range:

@@ -37,14 +37,31 @@ def launch(name: str, workgroups: int = 8, size: int = 256, dur_ns: int = 20_000
     _refuse_counters()
     now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     if _is_recording(now):
-        _kernels.append({"name": name, "call": now, "start": now + 3_000, "end": now + 3_000 + dur_ns, "workgroups": workgroups, "size": size})
+        _kernels.append(
+            {
+                "name": name,
+                "call": now,
+                "start": now + 3_000,
+                "end": now + 3_000 + dur_ns,
+                "workgroups": workgroups,
+                "size": size,
+            }
+        )
 
 
 def copy(size: int, direction: str = "HOST_TO_DEVICE") -> None:
     """Record one copy with its call."""
     now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     if _is_recording(now):
-        _copies.append({"direction": direction, "call": now, "start": now + 2_000, "end": now + 9_000, "bytes": size})
+        _copies.append(
+            {
+                "direction": direction,
+                "call": now,
+                "start": now + 2_000,
+                "end": now + 9_000,
+                "bytes": size,
+            }
+        )
 
 
 def _roctx() -> Any:
@@ -59,7 +76,11 @@ def _is_recording(now: int) -> bool:
     if period := _asked.get("period"):
         return bool(period[0] <= now - _began < period[0] + period[1])
     library = _roctx()
-    return "ROCPROF_SELECTED_REGIONS" not in os.environ if library is None else bool(library.stand_in_recording())
+    return (
+        "ROCPROF_SELECTED_REGIONS" not in os.environ
+        if library is None
+        else bool(library.stand_in_recording())
+    )
 
 
 def _refuse_counters() -> None:
@@ -68,8 +89,10 @@ def _refuse_counters() -> None:
     most = int(os.environ.get("STAND_IN_COUNTERS_AT_ONCE", "100"))
     if len(counters) <= most and os.environ.get("STAND_IN_UNCOUNTABLE", "none") not in counters:
         return
-    sys.stderr.write("Could not construct profile cfg failed with error code 38: Request exceeds the capabilities of the hardware to collect\n"
-                     "rocprofv3 caught signal 6...\n")
+    sys.stderr.write(
+        "Could not construct profile cfg failed with error code 38: Request exceeds the capabilities of the hardware to collect\n"
+        "rocprofv3 caught signal 6...\n"
+    )
     sys.stderr.flush()
     if os.environ.get("STAND_IN_REFUSAL") == "hang":
         time.sleep(600)
@@ -97,7 +120,12 @@ def _at_the_very_end(mode: str) -> None:
     libc = ctypes.CDLL(None)
     libc.__cxa_atexit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     kind, _, number = mode.partition(":")
-    function, argument = {"hang": ("sleep", 600), "abort": ("abort", 0), "segv": ("raise", int(signal.SIGSEGV)), "status": ("_exit", int(number or 0))}[kind]
+    function, argument = {
+        "hang": ("sleep", 600),
+        "abort": ("abort", 0),
+        "segv": ("raise", int(signal.SIGSEGV)),
+        "status": ("_exit", int(number or 0)),
+    }[kind]
     libc.__cxa_atexit(ctypes.cast(getattr(libc, function), ctypes.c_void_p), argument, None)
 
 
@@ -128,7 +156,15 @@ def _markers() -> Any:
         library.stand_in_dump(str(path).encode())
         for number, line in enumerate(path.read_text().splitlines()):
             start, end, tid, name = line.split(" ", 3)
-            yield Call("MARKER_CORE_RANGE_API", "roctxThreadRangeA", int(start), int(end), 10_001 + number, int(tid), name)
+            yield Call(
+                "MARKER_CORE_RANGE_API",
+                "roctxThreadRangeA",
+                int(start),
+                int(end),
+                10_001 + number,
+                int(tid),
+                name,
+            )
 
 
 def _program(counters: list[str]) -> Any:
@@ -137,19 +173,50 @@ def _program(counters: list[str]) -> Any:
     pid = os.getpid()
     names = list(dict.fromkeys(kernel["name"] for kernel in _kernels))
     symbols = tuple(Symbol(10 + n, name) for n, name in enumerate(names))
-    kernels = tuple(Kernel(10 + names.index(k["name"]), k["start"], k["end"], 2, n + 1, 2 * n + 1, (k["workgroups"] * k["size"], 1, 1), (k["size"], 1, 1),
-                           tid=pid, counters=tuple((name, (float(k["workgroups"]),)) for name in counters)) for n, k in enumerate(_kernels))
-    copies = tuple(Copy(c["direction"], c["start"], c["end"], c["bytes"], 0, 2, 2 * n + 2, tid=pid) for n, c in enumerate(_copies))
-    calls = (*(Call("HIP_RUNTIME_API", "hipLaunchKernel", k["call"], k["call"] + 1_500, 2 * n + 1, pid) for n, k in enumerate(_kernels)),
-             *(Call("HIP_RUNTIME_API", "hipMemcpyAsync", c["call"], c["call"] + 1_000, 2 * n + 2, pid) for n, c in enumerate(_copies)),
-             *_markers())
-    return Program(socket.gethostname(), pid, symbols=symbols, kernels=kernels, copies=copies, calls=calls)
+    kernels = tuple(
+        Kernel(
+            10 + names.index(k["name"]),
+            k["start"],
+            k["end"],
+            2,
+            n + 1,
+            2 * n + 1,
+            (k["workgroups"] * k["size"], 1, 1),
+            (k["size"], 1, 1),
+            tid=pid,
+            counters=tuple((name, (float(k["workgroups"]),)) for name in counters),
+        )
+        for n, k in enumerate(_kernels)
+    )
+    copies = tuple(
+        Copy(c["direction"], c["start"], c["end"], c["bytes"], 0, 2, 2 * n + 2, tid=pid)
+        for n, c in enumerate(_copies)
+    )
+    calls = (
+        *(
+            Call("HIP_RUNTIME_API", "hipLaunchKernel", k["call"], k["call"] + 1_500, 2 * n + 1, pid)
+            for n, k in enumerate(_kernels)
+        ),
+        *(
+            Call("HIP_RUNTIME_API", "hipMemcpyAsync", c["call"], c["call"] + 1_000, 2 * n + 2, pid)
+            for n, c in enumerate(_copies)
+        ),
+        *_markers(),
+    )
+    return Program(
+        socket.gethostname(), pid, symbols=symbols, kernels=kernels, copies=copies, calls=calls
+    )
 
 
 def _keys(text: str) -> str:
     """The tool's placeholders, as far as it is asked for them here."""
     rank = os.environ.get("SLURM_PROCID") or os.environ.get("OMPI_COMM_WORLD_RANK")
-    for key, value in (("hostname", socket.gethostname()), ("pid", str(os.getpid())), ("nid", rank or str(os.getpid())), ("rank", rank or "0")):
+    for key, value in (
+        ("hostname", socket.gethostname()),
+        ("pid", str(os.getpid())),
+        ("nid", rank or str(os.getpid())),
+        ("rank", rank or "0"),
+    ):
         text = text.replace(f"%{key}%", value)
     return text
 
@@ -162,7 +229,9 @@ def _write_v3(asked: dict[str, Any]) -> None:
 
     spill = Path(os.environ.get("ROCPROF_TMPDIR", Path.cwd()))
     if spill == Path("/") or not os.access(spill, os.W_OK):
-        sys.stderr.write("ring_buffer: munmap failed: Invalid argument\nmmap failed with errno 22\nrocprofv3 caught signal 6...\n")
+        sys.stderr.write(
+            "ring_buffer: munmap failed: Invalid argument\nmmap failed with errno 22\nrocprofv3 caught signal 6...\n"
+        )
         sys.stderr.flush()
         signal.signal(signal.SIGABRT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGABRT)
@@ -180,7 +249,9 @@ def _write_v3(asked: dict[str, Any]) -> None:
         planted = {name: value for name, value in os.environ.items() if name.startswith("PLANTED_")}
         write_rocpd(base.with_name(base.name + "_results.db"), program, environment=planted)
     for path in sorted(base.parent.glob(base.name + "_*")):
-        sys.stderr.write(f"E20260102 09:53:32.744880 {os.getpid()} output_stream.cpp:111] Opened result file: {path}\n")
+        sys.stderr.write(
+            f"E20260102 09:53:32.744880 {os.getpid()} output_stream.cpp:111] Opened result file: {path}\n"
+        )
 
 
 def _write_raw(asked: dict[str, Any]) -> None:
@@ -195,7 +266,9 @@ def _write_sys(asked: dict[str, Any]) -> None:
     folder = Path(os.environ[asked["prefix"] + "OUTPUT_PATH"])
     folder.mkdir(parents=True, exist_ok=True)
     write_perfetto(folder / f"perfetto-trace-{os.getpid()}.proto", _kernels, os.getpid())
-    (folder / f"wall_clock-{os.getpid()}.txt").write_text("REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)\n")
+    (folder / f"wall_clock-{os.getpid()}.txt").write_text(
+        "REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)\n"
+    )
 
 
 def _write_log() -> None:
@@ -206,11 +279,13 @@ def _write_log() -> None:
             now = k["call"] // 1000
             ids = f"[pid:{os.getpid()} tid: 0x7f00]"
             grid = k["workgroups"] * k["size"]
-            file.write(f":3:hip_module.cpp           :1   : {now:010d} us: {ids}  hipLaunchKernel ( 0x1, {{{k['workgroups']},1,1}}, {{{k['size']},1,1}}, 0x2, 0, stream:<null> ) \n"
-                       f":3:rocvirtual.cpp           :2   : {now + 1:010d} us: {ids} ShaderName : {k['name']}\n"
-                       f":5:rocvirtual.cpp           :3   : {now + 2:010d} us: {ids} SWq=0x1, HWq=0x2, id=1, Dispatch Header = 0x1502 (type=2, barrier=1, acquire=2, release=2), "
-                       f"setup=1, grid=[{grid}, 1, 1], workgroup=[{k['size']}, 1, 1], private_seg_size=0, group_seg_size=0, kernel_obj=0x3, completion_signal=0x0\n"
-                       f":3:hip_module.cpp           :4   : {now + 3:010d} us: {ids} hipLaunchKernel: Returned hipSuccess :  duration: 3 us\n")
+            file.write(
+                f":3:hip_module.cpp           :1   : {now:010d} us: {ids}  hipLaunchKernel ( 0x1, {{{k['workgroups']},1,1}}, {{{k['size']},1,1}}, 0x2, 0, stream:<null> ) \n"
+                f":3:rocvirtual.cpp           :2   : {now + 1:010d} us: {ids} ShaderName : {k['name']}\n"
+                f":5:rocvirtual.cpp           :3   : {now + 2:010d} us: {ids} SWq=0x1, HWq=0x2, id=1, Dispatch Header = 0x1502 (type=2, barrier=1, acquire=2, release=2), "
+                f"setup=1, grid=[{grid}, 1, 1], workgroup=[{k['size']}, 1, 1], private_seg_size=0, group_seg_size=0, kernel_obj=0x3, completion_signal=0x0\n"
+                f":3:hip_module.cpp           :4   : {now + 3:010d} us: {ids} hipLaunchKernel: Returned hipSuccess :  duration: 3 us\n"
+            )
 
 
 def _at_exit() -> None:
@@ -223,10 +298,17 @@ def _at_exit() -> None:
 
 
 atexit.register(_at_exit)
-if os.environ.get("RANK", "0") not in os.environ.get("STAND_IN_FINALIZE_RANKS", os.environ.get("RANK", "0")).split(","):
+if os.environ.get("RANK", "0") not in os.environ.get(
+    "STAND_IN_FINALIZE_RANKS", os.environ.get("RANK", "0")
+).split(","):
     os.environ.pop("STAND_IN_FINALIZE", None)
 _last = _Finalisation(os.environ.get("STAND_IN_FINALIZE", ""))
-if _asked and os.environ.get("STAND_IN_FINALIZE", "").partition(":")[0] in ("hang", "abort", "segv", "status"):
+if _asked and os.environ.get("STAND_IN_FINALIZE", "").partition(":")[0] in (
+    "hang",
+    "abort",
+    "segv",
+    "status",
+):
     _at_the_very_end(os.environ["STAND_IN_FINALIZE"])
 if _asked.get("tool") == "rocprofv3":
     signal.signal(signal.SIGABRT, _on_signal)

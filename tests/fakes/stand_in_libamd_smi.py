@@ -28,7 +28,7 @@ def _put(place: Any, values: Mapping[str, Any]) -> None:
             _put(getattr(place, name), value)
         elif isinstance(value, Sequence):
             array = getattr(place, name)
-            for index, one in enumerate(value[:len(array)]):
+            for index, one in enumerate(value[: len(array)]):
                 array[index] = one
         else:
             setattr(place, name, value)
@@ -97,7 +97,15 @@ class Library:
         kind._obj.value = 1  # an AMD GPU
 
 
-_HANDLED = frozenset({"amdsmi_init", "amdsmi_shut_down", "amdsmi_get_socket_handles", "amdsmi_get_processor_handles", "amdsmi_get_processor_type"})
+_HANDLED = frozenset(
+    {
+        "amdsmi_init",
+        "amdsmi_shut_down",
+        "amdsmi_get_socket_handles",
+        "amdsmi_get_processor_handles",
+        "amdsmi_get_processor_type",
+    }
+)
 
 
 def install(devices: Sequence[Mapping[str, Any]]) -> None:

@@ -26,12 +26,37 @@ class Node:
         self.run_dir = folder / "run"
 
     def profharness(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PROFHARNESS", "STAND_IN", "SLURM", "ROCM"))}
-        return subprocess.run([sys.executable, "-m", "profharness", *words], cwd=self.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              env={**clean, "PATH": f"{self.bin}:{os.environ['PATH']}", **variables}, check=False)
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PROFHARNESS", "STAND_IN", "SLURM", "ROCM"))
+        }
+        return subprocess.run(
+            [sys.executable, "-m", "profharness", *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env={**clean, "PATH": f"{self.bin}:{os.environ['PATH']}", **variables},
+            check=False,
+        )
 
-    def run(self, *flags: str, program: tuple[str, ...] = (), **variables: str) -> subprocess.CompletedProcess[str]:
-        return self.profharness("run", "--telemetry", "off", "--output", str(self.run_dir), *flags, "--", sys.executable, str(PROGRAM), *program, **variables)
+    def run(
+        self, *flags: str, program: tuple[str, ...] = (), **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        return self.profharness(
+            "run",
+            "--telemetry",
+            "off",
+            "--output",
+            str(self.run_dir),
+            *flags,
+            "--",
+            sys.executable,
+            str(PROGRAM),
+            *program,
+            **variables,
+        )
 
     @property
     def manifest(self) -> Manifest:

@@ -20,14 +20,20 @@ def install(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     for name in ("sbatch", "squeue", "scancel"):
         program = folder / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" {name} "{folder}" "$@"\n')
+        program.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" {name} "{folder}" "$@"\n'
+        )
         program.chmod(0o755)
     return folder
 
 
 def jobs(folder: Path) -> dict[int, int]:
     """Process groups of the jobs that were submitted, by id."""
-    return {int(path.name.partition("-")[2]): int(path.read_text()) for path in sorted(folder.glob("job-*")) if path.suffix == ""}
+    return {
+        int(path.name.partition("-")[2]): int(path.read_text())
+        for path in sorted(folder.glob("job-*"))
+        if path.suffix == ""
+    }
 
 
 def running(folder: Path) -> list[int]:
@@ -55,7 +61,10 @@ def _lives(group: int) -> bool:
 def _submit(folder: Path, script: str) -> int:
     text = Path(script).read_text()
     for line in text.splitlines():
-        if line.startswith("#SBATCH ") and (option := line.split()[1].partition("=")[0]) not in KNOWN:
+        if (
+            line.startswith("#SBATCH ")
+            and (option := line.split()[1].partition("=")[0]) not in KNOWN
+        ):
             print(f"sbatch: unrecognized option '{option}'", file=sys.stderr)
             return 1
     number = 101
@@ -68,8 +77,14 @@ def _submit(folder: Path, script: str) -> int:
         except FileExistsError:
             number += 1
     with (folder / f"job-{number}.log").open("wb") as log:
-        process = subprocess.Popen(["/bin/sh", str(kept)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                                   env={**os.environ, "SLURM_JOB_ID": str(number)})
+        process = subprocess.Popen(
+            ["/bin/sh", str(kept)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env={**os.environ, "SLURM_JOB_ID": str(number)},
+        )
     written = folder / f"new-{number}"
     written.write_text(str(process.pid))
     written.rename(folder / f"job-{number}")
@@ -83,7 +98,10 @@ def _cancel(folder: Path, numbers: list[str]) -> int:
         try:
             os.killpg(jobs(folder)[int(number)], signal.SIGTERM)
         except (KeyError, ProcessLookupError):
-            print(f"scancel: error: Kill job error on job id {number}: Invalid job id specified", file=sys.stderr)
+            print(
+                f"scancel: error: Kill job error on job id {number}: Invalid job id specified",
+                file=sys.stderr,
+            )
             status = 1
     return status
 

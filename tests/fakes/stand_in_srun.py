@@ -12,7 +12,9 @@ def install(folder: Path) -> Path:
     """The folder, with the program in it, for PATH."""
     folder.mkdir(exist_ok=True)
     program = folder / "srun"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "{Path(__file__).resolve()}" "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -S -E "{Path(__file__).resolve()}" "$@"\n'
+    )
     program.chmod(0o755)
     return folder
 
@@ -26,8 +28,20 @@ def main(words: list[str]) -> int:
         elif option not in ("--gpus-per-task", "--cpus-per-task"):
             print(f"srun: unrecognized option '{option}'", file=sys.stderr)
             return 1
-    common = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "3", "SLURM_NTASKS": str(tasks), "SLURM_STEP_NUM_TASKS": str(tasks), "SLURMD_NODENAME": "n1"}
-    started = [subprocess.Popen(words, env={**os.environ, **common, "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)}) for rank in range(tasks)]
+    common = {
+        "SLURM_JOB_ID": "77",
+        "SLURM_STEP_ID": "3",
+        "SLURM_NTASKS": str(tasks),
+        "SLURM_STEP_NUM_TASKS": str(tasks),
+        "SLURMD_NODENAME": "n1",
+    }
+    started = [
+        subprocess.Popen(
+            words,
+            env={**os.environ, **common, "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)},
+        )
+        for rank in range(tasks)
+    ]
     statuses = [process.wait() for process in started]
     return max(status if status >= 0 else 128 - status for status in statuses)
 

@@ -63,19 +63,49 @@ class Sleeper:
         """As Triton counts: what has been answered."""
         n, infer = self.served, self.served * self.service_ns
         zero = {"count": n, "ns": 0}
-        parts = {"success": {"count": n, "ns": self.queue_ns + infer}, "queue": {"count": n, "ns": self.queue_ns},
-                 "compute_input": zero, "compute_infer": {"count": n, "ns": infer}, "compute_output": zero}
-        return {"model_stats": [{"name": NAME, "version": "1", "inference_count": self.items, "execution_count": n, "inference_stats": parts,
-                                 "batch_stats": [{"batch_size": 1, "compute_infer": {"count": n, "ns": infer}}]}]}
+        parts = {
+            "success": {"count": n, "ns": self.queue_ns + infer},
+            "queue": {"count": n, "ns": self.queue_ns},
+            "compute_input": zero,
+            "compute_infer": {"count": n, "ns": infer},
+            "compute_output": zero,
+        }
+        return {
+            "model_stats": [
+                {
+                    "name": NAME,
+                    "version": "1",
+                    "inference_count": self.items,
+                    "execution_count": n,
+                    "inference_stats": parts,
+                    "batch_stats": [{"batch_size": 1, "compute_infer": {"count": n, "ns": infer}}],
+                }
+            ]
+        }
 
     def page(self, path: str) -> object:
         """What a GET answers, None where there is no such page."""
         tensor = {"datatype": "FP32", "shape": [-1, WIDTH]}
         pages: dict[str, Callable[[], object]] = {
-            "/v2/health/ready": dict, "/v2": lambda: {"name": "stand-in", "version": "0", "extensions": []},
-            f"/v2/models/{NAME}": lambda: {"name": NAME, "versions": ["1"], "platform": "stand-in", "inputs": [{"name": "x", **tensor}], "outputs": [{"name": "y", **tensor}]},
-            f"/v2/models/{NAME}/config": lambda: {"name": NAME, "backend": "stand-in", "max_batch_size": 8, "instance_group": [{"count": self.instances}]},
-            "/v2/models/stats": self.statistics, f"/v2/models/{NAME}/stats": self.statistics, "/late": lambda: self.late_ns}
+            "/v2/health/ready": dict,
+            "/v2": lambda: {"name": "stand-in", "version": "0", "extensions": []},
+            f"/v2/models/{NAME}": lambda: {
+                "name": NAME,
+                "versions": ["1"],
+                "platform": "stand-in",
+                "inputs": [{"name": "x", **tensor}],
+                "outputs": [{"name": "y", **tensor}],
+            },
+            f"/v2/models/{NAME}/config": lambda: {
+                "name": NAME,
+                "backend": "stand-in",
+                "max_batch_size": 8,
+                "instance_group": [{"count": self.instances}],
+            },
+            "/v2/models/stats": self.statistics,
+            f"/v2/models/{NAME}/stats": self.statistics,
+            "/late": lambda: self.late_ns,
+        }
         return pages[path]() if path in pages else None
 
 
@@ -102,14 +132,19 @@ class Connection:
         if not found:
             return False
         words = head.decode("latin-1").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in words[1:])}
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in words[1:])
+        }
         length = int(headers.get("content-length", 0))
         if len(rest) < length:
             return False
         self.data = rest[length:]
         method, path, _ = words[0].split(" ")
         if (method, path) == ("POST", f"/v2/models/{NAME}/infer"):
-            self.infer(rest[:length], int(headers["inference-header-content-length"]), time.monotonic_ns())
+            self.infer(
+                rest[:length], int(headers["inference-header-content-length"]), time.monotonic_ns()
+            )
         else:
             page = self.sleeper.page(path) if method == "GET" else None
             self.answer(b"404 Not Found" if page is None else b"200 OK", json.dumps(page).encode())
@@ -126,12 +161,32 @@ class Connection:
             self.answer(b"400 Bad Request", json.dumps({"error": str(error)}).encode())
             return
         y = (2 * x).tobytes()
-        text = json.dumps({"model_name": NAME, "outputs": [{"name": "y", "datatype": "FP32", "shape": one["shape"], "parameters": {"binary_data_size": len(y)}}]}).encode()
-        self.sleeper.arrive(now, len(x), lambda: self.answer(b"200 OK", text + y, b"Inference-Header-Content-Length: %d\r\n" % len(text)))
+        text = json.dumps(
+            {
+                "model_name": NAME,
+                "outputs": [
+                    {
+                        "name": "y",
+                        "datatype": "FP32",
+                        "shape": one["shape"],
+                        "parameters": {"binary_data_size": len(y)},
+                    }
+                ],
+            }
+        ).encode()
+        self.sleeper.arrive(
+            now,
+            len(x),
+            lambda: self.answer(
+                b"200 OK", text + y, b"Inference-Header-Content-Length: %d\r\n" % len(text)
+            ),
+        )
 
     def answer(self, status: bytes, data: bytes, more: bytes = b"") -> None:
         try:
-            self.sock.sendall(b"HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s" % (status, more, len(data), data))
+            self.sock.sendall(
+                b"HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s" % (status, more, len(data), data)
+            )
         except OSError:
             pass  # the client did not wait for it
 

@@ -19,16 +19,26 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = {"rocprofv3": ("6.2", "6.3", "6.4", "7.0"), "rocprof": ("5.7", "6.1", "6.2", "6.3", "6.4"),
-         "rocprof-sys-sample": ("6.3", "6.4", "7.0"), "rocprof-sys-run": ("6.3", "6.4", "7.0"), "rocprof-sys-python": ("6.3", "6.4", "7.0"),
-         "omnitrace-sample": ("5.7", "6.1", "6.2"), "omnitrace-run": ("5.7", "6.1", "6.2"), "omnitrace-python": ("5.7", "6.1", "6.2"),
-         "rocprof-compute": ("6.3", "6.4", "7.0"), "omniperf": ("5.7", "6.1", "6.2")}
+NAMES = {
+    "rocprofv3": ("6.2", "6.3", "6.4", "7.0"),
+    "rocprof": ("5.7", "6.1", "6.2", "6.3", "6.4"),
+    "rocprof-sys-sample": ("6.3", "6.4", "7.0"),
+    "rocprof-sys-run": ("6.3", "6.4", "7.0"),
+    "rocprof-sys-python": ("6.3", "6.4", "7.0"),
+    "omnitrace-sample": ("5.7", "6.1", "6.2"),
+    "omnitrace-run": ("5.7", "6.1", "6.2"),
+    "omnitrace-python": ("5.7", "6.1", "6.2"),
+    "rocprof-compute": ("6.3", "6.4", "7.0"),
+    "omniperf": ("5.7", "6.1", "6.2"),
+}
 
 
 ROCTX = "librocprofiler-sdk-roctx.so.1"
 
 
-def install(folder: Path, release: str, tools: Sequence[str] | None = None, *, roctx: bool = False) -> Path:
+def install(
+    folder: Path, release: str, tools: Sequence[str] | None = None, *, roctx: bool = False
+) -> Path:
     """A folder like /opt/rocm-<release>, with the tools that this release has (or those named); returns its bin folder.
 
     With `roctx` its lib folder has a stand-in for that library too, which needs a C compiler.
@@ -40,19 +50,35 @@ def install(folder: Path, release: str, tools: Sequence[str] | None = None, *, r
     for tool, releases in NAMES.items():
         if (tool in tools) if tools is not None else (release in releases):
             program = rocm / "bin" / tool
-            program.write_text(f"#!/bin/sh\nPYTHONPATH=\"{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}\" STAND_IN_ROCM={shlex.quote(str(rocm))} exec {shlex.quote(sys.executable)} -m tests.fakes.stand_in_tools {tool} {release} \"$@\"\n")
+            program.write_text(
+                f'#!/bin/sh\nPYTHONPATH="{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}" STAND_IN_ROCM={shlex.quote(str(rocm))} exec {shlex.quote(sys.executable)} -m tests.fakes.stand_in_tools {tool} {release} "$@"\n'
+            )
             program.chmod(0o755)
     if roctx:
         (rocm / "lib").mkdir()
         compiler = shutil.which("cc") or shutil.which("gcc") or "cc"
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", rocm / "lib" / ROCTX, ROOT / "tests" / "fakes" / "stand_in_roctx.c"], check=True)
+        subprocess.run(
+            [
+                compiler,
+                "-shared",
+                "-fPIC",
+                "-o",
+                rocm / "lib" / ROCTX,
+                ROOT / "tests" / "fakes" / "stand_in_roctx.c",
+            ],
+            check=True,
+        )
     return rocm / "bin"
 
 
 def _traced(**variables: str) -> dict[str, str]:
     """The environment of what a tool starts: our stand-in for its library is loaded into every Python of it."""
     path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, **variables, "PYTHONPATH": f"{ROOT / 'tests' / 'fakes' / 'stand_in_site'}{':' if path else ''}{path}"}
+    return {
+        **os.environ,
+        **variables,
+        "PYTHONPATH": f"{ROOT / 'tests' / 'fakes' / 'stand_in_site'}{':' if path else ''}{path}",
+    }
 
 
 def _replace_by(argv: Sequence[str], **variables: str) -> NoReturn:
@@ -71,8 +97,23 @@ def _fatal(text: str) -> NoReturn:
 
 # ---------------------------------------------------------------- rocprofv3
 
-_V3_SWITCHES = ("--hip-trace", "--hip-runtime-trace", "--hip-compiler-trace", "--hsa-trace", "--kernel-trace", "--memory-copy-trace", "--scratch-memory-trace",
-                "--marker-trace", "--rccl-trace", "--kokkos-trace", "--sys-trace", "--stats", "--summary", "--mangled-kernels", "--truncate-kernels")
+_V3_SWITCHES = (
+    "--hip-trace",
+    "--hip-runtime-trace",
+    "--hip-compiler-trace",
+    "--hsa-trace",
+    "--kernel-trace",
+    "--memory-copy-trace",
+    "--scratch-memory-trace",
+    "--marker-trace",
+    "--rccl-trace",
+    "--kokkos-trace",
+    "--sys-trace",
+    "--stats",
+    "--summary",
+    "--mangled-kernels",
+    "--truncate-kernels",
+)
 _V3_TRACES = tuple(name for name in _V3_SWITCHES if name.endswith("-trace"))
 
 
@@ -85,20 +126,30 @@ def rocprofv3(release: str, arguments: list[str]) -> NoReturn:
             parser.add_argument(name, nargs="?", const=True, default=False)
         else:
             parser.add_argument(name, action="store_true")
-    for name in (*(["--memory-allocation-trace"] if release in ("6.4", "7.0") else []), *(["--selected-regions", "--group-by-queue"] if late else [])):
+    for name in (
+        *(["--memory-allocation-trace"] if release in ("6.4", "7.0") else []),
+        *(["--selected-regions", "--group-by-queue"] if late else []),
+    ):
         parser.add_argument(name, nargs="?", const=True, default=False)
     parser.add_argument("-i", "--input")
     parser.add_argument("-d", "--output-directory", default="%cwd%")
     parser.add_argument("-o", "--output-file", default="%hostname%/%pid%")
-    parser.add_argument(*(["-f"] if late else []), "--output-format", nargs="+", choices=("csv", "json", "pftrace", "otf2", *(("rocpd",) if late else ())),
-                        default=["rocpd"] if late else ["csv"])
+    parser.add_argument(
+        *(["-f"] if late else []),
+        "--output-format",
+        nargs="+",
+        choices=("csv", "json", "pftrace", "otf2", *(("rocpd",) if late else ())),
+        default=["rocpd"] if late else ["csv"],
+    )
     if release != "6.2":
         parser.add_argument("--pmc", nargs="*", default=[])
     parser.add_argument("--kernel-include-regex", nargs="+")
     parser.add_argument("--kernel-iteration-range", nargs="+")
     if release in ("6.4", "7.0"):
         parser.add_argument("--collection-period", nargs="+")
-        parser.add_argument("--collection-period-unit", choices=("hour", "min", "sec", "msec", "usec", "nsec"))
+        parser.add_argument(
+            "--collection-period-unit", choices=("hour", "min", "sec", "msec", "usec", "nsec")
+        )
         parser.add_argument("-v", "--version", action="store_true") if late else None
     parser.add_argument("--log-level")
     parser.add_argument("--disable-signal-handlers", nargs="?")
@@ -107,7 +158,7 @@ def rocprofv3(release: str, arguments: list[str]) -> NoReturn:
     if late and options.version:
         print("version: 1.0.0\nrocm_version: 7.0.0")
         sys.exit(0)
-    command = arguments[split + 1:]
+    command = arguments[split + 1 :]
     if not command:
         _fatal("No application provided")
     _become_v3(release, options, command)
@@ -118,7 +169,14 @@ def _period(options: argparse.Namespace) -> tuple[int, int] | None:
     triplets = getattr(options, "collection_period", None)
     if not triplets:
         return None
-    unit = {"hour": 3600 * 10**9, "min": 60 * 10**9, "sec": 10**9, "msec": 10**6, "usec": 10**3, "nsec": 1}[options.collection_period_unit or "sec"]
+    unit = {
+        "hour": 3600 * 10**9,
+        "min": 60 * 10**9,
+        "sec": 10**9,
+        "msec": 10**6,
+        "usec": 10**3,
+        "nsec": 1,
+    }[options.collection_period_unit or "sec"]
     start, duration, _ = (float(part) for part in triplets[0].split(":"))
     return int(start * unit), int(duration * unit)
 
@@ -127,7 +185,9 @@ def _become_v3(release: str, options: argparse.Namespace, command: Sequence[str]
     counters = list(getattr(options, "pmc", []))
     sub = ""
     if options.input:
-        lines = [line for line in Path(options.input).read_text().splitlines() if line.startswith("pmc:")]
+        lines = [
+            line for line in Path(options.input).read_text().splitlines() if line.startswith("pmc:")
+        ]
         counters, sub = lines[0].removeprefix("pmc:").split(), "pmc_1"
     on = {name: bool(getattr(options, name.strip("-").replace("-", "_"))) for name in _V3_TRACES}
     if options.stats and not any(on.values()):
@@ -138,17 +198,51 @@ def _become_v3(release: str, options: argparse.Namespace, command: Sequence[str]
     if on["--marker-trace"] and release == "7.0" and getattr(options, "selected_regions", False):
         os.environ["ROCPROF_SELECTED_REGIONS"] = "1"
     library = Path(os.environ.get("STAND_IN_ROCM", "/nowhere")) / "lib"
-    os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, (os.environ.get("LD_LIBRARY_PATH"), str(library))))
-    asked = {"tool": "rocprofv3", "release": release, "markers": on["--marker-trace"] or on["--sys-trace"], "period": _period(options), "formats": options.output_format, "directory": options.output_directory, "file": options.output_file,
-             "sub": sub, "hip": on["--hip-trace"] or on["--hip-runtime-trace"] or on["--sys-trace"],
-             "copies": on["--memory-copy-trace"] or on["--sys-trace"], "pmc": counters}
+    os.environ["LD_LIBRARY_PATH"] = ":".join(
+        filter(None, (os.environ.get("LD_LIBRARY_PATH"), str(library)))
+    )
+    asked = {
+        "tool": "rocprofv3",
+        "release": release,
+        "markers": on["--marker-trace"] or on["--sys-trace"],
+        "period": _period(options),
+        "formats": options.output_format,
+        "directory": options.output_directory,
+        "file": options.output_file,
+        "sub": sub,
+        "hip": on["--hip-trace"] or on["--hip-runtime-trace"] or on["--sys-trace"],
+        "copies": on["--memory-copy-trace"] or on["--sys-trace"],
+        "pmc": counters,
+    }
     _replace_by(command, STAND_IN_TRACER=json.dumps(asked))
 
 
 # ---------------------------------------------------------------- rocprof v1
 
-_V1_VALUES = ("-i", "-o", "-d", "-t", "-m", "--basenames", "--timestamp", "--ctx-limit", "--heartbeat", "--trace-start", "--trace-period", "--flush-rate")
-_V1_SWITCHES = ("--stats", "--roctx-trace", "--hip-trace", "--hsa-trace", "--sys-trace", "--roctx-rename", "--parallel-kernels", "--verbose")
+_V1_VALUES = (
+    "-i",
+    "-o",
+    "-d",
+    "-t",
+    "-m",
+    "--basenames",
+    "--timestamp",
+    "--ctx-limit",
+    "--heartbeat",
+    "--trace-start",
+    "--trace-period",
+    "--flush-rate",
+)
+_V1_SWITCHES = (
+    "--stats",
+    "--roctx-trace",
+    "--hip-trace",
+    "--hsa-trace",
+    "--sys-trace",
+    "--roctx-rename",
+    "--parallel-kernels",
+    "--verbose",
+)
 
 
 def rocprof(arguments: list[str]) -> int:
@@ -184,18 +278,30 @@ def _run_v1(output: Path, values: dict[str, str], switches: set[str], words: Seq
     with tempfile.TemporaryDirectory() as folder:
         # cmd-qts: each word in double quotes, then eval, so that a shell evaluates what they hold
         line = " ".join(f'"{word}"' for word in words)
-        done = subprocess.run(["sh", "-c", line], env=_traced(STAND_IN_TRACER=json.dumps({"tool": "raw", "folder": folder})), check=False)
-        processes = [json.loads(path.read_text()) for path in sorted(Path(folder).glob("raw-*.json"))]
+        done = subprocess.run(
+            ["sh", "-c", line],
+            env=_traced(STAND_IN_TRACER=json.dumps({"tool": "raw", "folder": folder})),
+            check=False,
+        )
+        processes = [
+            json.loads(path.read_text()) for path in sorted(Path(folder).glob("raw-*.json"))
+        ]
     if os.environ.get("STAND_IN_CORRUPT"):
         sys.stderr.write("Profiling data corrupted: ' results.txt'\n")
         return 1
     if processes:
         output.unlink(missing_ok=True)
-        write_v1(output, processes, hip="--hip-trace" in switches or "--sys-trace" in switches, counters=counters)
+        write_v1(
+            output,
+            processes,
+            hip="--hip-trace" in switches or "--sys-trace" in switches,
+            counters=counters,
+        )
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
 # ---------------------------------------------------------------- rocprof-sys and rocprof-compute
+
 
 def rocprof_sys(tool: str, arguments: list[str]) -> NoReturn:
     """Sets the environment and becomes the command."""
@@ -203,11 +309,18 @@ def rocprof_sys(tool: str, arguments: list[str]) -> NoReturn:
     python = tool.endswith("-python")
     parser = argparse.ArgumentParser(prog=tool, allow_abbrev=False)
     if not python:
-        for names in (("-T", "--trace"), ("-P", "--profile"), ("-F", "--flat-profile"), ("-S", "--sample"), ("-H", "--host"), ("-D", "--device")):
+        for names in (
+            ("-T", "--trace"),
+            ("-P", "--profile"),
+            ("-F", "--flat-profile"),
+            ("-S", "--sample"),
+            ("-H", "--host"),
+            ("-D", "--device"),
+        ):
             parser.add_argument(*names, action="store_true")
     split = arguments.index("--") if "--" in arguments else len(arguments)
     _, unknown = parser.parse_known_args(arguments[:split])
-    command = arguments[split + 1:]
+    command = arguments[split + 1 :]
     if unknown or not command:
         sys.stderr.write(f"[{tool}] unknown option: {' '.join(unknown)}\n")
         sys.exit(1)
@@ -238,12 +351,20 @@ def rocprof_compute(tool: str, arguments: list[str]) -> int:
     executions: list[dict[str, Any]] = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(arguments[split + 1:], env=_traced(STAND_IN_TRACER=json.dumps({"tool": "raw", "folder": folder})), check=False)
+            done = subprocess.run(
+                arguments[split + 1 :],
+                env=_traced(STAND_IN_TRACER=json.dumps({"tool": "raw", "folder": folder})),
+                check=False,
+            )
             if done.returncode != 0:
                 sys.stderr.write(f"ERROR {tool}: the application failed\n")
                 return 1
-            processes = [json.loads(path.read_text()) for path in sorted(Path(folder).glob("raw-*.json"))]
-            executions.append({"kernels": [kernel for process in processes for kernel in process["kernels"]]})
+            processes = [
+                json.loads(path.read_text()) for path in sorted(Path(folder).glob("raw-*.json"))
+            ]
+            executions.append(
+                {"kernels": [kernel for process in processes for kernel in process["kernels"]]}
+            )
     write_compute(Path(options.path) / options.name / "MI300X_A1", executions)
     return 0
 

@@ -24,7 +24,10 @@ MTU = 1500
 def device(name: str, address: str) -> int:
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TUN | IFF_NO_PI))
-    for command in (["address", "add", f"{address}/30", "dev", name], ["link", "set", name, "mtu", str(MTU), "up"]):
+    for command in (
+        ["address", "add", f"{address}/30", "dev", name],
+        ["link", "set", name, "mtu", str(MTU), "up"],
+    ):
         subprocess.run(["ip", *command], check=True)
     return fd
 

@@ -15,7 +15,9 @@ from tests.finding_cases import CASES, STUDY
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT.parent / "profharness"
-_NONE = re.compile(r"== (\(\)|\[\]|\{\}|set\(\))|not in |assert not |<= 1\b|, \[\]\)|\[\] if |is None|bool\(|\.severity == \"info\"|else \[\]")
+_NONE = re.compile(
+    r"== (\(\)|\[\]|\{\}|set\(\))|not in |assert not |<= 1\b|, \[\]\)|\[\] if |is None|bool\(|\.severity == \"info\"|else \[\]"
+)
 
 
 def test_unknown_findings_are_refused():
@@ -32,8 +34,13 @@ def test_each_says_what_to_do(name):
 @cache
 def made() -> frozenset[str]:
     """Texts of all code but the catalogue: an id stands there as the first argument of `finding(`, or in a table of ids that is handed to it."""
-    return frozenset(node.value for path in CODE.rglob("*.py") if path != CODE / "findings.py"
-                     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return frozenset(
+        node.value
+        for path in CODE.rglob("*.py")
+        if path != CODE / "findings.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 @cache
@@ -57,7 +64,9 @@ def text_of(test: str) -> str:
     file, _, name = test.partition("::")
     known = functions(ROOT / file)
     node, text = known[name]
-    used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} | {one.arg for one in node.args.args}
+    used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} | {
+        one.arg for one in node.args.args
+    }
     return "\n".join([text, *(known[one][1] for one in sorted(used & set(known) - {name}))])
 
 
@@ -69,21 +78,40 @@ def test_the_table_is_of_the_catalogue():
 def test_each_is_raised_and_has_its_situation(name):
     assert name in made()
     case = CASES[name]
-    assert re.search(rf"[\"']{re.escape(name)}[\"']", text_of(case.builds)), f"{case.builds} does not ask for {name}"
+    assert re.search(rf"[\"']{re.escape(name)}[\"']", text_of(case.builds)), (
+        f"{case.builds} does not ask for {name}"
+    )
     assert "assert " in text_of(case.builds)
     assert _NONE.search(text_of(case.absent)), f"{case.absent} asks for no absence"
 
 
-@pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if "/" in case.recorded and " " not in case.recorded))
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name for name, case in CASES.items() if "/" in case.recorded and " " not in case.recorded
+    ),
+)
 def test_the_recorded_file_is_there_and_looked_at(name, shared):
     case = CASES[name]
     assert shared_path(f"fixtures/{case.recorded}").is_file()
     if case.recorded == STUDY:
-        assert re.search(rf"[\"']{name}[\"']", "\n".join(text for label, (_, text) in functions(ROOT / "analysis/test_saturation.py").items() if label.startswith("test_published")))
+        assert re.search(
+            rf"[\"']{name}[\"']",
+            "\n".join(
+                text
+                for label, (_, text) in functions(ROOT / "analysis/test_saturation.py").items()
+                if label.startswith("test_published")
+            ),
+        )
     else:
         from profharness.understand import report_run as understand
 
-        assert name in {one.id for one in understand.summarise(understand.load([shared_path(f"fixtures/{case.recorded}")])).findings}
+        assert name in {
+            one.id
+            for one in understand.summarise(
+                understand.load([shared_path(f"fixtures/{case.recorded}")])
+            ).findings
+        }
 
 
 def test_where_no_file_has_it_the_reason_is_a_sentence():

@@ -9,7 +9,9 @@ from profharness.launchers.command import Command
 from profharness.layers import Where, named
 from profharness.layers.hooks import through_exec_hook, with_hooks
 
-WHERE = Where(run_root=Path("/run"), pass_name="torch", wrappers=Path("/w"), host="n1", capture="steps=2:3")
+WHERE = Where(
+    run_root=Path("/run"), pass_name="torch", wrappers=Path("/w"), host="n1", capture="steps=2:3"
+)
 
 
 def test_wrapping_returns_new_commands_and_keeps_the_old() -> None:
@@ -22,7 +24,12 @@ def test_wrapping_returns_new_commands_and_keeps_the_old() -> None:
 
 def test_path_entries_go_first_and_keep_what_was_there() -> None:
     assert Command(("x",)).with_path_entry("PYTHONPATH", "/h", "/u").env["PYTHONPATH"] == "/h:/u"
-    assert Command(("x",), {"PYTHONPATH": "/mine"}).with_path_entry("PYTHONPATH", "/h", "/u").env["PYTHONPATH"] == "/h:/mine"
+    assert (
+        Command(("x",), {"PYTHONPATH": "/mine"})
+        .with_path_entry("PYTHONPATH", "/h", "/u")
+        .env["PYTHONPATH"]
+        == "/h:/mine"
+    )
     assert Command(("x",)).with_path_entry("PYTHONPATH", "/h", None).env["PYTHONPATH"] == "/h"
 
 
@@ -37,12 +44,23 @@ def test_two_hook_layers_share_one_set_of_variables(monkeypatch: pytest.MonkeyPa
     assert command.argv == ("python", "t.py")
 
 
-@pytest.mark.parametrize(("argv", "expected"), [
-    (("python3.12", "-u", "t.py", "-x"), ("python3.12", "-u", "/w/hooks/exec_hook.py", "t.py", "-x")),
-    (("/env/bin/python", "-X", "dev", "-m", "pkg.train", "a"), ("/env/bin/python", "-X", "dev", "/w/hooks/exec_hook.py", "-m", "pkg.train", "a")),
-    (("python", "-c", "print(1)"), ("python", "/w/hooks/exec_hook.py", "-c", "print(1)")),
-])
-def test_exec_hook_stands_before_the_script(argv: tuple[str, ...], expected: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (
+            ("python3.12", "-u", "t.py", "-x"),
+            ("python3.12", "-u", "/w/hooks/exec_hook.py", "t.py", "-x"),
+        ),
+        (
+            ("/env/bin/python", "-X", "dev", "-m", "pkg.train", "a"),
+            ("/env/bin/python", "-X", "dev", "/w/hooks/exec_hook.py", "-m", "pkg.train", "a"),
+        ),
+        (("python", "-c", "print(1)"), ("python", "/w/hooks/exec_hook.py", "-c", "print(1)")),
+    ],
+)
+def test_exec_hook_stands_before_the_script(
+    argv: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
     assert through_exec_hook(Command(argv), WHERE).argv == expected
 
 

@@ -15,16 +15,23 @@ from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 
 
-def run(code: str, tmp_path: Path, poll: object = None, grace_s: float | None = 5.0) -> tuple[int, str, list[int]]:
+def run(
+    code: str, tmp_path: Path, poll: object = None, grace_s: float | None = 5.0
+) -> tuple[int, str, list[int]]:
     pids: list[int] = []
     log = tmp_path / "log"
-    outcome = LocalLauncher().run(Job(Command((sys.executable, "-c", textwrap.dedent(code))), log=log, grace_s=grace_s), pids.append,
-                                  poll if callable(poll) else lambda: None)
+    outcome = LocalLauncher().run(
+        Job(Command((sys.executable, "-c", textwrap.dedent(code))), log=log, grace_s=grace_s),
+        pids.append,
+        poll if callable(poll) else lambda: None,
+    )
     return outcome.exit_status, log.read_text(), pids
 
 
 def test_status_and_output(tmp_path: Path) -> None:
-    status, text, pids = run("import os, sys; print(os.getpid()); sys.stderr.write('err'); sys.exit(7)", tmp_path)
+    status, text, pids = run(
+        "import os, sys; print(os.getpid()); sys.stderr.write('err'); sys.exit(7)", tmp_path
+    )
     assert status == 7
     assert str(pids[0]) in text
     assert "err" in text
@@ -89,5 +96,7 @@ def test_output_of_a_command_is_untouched_without_a_log() -> None:
         words = "import sys; sys.stdout.write('out' + sys.stdin.read()); sys.stderr.write('err'); sys.exit(5)"
         sys.exit(LocalLauncher().run(Job(Command((sys.executable, '-c', words))), lambda _: None, lambda: None).exit_status)
     """)
-    done = subprocess.run([sys.executable, "-c", code], input="IN", capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="IN", capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (5, "outIN", "err")

@@ -19,10 +19,15 @@ def started(tmp_path: Path, script: str) -> Sidecar:
     return Sidecar(Command((sys.executable, "-S", "-E", "-c", script)), tmp_path / "log")
 
 
-def test_one_that_works_is_waited_for_and_one_that_sleeps_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_works_is_waited_for_and_one_that_sleeps_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sidecar, "READY_S", 1.0)
     marker = tmp_path / "ready"
-    busy = started(tmp_path, f"import time\nend = time.process_time() + 1.3\nwhile time.process_time() < end: pass\nopen({str(marker)!r}, 'w').close()\ntime.sleep(60)")
+    busy = started(
+        tmp_path,
+        f"import time\nend = time.process_time() + 1.3\nwhile time.process_time() < end: pass\nopen({str(marker)!r}, 'w').close()\ntime.sleep(60)",
+    )
     assert busy.wait_ready(marker)
     assert busy.stop() == -signal.SIGTERM
     idle = started(tmp_path, "import time; time.sleep(60)")
@@ -35,7 +40,10 @@ def test_one_that_works_is_waited_for_and_one_that_sleeps_is_not(tmp_path: Path,
 def test_one_that_will_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sidecar, "STOP_S", 0.2)
     marker = tmp_path / "ready"
-    deaf = started(tmp_path, f"import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen({str(marker)!r}, 'w').close()\ntime.sleep(60)")
+    deaf = started(
+        tmp_path,
+        f"import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen({str(marker)!r}, 'w').close()\ntime.sleep(60)",
+    )
     assert deaf.wait_ready(marker)
     assert deaf.stop() == -signal.SIGKILL
     with pytest.raises(ProcessLookupError):

@@ -23,7 +23,12 @@ def test_every_set_fits_one_pass_and_names_what_exists(architecture: str) -> Non
         assert all(table.needs(member) for member in members)
     for needs in (*table.derived.values(), *table.accumulated.values()):
         assert set(needs) <= set(table.raw["names"])
-    assert not set(table.instead) & {*table.derived, *table.accumulated, *table.raw["names"], *table.sets}
+    assert not set(table.instead) & {
+        *table.derived,
+        *table.accumulated,
+        *table.raw["names"],
+        *table.sets,
+    }
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -36,21 +41,47 @@ def test_what_is_named_as_a_substitute_can_be_asked_for(architecture: str) -> No
 
 def test_counters_are_split_by_the_limits_of_their_blocks() -> None:
     # 3 + 2 counters of the L2 cache, which has 4
-    assert groups(("FETCH_SIZE", "WRITE_SIZE", "GPU_UTIL"), node("7.0"), WRAPPERS) == (("FETCH_SIZE", "GPU_UTIL"), ("WRITE_SIZE",))
+    assert groups(("FETCH_SIZE", "WRITE_SIZE", "GPU_UTIL"), node("7.0"), WRAPPERS) == (
+        ("FETCH_SIZE", "GPU_UTIL"),
+        ("WRITE_SIZE",),
+    )
     # two metrics that sum a level never share
-    assert groups(("MeanOccupancyPerCU", "VmemLatency"), node("7.0"), WRAPPERS) == (("MeanOccupancyPerCU",), ("VmemLatency",))
-    nine = tuple(f"SQ_INSTS_VALU_{op}_F{bits}" for bits in (16, 32, 64) for op in ("ADD", "MUL", "FMA"))
+    assert groups(("MeanOccupancyPerCU", "VmemLatency"), node("7.0"), WRAPPERS) == (
+        ("MeanOccupancyPerCU",),
+        ("VmemLatency",),
+    )
+    nine = tuple(
+        f"SQ_INSTS_VALU_{op}_F{bits}" for bits in (16, 32, 64) for op in ("ADD", "MUL", "FMA")
+    )
     assert [len(group) for group in groups(nine, node("7.0"), WRAPPERS)] == [8, 1]
     # a reduction costs what its counter costs
-    assert len(groups(("TCC_HIT", "TCC_HIT_sum", "TCC_HIT_max", "TCC_HIT[3]", "TCC_MISS_sum"), node("7.0"), WRAPPERS)) == 1
+    assert (
+        len(
+            groups(
+                ("TCC_HIT", "TCC_HIT_sum", "TCC_HIT_max", "TCC_HIT[3]", "TCC_MISS_sum"),
+                node("7.0"),
+                WRAPPERS,
+            )
+        )
+        == 1
+    )
     assert groups(("activity", "SQ_WAVES"), node("7.0"), WRAPPERS)[1] == ("SQ_WAVES",)
 
 
-@pytest.mark.parametrize(("architecture", "name", "hint"), [
-    ("gfx942", "L2CacheHit", "TCC_HIT_sum TCC_MISS_sum"), ("gfx942", "TCC_EA_RDREQ_sum", "TCC_EA0_RDREQ"), ("gfx90a", "TCC_EA0_RDREQ", "TCC_EA_RDREQ"),
-    ("gfx950", "OccupancyPrecent", "OccupancyPercent"), ("gfx908", "MfmaUtil", "activity"), ("gfx942", "hello", "activity"),
-])
-def test_a_name_of_another_architecture_is_refused_with_the_one_of_this(architecture: str, name: str, hint: str) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "name", "hint"),
+    [
+        ("gfx942", "L2CacheHit", "TCC_HIT_sum TCC_MISS_sum"),
+        ("gfx942", "TCC_EA_RDREQ_sum", "TCC_EA0_RDREQ"),
+        ("gfx90a", "TCC_EA0_RDREQ", "TCC_EA_RDREQ"),
+        ("gfx950", "OccupancyPrecent", "OccupancyPercent"),
+        ("gfx908", "MfmaUtil", "activity"),
+        ("gfx942", "hello", "activity"),
+    ],
+)
+def test_a_name_of_another_architecture_is_refused_with_the_one_of_this(
+    architecture: str, name: str, hint: str
+) -> None:
     with pytest.raises(UsageError, match=architecture) as caught:
         groups((name,), node("7.0", architecture=architecture), WRAPPERS)
     assert hint in caught.value.hint
@@ -67,7 +98,18 @@ def test_tables_are_data_in_toml() -> None:
     for path in files:
         table = tomllib.loads(path.read_text())
         assert table["architecture"] == path.stem
-        assert table["limits"] == {"SQ": 8, "TA": 2, "TD": 2, "TCP": 4, "TCC": 4, "CPC": 2, "CPF": 2, "SPI": 6, "GRBM": 2, "GDS": 4}
+        assert table["limits"] == {
+            "SQ": 8,
+            "TA": 2,
+            "TD": 2,
+            "TCP": 4,
+            "TCC": 4,
+            "CPC": 2,
+            "CPF": 2,
+            "SPI": 6,
+            "GRBM": 2,
+            "GDS": 4,
+        }
 
 
 def test_what_was_assumed_without_a_device_is_said() -> None:

@@ -16,39 +16,84 @@ RELEASES = ("5.7", "6.1", "6.2", "6.3", "6.4", "7.0")
 APP = "python train.py --epochs 1"
 V3_OUT = "-d /run/artifacts/rocprofv3 -o %hostname%/%nid%/rocprofv3_%pid% --"
 V3_EARLY = f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format csv json {V3_OUT} {APP}"
-V1 = ("rocprof --stats --timestamp on --hip-trace -o /run/artifacts/rocprof/node1/0/rocprof/results.csv "
-      f"python /wrappers/status.py /run/control/rocprof/status -- {APP}")
+V1 = (
+    "rocprof --stats --timestamp on --hip-trace -o /run/artifacts/rocprof/node1/0/rocprof/results.csv "
+    f"python /wrappers/status.py /run/control/rocprof/status -- {APP}"
+)
 SYS = f"--trace --host --device --profile -- {APP}"
-COMPUTE = ("profile -n profharness -p /run/artifacts/rocprof-compute/node1/0/rocprof-compute --no-roof -- "
-           f"python /wrappers/status.py /run/control/rocprof-compute/status -- {APP}")
+COMPUTE = (
+    "profile -n profharness -p /run/artifacts/rocprof-compute/node1/0/rocprof-compute --no-roof -- "
+    f"python /wrappers/status.py /run/control/rocprof-compute/status -- {APP}"
+)
 LOG = f"python /wrappers/stamp.py /run/artifacts/amd-log/node1/0/amd-log -- {APP}"
 MISSING = ""
 
 
 def sys_env(prefix: str, **more: str) -> dict[str, str]:
-    values = {"TRACE": "ON", "PROFILE": "ON", "USE_PID": "ON", "TIME_OUTPUT": "OFF", "OUTPUT_PATH": "/run/artifacts/rocprof-sys/node1/0/rocprof-sys", **more}
+    values = {
+        "TRACE": "ON",
+        "PROFILE": "ON",
+        "USE_PID": "ON",
+        "TIME_OUTPUT": "OFF",
+        "OUTPUT_PATH": "/run/artifacts/rocprof-sys/node1/0/rocprof-sys",
+        **more,
+    }
     return {f"{prefix}_{name}": value for name, value in values.items()}
 
 
 def log_env(level: str) -> dict[str, str]:
-    return {"AMD_LOG_LEVEL": level, "AMD_LOG_MASK": "0x10089", "AMD_LOG_LEVEL_FILE": "/run/artifacts/amd-log/node1/0/amd-log/amdlog",
-            "MIOPEN_ENABLE_LOGGING": "1", "MIOPEN_ENABLE_LOGGING_CMD": "1", "MIOPEN_LOG_LEVEL": "6"}
+    return {
+        "AMD_LOG_LEVEL": level,
+        "AMD_LOG_MASK": "0x10089",
+        "AMD_LOG_LEVEL_FILE": "/run/artifacts/amd-log/node1/0/amd-log/amdlog",
+        "MIOPEN_ENABLE_LOGGING": "1",
+        "MIOPEN_ENABLE_LOGGING_CMD": "1",
+        "MIOPEN_LOG_LEVEL": "6",
+    }
 
 
 # with --hip-trace where the tool knows that
 GOLDEN: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
-    ("rocprofv3", "5.7"): (MISSING, {}), ("rocprofv3", "6.1"): (MISSING, {}),
-    ("rocprofv3", "6.2"): (V3_EARLY, {}), ("rocprofv3", "6.3"): (V3_EARLY, {}), ("rocprofv3", "6.4"): (V3_EARLY, {}),
-    ("rocprofv3", "7.0"): (f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format rocpd {V3_OUT} {APP}", {}),
-    ("rocprof", "5.7"): (V1, {}), ("rocprof", "6.1"): (V1, {}), ("rocprof", "6.2"): (V1, {}), ("rocprof", "6.3"): (V1, {}), ("rocprof", "6.4"): (V1, {}),
+    ("rocprofv3", "5.7"): (MISSING, {}),
+    ("rocprofv3", "6.1"): (MISSING, {}),
+    ("rocprofv3", "6.2"): (V3_EARLY, {}),
+    ("rocprofv3", "6.3"): (V3_EARLY, {}),
+    ("rocprofv3", "6.4"): (V3_EARLY, {}),
+    ("rocprofv3", "7.0"): (
+        f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format rocpd {V3_OUT} {APP}",
+        {},
+    ),
+    ("rocprof", "5.7"): (V1, {}),
+    ("rocprof", "6.1"): (V1, {}),
+    ("rocprof", "6.2"): (V1, {}),
+    ("rocprof", "6.3"): (V1, {}),
+    ("rocprof", "6.4"): (V1, {}),
     ("rocprof", "7.0"): (MISSING, {}),
-    ("rocprof-sys", "5.7"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")), ("rocprof-sys", "6.1"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")),
-    ("rocprof-sys", "6.2"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")), ("rocprof-sys", "6.3"): (f"rocprof-sys-sample {SYS}", sys_env("ROCPROFSYS")),
-    **{("rocprof-sys", release): (f"rocprof-sys-sample {SYS}", sys_env(
-        "ROCPROFSYS", ROCM_DOMAINS="hip_runtime_api,marker_api,kernel_dispatch,memory_copy,scratch_memory,hip_compiler_api")) for release in ("6.4", "7.0")},
-    **{("rocprof-compute", release): (f"omniperf {COMPUTE}", {}) for release in ("5.7", "6.1", "6.2")},
-    **{("rocprof-compute", release): (f"rocprof-compute {COMPUTE}", {}) for release in ("6.3", "6.4", "7.0")},
-    **{("amd-log", release): (LOG, log_env("4")) for release in ("5.7", "6.1", "6.2", "6.3", "6.4")},
+    ("rocprof-sys", "5.7"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")),
+    ("rocprof-sys", "6.1"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")),
+    ("rocprof-sys", "6.2"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")),
+    ("rocprof-sys", "6.3"): (f"rocprof-sys-sample {SYS}", sys_env("ROCPROFSYS")),
+    **{
+        ("rocprof-sys", release): (
+            f"rocprof-sys-sample {SYS}",
+            sys_env(
+                "ROCPROFSYS",
+                ROCM_DOMAINS="hip_runtime_api,marker_api,kernel_dispatch,memory_copy,scratch_memory,hip_compiler_api",
+            ),
+        )
+        for release in ("6.4", "7.0")
+    },
+    **{
+        ("rocprof-compute", release): (f"omniperf {COMPUTE}", {})
+        for release in ("5.7", "6.1", "6.2")
+    },
+    **{
+        ("rocprof-compute", release): (f"rocprof-compute {COMPUTE}", {})
+        for release in ("6.3", "6.4", "7.0")
+    },
+    **{
+        ("amd-log", release): (LOG, log_env("4")) for release in ("5.7", "6.1", "6.2", "6.3", "6.4")
+    },
     ("amd-log", "7.0"): (LOG, log_env("5")),
 }
 
@@ -60,7 +105,7 @@ def test_no_combination_is_left_out() -> None:
 @pytest.mark.parametrize(("tool", "release"), list(GOLDEN))
 def test_the_command_line_and_environment(tool: str, release: str) -> None:
     expected, env = GOLDEN[tool, release]
-    layer, = named((tool,))
+    (layer,) = named((tool,))
     here = node(release, tools=_tools_of(release))
     assert layer.probe(here).available == bool(expected)
     if not expected:
@@ -74,27 +119,58 @@ def test_the_command_line_and_environment(tool: str, release: str) -> None:
 def _tools_of(release: str) -> tuple[str, ...]:
     """As the releases have them: rocprof was left out with ROCm 7."""
     newer = RELEASES.index(release) >= RELEASES.index("6.3")
-    return (*(("rocprof",) if release != "7.0" else ()), *(("rocprofv3",) if RELEASES.index(release) >= RELEASES.index("6.2") else ()),
-            *(("rocprof-sys-sample", "rocprof-sys-run", "rocprof-sys-python", "rocprof-compute") if newer else
-              ("omnitrace-sample", "omnitrace-run", "omnitrace-python", "omniperf")))
+    return (
+        *(("rocprof",) if release != "7.0" else ()),
+        *(("rocprofv3",) if RELEASES.index(release) >= RELEASES.index("6.2") else ()),
+        *(
+            ("rocprof-sys-sample", "rocprof-sys-run", "rocprof-sys-python", "rocprof-compute")
+            if newer
+            else ("omnitrace-sample", "omnitrace-run", "omnitrace-python", "omniperf")
+        ),
+    )
 
 
-@pytest.mark.parametrize(("release", "expected"), [
-    ("6.2", "-i /run/control/rocprofv3-pmc1/rocprofv3-pmc1.counters.txt --output-format csv json"), ("6.3", "--pmc SQ_WAVES GRBM_COUNT --output-format csv json"),
-    ("6.4", "--pmc SQ_WAVES GRBM_COUNT --output-format csv json"), ("7.0", "--pmc SQ_WAVES GRBM_COUNT --output-format rocpd"),
-])
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        (
+            "6.2",
+            "-i /run/control/rocprofv3-pmc1/rocprofv3-pmc1.counters.txt --output-format csv json",
+        ),
+        ("6.3", "--pmc SQ_WAVES GRBM_COUNT --output-format csv json"),
+        ("6.4", "--pmc SQ_WAVES GRBM_COUNT --output-format csv json"),
+        ("7.0", "--pmc SQ_WAVES GRBM_COUNT --output-format rocpd"),
+    ],
+)
 def test_rocprofv3_counters(release: str, expected: str) -> None:
-    command = planned(release, "rocprofv3", counters=("SQ_WAVES", "GRBM_COUNT"), pass_name="rocprofv3-pmc1")
-    assert words(command) == (f"rocprofv3 --kernel-trace --memory-copy-trace {expected} -d /run/artifacts/rocprofv3 "
-                              f"-o %hostname%/%nid%/rocprofv3-pmc1_%pid% -- {APP}")
+    command = planned(
+        release, "rocprofv3", counters=("SQ_WAVES", "GRBM_COUNT"), pass_name="rocprofv3-pmc1"
+    )
+    assert words(command) == (
+        f"rocprofv3 --kernel-trace --memory-copy-trace {expected} -d /run/artifacts/rocprofv3 "
+        f"-o %hostname%/%nid%/rocprofv3-pmc1_%pid% -- {APP}"
+    )
 
 
 # what bounds the recording, whether steps are told to the tool from inside, and whether the window is cut off afterwards
 WINDOWS: dict[tuple[str, str], tuple[str, bool]] = {
-    **{(release, "steps=3:6"): ("", True) for release in ("6.2", "6.3", "6.4")}, ("7.0", "steps=3:6"): ("--selected-regions", False),
+    **{(release, "steps=3:6"): ("", True) for release in ("6.2", "6.3", "6.4")},
+    ("7.0", "steps=3:6"): ("--selected-regions", False),
     **{(release, "after=1.5s,for=10s"): ("", True) for release in ("6.2", "6.3")},
-    **{(release, "after=1.5s,for=10s"): ("--collection-period 1500000000:10000000000:1 --collection-period-unit nsec", False) for release in ("6.4", "7.0")},
-    **{(release, "for=10s"): ("--collection-period 0:10000000000:1 --collection-period-unit nsec", False) for release in ("6.4", "7.0")},
+    **{
+        (release, "after=1.5s,for=10s"): (
+            "--collection-period 1500000000:10000000000:1 --collection-period-unit nsec",
+            False,
+        )
+        for release in ("6.4", "7.0")
+    },
+    **{
+        (release, "for=10s"): (
+            "--collection-period 0:10000000000:1 --collection-period-unit nsec",
+            False,
+        )
+        for release in ("6.4", "7.0")
+    },
     **{(release, "after=1.5s"): ("", True) for release in ("6.2", "6.3", "6.4", "7.0")},
     **{(release, "all"): ("", False) for release in ("6.2", "6.3", "6.4", "7.0")},
 }
@@ -105,28 +181,52 @@ WINDOWS: dict[tuple[str, str], tuple[str, bool]] = {
 def test_rocprofv3_windows(release: str, capture: str, counters: tuple[str, ...]) -> None:
     expected, is_cut = WINDOWS[release, capture]
     command = planned(release, "rocprofv3", capture=capture, counters=counters)
-    before, _, after = words(planned(release, "rocprofv3", counters=counters)).partition(" --output-format")
-    if counters and expected == "--selected-regions":  # the tool listens to pauses where it traces markers
+    before, _, after = words(planned(release, "rocprofv3", counters=counters)).partition(
+        " --output-format"
+    )
+    if (
+        counters and expected == "--selected-regions"
+    ):  # the tool listens to pauses where it traces markers
         before = before.replace("--pmc", "--marker-trace --pmc")
     assert words(command) == f"{before}{' ' * bool(expected)}{expected} --output-format{after}"
-    assert command.env == ({"PROFHARNESS_REGIONS": "3:6"} if expected == "--selected-regions" else {})
-    layer, = named(("rocprofv3",))
+    assert command.env == (
+        {"PROFHARNESS_REGIONS": "3:6"} if expected == "--selected-regions" else {}
+    )
+    (layer,) = named(("rocprofv3",))
     extras = layer.extras(TRAIN, where(release, "rocprofv3", capture=capture, counters=counters))
     assert extras.cut == (capture if is_cut else "")
     assert [note for note in extras.notes if capture in note] == (
-        [f"rocprofv3 of ROCm {release} records the whole execution; --capture {capture} is cut from it"] if is_cut else [])
+        [
+            f"rocprofv3 of ROCm {release} records the whole execution; --capture {capture} is cut from it"
+        ]
+        if is_cut
+        else []
+    )
 
 
 @pytest.mark.parametrize("release", RELEASES[2:])
-def test_temporary_files_go_into_the_run_where_the_working_directory_will_not_do(release: str) -> None:
+def test_temporary_files_go_into_the_run_where_the_working_directory_will_not_do(
+    release: str,
+) -> None:
     place = where(release, "rocprofv3", spill=RUN / "control" / "spill", rank=3)
-    layer, = named(("rocprofv3",))
+    (layer,) = named(("rocprofv3",))
     assert layer.prepare(TRAIN, place).env == {"ROCPROF_TMPDIR": "/run/control/spill/node1/3"}
     assert RUN / "control" / "spill" / "node1" / "3" in layer.extras(TRAIN, place).folders
 
 
-@pytest.mark.parametrize(("tool", "notes"), [("rocprofv3", True), ("rocprof", True), ("rocprof-sys", True), ("rocprof-compute", True), ("amd-log", False)])
+@pytest.mark.parametrize(
+    ("tool", "notes"),
+    [
+        ("rocprofv3", True),
+        ("rocprof", True),
+        ("rocprof-sys", True),
+        ("rocprof-compute", True),
+        ("amd-log", False),
+    ],
+)
 def test_under_a_tracer_the_hooks_note_the_exit_status(tool: str, notes: bool) -> None:
     place = where("6.4", tool)
     hooked = with_hooks(Command(TRAIN.argv), place)
-    assert (around.wrap(named((tool,)), hooked, place).env.get("PROFHARNESS_EXIT_STATUS") == "1") == notes
+    assert (
+        around.wrap(named((tool,)), hooked, place).env.get("PROFHARNESS_EXIT_STATUS") == "1"
+    ) == notes

@@ -21,9 +21,17 @@ def test_rocprofv3_files(tmp_path: Path, whole: object) -> None:
     expected = whole is FULL
     made = FULL if expected else EMPTY
     assert holds_kernels(write_rocpd(tmp_path / "a_results.db", made), "rocpd") is expected
-    assert holds_kernels(write_json(tmp_path / "a_results.json", made), "rocprofv3-json") is expected
-    assert holds_kernels(write_json(tmp_path / "a_results.json.gz", made), "rocprofv3-json") is expected
-    tables = {path.name: holds_kernels(path, "rocprofv3-csv") for path in write_csv(tmp_path, made, "6.3", "b_")}
+    assert (
+        holds_kernels(write_json(tmp_path / "a_results.json", made), "rocprofv3-json") is expected
+    )
+    assert (
+        holds_kernels(write_json(tmp_path / "a_results.json.gz", made), "rocprofv3-json")
+        is expected
+    )
+    tables = {
+        path.name: holds_kernels(path, "rocprofv3-csv")
+        for path in write_csv(tmp_path, made, "6.3", "b_")
+    }
     assert tables["b_hip_api_trace.csv"] is False
     assert tables.get("b_kernel_trace.csv", False) is expected
 
@@ -42,11 +50,15 @@ def test_counters_are_told_apart_from_kernels(tmp_path: Path, counted: bool) -> 
 @pytest.mark.parametrize("kernels", [[RECORD], []], ids=["kernels", "none"])
 def test_files_of_the_older_tools(tmp_path: Path, kernels: list[dict[str, object]]) -> None:
     copies = [{"start": 1, "end": 5}]
-    write_v1(tmp_path / "results.csv", [{"pid": 22222, "kernels": kernels, "copies": copies}], hip=True)
+    write_v1(
+        tmp_path / "results.csv", [{"pid": 22222, "kernels": kernels, "copies": copies}], hip=True
+    )
     assert holds_kernels(tmp_path / "results.csv", "rocprof") is bool(kernels)
     assert holds_kernels(tmp_path / "results.json", "rocprof-json") is bool(kernels)
     write_perfetto(tmp_path / "perfetto-trace-1.proto", kernels, 1)
-    assert holds_kernels(tmp_path / "perfetto-trace-1.proto", "pftrace") is (None if kernels else False)
+    assert holds_kernels(tmp_path / "perfetto-trace-1.proto", "pftrace") is (
+        None if kernels else False
+    )
 
 
 def test_what_cannot_be_told_is_not_guessed(tmp_path: Path) -> None:

@@ -39,15 +39,22 @@ class Served:
         return dict(json.loads(self.ready.read_text()))
 
     def seen(self) -> dict[str, object]:
-        with urllib.request.urlopen(f"http://{self.description['http']}/seen", timeout=60) as answer:
+        with urllib.request.urlopen(
+            f"http://{self.description['http']}/seen", timeout=60
+        ) as answer:
             return dict(json.loads(answer.read()))
 
 
 @contextmanager
-def server(folder: Path, prefix: tuple[str, ...] = (), name: str = "server", **settings: object) -> Iterator[Served]:
+def server(
+    folder: Path, prefix: tuple[str, ...] = (), name: str = "server", **settings: object
+) -> Iterator[Served]:
     """The stand-in server, under a command prefix if given; ended at the end."""
     ready = folder / f"{name}-ready.json"
-    process = subprocess.Popen([*prefix, sys.executable, str(SERVER), str(ready), json.dumps(settings)], stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*prefix, sys.executable, str(SERVER), str(ready), json.dumps(settings)],
+        stdin=subprocess.DEVNULL,
+    )
     try:
         deadline = time.monotonic() + STARTS_WITHIN_S
         while not ready.exists():
@@ -89,18 +96,39 @@ class Outcome:
 CONTROL = "control/bare/t"
 
 
-def prepare(folder: Path, ready: object, params: list[dict[str, object]], where: str = CONTROL, key: str = "level", **spec: object) -> dict[str, str]:
+def prepare(
+    folder: Path,
+    ready: object,
+    params: list[dict[str, object]],
+    where: str = CONTROL,
+    key: str = "level",
+    **spec: object,
+) -> dict[str, str]:
     """The control folder of one worker, `where` under the run; the environment that the harness would give it."""
     control = folder / where
     control.mkdir(parents=True, exist_ok=True)
-    (control / "client.json").write_text(json.dumps({"ready": ready, "backend": "t", "model": "", "shapes": {"x": [16]}, **spec}))
+    (control / "client.json").write_text(
+        json.dumps({"ready": ready, "backend": "t", "model": "", "shapes": {"x": [16]}, **spec})
+    )
     with (control / "points.jsonl").open("w") as file:
         for at, one in enumerate(params):
-            point = {"v": 1, "kind": "point", "id": key if len(params) == 1 else f"{key}-{at}", "params": {"backend": "t", "batch_size": 1, **one}}
+            point = {
+                "v": 1,
+                "kind": "point",
+                "id": key if len(params) == 1 else f"{key}-{at}",
+                "params": {"backend": "t", "batch_size": 1, **one},
+            }
             file.write(json.dumps(point) + "\n")
         file.write('{"v": 1, "kind": "end"}\n')
-    return {**os.environ, "PROFHARNESS_RUN_DIR": str(folder), "PROFHARNESS_CONTROL_DIR": str(control), "PROFHARNESS_PASS": "bare",
-            "PROFHARNESS_SPEC": str(control / "client.json"), "PROFHARNESS_PARENT_PID": str(os.getpid()), "PROFHARNESS_WORKER": "1"}
+    return {
+        **os.environ,
+        "PROFHARNESS_RUN_DIR": str(folder),
+        "PROFHARNESS_CONTROL_DIR": str(control),
+        "PROFHARNESS_PASS": "bare",
+        "PROFHARNESS_SPEC": str(control / "client.json"),
+        "PROFHARNESS_PARENT_PID": str(os.getpid()),
+        "PROFHARNESS_WORKER": "1",
+    }
 
 
 def outcome(folder: Path, status: int, log: str, where: str = CONTROL) -> Outcome:
@@ -110,10 +138,28 @@ def outcome(folder: Path, status: int, log: str, where: str = CONTROL) -> Outcom
     return Outcome(tuple(lines), folder, status, log)
 
 
-def level(folder: Path, ready: object, *, worker: Path = CLIENT, where: str = CONTROL, env: dict[str, str] | None = None,
-          spec: dict[str, object] | None = None, key: str = "level", **params: object) -> Outcome:
+def level(
+    folder: Path,
+    ready: object,
+    *,
+    worker: Path = CLIENT,
+    where: str = CONTROL,
+    env: dict[str, str] | None = None,
+    spec: dict[str, object] | None = None,
+    key: str = "level",
+    **params: object,
+) -> Outcome:
     """One level by the client worker. `ready` is a path or a list of them; `key` names the point."""
     paths = [str(one) for one in ready] if isinstance(ready, list) else str(ready)
-    environ = prepare(folder, paths, [{"seconds": 1.0, "warmup_s": 0.3, **params}], where, key, **(spec or {}))
-    done = subprocess.run([sys.executable, str(worker)], env={**environ, **(env or {})}, capture_output=True, text=True, timeout=280, check=False)
+    environ = prepare(
+        folder, paths, [{"seconds": 1.0, "warmup_s": 0.3, **params}], where, key, **(spec or {})
+    )
+    done = subprocess.run(
+        [sys.executable, str(worker)],
+        env={**environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
     return outcome(folder, done.returncode, done.stdout + done.stderr, where)

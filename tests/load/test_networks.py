@@ -35,7 +35,9 @@ class Sides:
     pid: str
 
     def _address(self, last: int) -> str:
-        block = int(self.pid) % (1 << 15)  # of 198.18.0.0/15, which is set aside for trials of networks
+        block = int(self.pid) % (
+            1 << 15
+        )  # of 198.18.0.0/15, which is set aside for trials of networks
         return f"198.{18 + (block >> 14)}.{(block >> 6) & 255}.{((block & 63) << 2) + last}"
 
     @property
@@ -66,7 +68,9 @@ def far_server(folder: Path, sides: Sides, **settings: object) -> Iterator[runni
                 socket.create_connection((host, int(port)), timeout=ANSWERS_WITHIN_S).close()
                 break
             except OSError as error:
-                routes = subprocess.run(["ip", "route", "get", host], capture_output=True, text=True, check=False).stdout
+                routes = subprocess.run(
+                    ["ip", "route", "get", host], capture_output=True, text=True, check=False
+                ).stdout
                 if time.monotonic() > deadline:
                     pytest.fail(f"the far server was never reached: {error}; {routes}")
                 time.sleep(0.05)
@@ -78,7 +82,12 @@ def far_side() -> Iterator[Sides]:
     """The far side's namespace. Skips where it is not allowed."""
     if any(shutil.which(tool) is None for tool in ("ip", "tc", "unshare", "nsenter")):
         pytest.skip("needs ip, tc, unshare and nsenter")
-    holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo ready; exec sleep 300"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    holder = subprocess.Popen(
+        ["unshare", "--net", "sh", "-c", "echo ready; exec sleep 300"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     try:
         if holder.stdout is None or holder.stdout.readline().strip() != "ready":
             pytest.skip("needs the right to make network namespaces (root)")
@@ -108,11 +117,18 @@ def link(sides: Sides, *queue: str) -> Iterator[None]:
 @contextmanager
 def wire(sides: Sides, delay_ms: float) -> Iterator[None]:
     """Packets carried by a process of ours. Skips where there are no TUN devices."""
-    process = subprocess.Popen([sys.executable, str(WIRE), sides.pid, str(delay_ms), sides.near, sides.far], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(WIRE), sides.pid, str(delay_ms), sides.near, sides.far],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         if process.stdout is None or process.stdout.readline().strip() != "ready":
             _, words = process.communicate()
-            pytest.skip(f"this kernel has neither netem nor TUN devices for us ({words.strip().splitlines()[-1:]})")
+            pytest.skip(
+                f"this kernel has neither netem nor TUN devices for us ({words.strip().splitlines()[-1:]})"
+            )
         yield
     finally:
         process.kill()
@@ -135,22 +151,38 @@ def limited(rate: str) -> Iterator[Sides]:
     """A far side behind a token bucket. Skips where the kernel has none."""
     with far_side() as sides, ExitStack() as stack:
         try:
-            stack.enter_context(link(sides, "root", "tbf", "rate", rate, "burst", "32kb", "latency", "400ms"))
+            stack.enter_context(
+                link(sides, "root", "tbf", "rate", rate, "burst", "32kb", "latency", "400ms")
+            )
         except subprocess.CalledProcessError as error:
-            pytest.skip(f"network links or queues cannot be made here ({(error.stderr or b'').decode(errors='replace').strip()})")
+            pytest.skip(
+                f"network links or queues cannot be made here ({(error.stderr or b'').decode(errors='replace').strip()})"
+            )
         yield sides
 
 
 @pytest.mark.xdist_group("network-namespaces")
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_delay_between_client_and_server_is_in_the_transport(tmp_path: Path, protocol: str) -> None:
-    with (delayed(DELAY_MS) as sides,
-          running.server(tmp_path, name="near", service_ms=5, slots=8) as near,
-          far_server(tmp_path, sides, service_ms=5, slots=8) as far):
-        done = running.level(tmp_path, [near.ready, far.ready], concurrency=4, spec={"protocol": protocol})
+    with (
+        delayed(DELAY_MS) as sides,
+        running.server(tmp_path, name="near", service_ms=5, slots=8) as near,
+        far_server(tmp_path, sides, service_ms=5, slots=8) as far,
+    ):
+        done = running.level(
+            tmp_path, [near.ready, far.ready], concurrency=4, spec={"protocol": protocol}
+        )
     assert done.result.ok, done.result.error + done.log
     rows = done.raw().rows
-    latency = {at: float(np.median((rows[:, DONE] - rows[:, SENT])[(rows[:, SERVER] == at) & (rows[:, STATUS] == 0)])) / 1e6 for at in (0, 1)}
+    latency = {
+        at: float(
+            np.median(
+                (rows[:, DONE] - rows[:, SENT])[(rows[:, SERVER] == at) & (rows[:, STATUS] == 0)]
+            )
+        )
+        / 1e6
+        for at in (0, 1)
+    }
     assert latency[1] - latency[0] == pytest.approx(DELAY_MS, rel=0.4)
     assert latency[1] > DELAY_MS + 5
     assert done.figures().little.holds
@@ -160,9 +192,18 @@ def test_delay_between_client_and_server_is_in_the_transport(tmp_path: Path, pro
 def test_bandwidth_limits_what_a_far_server_gets(tmp_path: Path) -> None:
     """At 20 Mbit/s requests of 100 kB take 40 ms each on the wire, whatever the server could do."""
     with limited("20mbit") as sides, far_server(tmp_path, sides, service_ms=1, slots=8) as far:
-        done = running.level(tmp_path, far.ready, concurrency=2, seconds=2.0, warmup_s=0.5, spec={"shapes": {"x": [25000]}, "distinct": 2})
+        done = running.level(
+            tmp_path,
+            far.ready,
+            concurrency=2,
+            seconds=2.0,
+            warmup_s=0.5,
+            spec={"shapes": {"x": [25000]}, "distinct": 2},
+        )
     assert done.result.ok, done.result.error + done.log
     figures = done.figures()
     assert figures.request_rate == pytest.approx(20e6 / 8 / 1e5, rel=0.25)
     assert done.level.network_bytes is not None
-    assert done.level.network_bytes.tx / done.level.window_ns * 1e9 == pytest.approx(2.5e6, rel=0.25)
+    assert done.level.network_bytes.tx / done.level.window_ns * 1e9 == pytest.approx(
+        2.5e6, rel=0.25
+    )

@@ -13,7 +13,14 @@ import pytest
 
 from profharness.rundir.requests_raw import INSTANCE, NUMBER, START, Executions, to_requests
 from profharness.stats.load import LevelFigures
-from profharness.stats.load_parts import COMPUTE_INPUT, COMPUTE_OUTPUT, HAND_OVER, MODEL, TRANSPORT_BACK, TRANSPORT_OUT
+from profharness.stats.load_parts import (
+    COMPUTE_INPUT,
+    COMPUTE_OUTPUT,
+    HAND_OVER,
+    MODEL,
+    TRANSPORT_BACK,
+    TRANSPORT_OUT,
+)
 from profharness.trace.model import Requests
 from tests.load import running
 from tests.wrappers.triton import Server
@@ -35,7 +42,9 @@ def triton(tmp_path: Path, **spec: object) -> Iterator[Server]:
         server.kill()
 
 
-def level(server: Server, spec: dict[str, object] | None = None, **params: object) -> running.Outcome:
+def level(
+    server: Server, spec: dict[str, object] | None = None, **params: object
+) -> running.Outcome:
     wanted = {"model": "model", "managed": True, "shapes": {}, "inputs": "hep", **(spec or {})}
     done = running.level(server.control.run, server.ready_path, where=WHERE, spec=wanted, **params)
     assert done.result.ok, done.result.error + done.log
@@ -43,12 +52,17 @@ def level(server: Server, spec: dict[str, object] | None = None, **params: objec
     return done
 
 
-@pytest.mark.parametrize(("spec", "params"), [
-    ({"protocol": "grpc"}, {"concurrency": 2, "batch_size": 2}),
-    ({"protocol": "http"}, {"concurrency": 4}),
-    ({"protocol": "grpc", "shared_memory": "system"}, {"concurrency": 2}),
-])
-def test_the_parts_of_a_jet_taggers_requests_sum_to_their_latency(tmp_path: Path, spec: dict[str, object], params: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("spec", "params"),
+    [
+        ({"protocol": "grpc"}, {"concurrency": 2, "batch_size": 2}),
+        ({"protocol": "http"}, {"concurrency": 4}),
+        ({"protocol": "grpc", "shared_memory": "system"}, {"concurrency": 2}),
+    ],
+)
+def test_the_parts_of_a_jet_taggers_requests_sum_to_their_latency(
+    tmp_path: Path, spec: dict[str, object], params: dict[str, object]
+) -> None:
     with triton(tmp_path, model="particlenet", max_batch_size=16) as server:
         done = level(server, spec, seconds=2.0, **params)
     raw = done.raw()
@@ -60,7 +74,11 @@ def test_the_parts_of_a_jet_taggers_requests_sum_to_their_latency(tmp_path: Path
     assert figures.parts.parts[0].name == TRANSPORT_OUT
     assert (figures.parts.mean_ns(MODEL) or 0) > 1e6
     # every answered request of the window names its execution, and lies around it
-    answered = requests.take((requests.ok == 1) & (requests.done_ns > done.level.window_start_ns) & (requests.done_ns <= done.level.window_end_ns))
+    answered = requests.take(
+        (requests.ok == 1)
+        & (requests.done_ns > done.level.window_start_ns)
+        & (requests.done_ns <= done.level.window_end_ns)
+    )
     assert (answered.execution >= 0).all()
     assert (answered.server_start_ns > answered.sent_ns).all()
     assert (answered.server_start_ns + answered.server_compute_ns < answered.done_ns).all()
@@ -83,23 +101,38 @@ def first_come_first_served(arrivals: np.ndarray, service: np.ndarray, servers: 
 def occupancy_ns(figures: LevelFigures) -> float:
     """How long a request keeps an instance, by the server's own statistics."""
     assert figures.parts is not None
-    return sum(figures.parts.mean_ns(name) or 0.0 for name in (COMPUTE_INPUT, HAND_OVER, MODEL, COMPUTE_OUTPUT))
+    return sum(
+        figures.parts.mean_ns(name) or 0.0
+        for name in (COMPUTE_INPUT, HAND_OVER, MODEL, COMPUTE_OUTPUT)
+    )
 
 
-def cycles_ns(requests: Requests, executions: tuple[Executions, ...], on_the_way_ns: float) -> np.ndarray:
+def cycles_ns(
+    requests: Requests, executions: tuple[Executions, ...], on_the_way_ns: float
+) -> np.ndarray:
     """From the start of each request's execution to the next one's on the same instance where that one waited already, else NaN.
 
     Then the instance had no rest between the two: this is how long it was taken, its hand-overs included.
     """
-    place = {(number, start): (at, instance) for at, served in enumerate(executions)
-             for number, start, instance in served.rows[:, [NUMBER, START, INSTANCE]].tolist()}
-    instance = [place[key] for key in zip(requests.execution.tolist(), requests.server_start_ns.tolist(), strict=True)]
+    place = {
+        (number, start): (at, instance)
+        for at, served in enumerate(executions)
+        for number, start, instance in served.rows[:, [NUMBER, START, INSTANCE]].tolist()
+    }
+    instance = [
+        place[key]
+        for key in zip(requests.execution.tolist(), requests.server_start_ns.tolist(), strict=True)
+    ]
     cycles = np.full(len(requests), np.nan)
     last: dict[tuple[int, int], int] = {}
     for at in np.argsort(requests.server_start_ns, kind="stable").tolist():
         before = last.get(instance[at])
         last[instance[at]] = at
-        if before is not None and requests.sent_ns[at] + on_the_way_ns < requests.server_start_ns[before] + requests.server_compute_ns[before]:
+        if (
+            before is not None
+            and requests.sent_ns[at] + on_the_way_ns
+            < requests.server_start_ns[before] + requests.server_compute_ns[before]
+        ):
             cycles[before] = requests.server_start_ns[at] - requests.server_start_ns[before]
     return cycles
 
@@ -117,7 +150,17 @@ def test_a_known_server_serves_what_it_can_and_queues_as_theory_says(tmp_path: P
         plateau = full.figures()
         (server.control.folder / "results-0-1.jsonl").unlink()
         rate = 0.7 * plateau.request_rate
-        done = level(server, {"inputs": "normal"}, mode="open", arrivals="poisson", rate=rate, seconds=12.0, seed=4, batch_size=1, key="open")
+        done = level(
+            server,
+            {"inputs": "normal"},
+            mode="open",
+            arrivals="poisson",
+            rate=rate,
+            seconds=12.0,
+            seed=4,
+            batch_size=1,
+            key="open",
+        )
     assert plateau.request_rate == pytest.approx(instances * 1e9 / occupancy_ns(plateau), rel=0.1)
     assert plateau.little.holds
     figures = done.figures()
@@ -127,18 +170,31 @@ def test_a_known_server_serves_what_it_can_and_queues_as_theory_says(tmp_path: P
     requests = to_requests(raw)
     known = requests.take((requests.ok == 1) & (requests.execution >= 0))
     known = known.take(np.argsort(known.sent_ns, kind="stable"))
-    inside = (known.done_ns > done.level.window_start_ns) & (known.done_ns <= done.level.window_end_ns)
+    inside = (known.done_ns > done.level.window_start_ns) & (
+        known.done_ns <= done.level.window_end_ns
+    )
     transport = sum(figures.parts.mean_ns(name) or 0.0 for name in (TRANSPORT_OUT, TRANSPORT_BACK))
     cycles = cycles_ns(known, raw.executions, transport)
     told = cycles[~np.isnan(cycles)]
     assert len(told) > 0.2 * len(known), "too few requests waited for an instance at 70 % load"
-    for name, lengths, spread in (("executions of 20 ms", known.server_compute_ns, 1.15), ("uses of an instance", told, 1.25)):
+    for name, lengths, spread in (
+        ("executions of 20 ms", known.server_compute_ns, 1.15),
+        ("uses of an instance", told, 1.25),
+    ):
         if np.percentile(lengths, 95) > spread * np.median(lengths):
-            pytest.skip(f"the machine is too busy for a known service time: 5 % of the {name} took more than {np.percentile(lengths, 95) / 1e6:.0f} ms")
+            pytest.skip(
+                f"the machine is too busy for a known service time: 5 % of the {name} took more than {np.percentile(lengths, 95) / 1e6:.0f} ms"
+            )
     assert np.median(known.server_compute_ns) == pytest.approx(20e6, rel=0.1)
     service = np.where(np.isnan(cycles), occupancy_ns(figures), cycles)
-    late = known.sent_ns - known.intended_ns  # the queue sees a request when it is sent; its corrected latency counts from before
-    stay = first_come_first_served(known.sent_ns.astype(float), service, instances) + late + transport
+    late = (
+        known.sent_ns - known.intended_ns
+    )  # the queue sees a request when it is sent; its corrected latency counts from before
+    stay = (
+        first_come_first_served(known.sent_ns.astype(float), service, instances) + late + transport
+    )
     measured = known.done_ns - known.intended_ns
     for q in (50, 99):
-        assert np.percentile(measured[inside], q) == pytest.approx(np.percentile(stay[inside], q), rel=0.1), q
+        assert np.percentile(measured[inside], q) == pytest.approx(
+            np.percentile(stay[inside], q), rel=0.1
+        ), q

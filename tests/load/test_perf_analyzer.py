@@ -58,18 +58,35 @@ def stand_in(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ready(tmp_path: Path) -> Path:
-    model = {"name": "double", "version": "1", "max_batch_size": 8, "inputs": [{"name": "x", "dtype": "FP32", "shape": [-1]}], "outputs": []}
+    model = {
+        "name": "double",
+        "version": "1",
+        "max_batch_size": 8,
+        "inputs": [{"name": "x", "dtype": "FP32", "shape": [-1]}],
+        "outputs": [],
+    }
     path = tmp_path / "ready.json"
-    path.write_text(json.dumps({"v": 1, "grpc": "127.0.0.1:1", "http": "127.0.0.1:1", "models": [model]}))
+    path.write_text(
+        json.dumps({"v": 1, "grpc": "127.0.0.1:1", "http": "127.0.0.1:1", "models": [model]})
+    )
     return path
 
 
-def level(tmp_path: Path, ready: Path, stand_in: Path, mode: str = "good", spec: dict[str, object] | None = None, **params: object) -> running.Outcome:
+def level(
+    tmp_path: Path,
+    ready: Path,
+    stand_in: Path,
+    mode: str = "good",
+    spec: dict[str, object] | None = None,
+    **params: object,
+) -> running.Outcome:
     environ = {"PROFHARNESS_PERF_ANALYZER": str(stand_in), "MODE": mode}
     return running.level(tmp_path, ready, worker=DRIVER, env=environ, spec=spec, **params)
 
 
-def test_a_level_becomes_requests_on_the_runs_clock(tmp_path: Path, ready: Path, stand_in: Path) -> None:
+def test_a_level_becomes_requests_on_the_runs_clock(
+    tmp_path: Path, ready: Path, stand_in: Path
+) -> None:
     import time
 
     done = level(tmp_path, ready, stand_in, concurrency=1)
@@ -91,24 +108,40 @@ def test_a_level_becomes_requests_on_the_runs_clock(tmp_path: Path, ready: Path,
     assert done.result.notes["throughput_as_printed"] == "100"
 
 
-@pytest.mark.parametrize(("mode", "words"), [
-    ("first unstable", "ended with status 2: Failed to obtain stable measurement within 10 measurement windows"),
-    ("left out", "left the level out: Failed to obtain stable measurement"),
-    ("other level", "measured 5 where 4 was asked"),
-])
-def test_levels_that_it_did_not_measure_are_failed_with_its_words(tmp_path: Path, ready: Path, stand_in: Path, mode: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (
+            "first unstable",
+            "ended with status 2: Failed to obtain stable measurement within 10 measurement windows",
+        ),
+        ("left out", "left the level out: Failed to obtain stable measurement"),
+        ("other level", "measured 5 where 4 was asked"),
+    ],
+)
+def test_levels_that_it_did_not_measure_are_failed_with_its_words(
+    tmp_path: Path, ready: Path, stand_in: Path, mode: str, words: str
+) -> None:
     done = level(tmp_path, ready, stand_in, mode, concurrency=4)
     assert not done.result.ok
     assert words in done.result.error
 
 
-@pytest.mark.parametrize(("spec", "words"), [
-    ({"perf_analyzer_args": ["--request-count", "100"]}, "--request-count is not passed on: its throughput divides the requests by whole seconds"),
-    ({"perf_analyzer_args": ["--request-count=100"]}, "--request-count is not passed on"),
-    ({"perf_analyzer_args": ["-t", "4"]}, "one per call"),
-    ({"perf_analyzer_image": "sdk.sif"}, ""),
-])
-def test_options_that_are_refused(tmp_path: Path, ready: Path, stand_in: Path, spec: dict[str, object], words: str) -> None:
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (
+            {"perf_analyzer_args": ["--request-count", "100"]},
+            "--request-count is not passed on: its throughput divides the requests by whole seconds",
+        ),
+        ({"perf_analyzer_args": ["--request-count=100"]}, "--request-count is not passed on"),
+        ({"perf_analyzer_args": ["-t", "4"]}, "one per call"),
+        ({"perf_analyzer_image": "sdk.sif"}, ""),
+    ],
+)
+def test_options_that_are_refused(
+    tmp_path: Path, ready: Path, stand_in: Path, spec: dict[str, object], words: str
+) -> None:
     if not words:
         done = running.level(tmp_path, ready, worker=DRIVER, env={"PATH": str(tmp_path)}, spec=spec)
         assert done.status == 3
@@ -132,7 +165,9 @@ def test_a_poisson_rate_is_asked_for_as_such(tmp_path: Path, ready: Path, stand_
 
 
 def test_it_is_missing(tmp_path: Path, ready: Path) -> None:
-    done = running.level(tmp_path, ready, worker=DRIVER, env={"PROFHARNESS_PERF_ANALYZER": str(tmp_path / "nowhere")})
+    done = running.level(
+        tmp_path, ready, worker=DRIVER, env={"PROFHARNESS_PERF_ANALYZER": str(tmp_path / "nowhere")}
+    )
     assert done.status == 3
     assert "does not start" in done.log
     assert "make perf-analyzer" in done.log
@@ -156,11 +191,31 @@ def workloads() -> Path:
 @pytest.mark.parametrize("step", [1, 13, 4096])
 @pytest.mark.parametrize("indent", [None, 1])
 def test_the_export_is_read_in_any_pieces(files: ModuleType, step: int, indent: int | None) -> None:
-    requests = [{"timestamp": 10**18 + k, "request_inputs": {"timestamp": [7.5, 8], "x": [1]}, "response_timestamps": [10**18 + k + 5, 10**18 + k + 9],
-                 "response_outputs": [{"response_timestamps_of": [1]}]} for k in range(40)]
-    requests.insert(3, {"timestamp": 5, "request_inputs": {}, "response_timestamps": [], "response_outputs": []})
-    raw = json.dumps({"experiments": [{"experiment": {"mode": "concurrency", "value": 1}, "requests": requests, "window_boundaries": [1, 22, 333]}]}, indent=indent).encode()
-    found = files.times(raw[at:at + step] for at in range(0, len(raw), step))
+    requests = [
+        {
+            "timestamp": 10**18 + k,
+            "request_inputs": {"timestamp": [7.5, 8], "x": [1]},
+            "response_timestamps": [10**18 + k + 5, 10**18 + k + 9],
+            "response_outputs": [{"response_timestamps_of": [1]}],
+        }
+        for k in range(40)
+    ]
+    requests.insert(
+        3, {"timestamp": 5, "request_inputs": {}, "response_timestamps": [], "response_outputs": []}
+    )
+    raw = json.dumps(
+        {
+            "experiments": [
+                {
+                    "experiment": {"mode": "concurrency", "value": 1},
+                    "requests": requests,
+                    "window_boundaries": [1, 22, 333],
+                }
+            ]
+        },
+        indent=indent,
+    ).encode()
+    found = files.times(raw[at : at + step] for at in range(0, len(raw), step))
     assert found.requests == [(10**18 + k, 10**18 + k + 9) for k in range(40)]
     assert found.boundaries == [1, 22, 333]
 
@@ -169,7 +224,11 @@ def test_the_recorded_export_is_read_exactly(files: ModuleType, shared: Path) ->
     path = shared / "fixtures/models/_perf_analyzer_2.51.0/profile_export_trimmed.json"
     one = json.loads(path.read_text())["experiments"]
     found = files.times(files.pieces(str(path)))
-    assert found.requests == [(request["timestamp"], request["response_timestamps"][-1]) for each in one for request in each["requests"]]
+    assert found.requests == [
+        (request["timestamp"], request["response_timestamps"][-1])
+        for each in one
+        for request in each["requests"]
+    ]
     assert found.boundaries == [at for each in one for at in each["window_boundaries"]]
 
 
@@ -180,7 +239,9 @@ def test_real_inputs_item_by_item(files: ModuleType, workloads: Path) -> None:
 
     x = np.arange(6, dtype="f4").reshape(2, 3)
     data = json.loads(files.input_data([[Tensor("x", "FP32", x)]], True))["data"]
-    assert [np.frombuffer(base64.b64decode(one["x"]["b64"]), "f4").tolist() for one in data] == x.tolist()
+    assert [
+        np.frombuffer(base64.b64decode(one["x"]["b64"]), "f4").tolist() for one in data
+    ] == x.tolist()
     assert data[0]["x"]["shape"] == [3]
 
 
@@ -190,15 +251,30 @@ def test_the_real_one_on_a_real_server_of_ours(tmp_path: Path) -> None:
     """The stand-in KServe server lacks what perf_analyzer asks before it starts, so this needs PyTriton."""
     for module in ("pytriton", "tritonclient"):
         pytest.importorskip(module)
-    if not (running.ROOT / ".tools" / "perf-analyzer" / "perf_analyzer").exists() and "PROFHARNESS_PERF_ANALYZER" not in os.environ:
+    if (
+        not (running.ROOT / ".tools" / "perf-analyzer" / "perf_analyzer").exists()
+        and "PROFHARNESS_PERF_ANALYZER" not in os.environ
+    ):
         pytest.skip("needs perf_analyzer: `make perf-analyzer`")
     from tests.wrappers.triton import Server
 
-    server = Server(tmp_path / "server", {"model": "sleep:10ms", "name": "model", "max_batch_size": 1, "instances": 2})
+    server = Server(
+        tmp_path / "server",
+        {"model": "sleep:10ms", "name": "model", "max_batch_size": 1, "instances": 2},
+    )
     try:
         spec = {"model": "model", "managed": False, "shapes": {}}
-        theirs = running.level(tmp_path / "theirs", server.ready_path, worker=DRIVER, concurrency=4, seconds=3.0, spec=spec)
-        ours = running.level(tmp_path / "ours", server.ready_path, concurrency=4, seconds=2.0, spec=spec)
+        theirs = running.level(
+            tmp_path / "theirs",
+            server.ready_path,
+            worker=DRIVER,
+            concurrency=4,
+            seconds=3.0,
+            spec=spec,
+        )
+        ours = running.level(
+            tmp_path / "ours", server.ready_path, concurrency=4, seconds=2.0, spec=spec
+        )
         assert server.end()[0] == 0
     finally:
         server.kill()

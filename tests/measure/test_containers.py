@@ -20,7 +20,11 @@ from profharness.wrappers_path import wrappers_dir
 from tests.fakes import stand_in_apptainer, stand_in_srun, stand_in_tools
 from tests.fakes.stand_in_node import PROGRAM
 
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PROFHARNESS", "STAND_IN", "SLURM", "ROCM", "APPTAINER"))}
+CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("PROFHARNESS", "STAND_IN", "SLURM", "ROCM", "APPTAINER"))
+}
 TRAIN = """
 import os, sys, torch
 model = torch.nn.Linear(8, 8)
@@ -37,19 +41,48 @@ class Host:
 
     def __init__(self, folder: Path, environment: str = "", *, apptainer: bool = True) -> None:
         self.folder = folder
-        self.programs = stand_in_apptainer.install(folder / "programs") if apptainer else folder / "programs"
+        self.programs = (
+            stand_in_apptainer.install(folder / "programs") if apptainer else folder / "programs"
+        )
         self.image = stand_in_apptainer.image(folder / "image.sif", environment)
         self.run_dir = folder / "run"
 
     def environment(self, **variables: str) -> dict[str, str]:
-        return {**CLEAN, "PATH": f"{self.programs}:/usr/bin:/bin", "PROFHARNESS_CACHE": str(self.folder / "cache"), **variables}
+        return {
+            **CLEAN,
+            "PATH": f"{self.programs}:/usr/bin:/bin",
+            "PROFHARNESS_CACHE": str(self.folder / "cache"),
+            **variables,
+        }
 
     def profharness(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "profharness", *words], cwd=self.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              env=self.environment(**variables), check=False, timeout=280)
+        return subprocess.run(
+            [sys.executable, "-m", "profharness", *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env=self.environment(**variables),
+            check=False,
+            timeout=280,
+        )
 
-    def run(self, *flags: str, command: tuple[str, ...], **variables: str) -> subprocess.CompletedProcess[str]:
-        return self.profharness("run", "--telemetry", "off", "-o", str(self.run_dir), "--container", str(self.image), *flags, "--", *command, **variables)
+    def run(
+        self, *flags: str, command: tuple[str, ...], **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        return self.profharness(
+            "run",
+            "--telemetry",
+            "off",
+            "-o",
+            str(self.run_dir),
+            "--container",
+            str(self.image),
+            *flags,
+            "--",
+            *command,
+            **variables,
+        )
 
     @property
     def manifest(self) -> Manifest:
@@ -57,14 +90,44 @@ class Host:
 
 
 def test_what_the_container_is_started_with() -> None:
-    container = Apptainer("i.sif", options=("--rocm", "--bind=/scratch"), folders=(Path("/w"), Path("/r"), Path("/w")), inherited="/host", cwd=Path("/here"))
+    container = Apptainer(
+        "i.sif",
+        options=("--rocm", "--bind=/scratch"),
+        folders=(Path("/w"), Path("/r"), Path("/w")),
+        inherited="/host",
+        cwd=Path("/here"),
+    )
     plain = container.around(Command(("python", "a b"), {"X": "1", "PROFHARNESS_PASS": "torch"}))
-    assert plain.argv == ("apptainer", "exec", "--rocm", "--bind=/scratch", "--bind", "/w", "--bind", "/r", "--pwd", "/here", "i.sif", "python", "a b")
+    assert plain.argv == (
+        "apptainer",
+        "exec",
+        "--rocm",
+        "--bind=/scratch",
+        "--bind",
+        "/w",
+        "--bind",
+        "/r",
+        "--pwd",
+        "/here",
+        "i.sif",
+        "python",
+        "a b",
+    )
     assert plain.env == {"APPTAINERENV_X": "1", "APPTAINERENV_PROFHARNESS_PASS": "torch"}
-    hooked = container.around(Command(("python",), {"PYTHONPATH": "/my hooks:/host", "GONE": None}, Path("/there")))
-    assert hooked.argv[-5:] == ("sh", "-c", "unset GONE\nexport PYTHONPATH='/my hooks'${PYTHONPATH:+:$PYTHONPATH}\nexec \"$@\"", "sh", "python")
+    hooked = container.around(
+        Command(("python",), {"PYTHONPATH": "/my hooks:/host", "GONE": None}, Path("/there"))
+    )
+    assert hooked.argv[-5:] == (
+        "sh",
+        "-c",
+        "unset GONE\nexport PYTHONPATH='/my hooks'${PYTHONPATH:+:$PYTHONPATH}\nexec \"$@\"",
+        "sh",
+        "python",
+    )
     assert (hooked.env, hooked.cwd, hooked.argv[7:9]) == ({}, Path("/there"), ("/r", "--pwd"))
-    old = Apptainer("i.sif", "singularity", prelude="source a\nactivate b").around(Command(("python",), {"X": "1"}))
+    old = Apptainer("i.sif", "singularity", prelude="source a\nactivate b").around(
+        Command(("python",), {"X": "1"})
+    )
     assert old.env == {"SINGULARITYENV_X": "1"}
     assert old.argv[:5] == ("singularity", "exec", "i.sif", "bash", "-c")
     assert old.argv[5].startswith("{\nsource a\nactivate b\n} || {")
@@ -75,7 +138,15 @@ def test_a_script_in_a_container_is_recorded_as_outside(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     host = Host(tmp_path, "PYTHONPATH=/of/the/image\nOF_THE_IMAGE=7\nPROFHARNESS_CAPTURE=all\n")
     (tmp_path / "train.py").write_text(TRAIN)
-    done = host.run("--profile", "torch", "--container-init", "export BEGUN=yes", "--quiet", command=("python", "train.py"), OMP_NUM_THREADS="1")
+    done = host.run(
+        "--profile",
+        "torch",
+        "--container-init",
+        "export BEGUN=yes",
+        "--quiet",
+        command=("python", "train.py"),
+        OMP_NUM_THREADS="1",
+    )
     assert done.returncode == 5, done.stderr
     assert done.stdout == f"{host.image} 7 yes {tmp_path} ['/of/the/image']\n"
     loaded = understand.load([host.run_dir])
@@ -89,7 +160,9 @@ def test_a_script_in_a_container_is_recorded_as_outside(tmp_path: Path) -> None:
     assert manifest.passes[0].argv[0][:2] == ("apptainer", "exec")
     probe, workload = stand_in_apptainer.calls(host.image)
     assert str(wrappers_dir().resolve()) in probe
-    assert str(host.run_dir) not in probe, "it is not there yet, and Apptainer refuses to bind what is not"
+    assert str(host.run_dir) not in probe, (
+        "it is not there yet, and Apptainer refuses to bind what is not"
+    )
     assert str(host.run_dir) in workload
 
 
@@ -100,13 +173,24 @@ def test_a_tool_of_the_image(tmp_path: Path, release: str) -> None:
     host = Host(tmp_path)
     for tool in stand_in_tools.install(tmp_path, release).iterdir():
         (host.image / "bin" / tool.name).symlink_to(tool)
-    dry = host.run("--profile", "rocprofv3", "--hip-trace", "--dry-run", command=("python", str(PROGRAM)))
+    dry = host.run(
+        "--profile", "rocprofv3", "--hip-trace", "--dry-run", command=("python", str(PROGRAM))
+    )
     assert dry.returncode == 0, dry.stderr
     line = next(line for line in dry.stdout.splitlines() if line.startswith("  argv "))
-    order = [dry.stdout.index(word, dry.stdout.index(line)) for word in ("apptainer exec", "image.sif", "PYTHONPATH=", "rocprofv3 ", str(PROGRAM))]
+    order = [
+        dry.stdout.index(word, dry.stdout.index(line))
+        for word in ("apptainer exec", "image.sif", "PYTHONPATH=", "rocprofv3 ", str(PROGRAM))
+    ]
     assert order == sorted(order)
     assert not host.run_dir.exists()
-    done = host.run("--profile", "rocprofv3", "--hip-trace", "--quiet", command=("python", str(PROGRAM), "--kernels", "6", "--exit", "4"))
+    done = host.run(
+        "--profile",
+        "rocprofv3",
+        "--hip-trace",
+        "--quiet",
+        command=("python", str(PROGRAM), "--kernels", "6", "--exit", "4"),
+    )
     assert done.returncode == 4, done.stderr
     assert len(understand.load([host.run_dir]).trace.kernels) == 6
     assert [one for one in host.manifest.findings if one.severity == "error"] == []
@@ -116,8 +200,26 @@ def test_a_tool_of_the_image(tmp_path: Path, release: str) -> None:
 def test_a_scan_in_a_container(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     host = Host(tmp_path)
-    done = host.profharness("run", "particlenet", "--batch-sizes", "1,2", "--trials", "3", "--min-seconds", "0", "--telemetry", "off", "--profile", "torch",
-                            "--container", str(host.image), "-o", "run", "--json", OMP_NUM_THREADS="1")
+    done = host.profharness(
+        "run",
+        "particlenet",
+        "--batch-sizes",
+        "1,2",
+        "--trials",
+        "3",
+        "--min-seconds",
+        "0",
+        "--telemetry",
+        "off",
+        "--profile",
+        "torch",
+        "--container",
+        str(host.image),
+        "-o",
+        "run",
+        "--json",
+        OMP_NUM_THREADS="1",
+    )
     assert done.returncode == 0, done.stderr
     assert [point["batch_size"] for point in json.loads(done.stdout)["points"]] == [1, 2]
     assert all(argv[0] == "apptainer" for record in host.manifest.passes for argv in record.argv)
@@ -127,7 +229,12 @@ def test_a_scan_in_a_container(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_ranks_in_containers(tmp_path: Path) -> None:
     host = Host(tmp_path)
-    done = host.run("--ranks", "2", "--quiet", command=("python", "-c", "import os; os.write(1, os.environ['RANK'].encode())"))
+    done = host.run(
+        "--ranks",
+        "2",
+        "--quiet",
+        command=("python", "-c", "import os; os.write(1, os.environ['RANK'].encode())"),
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout) == ["0", "1"]
     assert host.manifest.ranks == 2
@@ -136,11 +243,35 @@ def test_two_ranks_in_containers(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_signal_ends_what_runs_in_the_container(tmp_path: Path) -> None:
     host = Host(tmp_path)
-    words = [sys.executable, "-m", "profharness", "run", "--telemetry", "off", "-o", "run", "--container", str(host.image), "--", "python", "-c",
-             "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(300)"]
-    with subprocess.Popen(words, cwd=tmp_path, env=host.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as harness:
+    words = [
+        sys.executable,
+        "-m",
+        "profharness",
+        "run",
+        "--telemetry",
+        "off",
+        "-o",
+        "run",
+        "--container",
+        str(host.image),
+        "--",
+        "python",
+        "-c",
+        "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(300)",
+    ]
+    with subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env=host.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as harness:
         until = time.monotonic() + 60
-        while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()) and time.monotonic() < until:
+        while (
+            not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+            and time.monotonic() < until
+        ):
             time.sleep(0.02)
         harness.send_signal(signal.SIGTERM)
         assert harness.wait(60) == 128 + signal.SIGTERM
@@ -156,10 +287,30 @@ def test_what_is_wrong_is_told_before_anything_is_written(tmp_path: Path) -> Non
     cases = [
         (host, ("--container", "no.sif", "--", "true"), 2, "there is no image no.sif"),
         (host, ("--container-init", "true", "--", "true"), 2, "go with --container"),
-        (host, ("--container", str(host.image), "--container-init", "source nothing", "--", "true"), 3, "probe.py failed in the container"),
-        (host, ("--container", str(host.image), "--python", "python9", "--", "true"), 3, "executable file not found in $PATH"),
-        (host, ("--container", str(host.image), "--container-arg=--isolate-all", "--", "true"), 3, "unknown flag: --isolate-all"),
-        (without, ("--container", str(without.image), "--", "true"), 3, "there is no apptainer (or singularity) here"),
+        (
+            host,
+            ("--container", str(host.image), "--container-init", "source nothing", "--", "true"),
+            3,
+            "probe.py failed in the container",
+        ),
+        (
+            host,
+            ("--container", str(host.image), "--python", "python9", "--", "true"),
+            3,
+            "executable file not found in $PATH",
+        ),
+        (
+            host,
+            ("--container", str(host.image), "--container-arg=--isolate-all", "--", "true"),
+            3,
+            "unknown flag: --isolate-all",
+        ),
+        (
+            without,
+            ("--container", str(without.image), "--", "true"),
+            3,
+            "there is no apptainer (or singularity) here",
+        ),
     ]
     for where, words, status, said in cases:
         done = where.profharness("run", "-o", "run", *words)
@@ -170,7 +321,17 @@ def test_what_is_wrong_is_told_before_anything_is_written(tmp_path: Path) -> Non
 
 def test_a_dry_run_needs_neither_image_nor_apptainer(tmp_path: Path) -> None:
     host = Host(tmp_path, apptainer=False)
-    done = host.profharness("run", "--profile", "rocprofv3", "--container", "no.sif", "--dry-run", "--", "python", "train.py")
+    done = host.profharness(
+        "run",
+        "--profile",
+        "rocprofv3",
+        "--container",
+        "no.sif",
+        "--dry-run",
+        "--",
+        "python",
+        "train.py",
+    )
     assert done.returncode == 0, done.stderr
     assert "apptainer exec" in done.stdout
     assert "no.sif" in done.stdout
@@ -179,8 +340,14 @@ def test_a_dry_run_needs_neither_image_nor_apptainer(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_bound(tmp_path: Path) -> None:
     host = Host(tmp_path)
     (tmp_path / "a:b").mkdir()
-    done = subprocess.run([sys.executable, "-m", "profharness", "run", "--container", str(host.image), "--", "true"], cwd=tmp_path / "a:b", capture_output=True, text=True,
-                          env=host.environment(), check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "profharness", "run", "--container", str(host.image), "--", "true"],
+        cwd=tmp_path / "a:b",
+        capture_output=True,
+        text=True,
+        env=host.environment(),
+        check=False,
+    )
     assert done.returncode == 2
     assert "cannot be bound" in done.stderr
 
@@ -189,19 +356,43 @@ def test_a_folder_that_cannot_be_bound(tmp_path: Path) -> None:
 def test_slurm_starts_the_ranks_each_in_its_container(tmp_path: Path) -> None:
     host = Host(tmp_path)
     stand_in_srun.install(host.programs)
-    words = ("run", "--telemetry", "off", "--launcher", "slurm", "--launcher-arg=--gpus-per-task=1", "--ranks", "3", "--container", str(host.image))
-    program = ("--", "python", "-c", "import os, sys; os.write(1, os.environ['SLURM_PROCID'].encode()); sys.exit(4 if os.environ['SLURM_PROCID'] == '2' else 0)")
+    words = (
+        "run",
+        "--telemetry",
+        "off",
+        "--launcher",
+        "slurm",
+        "--launcher-arg=--gpus-per-task=1",
+        "--ranks",
+        "3",
+        "--container",
+        str(host.image),
+    )
+    program = (
+        "--",
+        "python",
+        "-c",
+        "import os, sys; os.write(1, os.environ['SLURM_PROCID'].encode()); sys.exit(4 if os.environ['SLURM_PROCID'] == '2' else 0)",
+    )
     dry = host.profharness(*words, "--dry-run", *program)
     assert dry.returncode == 0, dry.stderr
-    assert dry.stdout.startswith(f"launcher        srun --ntasks=3 --gpus-per-task=1 {sys.executable} -m profharness run ")
+    assert dry.stdout.startswith(
+        f"launcher        srun --ntasks=3 --gpus-per-task=1 {sys.executable} -m profharness run "
+    )
     assert "--launcher task --ranks 1 -- python" in dry.stdout.splitlines()[0]
-    done = host.profharness(*words, "--quiet", *program, PROFHARNESS_OUTPUT=str(tmp_path / "traces"))
+    done = host.profharness(
+        *words, "--quiet", *program, PROFHARNESS_OUTPUT=str(tmp_path / "traces")
+    )
     assert done.returncode == 4, done.stderr
     assert sorted(done.stdout) == ["0", "1", "2"]
     (run,) = (tmp_path / "traces").iterdir()
     assert run.name == "slurm-77-3-python"
     manifest = decode((run / "manifest.json").read_bytes(), "manifest")
-    assert (manifest.ranks, manifest.state, {one.rank: one.exit_status for one in manifest.rank_outcomes}.get(2)) == (3, "done", 4)
+    assert (
+        manifest.ranks,
+        manifest.state,
+        {one.rank: one.exit_status for one in manifest.rank_outcomes}.get(2),
+    ) == (3, "done", 4)
 
 
 def test_slurm_where_it_cannot_be_had(tmp_path: Path) -> None:
@@ -209,8 +400,21 @@ def test_slurm_where_it_cannot_be_had(tmp_path: Path) -> None:
     absent = host.profharness("run", "--launcher", "slurm", "--", "true", PATH=str(host.programs))
     assert (absent.returncode, "there is no srun here" in absent.stderr) == (3, True)
     stand_in_srun.install(host.programs)
-    inside = host.profharness("run", "--launcher", "slurm", "--", "true", SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="2", SLURM_LOCALID="0", SLURM_JOB_ID="7", SLURM_STEP_ID="0")
+    inside = host.profharness(
+        "run",
+        "--launcher",
+        "slurm",
+        "--",
+        "true",
+        SLURM_PROCID="0",
+        SLURM_STEP_NUM_TASKS="2",
+        SLURM_LOCALID="0",
+        SLURM_JOB_ID="7",
+        SLURM_STEP_ID="0",
+    )
     assert (inside.returncode, "srun has started this already" in inside.stderr) == (2, True)
-    wrong = host.profharness("run", "--launcher", "slurm", "--ranks", "2", "--profile", "nothing", "--", "true")
+    wrong = host.profharness(
+        "run", "--launcher", "slurm", "--ranks", "2", "--profile", "nothing", "--", "true"
+    )
     assert wrong.returncode == 2
     assert wrong.stderr.count("error: ") == 1

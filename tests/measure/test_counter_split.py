@@ -16,15 +16,23 @@ PLAN = PassPlan("rocprofv3-pmc1", named(("rocprofv3",)), (COMMAND,), ("A", "B", 
 
 
 def test_halves_keep_the_order_and_are_named_after_the_whole() -> None:
-    assert [(part.name, part.counters, part.layers == PLAN.layers, part.perturbing) for part in halved(PLAN)] == [
-        ("rocprofv3-pmc1a", ("A", "B"), True, True), ("rocprofv3-pmc1b", ("C",), True, True)]
+    assert [
+        (part.name, part.counters, part.layers == PLAN.layers, part.perturbing)
+        for part in halved(PLAN)
+    ] == [("rocprofv3-pmc1a", ("A", "B"), True, True), ("rocprofv3-pmc1b", ("C",), True, True)]
     assert halved(replace(PLAN, counters=("A",))) == ()
 
 
 @given(st.integers(1, 40), st.integers(1, 10))
 def test_every_counter_is_counted_once_whatever_the_device_takes(count: int, most: int) -> None:
     counters = tuple(f"C{number}" for number in range(count))
-    left = Passes([replace(PLAN, counters=counters), replace(PLAN, name="rocprofv3-pmc2", counters=("LAST",))], None)
+    left = Passes(
+        [
+            replace(PLAN, counters=counters),
+            replace(PLAN, name="rocprofv3-pmc2", counters=("LAST",)),
+        ],
+        None,
+    )
     accepted: list[PassPlan] = []
     while (plan := left.take()) is not None:
         if len(plan.counters) > most:
@@ -49,8 +57,13 @@ def test_no_more_executions_than_were_allowed(spare: int | None, splits: list[in
 def test_what_is_said_of_a_refusal() -> None:
     split = told(PLAN, halved(PLAN), "error code 38")
     assert (split.id, split.severity) == ("counters-split", "info")
-    assert split.message == ("rocprofv3 refused A B C in one pass (error code 38): they are counted in 2 passes instead, "
-                             "rocprofv3-pmc1a and rocprofv3-pmc1b")
+    assert split.message == (
+        "rocprofv3 refused A B C in one pass (error code 38): they are counted in 2 passes instead, "
+        "rocprofv3-pmc1a and rocprofv3-pmc1b"
+    )
     alone = told(replace(PLAN, counters=("A",)), (), "")
-    assert (alone.id, alone.message) == ("counters-refused", "rocprofv3: this device cannot count A, not even alone")
+    assert (alone.id, alone.message) == (
+        "counters-refused",
+        "rocprofv3: this device cannot count A, not even alone",
+    )
     assert "--passes" in told(PLAN, (), "").message

@@ -34,7 +34,10 @@ def test_a_pipe_gets_one_line_per_pass() -> None:
         progress.pass_started("torch", 2)
         progress.point_done("torch", "batch 8", 2)
         progress.pass_done("torch", 31.0, Estimate(value=0.031, low=0.027, high=0.035))
-    assert stream.getvalue() == "bare: 2/2 points, 0:58\ntorch: 2/2 points, 0:31, overhead 3.1 % ± 0.4\n"
+    assert (
+        stream.getvalue()
+        == "bare: 2/2 points, 0:58\ntorch: 2/2 points, 0:31, overhead 3.1 % ± 0.4\n"
+    )
 
 
 def test_an_interrupted_pass_says_how_far_it_came() -> None:
@@ -60,7 +63,9 @@ def test_an_adaptive_pass_has_no_total() -> None:
     assert stream.getvalue() == "bare: 1 point, 0:05\n"
 
 
-def test_a_terminal_shows_points_elapsed_time_left_and_overhead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_points_elapsed_time_left_and_overhead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "xterm")
     stream, clock = Terminal(), Clock()
@@ -71,7 +76,7 @@ def test_a_terminal_shows_points_elapsed_time_left_and_overhead(monkeypatch: pyt
         progress.refresh()
         running = stream.getvalue()
         progress.pass_done("rocprofv3", 40.0, Estimate(value=0.02, low=0.01, high=0.03))
-    done = stream.getvalue()[len(running):]
+    done = stream.getvalue()[len(running) :]
     assert "████████████░░░░░░░░" in running
     assert " 6/10" in running
     assert "0:24" in running
@@ -80,7 +85,9 @@ def test_a_terminal_shows_points_elapsed_time_left_and_overhead(monkeypatch: pyt
     assert "overhead 2.0 % ± 1.0" in done
 
 
-def test_an_adaptive_pass_on_a_terminal_counts_without_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adaptive_pass_on_a_terminal_counts_without_a_total(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     with TerminalProgress(stream, now=Clock()) as progress:

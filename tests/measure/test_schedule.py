@@ -50,19 +50,30 @@ LOGGER = StandInLayer("logger", frozenset({"stderr"}))
 
 def test_a_scan_starts_bare_and_layers_share_a_pass_only_without_conflict() -> None:
     plan = plan_scan((TRACER, OTHER_TRACER, LOGGER), ("torch",))
-    assert [(p.name, p.layer_names) for p in plan.passes] == [("bare", ()), ("tracer+logger", ("tracer", "logger")), ("other", ("other",))]
+    assert [(p.name, p.layer_names) for p in plan.passes] == [
+        ("bare", ()),
+        ("tracer+logger", ("tracer", "logger")),
+        ("other", ("other",)),
+    ]
 
 
 def test_layers_of_different_backends_have_their_own_passes() -> None:
     plan = plan_scan(named(("torch", "onnxruntime")), ("torch", "onnxruntime"))
     assert [(p.name, p.targets) for p in plan.passes] == [
-        ("bare", ("torch", "onnxruntime")), ("torch", ("torch",)), ("onnxruntime", ("onnxruntime",))]
+        ("bare", ("torch", "onnxruntime")),
+        ("torch", ("torch",)),
+        ("onnxruntime", ("onnxruntime",)),
+    ]
 
 
 def test_all_models_on_one_server_are_recorded_where_one_of_them_can_be() -> None:
     targets = ("torch@a", "onnxruntime@b", "sleep@c", "together")
     plan = plan_scan(named(("torch", "onnxruntime")), targets)
-    assert [one.targets for one in plan.passes] == [targets, ("torch@a", "together"), ("onnxruntime@b", "together")]
+    assert [one.targets for one in plan.passes] == [
+        targets,
+        ("torch@a", "together"),
+        ("onnxruntime@b", "together"),
+    ]
     with pytest.raises(UsageError, match="nothing to attach to"):
         plan_scan(named(("torch",)), ("sleep@c", "sleep@d", "together"))
 
@@ -74,18 +85,34 @@ def test_a_layer_with_nothing_to_attach_to_is_a_usage_error() -> None:
 
 
 def test_a_command_runs_once_unless_more_is_allowed() -> None:
-    assert [p.name for p in plan_command((), bare=False, allowed=None, agreed=False).passes] == ["bare"]
-    assert [p.name for p in plan_command((TRACER, LOGGER), bare=False, allowed=None, agreed=False).passes] == ["tracer+logger"]
-    assert [p.name for p in plan_command((TRACER,), bare=True, allowed=None, agreed=False).passes] == ["bare", "tracer"]
+    assert [p.name for p in plan_command((), bare=False, allowed=None, agreed=False).passes] == [
+        "bare"
+    ]
+    assert [
+        p.name
+        for p in plan_command((TRACER, LOGGER), bare=False, allowed=None, agreed=False).passes
+    ] == ["tracer+logger"]
+    assert [
+        p.name for p in plan_command((TRACER,), bare=True, allowed=None, agreed=False).passes
+    ] == ["bare", "tracer"]
     with pytest.raises(UsageError) as caught:
         plan_command((TRACER, OTHER_TRACER), bare=False, allowed=None, agreed=False)
     assert "2 times" in caught.value.message
     assert "--passes 2" in caught.value.hint
     dry = plan_command((TRACER, OTHER_TRACER), bare=False, allowed=None, agreed=False, dry=True)
     assert len(dry.passes) == 2
-    assert dry.reasons[0].endswith("the command would run 2 times; allow it with --passes 2 or --yes")
+    assert dry.reasons[0].endswith(
+        "the command would run 2 times; allow it with --passes 2 or --yes"
+    )
     for allowed, agreed in ((2, False), (None, True)):
-        assert len(plan_command((TRACER, OTHER_TRACER), bare=False, allowed=allowed, agreed=agreed).passes) == 2
+        assert (
+            len(
+                plan_command(
+                    (TRACER, OTHER_TRACER), bare=False, allowed=allowed, agreed=agreed
+                ).passes
+            )
+            == 2
+        )
 
 
 def test_an_unknown_or_repeated_layer_is_a_usage_error() -> None:
@@ -98,15 +125,25 @@ def test_counters_get_passes_of_their_own_after_the_trace() -> None:
     counting = Counting(TRACER, (("A", "B"), ("C",)))
     plan = plan_scan((TRACER,), ("torch",), counting)
     assert [(p.name, p.counters, p.perturbing) for p in plan.passes] == [
-        ("bare", (), False), ("tracer", (), False), ("tracer-pmc1", ("A", "B"), True), ("tracer-pmc2", ("C",), True)]
+        ("bare", (), False),
+        ("tracer", (), False),
+        ("tracer-pmc1", ("A", "B"), True),
+        ("tracer-pmc2", ("C",), True),
+    ]
     assert "none of its times is used" in plan.reasons[-2]
     assert plan.reasons[-1].startswith("tracer-pmc1: if the tool refuses these counters together")
     told = replace(counting, assumed="planned for a device that is not here")
     assert plan_scan((TRACER,), ("torch",), told).reasons[-1] == told.assumed
-    assert plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=told).reasons[-1] == told.assumed
+    assert (
+        plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=told).reasons[-1]
+        == told.assumed
+    )
     with pytest.raises(UsageError, match="3 times"):
         plan_command((TRACER,), bare=False, allowed=None, agreed=False, counting=counting)
-    assert len(plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=counting).passes) == 3
+    assert (
+        len(plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=counting).passes)
+        == 3
+    )
 
 
 def test_a_perturbing_layer_runs_alone() -> None:
@@ -120,5 +157,7 @@ def test_tools_that_occupy_the_same_slot_never_share() -> None:
     names = ("torch", "rocprofv3", "rocprof", "rocprof-sys", "rocprof-compute")
     plan = plan_command(named(names), bare=False, allowed=None, agreed=True)
     assert [p.layer_names for p in plan.passes] == [(name,) for name in names]
-    shared = plan_command(named(("onnxruntime", "rocprofv3")), bare=False, allowed=None, agreed=False)
+    shared = plan_command(
+        named(("onnxruntime", "rocprofv3")), bare=False, allowed=None, agreed=False
+    )
     assert [p.layer_names for p in shared.passes] == [("onnxruntime", "rocprofv3")]

@@ -8,7 +8,9 @@ import pytest
 from profharness.measure import spill
 
 
-def test_only_a_working_directory_that_will_not_do_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_working_directory_that_will_not_do_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "run"
     assert spill.folder(run, tmp_path) is None
     assert spill.folder(run, Path("/")) == run / "control" / "spill"

@@ -6,11 +6,30 @@ import pytest
 from profharness.errors import InputError
 from profharness.measure.calibrate import Measured, typed
 from profharness.node import ceilings as calibration
-from profharness.node.ceilings import Calibration, cache_dir, lacking, of_device, path_of, relevant, store, stored
+from profharness.node.ceilings import (
+    Calibration,
+    cache_dir,
+    lacking,
+    of_device,
+    path_of,
+    relevant,
+    store,
+    stored,
+)
 from profharness.node.probe import Device, Environment
 
-CPU = Calibration(created="2026-01-01T00:00:00+00:00", kind="cpu", name="A CPU of 2 cores", compute_units=2, software={"torch": "2.13.0"},
-                  gemm_flops={"fp32": 1e11}, copy_bytes_per_s=1.2e10, launch_ns=900.0, round_trip_ns=1000.0, notes=("fp8: no kernel",))
+CPU = Calibration(
+    created="2026-01-01T00:00:00+00:00",
+    kind="cpu",
+    name="A CPU of 2 cores",
+    compute_units=2,
+    software={"torch": "2.13.0"},
+    gemm_flops={"fp32": 1e11},
+    copy_bytes_per_s=1.2e10,
+    launch_ns=900.0,
+    round_trip_ns=1000.0,
+    notes=("fp8: no kernel",),
+)
 
 
 def changed(**fields):
@@ -20,12 +39,19 @@ def changed(**fields):
 def test_what_is_stored_is_read_back_and_replaced_by_the_next(tmp_path):
     path = store(CPU, tmp_path)
     assert stored(tmp_path) == (CPU,)
-    assert store(changed(created="2026-02-01T00:00:00+00:00", copy_bytes_per_s=2e10), tmp_path) == path
+    assert (
+        store(changed(created="2026-02-01T00:00:00+00:00", copy_bytes_per_s=2e10), tmp_path) == path
+    )
     assert [one.copy_bytes_per_s for one in stored(tmp_path)] == [2e10]
 
 
 def test_devices_sizes_and_software_have_files_of_their_own(tmp_path):
-    others = [changed(name="Another"), changed(compute_units=4), changed(software={"torch": "2.14.0"}), changed(architecture="sm_90")]
+    others = [
+        changed(name="Another"),
+        changed(compute_units=4),
+        changed(software={"torch": "2.14.0"}),
+        changed(architecture="sm_90"),
+    ]
     assert len({path_of(one, tmp_path) for one in (CPU, *others)}) == 5
     for one in (CPU, *others):
         store(one, tmp_path)
@@ -43,7 +69,10 @@ def test_lookup_takes_the_device_of_that_size_and_prefers_its_software():
     newer = changed(created="2026-03-01", software={"torch": "2.14.0"}, copy_bytes_per_s=3e10)
     wide = changed(created="2026-04-01", compute_units=16)
     kept = (CPU, newer, wide)
-    assert of_device(kept, name=CPU.name, compute_units=2, software={"torch": "2.13.0", "numpy": "1"}) == CPU
+    assert (
+        of_device(kept, name=CPU.name, compute_units=2, software={"torch": "2.13.0", "numpy": "1"})
+        == CPU
+    )
     assert of_device(kept, name=CPU.name, compute_units=2, software={"torch": "9"}) == newer
     assert of_device(kept, name=CPU.name, compute_units=8) is None
     assert of_device(kept, name="", compute_units=2) is None
@@ -71,9 +100,25 @@ def test_a_run_is_given_what_its_copy_lacks():
 
 
 def test_the_probes_name_stands_beside_torchs():
-    measured = Measured(kind="rocm", name="AMD Instinct MI300X", host="n", compute_units=304, architecture="gfx942", gemm_flops={}, copy_bytes_per_s=1.0,
-                        launch_ns=1.0, round_trip_ns=1.0)
-    node = Environment(cpu_model="EPYC", devices=(Device(0, "cpu"), Device(0, "rocm", name="Aqua Vanjaram"), Device(1, "rocm", name="Second")))
+    measured = Measured(
+        kind="rocm",
+        name="AMD Instinct MI300X",
+        host="n",
+        compute_units=304,
+        architecture="gfx942",
+        gemm_flops={},
+        copy_bytes_per_s=1.0,
+        launch_ns=1.0,
+        round_trip_ns=1.0,
+    )
+    node = Environment(
+        cpu_model="EPYC",
+        devices=(
+            Device(0, "cpu"),
+            Device(0, "rocm", name="Aqua Vanjaram"),
+            Device(1, "rocm", name="Second"),
+        ),
+    )
     assert typed(measured, "auto", node, "now").aliases == ("Aqua Vanjaram",)
     assert typed(measured, "cuda:1", node, "now").aliases == ("Second",)
     cpu = typed(msgspec.structs.replace(measured, kind="cpu", name=""), "cpu", node, "now")

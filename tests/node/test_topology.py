@@ -32,8 +32,13 @@ class Sysfs:
         for cpu in range(count * threads):
             core = cpu % count
             first = core - core % per_l3
-            shared = ",".join(f"{first + t * count}-{first + per_l3 - 1 + t * count}" for t in range(threads))
-            self.put(f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", ",".join(str(core + t * count) for t in range(threads)))
+            shared = ",".join(
+                f"{first + t * count}-{first + per_l3 - 1 + t * count}" for t in range(threads)
+            )
+            self.put(
+                f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list",
+                ",".join(str(core + t * count) for t in range(threads)),
+            )
             self.put(f"devices/system/cpu/cpu{cpu}/cache/index0/level", "1")
             self.put(f"devices/system/cpu/cpu{cpu}/cache/index0/shared_cpu_list", str(core))
             self.put(f"devices/system/cpu/cpu{cpu}/cache/index3/level", "3")
@@ -42,9 +47,16 @@ class Sysfs:
     def node(self, number: int, cpus: str) -> None:
         self.put(f"devices/system/node/node{number}/cpulist", cpus)
 
-    def gpu(self, address: str, cpus: str, node: int, *, kind: str = "0x038000", vendor: str = "0x1002") -> None:
+    def gpu(
+        self, address: str, cpus: str, node: int, *, kind: str = "0x038000", vendor: str = "0x1002"
+    ) -> None:
         base = f"bus/pci/devices/{address}"
-        for name, value in (("vendor", vendor), ("class", kind), ("local_cpulist", cpus), ("numa_node", str(node))):
+        for name, value in (
+            ("vendor", vendor),
+            ("class", kind),
+            ("local_cpulist", cpus),
+            ("numa_node", str(node)),
+        ):
             self.put(f"{base}/{name}", value)
 
 
@@ -58,14 +70,27 @@ def test_the_bare_list_of_the_deepsparse_tool_is_read() -> None:
 
 
 def test_an_entry_may_name_its_device_and_ranges() -> None:
-    assert topology.parse(b'[{"cpus":"0-2,8","device":"cuda:1"},[4]]', "t.json").places == (Place((0, 1, 2, 8), "cuda:1"), Place((4,)))
+    assert topology.parse(b'[{"cpus":"0-2,8","device":"cuda:1"},[4]]', "t.json").places == (
+        Place((0, 1, 2, 8), "cuda:1"),
+        Place((4,)),
+    )
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("{", "not JSON"), ("[]", "not a list of lists"), ("{}", "not a list of lists"), ("[0, 1]", "entry 0 is not a list"),
-    ("[[0], []]", "entry 1 is not a list"), ("[[0, -1]]", "entry 0"), ("[[0, true]]", "entry 0"), ('[["0-3"]]', "entry 0"),
-    ('[{"cores": [1]}]', "cores"), ('[{"cpus": "3-1"}]', "3-1"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a list of lists"),
+        ("{}", "not a list of lists"),
+        ("[0, 1]", "entry 0 is not a list"),
+        ("[[0], []]", "entry 1 is not a list"),
+        ("[[0, -1]]", "entry 0"),
+        ("[[0, true]]", "entry 0"),
+        ('[["0-3"]]', "entry 0"),
+        ('[{"cores": [1]}]', "cores"),
+        ('[{"cpus": "3-1"}]', "3-1"),
+    ],
+)
 def test_anything_else_is_refused_by_its_place(text: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
         topology.parse(text.encode(), "t.json")
@@ -88,9 +113,14 @@ def test_more_streams_than_lists_are_refused() -> None:
         Topology((Place((0,)), Place((1,)))).first(3)
 
 
-@given(st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=6), min_size=1, max_size=6), st.lists(st.sampled_from(["", "cuda:0", "cuda:1"]), min_size=6, max_size=6))
+@given(
+    st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=6), min_size=1, max_size=6),
+    st.lists(st.sampled_from(["", "cuda:0", "cuda:1"]), min_size=6, max_size=6),
+)
 def test_what_is_written_is_read_again(lists: list[list[int]], devices: Sequence[str]) -> None:
-    whole = Topology(tuple(Place(tuple(ids), device) for ids, device in zip(lists, devices, strict=False)))
+    whole = Topology(
+        tuple(Place(tuple(ids), device) for ids, device in zip(lists, devices, strict=False))
+    )
     assert topology.parse(topology.render(whole).encode(), "t.json") == whole
 
 
@@ -104,7 +134,10 @@ def test_a_place_per_cache_with_one_thread_per_core(sysfs: Sysfs) -> None:
     sysfs.node(0, "0-15")
     node = topology.look(sysfs.root, range(16))
     assert topology.propose(node, "l3").places == (Place((0, 1, 2, 3)), Place((4, 5, 6, 7)))
-    assert topology.propose(node, "l3", smt=True).places == (Place((0, 1, 2, 3, 8, 9, 10, 11)), Place((4, 5, 6, 7, 12, 13, 14, 15)))
+    assert topology.propose(node, "l3", smt=True).places == (
+        Place((0, 1, 2, 3, 8, 9, 10, 11)),
+        Place((4, 5, 6, 7, 12, 13, 14, 15)),
+    )
     assert len(topology.propose(node, "core").places) == 8
 
 
@@ -122,12 +155,24 @@ def test_gpus_that_share_a_node_get_a_cache_each(sysfs: Sysfs) -> None:
     sysfs.cpus(32, 8)
     sysfs.node(0, "0-15")
     sysfs.node(1, "16-31")
-    for number, (address, cpus) in enumerate([("0000:c1:00.0", "16-31"), ("0000:c6:00.0", "16-31"), ("0000:d1:00.0", "0-15"), ("0000:d6:00.0", "0-15")]):
+    for number, (address, cpus) in enumerate(
+        [
+            ("0000:c1:00.0", "16-31"),
+            ("0000:c6:00.0", "16-31"),
+            ("0000:d1:00.0", "0-15"),
+            ("0000:d6:00.0", "0-15"),
+        ]
+    ):
         sysfs.gpu(address, cpus, 1 - number // 2)
     sysfs.gpu("0000:01:00.0", "0-15", 0, kind="0x020000", vendor="0x15b3")  # a network card
     found = topology.propose(topology.look(sysfs.root, range(32)), "gpu")
     assert [place.device for place in found.places] == ["cuda:0", "cuda:1", "cuda:2", "cuda:3"]
-    assert [topology.ranges(place.cpus) for place in found.places] == ["16-23", "24-31", "0-7", "8-15"]
+    assert [topology.ranges(place.cpus) for place in found.places] == [
+        "16-23",
+        "24-31",
+        "0-7",
+        "8-15",
+    ]
 
 
 def test_gpus_with_fewer_caches_share_by_core(sysfs: Sysfs) -> None:
@@ -158,10 +203,14 @@ def test_the_map_of_a_known_machine_leaves_its_reserved_cores() -> None:
     assert used == set(range(64)) - set(range(0, 64, 8))
 
 
-def test_the_command_writes_what_run_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_what_run_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "places.json"
     assert run_cli(["topology", "--per", "core", "-o", str(path)]) == 0
-    assert topology.read(path).places == tuple(Place(tuple(ids)) for ids in json.loads(path.read_text()))
+    assert topology.read(path).places == tuple(
+        Place(tuple(ids)) for ids in json.loads(path.read_text())
+    )
     assert capsys.readouterr().out == ""
     assert run_cli(["topology", "-o", str(path)]) == 2
     assert "exists" in capsys.readouterr().err

@@ -13,32 +13,47 @@ def request(**settings: object) -> Request:
 
 def test_counters_part_at_blanks_and_commas() -> None:
     assert parse_counters(["A B,C", " A, D "]) == ("A", "B", "C", "D")
-    assert request(profile="rocprofv3", pmc="SQ_WAVES,GRBM_COUNT").tracer.pmc == ("SQ_WAVES", "GRBM_COUNT")
-    assert request(profile="rocprofv3", pmc=["SQ_WAVES", "GRBM_COUNT"]).tracer.pmc == ("SQ_WAVES", "GRBM_COUNT")
+    assert request(profile="rocprofv3", pmc="SQ_WAVES,GRBM_COUNT").tracer.pmc == (
+        "SQ_WAVES",
+        "GRBM_COUNT",
+    )
+    assert request(profile="rocprofv3", pmc=["SQ_WAVES", "GRBM_COUNT"]).tracer.pmc == (
+        "SQ_WAVES",
+        "GRBM_COUNT",
+    )
 
 
 def test_tool_arguments_go_to_their_layer_in_order() -> None:
-    options = request(profile="rocprofv3,torch", tool_arg=("rocprofv3:--log-level", "rocprofv3:info")).tracer
+    options = request(
+        profile="rocprofv3,torch", tool_arg=("rocprofv3:--log-level", "rocprofv3:info")
+    ).tracer
     assert options.args_for("rocprofv3") == ("--log-level", "info")
     assert options.args_for("rocprof") == ()
 
 
-@pytest.mark.parametrize(("settings", "words"), [
-    ({"profile": "torch", "hip_trace": True}, "--profile rocprofv3"),
-    ({"hip_trace": True}, "no AMD tracer was asked for"),
-    ({"profile": "rocprof", "rccl_trace": True}, "rocprof cannot do that"),
-    ({"profile": "rocprof-sys", "pmc": "SQ_WAVES"}, "--profile rocprofv3"),
-    ({"profile": "rocprofv3", "kernel_include_regex": "gemm"}, "add --pmc"),
-    ({"profile": "rocprofv3", "pmc": "A", "kernel_include_regex": "gemm("}, "regular expression"),
-    ({"profile": "rocprofv3", "pmc": "A", "kernel_iteration_range": "late"}, "10-20"),
-    ({"profile": "rocprof-sys", "rocprof_sys_mode": "instrument"}, "sample"),
-    ({"profile": "rocprofv3", "tool_arg": ("rocprofv9:--x",)}, "known layers"),
-    ({"profile": "rocprofv3", "tool_arg": ("rocprof:--x",)}, "was not asked for"),
-    ({"profile": "torch", "tool_arg": ("torch:--x",)}, "no tool with a command line"),
-    ({"profile": "rocprofv3", "tool_arg": ("--log-level",)}, "LAYER:ARG"),
-    ({"profile": "rocprofv3", "exit_limit": 0.0}, "--exit-limit"),
-    ({"ranks": 0}, "--ranks"), ({"ranks": 2, "command": ()}, "a scan is one process"),
-])
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"profile": "torch", "hip_trace": True}, "--profile rocprofv3"),
+        ({"hip_trace": True}, "no AMD tracer was asked for"),
+        ({"profile": "rocprof", "rccl_trace": True}, "rocprof cannot do that"),
+        ({"profile": "rocprof-sys", "pmc": "SQ_WAVES"}, "--profile rocprofv3"),
+        ({"profile": "rocprofv3", "kernel_include_regex": "gemm"}, "add --pmc"),
+        (
+            {"profile": "rocprofv3", "pmc": "A", "kernel_include_regex": "gemm("},
+            "regular expression",
+        ),
+        ({"profile": "rocprofv3", "pmc": "A", "kernel_iteration_range": "late"}, "10-20"),
+        ({"profile": "rocprof-sys", "rocprof_sys_mode": "instrument"}, "sample"),
+        ({"profile": "rocprofv3", "tool_arg": ("rocprofv9:--x",)}, "known layers"),
+        ({"profile": "rocprofv3", "tool_arg": ("rocprof:--x",)}, "was not asked for"),
+        ({"profile": "torch", "tool_arg": ("torch:--x",)}, "no tool with a command line"),
+        ({"profile": "rocprofv3", "tool_arg": ("--log-level",)}, "LAYER:ARG"),
+        ({"profile": "rocprofv3", "exit_limit": 0.0}, "--exit-limit"),
+        ({"ranks": 0}, "--ranks"),
+        ({"ranks": 2, "command": ()}, "a scan is one process"),
+    ],
+)
 def test_what_nobody_can_honour_is_a_usage_error(settings: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         request(**settings)

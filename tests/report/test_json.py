@@ -7,8 +7,22 @@ import pytest
 from profharness.report.json import metrics_json, run_json
 from tests.report.samples import SAMPLES, failing, gpu_scan, odd_numbers
 
-RUN_FIELDS = {"point", "backend", "batch_size", "concurrency", "processes", "trials", "warmup_trials", "throughput", "throughput_sem", "latency_ms",
-              "consistency", "overhead", "state", "error"}
+RUN_FIELDS = {
+    "point",
+    "backend",
+    "batch_size",
+    "concurrency",
+    "processes",
+    "trials",
+    "warmup_trials",
+    "throughput",
+    "throughput_sem",
+    "latency_ms",
+    "consistency",
+    "overhead",
+    "state",
+    "error",
+}
 FINDING_FIELDS = {"id", "severity", "message", "figures"}
 
 
@@ -31,7 +45,18 @@ def test_run_json_has_the_documented_shape(name: str) -> None:
 
 def test_a_point_of_run_json_holds_plain_numbers() -> None:
     point = json.loads(run_json(gpu_scan()))["points"][0]
-    assert set(point) == {"point", "backend", "batch_size", "trials", "warmup_trials", "throughput", "throughput_sem", "latency_ms", "consistency", "overhead"}
+    assert set(point) == {
+        "point",
+        "backend",
+        "batch_size",
+        "trials",
+        "warmup_trials",
+        "throughput",
+        "throughput_sem",
+        "latency_ms",
+        "consistency",
+        "overhead",
+    }
     assert point["batch_size"] == 4
     assert isinstance(point["throughput"], float)
     assert set(point["overhead"]["torch"]) == {"value", "low", "high"}
@@ -52,9 +77,32 @@ def test_a_failed_point_has_no_throughput_and_says_why() -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_metrics_json_has_the_documented_shape(name: str) -> None:
     value = json.loads(metrics_json(SAMPLES[name]()))
-    assert list(value) == ["schema", "source", "trace", "devices", "points", "metrics", "findings", "problems"]
-    assert set(value["trace"]) == {"pass", "kernels", "copies", "devices", "streams", "ranks", "span_ns", "busy_ns", "busy_any_ns", "sum_kernel_ns",
-                                   "unlinked_kernels", "graph_launches", "kernels_in_graphs", "distinct_kernels"}
+    assert list(value) == [
+        "schema",
+        "source",
+        "trace",
+        "devices",
+        "points",
+        "metrics",
+        "findings",
+        "problems",
+    ]
+    assert set(value["trace"]) == {
+        "pass",
+        "kernels",
+        "copies",
+        "devices",
+        "streams",
+        "ranks",
+        "span_ns",
+        "busy_ns",
+        "busy_any_ns",
+        "sum_kernel_ns",
+        "unlinked_kernels",
+        "graph_launches",
+        "kernels_in_graphs",
+        "distinct_kernels",
+    }
     for device in value["devices"].values():
         assert set(device) == {"kernels", "busy_ns", "busy_any_ns", "span_ns"}
     for figure in value["metrics"].values():
@@ -72,5 +120,13 @@ def test_what_was_not_measured_is_null_and_says_what_it_needs() -> None:
 
 
 def test_numbers_that_are_not_finite_become_null() -> None:
-    assert json.loads(run_json(odd_numbers()), parse_constant=pytest.fail)["points"][0]["throughput"] is None
-    assert json.loads(metrics_json(odd_numbers()), parse_constant=pytest.fail)["metrics"]["power_w"]["value"] is None
+    assert (
+        json.loads(run_json(odd_numbers()), parse_constant=pytest.fail)["points"][0]["throughput"]
+        is None
+    )
+    assert (
+        json.loads(metrics_json(odd_numbers()), parse_constant=pytest.fail)["metrics"]["power_w"][
+            "value"
+        ]
+        is None
+    )

@@ -18,10 +18,24 @@ def test_trials_become_marks_of_their_point(tmp_path: Path) -> None:
     path = tmp_path / "trials.csv"
     path.write_text(HEAD + "0,warmup,100,90,4\n0,trial,200,10,4\n1,trial,215,12,4\n")
     trace = trials.read(path, point="torch-b4")
-    rows = [(trace.strings[k], trace.strings[n], s, d, i, trace.strings[p]) for k, n, s, d, i, p in zip(
-        trace.marks.kind, trace.marks.name, trace.marks.start_ns, trace.marks.dur_ns, trace.marks.items, trace.marks.point, strict=True)]
-    assert rows == [("warmup", "warmup 0", 100, 90, 4, "torch-b4"), ("trial", "trial 0", 200, 10, 4, "torch-b4"),
-                    ("trial", "trial 1", 215, 12, 4, "torch-b4"), ("point", "torch-b4", 200, 27, 8, "torch-b4")]
+    rows = [
+        (trace.strings[k], trace.strings[n], s, d, i, trace.strings[p])
+        for k, n, s, d, i, p in zip(
+            trace.marks.kind,
+            trace.marks.name,
+            trace.marks.start_ns,
+            trace.marks.dur_ns,
+            trace.marks.items,
+            trace.marks.point,
+            strict=True,
+        )
+    ]
+    assert rows == [
+        ("warmup", "warmup 0", 100, 90, 4, "torch-b4"),
+        ("trial", "trial 0", 200, 10, 4, "torch-b4"),
+        ("trial", "trial 1", 215, 12, 4, "torch-b4"),
+        ("point", "torch-b4", 200, 27, 8, "torch-b4"),
+    ]
     assert trace.sources[0].clock is ClockDomain.MONOTONIC
 
 
@@ -50,7 +64,12 @@ def line(n: int, at: int, items: int | None, source: str) -> str:
 
 def test_steps_last_from_end_to_end_and_the_scripts_own_marks_win(tmp_path: Path) -> None:
     path = tmp_path / "steps-77.jsonl"
-    path.write_text(line(0, 100, None, "optimizer") + line(0, 150, 8, "mark") + line(1, 190, 16, "mark") + line(2, 260, None, "mark"))
+    path.write_text(
+        line(0, 100, None, "optimizer")
+        + line(0, 150, 8, "mark")
+        + line(1, 190, 16, "mark")
+        + line(2, 260, None, "mark")
+    )
     trace = steps.read(path)
     assert [trace.strings[name] for name in trace.marks.name] == ["step 1", "step 2"]
     assert list(trace.marks.start_ns) == [150, 190]
@@ -63,7 +82,9 @@ def test_a_log_of_one_step_or_a_cut_line_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "steps-77.jsonl"
     path.write_text(line(0, 100, None, "optimizer"))
     assert len(steps.read(path).marks) == 0
-    path.write_text(line(0, 100, None, "optimizer") + line(1, 130, None, "optimizer") + '{"n": 2, "mono')
+    path.write_text(
+        line(0, 100, None, "optimizer") + line(1, 130, None, "optimizer") + '{"n": 2, "mono'
+    )
     trace = steps.read(path)
     assert list(trace.marks.dur_ns) == [30]
     assert [problem.count for problem in trace.problems] == [1]

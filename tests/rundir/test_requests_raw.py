@@ -21,7 +21,14 @@ def level(folder: Path) -> Path:
     """Two clients, three requests answered in two executions, one failed, one cut off."""
     one = 1 << requests_raw.CLIENT_BITS
     i64(folder / "requests-0.i64", [(0, 90, 100, 300, 2, 0, 5, 0), (1, 290, 310, 600, 2, 1, 5, 0)])
-    i64(folder / "requests-1.i64", [(0, 110, 120, 310, 2, 0, 0, 0), (1, 305, 320, 520, 2, 0, 0, 0), (2, 520, 530, 530, 2, 3, 0, 0)])
+    i64(
+        folder / "requests-1.i64",
+        [
+            (0, 110, 120, 310, 2, 0, 0, 0),
+            (1, 305, 320, 520, 2, 0, 0, 0),
+            (2, 520, 530, 530, 2, 3, 0, 0),
+        ],
+    )
     i64(folder / "executions-77.i64", [(0, 150, 250, 4, 2, 0, 0, 0), (1, 400, 500, 2, 1, 0, 2, 0)])
     i64(folder / "members-77.i64", [(one,), (0,), (one + 1,)])
     return folder
@@ -79,8 +86,22 @@ def test_every_member_finds_its_execution(sizes: list[int], rng: object) -> None
     members = list(range(total))
     rng.shuffle(members)  # type: ignore[attr-defined]  # a random.Random
     firsts = np.cumsum([0, *sizes[:-1]])
-    rows = np.array([(n, 1000 * n, 1000 * n + 10 + n, size, size, 0, first, 0) for n, (size, first) in enumerate(zip(sizes, firsts, strict=True))], np.int64)
-    of = {member: n for n, (size, first) in enumerate(zip(sizes, firsts, strict=True)) for member in members[first:first + size]}
+    rows = np.array(
+        [
+            (n, 1000 * n, 1000 * n + 10 + n, size, size, 0, first, 0)
+            for n, (size, first) in enumerate(zip(sizes, firsts, strict=True))
+        ],
+        np.int64,
+    )
+    of = {
+        member: n
+        for n, (size, first) in enumerate(zip(sizes, firsts, strict=True))
+        for member in members[first : first + size]
+    }
     sent = np.array([(n, 0, n, n + 1, 1, 0, 0, 0) for n in range(total)], np.int64)
-    raw = requests_raw.RawLevel(sent, np.zeros(total, np.int64), (requests_raw.Executions(1, rows, np.array(members, np.int64)),))
+    raw = requests_raw.RawLevel(
+        sent,
+        np.zeros(total, np.int64),
+        (requests_raw.Executions(1, rows, np.array(members, np.int64)),),
+    )
     assert requests_raw.to_requests(raw).execution.tolist() == [of[n] for n in range(total)]

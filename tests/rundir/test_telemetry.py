@@ -41,45 +41,109 @@ class Host:
 
 class Gpus(Host):
     name = "gpus"
-    devices = (SampledDevice("0", "0000:c1:00.0", "MI300X", "amd"), SampledDevice("1", "0000:c6:00.0", "MI300X", "amd"))
-    columns = (Column("power", "W", "instant", 1.0, "d", 0), Column("stamp", "ns", "instant", device=1, role="stamp"),
-               Column("power", "W", "instant", 1.0, "d", 1), Column("energy", "W", "counter", 15.2588e-6, "q", 1))
+    devices = (
+        SampledDevice("0", "0000:c1:00.0", "MI300X", "amd"),
+        SampledDevice("1", "0000:c6:00.0", "MI300X", "amd"),
+    )
+    columns = (
+        Column("power", "W", "instant", 1.0, "d", 0),
+        Column("stamp", "ns", "instant", device=1, role="stamp"),
+        Column("power", "W", "instant", 1.0, "d", 1),
+        Column("energy", "W", "counter", 15.2588e-6, "q", 1),
+    )
 
 
-def _file(path: Path, rows: list[tuple[float, ...]], *, missing: tuple[Missing, ...] = (), rest: bytes = b"") -> Path:
+def _file(
+    path: Path,
+    rows: list[tuple[float, ...]],
+    *,
+    missing: tuple[Missing, ...] = (),
+    rest: bytes = b"",
+) -> Path:
     layout = Layout((Host(), Gpus()))
-    facts = {"host": "n1", "pid": 42, "hz": 10.0, "period_ns": 100_000_000, "clock": "monotonic", "profharness": "9.9",
-             "missing": [absent._asdict() for absent in missing]}
-    path.write_bytes(encode_header(layout, facts) + b"".join(layout.row.pack(*row) for row in rows) + rest)
+    facts = {
+        "host": "n1",
+        "pid": 42,
+        "hz": 10.0,
+        "period_ns": 100_000_000,
+        "clock": "monotonic",
+        "profharness": "9.9",
+        "missing": [absent._asdict() for absent in missing],
+    }
+    path.write_bytes(
+        encode_header(layout, facts) + b"".join(layout.row.pack(*row) for row in rows) + rest
+    )
     return path
 
 
-def _row(tick: int, cpu: int = -1, memory: int = -1, gpu: tuple[float, int, float, int] = (math.nan, -1, math.nan, -1), missed: int = 0) -> tuple[float, ...]:
+def _row(
+    tick: int,
+    cpu: int = -1,
+    memory: int = -1,
+    gpu: tuple[float, int, float, int] = (math.nan, -1, math.nan, -1),
+    missed: int = 0,
+) -> tuple[float, ...]:
     """A row due at START + tick x 100 ms: host read 1000 to 3000 ns later, GPUs 4000 to 8000 ns later; -1 is not read."""
     at = START + tick * 100_000_000
-    return (at, at + 1000 + BOOT, missed, at + 1000, at + 3000, cpu, memory, at + 4000, at + 8000, *gpu)
+    return (
+        at,
+        at + 1000 + BOOT,
+        missed,
+        at + 1000,
+        at + 3000,
+        cpu,
+        memory,
+        at + 4000,
+        at + 8000,
+        *gpu,
+    )
 
 
 def _series(trace: Trace, metric: str, device: int = NULL) -> list[tuple[int, int, float]]:
     s = trace.samples
     rows = (s.metric == trace.strings.find(metric)) & (s.device == device)
-    return list(zip((s.at_ns[rows] - START).tolist(), (s.until_ns[rows] - START).tolist(), s.value[rows].tolist(), strict=True))
+    return list(
+        zip(
+            (s.at_ns[rows] - START).tolist(),
+            (s.until_ns[rows] - START).tolist(),
+            s.value[rows].tolist(),
+            strict=True,
+        )
+    )
 
 
 def test_counters_become_rates_of_the_interval_and_instants_stay(tmp_path: Path) -> None:
-    path = _file(tmp_path / "n1.samples.bin", [
-        _row(0, 100, 10, (300.5, START + BOOT + 50, 200.0, 1_000)), _row(1, 200_000_100),
-        _row(2, -1, 30, (math.nan, START + BOOT + 100_000_050, 210.0, 1_001_000)), _row(4, 200_000_100, 40, missed=1)])
+    path = _file(
+        tmp_path / "n1.samples.bin",
+        [
+            _row(0, 100, 10, (300.5, START + BOOT + 50, 200.0, 1_000)),
+            _row(1, 200_000_100),
+            _row(2, -1, 30, (math.nan, START + BOOT + 100_000_050, 210.0, 1_001_000)),
+            _row(4, 200_000_100, 40, missed=1),
+        ],
+    )
     trace = telemetry.read(path)
     assert _series(trace, "cpu_tree") == [(2000, 100_002_000, 2.0), (100_002_000, 400_002_000, 0.0)]
-    assert _series(trace, "memory_tree") == [(2000, 2000, 10.0), (200_002_000, 200_002_000, 30.0), (400_002_000, 400_002_000, 40.0)]
+    assert _series(trace, "memory_tree") == [
+        (2000, 2000, 10.0),
+        (200_002_000, 200_002_000, 30.0),
+        (400_002_000, 400_002_000, 40.0),
+    ]
     assert _series(trace, "power", 0) == [(6000, 6000, 300.5)]
     # device 1 says itself when it was read
     assert _series(trace, "power", 1) == [(50, 50, 200.0), (100_000_050, 100_000_050, 210.0)]
     assert _series(trace, "energy", 1) == [(50, 100_000_050, pytest.approx(152.588))]
-    assert trace.devices == (Device("0", "n1", "0000:c1:00.0", "MI300X", "amd"), Device("1", "n1", "0000:c6:00.0", "MI300X", "amd"))
+    assert trace.devices == (
+        Device("0", "n1", "0000:c1:00.0", "MI300X", "amd"),
+        Device("1", "n1", "0000:c6:00.0", "MI300X", "amd"),
+    )
     (source,) = trace.sources
-    assert (source.clock, source.host, source.pid, source.tool_version) == (ClockDomain.MONOTONIC, "n1", 42, "9.9")
+    assert (source.clock, source.host, source.pid, source.tool_version) == (
+        ClockDomain.MONOTONIC,
+        "n1",
+        42,
+        "9.9",
+    )
     assert dict(source.details)["late_p50_ns"] == "1000"
     assert [(p.severity, p.count) for p in trace.problems] == [("warning", 1)]
 
@@ -93,7 +157,10 @@ def test_a_file_without_a_row_yet_has_no_samples(tmp_path: Path) -> None:
 def test_metrics_that_are_read_less_often_say_their_own_rate(tmp_path: Path) -> None:
     layout = Layout((Host(), Gpus()))
     path = tmp_path / "n1.samples.bin"
-    path.write_bytes(encode_header(layout, {"host": "n1", "hz": 100.0, "rates": {"host": 2.0, "gpus": 100.0}}) + layout.row.pack(*_row(0, 100)))
+    path.write_bytes(
+        encode_header(layout, {"host": "n1", "hz": 100.0, "rates": {"host": 2.0, "gpus": 100.0}})
+        + layout.row.pack(*_row(0, 100))
+    )
     details = dict(telemetry.read(path).sources[0].details)
     assert (details["hz"], details["hz.cpu_tree"], details["hz.memory_tree"]) == ("100", "2", "2")
     assert not details.keys() & {"hz.power", "hz.energy", "hz."}
@@ -101,48 +168,87 @@ def test_metrics_that_are_read_less_often_say_their_own_rate(tmp_path: Path) -> 
 
 def test_a_file_of_the_first_version_reads_the_same(tmp_path: Path) -> None:
     """It had 8-byte fields only, in the order of its columns, and said no places."""
-    rows = [_row(0, 100, 10, (300.5, START + BOOT + 50, 200.0, 1_000)), _row(1, 200_000_100, 20, (301.0, START + BOOT + 100_000_050, 210.0, 1_001_000))]
+    rows = [
+        _row(0, 100, 10, (300.5, START + BOOT + 50, 200.0, 1_000)),
+        _row(1, 200_000_100, 20, (301.0, START + BOOT + 100_000_050, 210.0, 1_001_000)),
+    ]
     new = _file(tmp_path / "new", rows)
     header, start = read_header(new.read_bytes(), new)
     described = json.loads(new.read_bytes()[16:start])
-    columns = [{name: value for name, value in column.items() if name != "at"} for column in described["columns"]]
-    text = json.dumps({**{name: value for name, value in described.items() if name != "width"}, "v": 1, "columns": columns}).encode()
+    columns = [
+        {name: value for name, value in column.items() if name != "at"}
+        for column in described["columns"]
+    ]
+    text = json.dumps(
+        {
+            **{name: value for name, value in described.items() if name != "width"},
+            "v": 1,
+            "columns": columns,
+        }
+    ).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
     old = tmp_path / "old"
     old.write_bytes(MAGIC + struct.pack("<I4x", len(text)) + text + new.read_bytes()[start:])
     assert header.v == 2
     for metric, device in (("cpu_tree", NULL), ("memory_tree", NULL), ("power", 0), ("energy", 1)):
-        assert _series(telemetry.read(old), metric, device) == _series(telemetry.read(new), metric, device) != []
+        assert (
+            _series(telemetry.read(old), metric, device)
+            == _series(telemetry.read(new), metric, device)
+            != []
+        )
 
 
 def test_gzipped_files_say_the_same(tmp_path: Path) -> None:
     path = _file(tmp_path / "n1.samples.bin", [_row(0, 100), _row(1, 200_000_100)])
     packed = tmp_path / "n1.samples.bin.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert _series(telemetry.read(packed), "cpu_tree") == _series(telemetry.read(path), "cpu_tree") == [(2000, 100_002_000, 2.0)]
+    assert (
+        _series(telemetry.read(packed), "cpu_tree")
+        == _series(telemetry.read(path), "cpu_tree")
+        == [(2000, 100_002_000, 2.0)]
+    )
 
 
 def test_a_counter_that_falls_gives_no_value(tmp_path: Path) -> None:
-    trace = telemetry.read(_file(tmp_path / "x", [_row(0, 500_000_000), _row(1, 100), _row(2, 100_000_100)]))
+    trace = telemetry.read(
+        _file(tmp_path / "x", [_row(0, 500_000_000), _row(1, 100), _row(2, 100_000_100)])
+    )
     assert _series(trace, "cpu_tree") == [(100_002_000, 200_002_000, 1.0)]
-    assert [(p.count, p.message) for p in trace.problems] == [(1, "counters went backwards: no value for these intervals")]
+    assert [(p.count, p.message) for p in trace.problems] == [
+        (1, "counters went backwards: no value for these intervals")
+    ]
 
 
 def test_what_is_missing_or_cut_is_said(tmp_path: Path) -> None:
-    trace = telemetry.read(_file(tmp_path / "x", [_row(0, 5)], missing=(Missing("pressure_io", "no such file"),), rest=b"\1" * 9))
-    assert [p.message for p in trace.problems] == ["the last row was cut off: the sampler was killed as it wrote",
-                                                   "pressure_io was not sampled: no such file"]
+    trace = telemetry.read(
+        _file(
+            tmp_path / "x",
+            [_row(0, 5)],
+            missing=(Missing("pressure_io", "no such file"),),
+            rest=b"\1" * 9,
+        )
+    )
+    assert [p.message for p in trace.problems] == [
+        "the last row was cut off: the sampler was killed as it wrote",
+        "pressure_io was not sampled: no such file",
+    ]
     assert dict(trace.sources[0].details)["missing.pressure_io"] == "no such file"
     empty = telemetry.read(_file(tmp_path / "y", []))
     assert len(empty.samples) == 0
     assert "holds no sample" in empty.problems[0].message
 
 
-@pytest.mark.parametrize(("content", "said"), [
-    (b"", "is no telemetry file"), (b"PHTELEM1\xff\xff\0\0\0\0\0\0{}", "cut within its header"),
-    (MAGIC + struct.pack("<I4x", 8) + b'{"v":7} ', "version 7 is newer than 2"),
-    (MAGIC + struct.pack("<I4x", 8) + b'{"v":1} ', "header is damaged"), (MAGIC + struct.pack("<I4x", 8) + b"\xffgarbage", "header is damaged"),
-    (b"PAR1 but nothing else", "no telemetry table")])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is no telemetry file"),
+        (b"PHTELEM1\xff\xff\0\0\0\0\0\0{}", "cut within its header"),
+        (MAGIC + struct.pack("<I4x", 8) + b'{"v":7} ', "version 7 is newer than 2"),
+        (MAGIC + struct.pack("<I4x", 8) + b'{"v":1} ', "header is damaged"),
+        (MAGIC + struct.pack("<I4x", 8) + b"\xffgarbage", "header is damaged"),
+        (b"PAR1 but nothing else", "no telemetry table"),
+    ],
+)
 def test_other_files_are_refused(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "f"
     path.write_bytes(content)
@@ -159,18 +265,34 @@ def test_sniffing() -> None:
 
 
 def test_parquet_says_the_same(tmp_path: Path) -> None:
-    trace = telemetry.read(_file(tmp_path / "n1.samples.bin", [
-        _row(0, 100, 10, (300.5, -1, 200.0, -1)), _row(1, 200_000_100), _row(3, 300_000_100, missed=1)], missing=(Missing("a", "b"),)))
+    trace = telemetry.read(
+        _file(
+            tmp_path / "n1.samples.bin",
+            [
+                _row(0, 100, 10, (300.5, -1, 200.0, -1)),
+                _row(1, 200_000_100),
+                _row(3, 300_000_100, missed=1),
+            ],
+            missing=(Missing("a", "b"),),
+        )
+    )
     path = tmp_path / "n1.parquet"
     telemetry_parquet.write(trace, path)
     again = telemetry.read(path)
     for metric, device in (("cpu_tree", NULL), ("memory_tree", NULL), ("power", 0), ("power", 1)):
         assert _series(again, metric, device) == _series(trace, metric, device) != []
     assert again.devices == trace.devices
-    assert [(p.severity, p.count, p.message) for p in again.problems] == [(p.severity, p.count, p.message) for p in trace.problems]
+    assert [(p.severity, p.count, p.message) for p in again.problems] == [
+        (p.severity, p.count, p.message) for p in trace.problems
+    ]
     first, second = trace.sources[0], again.sources[0]
-    assert {name: getattr(second, name) for name in ("clock", "host", "pid", "details", "tool_version", "layer", "format")} == {
-        name: getattr(first, name) for name in ("clock", "host", "pid", "details", "tool_version", "layer", "format")}
+    assert {
+        name: getattr(second, name)
+        for name in ("clock", "host", "pid", "details", "tool_version", "layer", "format")
+    } == {
+        name: getattr(first, name)
+        for name in ("clock", "host", "pid", "details", "tool_version", "layer", "format")
+    }
     assert [p.name for p in tmp_path.glob(".*")] == []
 
 
@@ -189,7 +311,10 @@ def test_parquet_without_samples_and_of_others(tmp_path: Path) -> None:
 
 
 def _clock_file(path: Path, **changes: Any) -> Path:
-    lines = [clock_line("n1", phase, ClockReading(i, i + 1, i + 2, i + 3, 9)) for i, phase in enumerate(("before", "during"))]
+    lines = [
+        clock_line("n1", phase, ClockReading(i, i + 1, i + 2, i + 3, 9))
+        for i, phase in enumerate(("before", "during"))
+    ]
     path.write_bytes(b"".join(lines) + changes.get("rest", b""))
     return path
 
@@ -197,7 +322,10 @@ def _clock_file(path: Path, **changes: Any) -> Path:
 def test_clock_readings(tmp_path: Path) -> None:
     expected = (Snapshot("n1", "before", 0, 1, 2, 3, 9), Snapshot("n1", "during", 1, 2, 3, 4, 9))
     assert telemetry.read_clocks(_clock_file(tmp_path / "c")) == expected
-    assert telemetry.read_clocks(_clock_file(tmp_path / "c", rest=b'{"v":1,"host":"n1","pha')) == expected
+    assert (
+        telemetry.read_clocks(_clock_file(tmp_path / "c", rest=b'{"v":1,"host":"n1","pha'))
+        == expected
+    )
     with pytest.raises(InputError, match="a clock reading is damaged"):
         telemetry.read_clocks(_clock_file(tmp_path / "c", rest=b'{"v":1}\n'))
     with pytest.raises(InputError, match="cannot be read: No such file"):
@@ -206,4 +334,12 @@ def test_clock_readings(tmp_path: Path) -> None:
 
 def test_json_of_a_clock_line_is_plain(tmp_path: Path) -> None:
     assert json.loads(_clock_file(tmp_path / "c").read_text().splitlines()[0]) == {
-        "v": 1, "host": "n1", "phase": "before", "boot_ns": 0, "monotonic_ns": 1, "monotonic_raw_ns": 2, "realtime_ns": 3, "width_ns": 9}
+        "v": 1,
+        "host": "n1",
+        "phase": "before",
+        "boot_ns": 0,
+        "monotonic_ns": 1,
+        "monotonic_raw_ns": 2,
+        "realtime_ns": 3,
+        "width_ns": 9,
+    }

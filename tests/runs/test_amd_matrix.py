@@ -21,12 +21,35 @@ from tests.runs.test_amd_runs import Node
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
 SITE = Path(__file__).parent.parent / "fakes" / "stand_in_site"
-RELEASES = {"rocprofv3": "7.0", "rocprof": "6.1", "rocprof-sys": "6.4", "rocprof-compute": "7.0", "amd-log": "7.0"}
+RELEASES = {
+    "rocprofv3": "7.0",
+    "rocprof": "6.1",
+    "rocprof-sys": "6.4",
+    "rocprof-compute": "7.0",
+    "amd-log": "7.0",
+}
 LAYERS = sorted(RELEASES)
 TRACERS = ("rocprofv3", "rocprof", "rocprof-sys")
 PERTURBING = {"rocprof-compute", "amd-log"}
-SCAN = ("run", "particlenet", "--device", "cpu", "--batch-sizes", "1", "--trials", "2", "--min-seconds", "0", "--warmup", "0", "--profile-trials", "1",
-        "--telemetry", "off", "--quiet")
+SCAN = (
+    "run",
+    "particlenet",
+    "--device",
+    "cpu",
+    "--batch-sizes",
+    "1",
+    "--trials",
+    "2",
+    "--min-seconds",
+    "0",
+    "--warmup",
+    "0",
+    "--profile-trials",
+    "1",
+    "--telemetry",
+    "off",
+    "--quiet",
+)
 
 
 def node_with(folder: Path, layer: str) -> Node:
@@ -51,7 +74,11 @@ def intact(node: Node, *passes: str) -> Trace:
     """The run directory is whole: every pass is told, every file that it names is there, and all of it can be read again."""
     manifest = node.manifest
     assert (manifest.state, [record.name for record in manifest.passes]) == ("done", list(passes))
-    assert [artifact.path for artifact in manifest.artifacts if not (node.run_dir / artifact.path).is_file()] == []
+    assert [
+        artifact.path
+        for artifact in manifest.artifacts
+        if not (node.run_dir / artifact.path).is_file()
+    ] == []
     assert len({artifact.path for artifact in manifest.artifacts}) == len(manifest.artifacts)
     for name in ("report.html", "summary.json", "merged.pftrace"):
         assert (node.run_dir / name).stat().st_size > 0, name
@@ -75,12 +102,14 @@ def test_a_crash_is_the_workloads_under_every_layer(tmp_path: Path, layer: str) 
     node = node_with(tmp_path, layer)
     done = node.run("--profile", layer, "--quiet", program=("--crash",))
     assert done.returncode == 139, done.stderr
-    record, = node.manifest.passes
+    (record,) = node.manifest.passes
     assert (record.exit_status, node.manifest.exit_status) == (139, 139)
     told = [found.message for found in node.manifest.findings if found.id == "profiler-failed"]
     assert ["the workload was killed by SIGSEGV" in message for message in told] == [True]
     # the one tool that says something else itself
-    assert node.findings == expected(layer, *(["profiler-changed-exit"] if layer == "rocprof-compute" else []), "profiler-failed")
+    assert node.findings == expected(
+        layer, *(["profiler-changed-exit"] if layer == "rocprof-compute" else []), "profiler-failed"
+    )
     intact(node, layer)
 
 
@@ -88,7 +117,15 @@ def test_a_crash_is_the_workloads_under_every_layer(tmp_path: Path, layer: str) 
 def test_a_hang_at_exit_is_ended(tmp_path: Path, layer: str) -> None:
     node = node_with(tmp_path, layer)
     began = time.monotonic()
-    done = node.run("--profile", layer, "--quiet", "--exit-limit", "2", program=("--exit", "3"), STAND_IN_FINALIZE="hang")
+    done = node.run(
+        "--profile",
+        layer,
+        "--quiet",
+        "--exit-limit",
+        "2",
+        program=("--exit", "3"),
+        STAND_IN_FINALIZE="hang",
+    )
     assert time.monotonic() - began < 60  # it sleeps for ten minutes
     assert done.returncode == 3, done.stderr
     assert node.findings[0] == "profiler-hung"
@@ -98,13 +135,21 @@ def test_a_hang_at_exit_is_ended(tmp_path: Path, layer: str) -> None:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-@pytest.mark.parametrize(("program", "variables"), [(("--kernels", "0"), {}), ((), {"STAND_IN_FINALIZE": "silent"})], ids=["no work", "no file"])
-def test_nothing_recorded_is_said(tmp_path: Path, layer: str, program: tuple[str, ...], variables: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("program", "variables"),
+    [(("--kernels", "0"), {}), ((), {"STAND_IN_FINALIZE": "silent"})],
+    ids=["no work", "no file"],
+)
+def test_nothing_recorded_is_said(
+    tmp_path: Path, layer: str, program: tuple[str, ...], variables: dict[str, str]
+) -> None:
     if layer == "amd-log" and variables:
         pytest.skip("its log is written call by call, not at the end")
     node = node_with(tmp_path, layer)
     status = 0 if layer == "rocprof-compute" else 2  # it gives up where the program fails
-    done = node.run("--profile", layer, "--quiet", program=(*program, "--exit", str(status)), **variables)
+    done = node.run(
+        "--profile", layer, "--quiet", program=(*program, "--exit", str(status)), **variables
+    )
     assert done.returncode == status, done.stderr
     left = [artifact for artifact in node.manifest.artifacts if not artifact.aside]
     assert node.findings == expected(layer, "empty-trace" if left else "profiler-failed")
@@ -118,10 +163,14 @@ def test_two_ranks_are_told_apart(tmp_path: Path, layer: str) -> None:
     done = node.run("--profile", layer, "--quiet", "--ranks", "2")
     assert done.returncode == 0, done.stderr
     assert node.findings == expected(layer)
-    assert sorted((outcome.rank, outcome.exit_status) for outcome in node.manifest.rank_outcomes) == [(0, 0), (1, 0)]
+    assert sorted(
+        (outcome.rank, outcome.exit_status) for outcome in node.manifest.rank_outcomes
+    ) == [(0, 0), (1, 0)]
     assert launched(node, layer) == 10
     trace = intact(node, layer)
-    assert sorted(source.rank for source in trace.sources if source.layer == layer and source.rank is not None) == [0, 1]
+    assert sorted(
+        source.rank for source in trace.sources if source.layer == layer and source.rank is not None
+    ) == [0, 1]
 
 
 @pytest.mark.slow
@@ -133,9 +182,15 @@ def test_eight_ranks(tmp_path: Path, layer: str) -> None:
     assert node.findings == []
     trace = intact(node, layer)
     assert launched(node, layer) == 40
-    kernels = [int((trace.kernels.source == position).sum()) for position, source in enumerate(trace.sources) if source.layer == layer]
+    kernels = [
+        int((trace.kernels.source == position).sum())
+        for position, source in enumerate(trace.sources)
+        if source.layer == layer
+    ]
     assert kernels == [5] * 8
-    assert sorted(source.rank for source in trace.sources if source.rank is not None) == list(range(8))
+    assert sorted(source.rank for source in trace.sources if source.rank is not None) == list(
+        range(8)
+    )
 
 
 @pytest.mark.parametrize("layer", TRACERS)
@@ -143,7 +198,9 @@ def test_a_rank_that_crashes_is_the_jobs_status(tmp_path: Path, layer: str) -> N
     node = node_with(tmp_path, layer)
     done = node.run("--profile", layer, "--quiet", "--ranks", "2", program=("--crash",))
     assert done.returncode == 139, done.stderr
-    assert sorted((outcome.rank, outcome.exit_status) for outcome in node.manifest.rank_outcomes) == [(0, 139), (1, 139)]
+    assert sorted(
+        (outcome.rank, outcome.exit_status) for outcome in node.manifest.rank_outcomes
+    ) == [(0, 139), (1, 139)]
     assert "profiler-failed" in node.findings
     intact(node, layer)
 
@@ -171,19 +228,29 @@ def test_all_layers_together(tmp_path: Path, allowed: tuple[str, ...]) -> None:
     assert {layer: launched(node, layer) for layer in layers} == dict.fromkeys(layers, 5)
     # one file of each tracer speaks: nothing counts twice
     assert node.kernels() == ("rocprofv3", 5, 100_000)
-    shapes = {source.layer: sorted(trace.kernels.workgroups[trace.kernels.source == position].tolist()) for position, source in enumerate(trace.sources)}
-    assert {shapes[layer] == [4, 5, 6, 7, 8] for layer in ("rocprofv3", "rocprof", "rocprof-compute")} == {True}
+    shapes = {
+        source.layer: sorted(trace.kernels.workgroups[trace.kernels.source == position].tolist())
+        for position, source in enumerate(trace.sources)
+    }
+    assert {
+        shapes[layer] == [4, 5, 6, 7, 8] for layer in ("rocprofv3", "rocprof", "rocprof-compute")
+    } == {True}
 
 
 def test_a_program_that_fails_keeps_its_status_through_all_passes(tmp_path: Path) -> None:
     node = Node(tmp_path, "6.4")
     layers = (*TRACERS, "rocprof-compute")
-    done = node.run("--profile", ",".join(layers), "--passes", "4", "--quiet", program=("--exit", "4"))
+    done = node.run(
+        "--profile", ",".join(layers), "--passes", "4", "--quiet", program=("--exit", "4")
+    )
     assert done.returncode == 4, done.stderr
     assert [record.exit_status for record in node.manifest.passes] == [4] * 4
     # the last of them gives up, and says 1
     assert node.findings == ["profiler-changed-exit", "profiler-failed", "serialising-counters"]
-    assert {layer: launched(node, layer) for layer in layers} == {**dict.fromkeys(TRACERS, 5), "rocprof-compute": 0}
+    assert {layer: launched(node, layer) for layer in layers} == {
+        **dict.fromkeys(TRACERS, 5),
+        "rocprof-compute": 0,
+    }
     intact(node, *layers)
 
 
@@ -199,7 +266,9 @@ def test_two_layers_with_two_ranks(tmp_path: Path) -> None:
 def test_tables_of_a_tool_that_was_killed_are_read_as_one_set(tmp_path: Path) -> None:
     node = Node(tmp_path, "6.3")
     assert node.run("--profile", "rocprofv3", "--hip-trace", "--quiet").returncode == 0
-    whole, = (artifact for artifact in node.manifest.artifacts if artifact.format == "rocprofv3-json")
+    (whole,) = (
+        artifact for artifact in node.manifest.artifacts if artifact.format == "rocprofv3-json"
+    )
     before = understand.load([node.run_dir]).trace
     manifest = node.run_dir / "manifest.json"
     text = manifest.read_text()
@@ -209,7 +278,9 @@ def test_tables_of_a_tool_that_was_killed_are_read_as_one_set(tmp_path: Path) ->
     document["artifacts"] = []
     manifest.write_text(json.dumps(document))
     trace = understand.load([node.run_dir]).trace
-    assert [source.format for source in trace.sources if source.layer == "rocprofv3"] == ["rocprofv3-csv"]
+    assert [source.format for source in trace.sources if source.layer == "rocprofv3"] == [
+        "rocprofv3-csv"
+    ]
     assert sorted(trace.kernels.start_ns.tolist()) == sorted(before.kernels.start_ns.tolist())
     assert len(trace.api) == len(before.api)
     assert [device.compute_units for device in trace.devices] == [304]
@@ -222,35 +293,58 @@ def test_ranks_of_a_killed_run_are_known_from_their_files(tmp_path: Path, layer:
     assert node.run("--profile", layer, "--quiet", "--ranks", "2").returncode == 0
     manifest = node.run_dir / "manifest.json"
     document = json.loads(manifest.read_text())
-    whole = {(artifact["path"], artifact["rank"], artifact["host"], artifact.get("aside", False)) for artifact in document["artifacts"]}
+    whole = {
+        (artifact["path"], artifact["rank"], artifact["host"], artifact.get("aside", False))
+        for artifact in document["artifacts"]
+    }
     document["artifacts"] = []
     manifest.write_text(json.dumps(document))
     found = gather.all_artifacts(RunDir.open(node.run_dir), node.manifest)
-    assert {(artifact.path, artifact.rank, artifact.host, artifact.aside) for artifact in found} == whole
+    assert {
+        (artifact.path, artifact.rank, artifact.host, artifact.aside) for artifact in found
+    } == whole
     assert launched(node, layer) == 10
 
 
 # ---------------------------------------------------------------- scans
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_scan_under_each_layer(tmp_path: Path, layer: str) -> None:
     pytest.importorskip("torch")
     node = node_with(tmp_path, layer)
-    done = node.profharness(*SCAN, "--profile", layer, "--output", str(node.run_dir), OMP_NUM_THREADS="1", **({"PYTHONPATH": str(SITE)} if layer == "amd-log" else {}))
+    done = node.profharness(
+        *SCAN,
+        "--profile",
+        layer,
+        "--output",
+        str(node.run_dir),
+        OMP_NUM_THREADS="1",
+        **({"PYTHONPATH": str(SITE)} if layer == "amd-log" else {}),
+    )
     assert done.returncode == 0, done.stderr
-    assert {(point.pass_name, point.state) for point in node.manifest.points} == {("bare", "ok"), (layer, "ok")}
+    assert {(point.pass_name, point.state) for point in node.manifest.points} == {
+        ("bare", "ok"),
+        (layer, "ok"),
+    }
     assert node.findings == expected(layer)
     intact(node, "bare", layer)
     assert launched(node, layer) > 100  # one for each operator that torch ran
-    assert [artifact.pass_name for artifact in node.manifest.artifacts if artifact.layer == layer and artifact.pass_name != layer] == []
+    assert [
+        artifact.pass_name
+        for artifact in node.manifest.artifacts
+        if artifact.layer == layer and artifact.pass_name != layer
+    ] == []
 
 
 @pytest.mark.slow
 def test_a_scan_under_two_layers(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     node = Node(tmp_path, "6.4")
-    done = node.profharness(*SCAN, "--profile", "torch,rocprofv3", "--output", str(node.run_dir), OMP_NUM_THREADS="1")
+    done = node.profharness(
+        *SCAN, "--profile", "torch,rocprofv3", "--output", str(node.run_dir), OMP_NUM_THREADS="1"
+    )
     assert done.returncode == 0, done.stderr
     assert {point.state for point in node.manifest.points} == {"ok"}
     trace = intact(node, "bare", *[record.name for record in node.manifest.passes[1:]])
@@ -259,23 +353,67 @@ def test_a_scan_under_two_layers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("variables", "finding"), [({"STAND_IN_FINALIZE": "hang"}, "profiler-hung"), ({"STAND_IN_FINALIZE": "silent"}, "profiler-failed")])
-def test_a_scan_whose_tracer_fails_keeps_its_points(tmp_path: Path, variables: dict[str, str], finding: str) -> None:
+@pytest.mark.parametrize(
+    ("variables", "finding"),
+    [
+        ({"STAND_IN_FINALIZE": "hang"}, "profiler-hung"),
+        ({"STAND_IN_FINALIZE": "silent"}, "profiler-failed"),
+    ],
+)
+def test_a_scan_whose_tracer_fails_keeps_its_points(
+    tmp_path: Path, variables: dict[str, str], finding: str
+) -> None:
     pytest.importorskip("torch")
     node = node_with(tmp_path, "rocprofv3")
-    done = node.profharness(*SCAN, "--profile", "rocprofv3", "--exit-limit", "2", "--output", str(node.run_dir), OMP_NUM_THREADS="1", **variables)
+    done = node.profharness(
+        *SCAN,
+        "--profile",
+        "rocprofv3",
+        "--exit-limit",
+        "2",
+        "--output",
+        str(node.run_dir),
+        OMP_NUM_THREADS="1",
+        **variables,
+    )
     assert done.returncode == 0, done.stderr
-    assert {(point.pass_name, point.state) for point in node.manifest.points} == {("bare", "ok"), ("rocprofv3", "ok")}
+    assert {(point.pass_name, point.state) for point in node.manifest.points} == {
+        ("bare", "ok"),
+        ("rocprofv3", "ok"),
+    }
     assert finding in node.findings
     intact(node, "bare", "rocprofv3")
 
 
-@pytest.mark.skipif(any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "accelerate")), reason="needs the extra training")
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "accelerate")),
+    reason="needs the extra training",
+)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_training_workload_by_name(tmp_path: Path, layer: str) -> None:
     node = node_with(tmp_path, layer)
-    done = node.profharness("run", "train-cifar100", "--profile", layer, "--telemetry", "off", "--quiet", "--output", str(node.run_dir), "--",
-                            "--model", "vit", "--layers", "1", "--max-steps", "3", "--batch-size", "2", PYTHONPATH=str(SITE), OMP_NUM_THREADS="1")
+    done = node.profharness(
+        "run",
+        "train-cifar100",
+        "--profile",
+        layer,
+        "--telemetry",
+        "off",
+        "--quiet",
+        "--output",
+        str(node.run_dir),
+        "--",
+        "--model",
+        "vit",
+        "--layers",
+        "1",
+        "--max-steps",
+        "3",
+        "--batch-size",
+        "2",
+        PYTHONPATH=str(SITE),
+        OMP_NUM_THREADS="1",
+    )
     assert done.returncode == 0, done.stderr
     assert "steps: 3 of batch 2 per rank, 1 rank(s), vit" in done.stdout
     assert node.findings == expected(layer)

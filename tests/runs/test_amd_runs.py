@@ -18,18 +18,34 @@ from tests.fakes.stand_in_node import PROGRAM, Node
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
 
-@pytest.mark.parametrize(("release", "layer", "flags"), [
-    ("6.2", "rocprofv3", ("--hip-trace",)), ("6.3", "rocprofv3", ("--hip-trace", "--stats")), ("6.4", "rocprofv3", ("--sys-trace",)),
-    ("7.0", "rocprofv3", ("--hip-trace",)), ("5.7", "rocprof", ()), ("6.4", "rocprof", ("--sys-trace",)),
-    ("6.2", "rocprof-sys", ()), ("7.0", "rocprof-sys", ("--rocprof-sys-mode", "python")),
-])
-def test_a_script_under_each_tracer(tmp_path: Path, release: str, layer: str, flags: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("release", "layer", "flags"),
+    [
+        ("6.2", "rocprofv3", ("--hip-trace",)),
+        ("6.3", "rocprofv3", ("--hip-trace", "--stats")),
+        ("6.4", "rocprofv3", ("--sys-trace",)),
+        ("7.0", "rocprofv3", ("--hip-trace",)),
+        ("5.7", "rocprof", ()),
+        ("6.4", "rocprof", ("--sys-trace",)),
+        ("6.2", "rocprof-sys", ()),
+        ("7.0", "rocprof-sys", ("--rocprof-sys-mode", "python")),
+    ],
+)
+def test_a_script_under_each_tracer(
+    tmp_path: Path, release: str, layer: str, flags: tuple[str, ...]
+) -> None:
     node = Node(tmp_path, release)
-    done = node.run("--profile", layer, *flags, "--quiet", program=("--kernels", "6", "--exit", "4", "a b", "$HOME"))
+    done = node.run(
+        "--profile",
+        layer,
+        *flags,
+        "--quiet",
+        program=("--kernels", "6", "--exit", "4", "a b", "$HOME"),
+    )
     assert done.returncode == 4, done.stderr
     assert "program: a b $HOME" in done.stdout
     assert [found for found in node.manifest.findings if found.severity == "error"] == []
-    record, = node.manifest.passes
+    (record,) = node.manifest.passes
     assert (record.name, record.exit_status, record.state) == (layer, 4, "done")
     read = [artifact for artifact in node.manifest.artifacts if not artifact.aside]
     assert len(read) == 1, read
@@ -56,7 +72,11 @@ def test_amd_log_keeps_both_logs(tmp_path: Path) -> None:
     assert "MIOpen(HIP): Command" in done.stderr
     assert "not of MIOpen" in done.stderr
     assert {artifact.format for artifact in node.manifest.artifacts} == {"amd-log", "miopen-log"}
-    errors = [found.id for found in understand.summarise(understand.load([node.run_dir])).findings if found.severity == "error"]
+    errors = [
+        found.id
+        for found in understand.summarise(understand.load([node.run_dir])).findings
+        if found.severity == "error"
+    ]
     assert errors == []  # a log of the host's side lacks no kernels
     stamped = next(node.run_dir.glob("artifacts/amd-log/*/*/*/miopen-*.log")).read_text()
     assert stamped.startswith("@")
@@ -70,11 +90,22 @@ def test_counters_run_in_passes_of_their_own(tmp_path: Path, release: str, layer
     assert refused.returncode == 2
     assert "3 times" in refused.stderr
     assert not node.run_dir.exists()
-    done = node.run("--profile", layer, "--pmc", "FETCH_SIZE WRITE_SIZE", "--passes", "3", "--quiet")
+    done = node.run(
+        "--profile", layer, "--pmc", "FETCH_SIZE WRITE_SIZE", "--passes", "3", "--quiet"
+    )
     assert done.returncode == 0, done.stderr
-    assert [(record.name, record.counters, record.perturbing) for record in node.manifest.passes] == [
-        (layer, (), False), (f"{layer}-pmc1", ("FETCH_SIZE",), True), (f"{layer}-pmc2", ("WRITE_SIZE",), True)]
-    assert {artifact.pass_name for artifact in node.manifest.artifacts if not artifact.aside} == {layer, f"{layer}-pmc1", f"{layer}-pmc2"}
+    assert [
+        (record.name, record.counters, record.perturbing) for record in node.manifest.passes
+    ] == [
+        (layer, (), False),
+        (f"{layer}-pmc1", ("FETCH_SIZE",), True),
+        (f"{layer}-pmc2", ("WRITE_SIZE",), True),
+    ]
+    assert {artifact.pass_name for artifact in node.manifest.artifacts if not artifact.aside} == {
+        layer,
+        f"{layer}-pmc1",
+        f"{layer}-pmc2",
+    }
     assert node.kernels()[0] == layer
 
 
@@ -84,7 +115,8 @@ def test_a_tool_that_came_later_is_missing_with_the_way_out(tmp_path: Path) -> N
     assert done.returncode == 3
     assert done.stderr.splitlines() == [
         "error: rocprofv3 is not on this node (it came with ROCm 6.2; here is ROCm 6.1.1)",
-        "  use --profile rocprof (kernel statistics) or --profile torch; `profharness doctor --try` shows what works here"]
+        "  use --profile rocprof (kernel statistics) or --profile torch; `profharness doctor --try` shows what works here",
+    ]
     assert not node.run_dir.exists()
     planned = node.run("--profile", "rocprofv3", "--dry-run")
     assert planned.returncode == 0
@@ -92,7 +124,9 @@ def test_a_tool_that_came_later_is_missing_with_the_way_out(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("release", "layer"), [("6.3", "rocprofv3"), ("6.3", "rocprof")])
-def test_an_option_that_the_tool_refuses_is_its_failure(tmp_path: Path, release: str, layer: str) -> None:
+def test_an_option_that_the_tool_refuses_is_its_failure(
+    tmp_path: Path, release: str, layer: str
+) -> None:
     node = Node(tmp_path, release)
     done = node.run("--profile", layer, "--tool-arg", f"{layer}:--bogus", "--quiet")
     assert done.returncode == 3
@@ -117,20 +151,27 @@ def test_a_crash_of_the_profiler_is_not(tmp_path: Path) -> None:
     done = node.run("--profile", "rocprofv3", "--quiet", STAND_IN_FINALIZE="abort")
     assert done.returncode == 0, done.stderr
     assert node.findings == ["profiler-changed-exit"]
-    assert "rocprofv3 was killed by SIGABRT, but the workload had ended by itself" in node.manifest.findings[0].message
+    assert (
+        "rocprofv3 was killed by SIGABRT, but the workload had ended by itself"
+        in node.manifest.findings[0].message
+    )
     assert node.kernels()[1] == 5
 
 
 def test_post_processing_that_fails_is_the_profilers(tmp_path: Path) -> None:
     node = Node(tmp_path, "6.1")
-    done = node.run("--profile", "rocprof", "--quiet", program=("--exit", "6"), STAND_IN_CORRUPT="1")
+    done = node.run(
+        "--profile", "rocprof", "--quiet", program=("--exit", "6"), STAND_IN_CORRUPT="1"
+    )
     assert done.returncode == 6
     assert node.findings[:2] == ["profiler-changed-exit", "profiler-failed"]
     assert "rocprof exited 1, but the workload itself exited 6" in node.manifest.findings[0].message
 
 
 @pytest.mark.parametrize(("release", "layer"), [("7.0", "rocprofv3"), ("6.1", "rocprof")])
-def test_a_hang_at_exit_ends_after_the_limit_and_keeps_the_files(tmp_path: Path, release: str, layer: str) -> None:
+def test_a_hang_at_exit_ends_after_the_limit_and_keeps_the_files(
+    tmp_path: Path, release: str, layer: str
+) -> None:
     node = Node(tmp_path, release)
     done = node.run("--profile", layer, "--quiet", "--exit-limit", "2", STAND_IN_FINALIZE="hang")
     assert done.returncode == 0, done.stderr
@@ -141,8 +182,12 @@ def test_a_hang_at_exit_ends_after_the_limit_and_keeps_the_files(tmp_path: Path,
 
 
 def test_a_tool_that_records_nothing(tmp_path: Path) -> None:
-    for number, (program, variables, expected) in enumerate([((), {"STAND_IN_FINALIZE": "silent"}, "profiler-failed"),
-                                                             (("--kernels", "0"), {}, "empty-trace")]):
+    for number, (program, variables, expected) in enumerate(
+        [
+            ((), {"STAND_IN_FINALIZE": "silent"}, "profiler-failed"),
+            (("--kernels", "0"), {}, "empty-trace"),
+        ]
+    ):
         (tmp_path / str(number)).mkdir()
         node = Node(tmp_path / str(number), "6.3")
         done = node.run("--profile", "rocprofv3", "--quiet", program=program, **variables)
@@ -163,24 +208,49 @@ def test_a_worker_that_lost_the_tracer_is_noticed(tmp_path: Path) -> None:
     node = Node(tmp_path, "6.3")
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "tensorflow.py").write_text("__version__ = '2.16'\n")
-    done = node.run("--profile", "rocprofv3", "--quiet", program=("--stripped-child",), PYTHONPATH=str(tmp_path / "modules"))
+    done = node.run(
+        "--profile",
+        "rocprofv3",
+        "--quiet",
+        program=("--stripped-child",),
+        PYTHONPATH=str(tmp_path / "modules"),
+    )
     assert done.returncode == 0
     assert node.findings == ["launcher-traced"]
 
 
 def test_counters_that_the_device_lacks(tmp_path: Path) -> None:
     node = Node(tmp_path, "7.0")
-    done = node.run("--profile", "rocprofv3", "--tool-arg", "rocprofv3:--pmc", "--tool-arg", "rocprofv3:NOT_A_COUNTER", "--quiet")
+    done = node.run(
+        "--profile",
+        "rocprofv3",
+        "--tool-arg",
+        "rocprofv3:--pmc",
+        "--tool-arg",
+        "rocprofv3:NOT_A_COUNTER",
+        "--quiet",
+    )
     assert done.returncode == 0
     assert node.findings == ["counters-refused"]
 
 
 def test_wrap_makes_no_run_around_it(tmp_path: Path) -> None:
     node = Node(tmp_path, "7.0")
-    words = ("wrap", "rocprofv3", "--hip-trace", "-o", "out", "--", sys.executable, str(PROGRAM), "--exit", "3")
+    words = (
+        "wrap",
+        "rocprofv3",
+        "--hip-trace",
+        "-o",
+        "out",
+        "--",
+        sys.executable,
+        str(PROGRAM),
+        "--exit",
+        "3",
+    )
     done = node.profharness(*words)
     assert done.returncode == 3, done.stderr
-    database, = (tmp_path / "out").rglob("*_results.db")
+    (database,) = (tmp_path / "out").rglob("*_results.db")
     assert str(database.relative_to(tmp_path)) in done.stderr
     assert not list((tmp_path / "out").rglob("manifest.json"))
     assert node.profharness(*words).returncode == 3
@@ -188,7 +258,9 @@ def test_wrap_makes_no_run_around_it(tmp_path: Path) -> None:
     planned = node.profharness("wrap", "rocprofv3", "--dry-run", "--", "python", "t.py")
     assert planned.stdout.splitlines()[-1].endswith("-- python t.py")
     assert node.profharness("wrap", "rocprofv3").returncode == 2
-    too_many = node.profharness("wrap", "rocprofv3", "--pmc", "FETCH_SIZE,WRITE_SIZE", "--", "python", "t.py")
+    too_many = node.profharness(
+        "wrap", "rocprofv3", "--pmc", "FETCH_SIZE,WRITE_SIZE", "--", "python", "t.py"
+    )
     assert too_many.returncode == 2
     assert "2 executions" in too_many.stderr
 
@@ -197,29 +269,68 @@ def test_a_job_script_profiles_chosen_ranks_only(tmp_path: Path) -> None:
     node = Node(tmp_path, "7.0")
     script = Path(__file__).parents[2] / "wrappers" / "slurm" / "rocprofv3.sh"
     harness = tmp_path / "profharness"
-    harness.write_text(f"#!/bin/sh\nexec {sys.executable} -m profharness \"$@\"\n")
+    harness.write_text(f'#!/bin/sh\nexec {sys.executable} -m profharness "$@"\n')
     harness.chmod(0o755)
     for rank in ("0", "1"):
-        done = subprocess.run([str(script), sys.executable, str(PROGRAM)], cwd=tmp_path, capture_output=True, text=True, check=False, env={
-            **os.environ, "PATH": f"{node.bin}:{os.environ['PATH']}", "PROFHARNESS": str(harness), "PROFHARNESS_WRAP_RANKS": "1,3", "SLURM_PROCID": rank,
-            "PROFHARNESS_WRAP_OUTPUT": str(tmp_path / "out")})
+        done = subprocess.run(
+            [str(script), sys.executable, str(PROGRAM)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={
+                **os.environ,
+                "PATH": f"{node.bin}:{os.environ['PATH']}",
+                "PROFHARNESS": str(harness),
+                "PROFHARNESS_WRAP_RANKS": "1,3",
+                "SLURM_PROCID": rank,
+                "PROFHARNESS_WRAP_OUTPUT": str(tmp_path / "out"),
+            },
+        )
         assert (done.returncode, "program:" in done.stdout) == (0, True), done.stderr
         assert len(list((tmp_path / "out").rglob("*_results.db"))) == int(rank)
 
 
 def test_a_dry_run_needs_nothing_and_writes_nothing(tmp_path: Path) -> None:
-    words = ("run", "--profile", "onnxruntime,rocprofv3,rocprof-compute", "--pmc", "occupancy", "--yes", "--hip-trace", "--dry-run", "--", "python", "train.py")
-    done = subprocess.run([sys.executable, "-m", "profharness", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    words = (
+        "run",
+        "--profile",
+        "onnxruntime,rocprofv3,rocprof-compute",
+        "--pmc",
+        "occupancy",
+        "--yes",
+        "--hip-trace",
+        "--dry-run",
+        "--",
+        "python",
+        "train.py",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "profharness", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert lines[1].split() == ["executions", "3"]
     assert "pass onnxruntime+rocprofv3   layers: rocprofv3, onnxruntime (outermost first)" in lines
-    assert sum(line.startswith("argv") and line.endswith("-- python train.py") for line in lines) == 3
-    assert any(line.startswith("argv    rocprofv3 --kernel-trace --memory-copy-trace --pmc OccupancyPercent MeanOccupancyPerCU SIMD_UTILIZATION --output-format rocpd")
-               for line in lines)
+    assert (
+        sum(line.startswith("argv") and line.endswith("-- python train.py") for line in lines) == 3
+    )
+    assert any(
+        line.startswith(
+            "argv    rocprofv3 --kernel-trace --memory-copy-trace --pmc OccupancyPercent MeanOccupancyPerCU SIMD_UTILIZATION --output-format rocpd"
+        )
+        for line in lines
+    )
     assert any(line.startswith("then    rocprof-compute analyze") for line in lines)
     assert "note    rocprofv3 is not on this node: planned for ROCm 7.0, the newest known" in lines
-    assert any(line.startswith("# no AMD device is seen here: counters and passes are planned for gfx942") for line in lines)
+    assert any(
+        line.startswith("# no AMD device is seen here: counters and passes are planned for gfx942")
+        for line in lines
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -227,20 +338,55 @@ def test_a_dry_run_needs_nothing_and_writes_nothing(tmp_path: Path) -> None:
 def test_a_scan_under_a_tool_that_hides_the_workers_status(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     node = Node(tmp_path, "6.4")
-    done = node.profharness("run", "particlenet", "--device", "cpu", "--batch-sizes", "1", "--trials", "2", "--min-seconds", "0", "--warmup", "0",
-                            "--profile-trials", "1", "--profile", "rocprof", "--telemetry", "off", "--quiet", "--output", str(node.run_dir), OMP_NUM_THREADS="1")
+    done = node.profharness(
+        "run",
+        "particlenet",
+        "--device",
+        "cpu",
+        "--batch-sizes",
+        "1",
+        "--trials",
+        "2",
+        "--min-seconds",
+        "0",
+        "--warmup",
+        "0",
+        "--profile-trials",
+        "1",
+        "--profile",
+        "rocprof",
+        "--telemetry",
+        "off",
+        "--quiet",
+        "--output",
+        str(node.run_dir),
+        OMP_NUM_THREADS="1",
+    )
     assert done.returncode == 0, done.stderr
-    assert [(record.name, record.state, record.exit_status) for record in node.manifest.passes] == [("bare", "done", 0), ("rocprof", "done", 0)]
-    assert {(point.pass_name, point.state) for point in node.manifest.points} == {("bare", "ok"), ("rocprof", "ok")}
+    assert [(record.name, record.state, record.exit_status) for record in node.manifest.passes] == [
+        ("bare", "done", 0),
+        ("rocprof", "done", 0),
+    ]
+    assert {(point.pass_name, point.state) for point in node.manifest.points} == {
+        ("bare", "ok"),
+        ("rocprof", "ok"),
+    }
     assert node.findings == []
     assert (node.run_dir / "control" / "rocprof" / "status").is_dir()
 
 
 def test_doctor_says_which_tools_are_ready_and_that_no_device_is_there(tmp_path: Path) -> None:
     node = Node(tmp_path, "7.0")
-    lines = [line.split(maxsplit=3) for line in node.profharness("doctor", COLUMNS="300").stdout.splitlines() if line.startswith("layer")]
+    lines = [
+        line.split(maxsplit=3)
+        for line in node.profharness("doctor", COLUMNS="300").stdout.splitlines()
+        if line.startswith("layer")
+    ]
     told = {words[1]: (words[2], words[3]) for words in lines}
-    assert told["rocprofv3"] == ("ready", "1.0.0: it is here, but no AMD device is seen: the amdgpu driver is not loaded")
+    assert told["rocprofv3"] == (
+        "ready",
+        "1.0.0: it is here, but no AMD device is seen: the amdgpu driver is not loaded",
+    )
     assert "no AMD device" not in told["torch"][1]
     assert told["rocprof"][0] == "missing"
 

@@ -27,11 +27,47 @@ def scan(folder: Path, server: str, layer: str, *words: str, **variables: str) -
         port = found.getsockname()[1]
     (folder / "body.json").write_text('{"x": 1}')
     done = subprocess.run(
-        [sys.executable, "-m", "profharness", "run", "--server-command", f"{sys.executable} {FAKES / server} {port}", "--ready", f"http://127.0.0.1:{port}/health",
-         "--protocol", "http", "--body", "body.json", "--path", "/predict", "--time", "0.3", "--warmup-time", "0.1", "--profile", layer, "--telemetry", "off", "--quiet",
-         "-o", "run", *words],
-        cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", "PROFHARNESS_CACHE": str(folder / "cache"), **variables}, capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, check=False, timeout=200)
+        [
+            sys.executable,
+            "-m",
+            "profharness",
+            "run",
+            "--server-command",
+            f"{sys.executable} {FAKES / server} {port}",
+            "--ready",
+            f"http://127.0.0.1:{port}/health",
+            "--protocol",
+            "http",
+            "--body",
+            "body.json",
+            "--path",
+            "/predict",
+            "--time",
+            "0.3",
+            "--warmup-time",
+            "0.1",
+            "--profile",
+            layer,
+            "--telemetry",
+            "off",
+            "--quiet",
+            "-o",
+            "run",
+            *words,
+        ],
+        cwd=folder,
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PROFHARNESS_CACHE": str(folder / "cache"),
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=200,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return understand.load([folder / "run"])
 
@@ -42,7 +78,10 @@ def levels(loaded: Loaded, pass_name: str) -> dict[str, tuple[int, int]]:
     marks = trace.marks.take(trace.marks.kind == trace.strings.find("point"))
     marks = marks.take(np.array([trace.sources[at].pass_name == pass_name for at in marks.source]))
     names = trace.strings.decode(marks.name)
-    return {name: (int(start), int(start + length)) for name, start, length in zip(names, marks.start_ns, marks.dur_ns, strict=True)}
+    return {
+        name: (int(start), int(start + length))
+        for name, start, length in zip(names, marks.start_ns, marks.dur_ns, strict=True)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -51,24 +90,32 @@ def torch_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, Path]:
     return scan(folder, "stand_in_http_model.py", "torch", "--concurrency", "1,2,4"), folder / "run"
 
 
-def test_each_level_is_a_file_of_its_own_and_nothing_lies_between(torch_run: tuple[Loaded, Path]) -> None:
+def test_each_level_is_a_file_of_its_own_and_nothing_lies_between(
+    torch_run: tuple[Loaded, Path],
+) -> None:
     loaded, root = torch_run
     points = ["server-b1-c1", "server-b1-c2", "server-b1-c4"]
     files = sorted((root / "artifacts" / "torch").rglob("*.json"))
     files = [path for path in files if not path.name.endswith(".profharness.json")]
-    beside = [json.loads(path.with_name(path.name + ".profharness.json").read_text()) for path in files]
+    beside = [
+        json.loads(path.with_name(path.name + ".profharness.json").read_text()) for path in files
+    ]
     assert [one["point"] for one in beside] == points
     assert [one["window"]["truncated"] for one in beside] == [False] * 3
     trace = loaded.trace
     products = trace.ops.take([name == "aten::mm" for name in trace.strings.decode(trace.ops.name)])
     assert set(trace.strings.decode(products.point)) == set(points)
-    assert len(np.unique(products.tid)) >= 4, "of all threads that serve, none of which is the main one"
+    assert len(np.unique(products.tid)) >= 4, (
+        "of all threads that serve, none of which is the main one"
+    )
     windows = levels(loaded, "torch")
     assert set(windows) == set(points)
     for point, (begin, end) in windows.items():
         own = products.take([name == point for name in trace.strings.decode(products.point)])
         inside = (own.start_ns >= begin) & (own.start_ns <= end)
-        assert inside.mean() > 0.8, f"{point}: the window opens and closes with the level, not long before or after"
+        assert inside.mean() > 0.8, (
+            f"{point}: the window opens and closes with the level, not long before or after"
+        )
 
 
 def test_the_load_waits_for_the_window(torch_run: tuple[Loaded, Path]) -> None:
@@ -77,8 +124,15 @@ def test_the_load_waits_for_the_window(torch_run: tuple[Loaded, Path]) -> None:
     trace = loaded.trace
     products = trace.ops.take([name == "aten::mm" for name in trace.strings.decode(trace.ops.name)])
     for point, (begin, end) in levels(loaded, "torch").items():
-        requests = trace.requests.take([trace.sources[at].pass_name == "torch" and trace.sources[at].point == point for at in trace.requests.source])
-        answered = int(((requests.sent_ns >= begin) & (requests.done_ns <= end) & (requests.ok == 1)).sum())
+        requests = trace.requests.take(
+            [
+                trace.sources[at].pass_name == "torch" and trace.sources[at].point == point
+                for at in trace.requests.source
+            ]
+        )
+        answered = int(
+            ((requests.sent_ns >= begin) & (requests.done_ns <= end) & (requests.ok == 1)).sum()
+        )
         own = products.take([name == point for name in trace.strings.decode(products.point)])
         recorded = int(((own.start_ns >= begin) & (own.start_ns <= end)).sum())
         assert recorded >= answered, point
@@ -88,7 +142,9 @@ def test_the_load_waits_for_the_window(torch_run: tuple[Loaded, Path]) -> None:
 def test_the_merged_trace_names_client_and_server(torch_run: tuple[Loaded, Path]) -> None:
     _, root = torch_run
     got = decode.decode(root / "merged.pftrace")
-    names = [track.process.process_name for track in got.tracks.values() if track.HasField("process")]
+    names = [
+        track.process.process_name for track in got.tracks.values() if track.HasField("process")
+    ]
     assert {"bare · client", "torch · client", "torch · server"} <= set(names)
     computing = {got.path(one.track)[0] for one in got.slices if one.name == "aten::mm"}
     assert computing == {"torch · server"}
@@ -99,7 +155,14 @@ def test_the_merged_trace_names_client_and_server(torch_run: tuple[Loaded, Path]
 def test_what_a_tool_recorded_whole_is_cut_by_the_levels(tmp_path: Path) -> None:
     """rocprofv3 knows no levels: what it traced outside of them is not counted with any."""
     tools = stand_in_tools.install(tmp_path / "opt", "7.0", ["rocprofv3"])
-    loaded = scan(tmp_path, "stand_in_gpu_server.py", "rocprofv3", "--concurrency", "1,2", PATH=f"{tools}:{os.environ['PATH']}")
+    loaded = scan(
+        tmp_path,
+        "stand_in_gpu_server.py",
+        "rocprofv3",
+        "--concurrency",
+        "1,2",
+        PATH=f"{tools}:{os.environ['PATH']}",
+    )
     trace = loaded.trace
     windows = levels(loaded, "rocprofv3")
     assert set(windows) == {"server-b1-c1", "server-b1-c2"}

@@ -49,7 +49,9 @@ class Run:
 
     def skip_where_held_up(self, told: str) -> None:
         """Only where this process may not go ahead of others, and did not get the cores."""
-        waited = next((one.message for one in self.summary.findings if one.id == "cpu-pressure"), "")
+        waited = next(
+            (one.message for one in self.summary.findings if one.id == "cpu-pressure"), ""
+        )
         if waited and not AHEAD:
             pytest.skip(f"{waited}: {told}")
 
@@ -58,7 +60,11 @@ def ahead() -> tuple[str, ...]:
     """The words that put a command ahead of all others on this machine; none where that is not allowed."""
     words = ("chrt", "--rr", "1")
     try:
-        return words if subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0 else ()
+        return (
+            words
+            if subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
+            else ()
+        )
     except OSError:
         return ()
 
@@ -75,18 +81,42 @@ def scan(folder: Path, instances: int, *words: str) -> Run:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    server = ("--server-command", f"{sys.executable} {SERVER} {port} --instances {instances} --service-ms {1e3 * SERVICE_S:g}",
-              "--ready", f"http://127.0.0.1:{port}/v2/health/ready", "--model", "sleeper", "--telemetry", "off" if AHEAD else "cpu", "--warmup-time", "0.4", "-o", "run")
-    done = subprocess.run([*AHEAD, sys.executable, "-m", "profharness", "run", *words, *server], cwd=folder, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "PROFHARNESS_CACHE": str(folder / "cache")}, stdin=subprocess.DEVNULL, check=False, timeout=300)
+    server = (
+        "--server-command",
+        f"{sys.executable} {SERVER} {port} --instances {instances} --service-ms {1e3 * SERVICE_S:g}",
+        "--ready",
+        f"http://127.0.0.1:{port}/v2/health/ready",
+        "--model",
+        "sleeper",
+        "--telemetry",
+        "off" if AHEAD else "cpu",
+        "--warmup-time",
+        "0.4",
+        "-o",
+        "run",
+    )
+    done = subprocess.run(
+        [*AHEAD, sys.executable, "-m", "profharness", "run", *words, *server],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PROFHARNESS_CACHE": str(folder / "cache")},
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     loaded = understand.load([folder / "run"])
     return Run(folder / "run", done.stdout, loaded, understand.summarise(loaded))
 
 
 @pytest.fixture(scope="module", params=[3, 1])
-def saturated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, int]:
-    return scan(tmp_path_factory.mktemp("saturated"), request.param, "saturation", "--time", "1"), request.param
+def saturated(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Run, int]:
+    return scan(
+        tmp_path_factory.mktemp("saturated"), request.param, "saturation", "--time", "1"
+    ), request.param
 
 
 def test_knee_and_maximum_are_found_within_5_percent(saturated: tuple[Run, int]) -> None:
@@ -101,7 +131,9 @@ def test_knee_and_maximum_are_found_within_5_percent(saturated: tuple[Run, int])
     assert series.knee.n == pytest.approx(instances, rel=0.05), told
     assert series.knee.low is not None
     assert series.knee.high is not None
-    assert (series.knee.high - series.knee.low) / series.knee.n < 0.2, "an interval that means something"
+    assert (series.knee.high - series.knee.low) / series.knee.n < 0.2, (
+        "an interval that means something"
+    )
     assert series.jobs_per_device == round(0.91 * instances)
 
 
@@ -113,26 +145,43 @@ def test_the_scan_stops_by_itself_beyond_the_knee(saturated: tuple[Run, int]) ->
     assert max(closed) <= 8 * instances, "two doublings beyond the knee tell that it is one"
     opened = [point for point in run.summary.points if point.mode == "open"]
     best = max(run.series.throughput)
-    assert [point.rate for point in opened] == pytest.approx([share * best for share in (0.7, 0.8, 0.9, 1.0)], rel=0.01)
+    assert [point.rate for point in opened] == pytest.approx(
+        [share * best for share in (0.7, 0.8, 0.9, 1.0)], rel=0.01
+    )
     for point in run.summary.points:
         assert point.state == "ok"
         assert point.failed == 0
         if point.mode == "closed":
-            assert value(point.metrics["in_flight"]) == pytest.approx(point.concurrency, rel=0.02 + 1 / (point.requests or 1))
+            assert value(point.metrics["in_flight"]) == pytest.approx(
+                point.concurrency, rel=0.02 + 1 / (point.requests or 1)
+            )
             assert value(point.metrics["parts_sum"]) == pytest.approx(1, abs=0.02)
-    faults = {one.id for one in run.summary.findings} & {"errors", "point-failed", "run-incomplete", "falls-after-peak", "step", "superlinear"}
+    faults = {one.id for one in run.summary.findings} & {
+        "errors",
+        "point-failed",
+        "run-incomplete",
+        "falls-after-peak",
+        "step",
+        "superlinear",
+    }
     assert faults == set()
 
 
-def test_a_level_below_the_knee_takes_the_service_time_and_one_above_its_share_of_the_maximum(saturated: tuple[Run, int]) -> None:
+def test_a_level_below_the_knee_takes_the_service_time_and_one_above_its_share_of_the_maximum(
+    saturated: tuple[Run, int],
+) -> None:
     """X = min(N, n) / 20 ms, but for the hand-over, which a full server hides."""
     run, instances = saturated
     for point in run.summary.points:
         if point.mode == "closed" and point.throughput and point.concurrency:
             bound = min(point.concurrency, instances) / SERVICE_S
-            assert point.throughput <= bound * 1.01 + 2, f"{point.point}: more than the server can do"
+            assert point.throughput <= bound * 1.01 + 2, (
+                f"{point.point}: more than the server can do"
+            )
             if point.concurrency >= 2 * instances:
-                assert point.throughput == pytest.approx(bound, rel=0.05), point.point  # of 50 requests in a second one more or less is 2 %
+                assert point.throughput == pytest.approx(bound, rel=0.05), (
+                    point.point
+                )  # of 50 requests in a second one more or less is 2 %
 
 
 def test_what_the_user_reads(saturated: tuple[Run, int]) -> None:
@@ -142,13 +191,22 @@ def test_what_the_user_reads(saturated: tuple[Run, int]) -> None:
     said = " ".join(run.printed.split())
     read = re.search(r"The knee is at ([\d.]+) clients? \(([\d.]+) to ([\d.]+)\)", said)
     assert read is not None, said
-    assert [float(text) for text in read.groups()] == pytest.approx([knee.n, knee.low, knee.high], rel=0.05)
+    assert [float(text) for text in read.groups()] == pytest.approx(
+        [knee.n, knee.low, knee.high], rel=0.05
+    )
     assert f"plan with {jobs} job{'s' if jobs != 1 else ''} per device" in said
-    asked = subprocess.run([sys.executable, "-m", "profharness", "saturation", str(run.root), "--json"], capture_output=True, text=True, check=True)
+    asked = subprocess.run(
+        [sys.executable, "-m", "profharness", "saturation", str(run.root), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     (series,) = json.loads(asked.stdout)["series"]
     assert series["knee"]["n"] == pytest.approx(knee.n)
     assert series["jobs_per_device"] == jobs
-    assert 0 < series["capacity"]["server_cores"] < 1, "the CPU time of a server of another's, which we started"
+    assert 0 < series["capacity"]["server_cores"] < 1, (
+        "the CPU time of a server of another's, which we started"
+    )
 
 
 OPEN_INSTANCES, OPEN_S, ATTEMPTS = 16, 20, 2
@@ -164,11 +222,26 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, float]:
     """
     theory = SERVICE_S * stationary_quantile(OPEN_INSTANCES, LOAD, 0.99)
     for attempt in range(ATTEMPTS):
-        with subprocess.Popen([*AHEAD, sys.executable, "-c", WITNESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as witness:
-            run = scan(tmp_path_factory.mktemp("opened"), OPEN_INSTANCES, "--rate", f"{LOAD * OPEN_INSTANCES / SERVICE_S:g}", "--time", f"{OPEN_S}", "--quiet")
+        with subprocess.Popen(
+            [*AHEAD, sys.executable, "-c", WITNESS],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as witness:
+            run = scan(
+                tmp_path_factory.mktemp("opened"),
+                OPEN_INSTANCES,
+                "--rate",
+                f"{LOAD * OPEN_INSTANCES / SERVICE_S:g}",
+                "--time",
+                f"{OPEN_S}",
+                "--quiet",
+            )
             said, _ = witness.communicate("")
         lost_s = stood_still_s(run, said)
-        print(f"attempt {attempt + 1}: the machine stood still for {1e3 * lost_s:.0f} ms of {OPEN_S} s")
+        print(
+            f"attempt {attempt + 1}: the machine stood still for {1e3 * lost_s:.0f} ms of {OPEN_S} s"
+        )
         if lost_s <= MOST_LOST_S or p99_s(run) == pytest.approx(theory, rel=0.10):
             break
     return run, lost_s
@@ -197,10 +270,14 @@ def stood_still_s(run: Run, said: str) -> float:
     level = run.loaded.manifest.points[0].level
     assert level is not None
     slept = [tuple(map(int, line.split())) for line in said.splitlines()]
-    return sum(over for at, over in slept if level.window_start_ns <= at < level.window_end_ns) / 1e9
+    return (
+        sum(over for at, over in slept if level.window_start_ns <= at < level.window_end_ns) / 1e9
+    )
 
 
-def test_corrected_p99_at_70_percent_load_is_within_10_percent_of_queueing_theory(opened: tuple[Run, float]) -> None:
+def test_corrected_p99_at_70_percent_load_is_within_10_percent_of_queueing_theory(
+    opened: tuple[Run, float],
+) -> None:
     """Of M/D/16 in steady state, and of the very arrivals that were made, where no chance is left."""
     run, lost_s = opened
     point: PointSummary = run.summary.points[0]
@@ -211,29 +288,51 @@ def test_corrected_p99_at_70_percent_load_is_within_10_percent_of_queueing_theor
     print(told)
     assert exact == pytest.approx(theory, rel=0.10), told
     if lost_s > MOST_LOST_S and measured != pytest.approx(theory, rel=0.10):
-        pytest.skip(f"this machine stood still for {1e3 * lost_s:.0f} ms of {OPEN_S} s, {ATTEMPTS} times over: {told}")
+        pytest.skip(
+            f"this machine stood still for {1e3 * lost_s:.0f} ms of {OPEN_S} s, {ATTEMPTS} times over: {told}"
+        )
     assert measured == pytest.approx(theory, rel=0.10), told
     assert measured == pytest.approx(exact, rel=0.10), told
-    assert value(point.metrics["latency_p50"]) / 1e3 == pytest.approx(SERVICE_S, rel=0.10), "most requests find an instance free"
+    assert value(point.metrics["latency_p50"]) / 1e3 == pytest.approx(SERVICE_S, rel=0.10), (
+        "most requests find an instance free"
+    )
 
 
 def of_the_arrivals(run: Run, point: PointSummary) -> Times:
     """What the requests of the window would have taken with the hand-over of nothing, from when each was due."""
     trace = run.loaded.trace
-    source = next(at for at, one in enumerate(trace.sources) if one.format == "requests" and one.point == point.point)
-    window = next(at for at, one in enumerate(trace.sources) if one.format == "level" and one.point == point.point)
+    source = next(
+        at
+        for at, one in enumerate(trace.sources)
+        if one.format == "requests" and one.point == point.point
+    )
+    window = next(
+        at
+        for at, one in enumerate(trace.sources)
+        if one.format == "level" and one.point == point.point
+    )
     mark = trace.marks.take(trace.marks.source == window)
     requests = trace.requests.take(trace.requests.source == source)
     requests = requests.take(np.argsort(requests.intended_ns, kind="stable"))
-    inside = (requests.done_ns > mark.start_ns[0]) & (requests.done_ns <= mark.start_ns[0] + mark.dur_ns[0])
+    inside = (requests.done_ns > mark.start_ns[0]) & (
+        requests.done_ns <= mark.start_ns[0] + mark.dur_ns[0]
+    )
     assert (requests.ok[inside] == 1).all()
-    return np.asarray(sojourn_times((requests.intended_ns - requests.intended_ns[0]) / 1e9, OPEN_INSTANCES, SERVICE_S)[inside])
+    return np.asarray(
+        sojourn_times(
+            (requests.intended_ns - requests.intended_ns[0]) / 1e9, OPEN_INSTANCES, SERVICE_S
+        )[inside]
+    )
 
 
 def test_the_oracle_agrees_with_pollaczek_and_khinchine_and_with_itself() -> None:
     x, probability = stationary_waiting(1, LOAD)
-    assert float((1 - probability).sum() * (x[1] - x[0])) == pytest.approx(LOAD / (2 * (1 - LOAD)), rel=0.01)
+    assert float((1 - probability).sum() * (x[1] - x[0])) == pytest.approx(
+        LOAD / (2 * (1 - LOAD)), rel=0.01
+    )
     for servers in (1, 3, 16):
-        arrivals = np.cumsum(np.random.default_rng(servers).exponential(1 / (LOAD * servers), 400_000))
+        arrivals = np.cumsum(
+            np.random.default_rng(servers).exponential(1 / (LOAD * servers), 400_000)
+        )
         simulated = float(np.percentile(sojourn_times(arrivals, servers, 1.0)[1000:], 99))
         assert simulated == pytest.approx(stationary_quantile(servers, LOAD, 0.99), rel=0.05)

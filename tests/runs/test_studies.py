@@ -19,16 +19,41 @@ from profharness.rundir.paths import RunDir
 from profharness.scans import studies
 from tests.tensorflow_python import INTERPRETER, needs_tensorflow
 
-PUBLISHED = ["model", "backend", "via", "device", "batch_size", "throughput", "throughput_sem", "latency_ms", "latency_sem_ms"]
+PUBLISHED = [
+    "model",
+    "backend",
+    "via",
+    "device",
+    "batch_size",
+    "throughput",
+    "throughput_sem",
+    "latency_ms",
+    "latency_sem_ms",
+]
 RESOURCES = "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
 NONE = Rest((), given=False)
 BINARY = Path(__file__).resolve().parents[2] / ".tools" / "perf-analyzer" / "perf_analyzer"
 DIRECT = ("--trials", "3", "--batch-sizes", "4,8", "--device", "cpu")
-SERVED = ("--time", "0.6", "--warmup-time", "0.2", "--batch-sizes", "4,8", "--max-batch-size", "8", "--device", "cpu")
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("pytriton") is None, reason="needs nvidia-pytriton (the triton extra)")
+SERVED = (
+    "--time",
+    "0.6",
+    "--warmup-time",
+    "0.2",
+    "--batch-sizes",
+    "4,8",
+    "--max-batch-size",
+    "8",
+    "--device",
+    "cpu",
+)
+needs_triton = pytest.mark.skipif(
+    importlib.util.find_spec("pytriton") is None, reason="needs nvidia-pytriton (the triton extra)"
+)
 
 
-@pytest.mark.parametrize("name", [name for name in studies.names() if not name.startswith("deepmet")])
+@pytest.mark.parametrize(
+    "name", [name for name in studies.names() if not name.startswith("deepmet")]
+)
 def test_every_study_is_a_sound_request(name: str) -> None:
     request = build_request(name, {}, NONE)
     assert request.name == name
@@ -64,8 +89,15 @@ def run(name: str, folder: Path, *words: str, **env: str) -> list[dict[str, str]
 
 
 def start(name: str, folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "profharness", "run", name, *words, "--threads", "1", "-o", "run"], cwd=folder, capture_output=True, text=True,
-                          check=False, timeout=280, env={**os.environ, "OMP_NUM_THREADS": "1", **env})
+    return subprocess.run(
+        [sys.executable, "-m", "profharness", "run", name, *words, "--threads", "1", "-o", "run"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **env},
+    )
 
 
 def table(folder: Path) -> list[dict[str, str]]:
@@ -74,25 +106,43 @@ def table(folder: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "backend"), [("particlenet-onnx", "onnxruntime"), ("particlenet-torchscript", "torch")])
+@pytest.mark.parametrize(
+    ("name", "backend"), [("particlenet-onnx", "onnxruntime"), ("particlenet-torchscript", "torch")]
+)
 def test_direct_studies(tmp_path: Path, name: str, backend: str) -> None:
     pytest.importorskip(backend)
     rows = run(name, tmp_path, *DIRECT)
     assert list(rows[0]) == PUBLISHED
-    assert [(row["batch_size"], row["backend"], row["via"]) for row in rows] == [("4", backend, "direct"), ("8", backend, "direct")]
+    assert [(row["batch_size"], row["backend"], row["via"]) for row in rows] == [
+        ("4", backend, "direct"),
+        ("8", backend, "direct"),
+    ]
     assert all(float(row["throughput"]) > 0 and float(row["latency_ms"]) > 0 for row in rows)
     telemetry = tmp_path / "run" / "telemetry"
     log = (telemetry / "ResourceLog.csv").read_text().splitlines()
     assert log[0] == RESOURCES
-    marks = [re.fullmatch(r"Starting batch size (\d+) at time: (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6})", line)
-             for line in (telemetry / "ResourceLog.marks.txt").read_text().splitlines()]
-    points = sorted(RunDir(tmp_path / "run").read_manifest().points, key=lambda point: point.start_monotonic_ns or 0)
+    marks = [
+        re.fullmatch(
+            r"Starting batch size (\d+) at time: (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6})", line
+        )
+        for line in (telemetry / "ResourceLog.marks.txt").read_text().splitlines()
+    ]
+    points = sorted(
+        RunDir(tmp_path / "run").read_manifest().points,
+        key=lambda point: point.start_monotonic_ns or 0,
+    )
     assert [mark and mark[1] for mark in marks] == [str(point.batch_size) for point in points]
     assert {mark[1] for mark in marks if mark} == {"4", "8"}
     begins = [mark[2] for mark in marks if mark]
     assert begins == sorted(begins)
     assert begins[-1] <= log[-1].partition(",")[0] + "99999"
-    drawn = subprocess.run([sys.executable, "-m", "profharness", "plot", "run", "-o", "resources.svg", "--resources"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    drawn = subprocess.run(
+        [sys.executable, "-m", "profharness", "plot", "run", "-o", "resources.svg", "--resources"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert drawn.returncode == 0, drawn.stderr
     assert "stroke-dasharray" in (tmp_path / "resources.svg").read_text()
 
@@ -100,24 +150,35 @@ def test_direct_studies(tmp_path: Path, name: str, backend: str) -> None:
 @pytest.mark.slow
 @needs_triton
 @pytest.mark.xdist_group("triton")
-@pytest.mark.parametrize(("name", "backend"), [("particlenet-onnx-client", "onnxruntime"), ("particlenet-torchscript-client", "torch")])
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [("particlenet-onnx-client", "onnxruntime"), ("particlenet-torchscript-client", "torch")],
+)
 def test_client_studies(tmp_path: Path, name: str, backend: str) -> None:
     rows = run(name, tmp_path, *SERVED)
     assert [column for column in rows[0] if column != "concurrency"] == PUBLISHED
-    assert [(row["batch_size"], row["backend"], row["via"], row["concurrency"]) for row in rows] == [("4", backend, "triton", "1"), ("8", backend, "triton", "1")]
+    assert [
+        (row["batch_size"], row["backend"], row["via"], row["concurrency"]) for row in rows
+    ] == [("4", backend, "triton", "1"), ("8", backend, "triton", "1")]
     assert all(float(row["throughput"]) > 0 for row in rows)
 
 
 @pytest.mark.slow
 @needs_tensorflow
 @pytest.mark.xdist_group("triton")
-@pytest.mark.parametrize(("name", "words", "via"), [("deepmet", DIRECT, "direct"), ("deepmet-client", SERVED, "triton")])
-def test_the_studies_of_the_experiments_graph(shared: Path, tmp_path: Path, name: str, words: tuple[str, ...], via: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "words", "via"), [("deepmet", DIRECT, "direct"), ("deepmet-client", SERVED, "triton")]
+)
+def test_the_studies_of_the_experiments_graph(
+    shared: Path, tmp_path: Path, name: str, words: tuple[str, ...], via: str
+) -> None:
     model = shared / "fixtures" / "models" / "deepmet" / "1" / "model.graphdef"
     rows = run(name, tmp_path, *words, "--model", str(model), "--python", INTERPRETER)
     assert [column for column in rows[0] if column != "concurrency"] == PUBLISHED
     assert ("concurrency" in rows[0]) == (via == "triton")
-    assert [(row["model"], row["batch_size"], row["backend"], row["via"]) for row in rows] == [("deepmet", size, "tensorflow", via) for size in ("4", "8")]
+    assert [(row["model"], row["batch_size"], row["backend"], row["via"]) for row in rows] == [
+        ("deepmet", size, "tensorflow", via) for size in ("4", "8")
+    ]
     assert all(float(row["throughput"]) > 0 and float(row["latency_ms"]) > 0 for row in rows)
     log = (tmp_path / "run" / "telemetry" / "ResourceLog.csv").read_text().splitlines()
     assert log[0] == RESOURCES
@@ -129,13 +190,24 @@ def test_the_studies_of_the_experiments_graph(shared: Path, tmp_path: Path, name
 @pytest.mark.skipif(not BINARY.exists(), reason="needs perf_analyzer (make perf-analyzer)")
 def test_the_perf_analyzer_study(tmp_path: Path) -> None:
     """perf_analyzer gives up a level that it finds unstable, as a busy machine makes it; then the point says so."""
-    done = start("particlenet-perf-analyzer", tmp_path, *SERVED, "--time", "2.5", "--concurrency", "2", PROFHARNESS_PERF_ANALYZER=str(BINARY))
+    done = start(
+        "particlenet-perf-analyzer",
+        tmp_path,
+        *SERVED,
+        "--time",
+        "2.5",
+        "--concurrency",
+        "2",
+        PROFHARNESS_PERF_ANALYZER=str(BINARY),
+    )
     points = RunDir(tmp_path / "run").read_manifest().points
     failed = [point for point in points if point.state == "failed"]
     assert all("stable measurement" in point.error for point in failed), done.stderr
     assert done.returncode == (1 if failed else 0)
     rows = table(tmp_path)
-    assert {row["batch_size"] for row in rows} == {str(point.batch_size) for point in points if point.state == "ok" and not point.repeat}
+    assert {row["batch_size"] for row in rows} == {
+        str(point.batch_size) for point in points if point.state == "ok" and not point.repeat
+    }
     assert {(row["via"], row["concurrency"]) for row in rows} == {("perf-analyzer", "2")}
 
 
@@ -143,5 +215,7 @@ def test_the_perf_analyzer_study(tmp_path: Path) -> None:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs to part")
 def test_the_multi_process_study(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    rows = run("multi-process", tmp_path, "--time", "1", "--warmup-time", "0.2", "--batch-sizes", "4")
+    rows = run(
+        "multi-process", tmp_path, "--time", "1", "--warmup-time", "0.2", "--batch-sizes", "4"
+    )
     assert [(row["batch_size"], row["processes"]) for row in rows] == [("4", "1"), ("4", "2")]

@@ -9,14 +9,22 @@ from hypothesis import strategies as st
 from profharness.scans.search import LADDER, Rules, Seen, knee_of, next_level
 
 
-def searched(throughput: Callable[[int], float], rules: Rules | None = None, *, sem: float = 0.0, kept: Callable[[int], bool] = lambda _: True,
-             storm: Callable[[int], bool] = lambda _: False) -> list[Seen]:
+def searched(
+    throughput: Callable[[int], float],
+    rules: Rules | None = None,
+    *,
+    sem: float = 0.0,
+    kept: Callable[[int], bool] = lambda _: True,
+    storm: Callable[[int], bool] = lambda _: False,
+) -> list[Seen]:
     """All levels that a search of this server measures, in order."""
     seen: list[Seen] = []
     while (level := next_level(seen, rules or Rules())) is not None:
         assert level not in [one.level for one in seen], "a level is measured once"
         assert len(seen) < 40, "the search ends"
-        seen.append(Seen(level, throughput(level), sem * throughput(level), kept(level), storm(level)))
+        seen.append(
+            Seen(level, throughput(level), sem * throughput(level), kept(level), storm(level))
+        )
     return seen
 
 
@@ -25,7 +33,9 @@ def test_the_knee_of_a_sharp_server_is_found_within_5_percent(knee: int, each: f
     seen = searched(lambda n: each * min(n, knee))
     assert max(one.throughput for one in seen) == pytest.approx(each * knee, rel=0.05)
     assert knee_of(seen) == pytest.approx(knee, rel=0.05)
-    assert min(abs(one.level - knee) for one in seen) <= max(1, 0.05 * knee), "it is measured at the knee"
+    assert min(abs(one.level - knee) for one in seen) <= max(1, 0.05 * knee), (
+        "it is measured at the knee"
+    )
     # the ladder goes two steps beyond the knee, and no further
     assert max(one.level for one in seen) <= max(4, 8 * knee)
 
@@ -39,8 +49,13 @@ def test_a_smooth_server_is_left_where_clients_stop_paying(half: float, sharp: f
 
 def test_a_search_stops_in_a_storm_of_errors_and_looks_where_it_begins() -> None:
     seen = searched(lambda n: 10.0 * n, storm=lambda n: n >= 23)
-    assert max(one.level for one in seen) == 32, "no level beyond the first stormy one of the ladder"
-    fine, stormy = [one.level for one in seen if not one.storm], [one.level for one in seen if one.storm]
+    assert max(one.level for one in seen) == 32, (
+        "no level beyond the first stormy one of the ladder"
+    )
+    fine, stormy = (
+        [one.level for one in seen if not one.storm],
+        [one.level for one in seen if one.storm],
+    )
     assert min(stormy) - max(fine) <= 3
 
 

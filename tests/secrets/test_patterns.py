@@ -25,19 +25,63 @@ HUGGING_FACE = "hf_" + "AbCd" * 8
 CLOUD = "AKIA" + "ABCD2345" * 2
 WEB = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
 SECRET_NAMES = (
-    "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "WANDB_API_KEY", "openai-api-key", "PGPASSWORD", "DB_PASSWD", "password",
-    "clientSecret", "accessToken", "SSH_PRIVATE_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "COOKIE", "SLURM_JWT", "REGISTRY_AUTH", "Authorization", "TOKEN2",
-    "MYSQL_PWD", "apikey", "SSHPASS", "authtoken", "SECRET_KEY_BASE")
+    "HF_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_ACCESS_KEY_ID",
+    "WANDB_API_KEY",
+    "openai-api-key",
+    "PGPASSWORD",
+    "DB_PASSWD",
+    "password",
+    "clientSecret",
+    "accessToken",
+    "SSH_PRIVATE_KEY",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "COOKIE",
+    "SLURM_JWT",
+    "REGISTRY_AUTH",
+    "Authorization",
+    "TOKEN2",
+    "MYSQL_PWD",
+    "apikey",
+    "SSHPASS",
+    "authtoken",
+    "SECRET_KEY_BASE",
+)
 OTHER_NAMES = (
-    "AUTHOR", "GIT_AUTHOR_NAME", "author", "KEYBOARD", "TOKENIZERS_PARALLELISM", "max_tokens", "SSH_AUTH_SOCK", "XAUTHORITY", "PWD", "OLDPWD", "HF_TOKEN_PATH",
-    "eos_token", "pad_token_id", "PROFHARNESS_PASS", "sort_key", "KEY", "PASSWORD_FILE", "token_count", "PATH", "ROCM_PATH", "monkey", "")
+    "AUTHOR",
+    "GIT_AUTHOR_NAME",
+    "author",
+    "KEYBOARD",
+    "TOKENIZERS_PARALLELISM",
+    "max_tokens",
+    "SSH_AUTH_SOCK",
+    "XAUTHORITY",
+    "PWD",
+    "OLDPWD",
+    "HF_TOKEN_PATH",
+    "eos_token",
+    "pad_token_id",
+    "PROFHARNESS_PASS",
+    "sort_key",
+    "KEY",
+    "PASSWORD_FILE",
+    "token_count",
+    "PATH",
+    "ROCM_PATH",
+    "monkey",
+    "",
+)
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
 def test_secret_names(name: str) -> None:
     assert looks_secret(name)
     assert looks_secret(name.lower() if "_" in name else name)
-    assert any(stem in name.lower().encode() for stem in STEMS)  # else no file would be searched for it
+    assert any(
+        stem in name.lower().encode() for stem in STEMS
+    )  # else no file would be searched for it
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES)
@@ -45,7 +89,12 @@ def test_names_that_only_look_alike(name: str) -> None:
     assert not looks_secret(name)
 
 
-@given(st.from_regex(r"[A-Za-z_]{0,6}(TOKEN|secret|Passwd|API_KEY|access-key|Cookie|AUTH|PrivateKey|x)[A-Za-z_0-9]{0,6}", fullmatch=True))
+@given(
+    st.from_regex(
+        r"[A-Za-z_]{0,6}(TOKEN|secret|Passwd|API_KEY|access-key|Cookie|AUTH|PrivateKey|x)[A-Za-z_0-9]{0,6}",
+        fullmatch=True,
+    )
+)
 def test_every_secret_name_holds_a_stem(name: str) -> None:
     assert not looks_secret(name) or any(stem in name.lower().encode() for stem in STEMS)
 
@@ -58,20 +107,63 @@ def test_values_that_cannot_be_secrets_stay() -> None:
 
 
 def test_command_lines_and_environments() -> None:
-    given_argv = ("HF_TOKEN=abcdefgh1", "python", "train.py", "--api-key", "k,1 2", "--token=abc def ghi", "--lr=0.1", "--password", "--epochs", "3", GITHUB,
-                  "--tokenizer=big_tokenizer", "--author", "somebody")
+    given_argv = (
+        "HF_TOKEN=abcdefgh1",
+        "python",
+        "train.py",
+        "--api-key",
+        "k,1 2",
+        "--token=abc def ghi",
+        "--lr=0.1",
+        "--password",
+        "--epochs",
+        "3",
+        GITHUB,
+        "--tokenizer=big_tokenizer",
+        "--author",
+        "somebody",
+    )
     assert clean_argv(given_argv) == (
-        f"HF_TOKEN={MARKER}", "python", "train.py", "--api-key", MARKER, f"--token={MARKER}", "--lr=0.1", "--password", "--epochs", "3", MARKER,
-        "--tokenizer=big_tokenizer", "--author", "somebody")
-    variables = {"HF_TOKEN": "abcdefgh1", "PATH": "/bin", "ARGV": json.dumps(["x", "--token=abcdefgh1"]), "URL": "https://me:pa55@host/x", "PROFHARNESS_PASS": "torch-pass"}
-    assert clean_variables(variables) == {"HF_TOKEN": MARKER, "PATH": "/bin", "ARGV": json.dumps(["x", f"--token={MARKER}"]),
-                                          "URL": f"https://me:{MARKER}@host/x", "PROFHARNESS_PASS": "torch-pass"}
+        f"HF_TOKEN={MARKER}",
+        "python",
+        "train.py",
+        "--api-key",
+        MARKER,
+        f"--token={MARKER}",
+        "--lr=0.1",
+        "--password",
+        "--epochs",
+        "3",
+        MARKER,
+        "--tokenizer=big_tokenizer",
+        "--author",
+        "somebody",
+    )
+    variables = {
+        "HF_TOKEN": "abcdefgh1",
+        "PATH": "/bin",
+        "ARGV": json.dumps(["x", "--token=abcdefgh1"]),
+        "URL": "https://me:pa55@host/x",
+        "PROFHARNESS_PASS": "torch-pass",
+    }
+    assert clean_variables(variables) == {
+        "HF_TOKEN": MARKER,
+        "PATH": "/bin",
+        "ARGV": json.dumps(["x", f"--token={MARKER}"]),
+        "URL": f"https://me:{MARKER}@host/x",
+        "PROFHARNESS_PASS": "torch-pass",
+    }
 
 
-@pytest.mark.parametrize("value", [GITHUB, HUGGING_FACE, CLOUD, WEB, "github_pat_" + "x" * 40, "glpat-" + "y" * 20])
+@pytest.mark.parametrize(
+    "value", [GITHUB, HUGGING_FACE, CLOUD, WEB, "github_pat_" + "x" * 40, "glpat-" + "y" * 20]
+)
 def test_values_tell_themselves_under_any_name(value: str) -> None:
     found: Counter[str] = Counter()
-    assert clean_text(f'{{"argument": "--x {value}", "n": 1}}', found) == f'{{"argument": "--x {MARKER}", "n": 1}}'
+    assert (
+        clean_text(f'{{"argument": "--x {value}", "n": 1}}', found)
+        == f'{{"argument": "--x {MARKER}", "n": 1}}'
+    )
     assert found.total() == 1
     assert value not in str(found)
 
@@ -80,10 +172,15 @@ values = st.text(min_size=8, max_size=30)
 
 
 @given(st.sampled_from(SECRET_NAMES), values, st.integers(0, 3), st.booleans())
-def test_json_at_any_depth_of_strings_loses_exactly_the_value(name: str, value: str, depth: int, ascii_only: bool) -> None:
+def test_json_at_any_depth_of_strings_loses_exactly_the_value(
+    name: str, value: str, depth: int, ascii_only: bool
+) -> None:
     """A string inside strings: as an environment stands in a trace's metadata."""
+
     def nested(inner: str) -> str:
-        text = json.dumps({"before": "a=1, b", name: inner, "after": [1, "x"]}, ensure_ascii=ascii_only)
+        text = json.dumps(
+            {"before": "a=1, b", name: inner, "after": [1, "x"]}, ensure_ascii=ascii_only
+        )
         for _ in range(depth):
             text = json.dumps({"environment": text, "n": 0}, ensure_ascii=ascii_only)
         return text
@@ -92,28 +189,60 @@ def test_json_at_any_depth_of_strings_loses_exactly_the_value(name: str, value: 
     raw = nested(value).encode("utf-8", "surrogatepass")
     assert b"".join(clean_blocks((raw,), found)).decode() == nested(MARKER)
     assert found == {name: 1}
-    assert b"".join(clean_blocks((nested(MARKER).encode(),), Counter())).decode() == nested(MARKER)  # doing it again changes nothing
+    assert b"".join(clean_blocks((nested(MARKER).encode(),), Counter())).decode() == nested(
+        MARKER
+    )  # doing it again changes nothing
 
 
 @given(st.integers(0, 200_000), st.integers(1, 90_000))
 def test_blocks_cut_anywhere_give_the_same(before: int, size: int) -> None:
     filler = b'"name": "moe_align_token_kernel<int>", "ts": 12.5, ' * 4500
-    text = filler[:before] + b'"HF_TOKEN": "abcdefgh1", "x": "--token=abcdefgh2", "' + GITHUB.encode() + b'", "PASSWORD": "a\\"b"' + filler
+    text = (
+        filler[:before]
+        + b'"HF_TOKEN": "abcdefgh1", "x": "--token=abcdefgh2", "'
+        + GITHUB.encode()
+        + b'", "PASSWORD": "a\\"b"'
+        + filler
+    )
     found: Counter[str] = Counter()
-    blocks = (text[at:at + size] for at in range(0, len(text), size))
+    blocks = (text[at : at + size] for at in range(0, len(text), size))
     cleaned = b"".join(clean_blocks(blocks, found))
     mark = MARKER.encode()
-    assert cleaned == (filler[:before] + b'"HF_TOKEN": "' + mark + b'", "x": "--token=' + mark + b'", "' + mark + b'", "PASSWORD": "' + mark + b'"' + filler)
+    assert cleaned == (
+        filler[:before]
+        + b'"HF_TOKEN": "'
+        + mark
+        + b'", "x": "--token='
+        + mark
+        + b'", "'
+        + mark
+        + b'", "PASSWORD": "'
+        + mark
+        + b'"'
+        + filler
+    )
     assert found.total() == 4
 
 
-@pytest.mark.parametrize("text", [
-    '{"--token=": "", "b": 1}', '["--token=", "second word"]', '{"cmd": "[\\"--token=\\", \\"other words\\"]"}', '"eos_token": "<|endoftext|>"', "password=", '"api_key": 12345678',
-    '"kernel": "void sort_by_key<int>(key=1234567890)"', '"HF_TOKEN": "never closed'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"--token=": "", "b": 1}',
+        '["--token=", "second word"]',
+        '{"cmd": "[\\"--token=\\", \\"other words\\"]"}',
+        '"eos_token": "<|endoftext|>"',
+        "password=",
+        '"api_key": 12345678',
+        '"kernel": "void sort_by_key<int>(key=1234567890)"',
+        '"HF_TOKEN": "never closed',
+    ],
+)
 def test_nothing_else_is_touched(text: str) -> None:
     assert clean_text(text) == text
 
 
 def test_plain_lines_of_an_environment() -> None:
     text = "PATH=/bin:/usr/bin\nHF_TOKEN=abc.def-ghi/x+y\nDB_PASSWORD='two words'\nAPI_KEY=\"quoted-one\"\nLANG=C\nurl?api_key=12345678&x=1\n"
-    assert clean_text(text) == (f"PATH=/bin:/usr/bin\nHF_TOKEN={MARKER}\nDB_PASSWORD='{MARKER}'\nAPI_KEY=\"{MARKER}\"\nLANG=C\nurl?api_key={MARKER}&x=1\n")
+    assert clean_text(text) == (
+        f"PATH=/bin:/usr/bin\nHF_TOKEN={MARKER}\nDB_PASSWORD='{MARKER}'\nAPI_KEY=\"{MARKER}\"\nLANG=C\nurl?api_key={MARKER}&x=1\n"
+    )

@@ -42,9 +42,23 @@ def made() -> Trace:
     process.track_descriptor.uuid = 1
     process.track_descriptor.process.pid = 77
     process.track_descriptor.process.process_name = "python"
-    process.track_descriptor.process.cmdline.extend(["python", "train.py", "--api-token", "abcdefgh1234", f"--key-file=a HF_TOKEN={TOKEN}", "--epochs", "3"])
+    process.track_descriptor.process.cmdline.extend(
+        [
+            "python",
+            "train.py",
+            "--api-token",
+            "abcdefgh1234",
+            f"--key-file=a HF_TOKEN={TOKEN}",
+            "--epochs",
+            "3",
+        ]
+    )
     queue = packet()
-    queue.track_descriptor.uuid, queue.track_descriptor.parent_uuid, queue.track_descriptor.name = 2, 1, "HIP Activity Device 0, Queue 0"
+    queue.track_descriptor.uuid, queue.track_descriptor.parent_uuid, queue.track_descriptor.name = (
+        2,
+        1,
+        "HIP Activity Device 0, Queue 0",
+    )
     names = packet()
     names.interned_data.debug_annotation_names.add(iid=5, name="DB_PASSWORD")
     names.interned_data.debug_annotation_names.add(iid=6, name="token_count")
@@ -56,8 +70,12 @@ def made() -> Trace:
         if kind == TrackEvent.TYPE_SLICE_BEGIN:
             event.track_event.name = "moe_align_token_kernel<int>"
             event.track_event.categories.append("rocm_kernel_dispatch")
-            event.track_event.debug_annotations.add(name="WANDB_API_KEY", string_value="0123456789abcdef" * 2)
-            event.track_event.debug_annotations.add(name="environment", string_value=f"HOME=/root HF_TOKEN={TOKEN} LANG=C")
+            event.track_event.debug_annotations.add(
+                name="WANDB_API_KEY", string_value="0123456789abcdef" * 2
+            )
+            event.track_event.debug_annotations.add(
+                name="environment", string_value=f"HOME=/root HF_TOKEN={TOKEN} LANG=C"
+            )
             event.track_event.debug_annotations.add(name="author", string_value="somebody")
             event.track_event.debug_annotations.add(name_iid=5, string_value=PASSWORD)
             event.track_event.debug_annotations.add(name_iid=5, string_value_iid=9)
@@ -92,7 +110,11 @@ def test_values_go_and_everything_else_stays(tmp_path: Path, form: str) -> None:
     for secret in (TOKEN, PASSWORD, "0123456789abcdef", "abcdefgh1234"):
         assert secret.encode() not in clean
     after = Trace.FromString(clean)
-    assert after.packet[1].track_descriptor.process.cmdline[:3] == ["python", "train.py", "--api-token"]
+    assert after.packet[1].track_descriptor.process.cmdline[:3] == [
+        "python",
+        "train.py",
+        "--api-token",
+    ]
     assert after.packet[1].track_descriptor.process.cmdline[-2:] == ["--epochs", "3"]
     notes = after.packet[4].track_event.debug_annotations
     assert notes[0].string_value == same_length_marker(32).decode()
@@ -116,7 +138,9 @@ def test_a_trace_without_secrets_is_not_touched(tmp_path: Path) -> None:
         event.trusted_packet_sequence_id = 1
         event.track_event.name = f"read_secret_key_{number} token"
         event.track_event.categories.append("python")
-        event.track_event.debug_annotations.add(name="tokens", string_value="a whole sentence of tokens")
+        event.track_event.debug_annotations.add(
+            name="tokens", string_value="a whole sentence of tokens"
+        )
     path = tmp_path / "t.pftrace"
     path.write_bytes(trace.SerializeToString())
     assert scrubbing.scrub(path) == {}
@@ -133,8 +157,18 @@ def test_a_cut_trace_stays_and_says_so(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(["HF_TOKEN", "note", "secret", "env"]), st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), max_size=80)), max_size=6))
-def test_what_is_written_is_a_trace_of_the_same_shape(tmp_path_factory: pytest.TempPathFactory, notes: list[tuple[str, str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["HF_TOKEN", "note", "secret", "env"]),
+            st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), max_size=80),
+        ),
+        max_size=6,
+    )
+)
+def test_what_is_written_is_a_trace_of_the_same_shape(
+    tmp_path_factory: pytest.TempPathFactory, notes: list[tuple[str, str]]
+) -> None:
     trace = made()
     for name, value in notes:
         trace.packet[4].track_event.debug_annotations.add(name=name, string_value=value)
@@ -145,8 +179,16 @@ def test_what_is_written_is_a_trace_of_the_same_shape(tmp_path_factory: pytest.T
     after = Trace.FromString(path.read_bytes())
     assert len(path.read_bytes()) == len(trace.SerializeToString())
     assert not perfetto_secrets.find(path).spans
-    for old, new in zip(trace.packet[4].track_event.debug_annotations, after.packet[4].track_event.debug_annotations, strict=True):
-        assert (old.name_iid, old.string_value_iid, len(old.dict_entries)) == (new.name_iid, new.string_value_iid, len(new.dict_entries))
+    for old, new in zip(
+        trace.packet[4].track_event.debug_annotations,
+        after.packet[4].track_event.debug_annotations,
+        strict=True,
+    ):
+        assert (old.name_iid, old.string_value_iid, len(old.dict_entries)) == (
+            new.name_iid,
+            new.string_value_iid,
+            len(new.dict_entries),
+        )
         assert len(old.string_value) == len(new.string_value)
 
 

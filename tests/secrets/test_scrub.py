@@ -27,18 +27,29 @@ from tests.runs.test_amd_runs import Node
 
 TOKEN = "hf_" + "Qx7z" * 9
 PASSWORD = 'pa"ss\\word'
-ENVIRONMENT = {"HF_TOKEN": TOKEN, "PATH": "/usr/bin", "DB_PASSWORD": PASSWORD, "AUTHOR": "somebody", "LANG": "C"}
+ENVIRONMENT = {
+    "HF_TOKEN": TOKEN,
+    "PATH": "/usr/bin",
+    "DB_PASSWORD": PASSWORD,
+    "AUTHOR": "somebody",
+    "LANG": "C",
+}
 CLEAN = ENVIRONMENT | {"HF_TOKEN": MARKER, "DB_PASSWORD": MARKER}
 
 
 def profharness(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "profharness", *words], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "profharness", *words], capture_output=True, text=True, check=False
+    )
 
 
 def environments(path: Path) -> list[dict[str, str]]:
     connection = sqlite3.connect(path)
     try:
-        return [json.loads(text) for (text,) in connection.execute("SELECT environment FROM rocpd_info_process")]
+        return [
+            json.loads(text)
+            for (text,) in connection.execute("SELECT environment FROM rocpd_info_process")
+        ]
     finally:
         connection.close()
 
@@ -58,16 +69,43 @@ def with_log(path: Path, folder: Path) -> Path:
 
 def kineto(path: Path) -> Path:
     """A trace with the environment as a JSON string in its metadata, kernels, and names with `token` in them."""
-    events = [{"ph": "X", "cat": "kernel", "name": "moe_align_token_kernel<int>", "pid": 0, "tid": 7, "ts": 1000.5 + 10 * i, "dur": 3.25,
-               "args": {"device": 0, "stream": 7, "correlation": i, "grid": [i + 1, 1, 1], "block": [64, 1, 1]}} for i in range(3000)]
-    text = json.dumps({"schemaVersion": 1, "hip_runtime_version": 60400000, "environment": json.dumps(ENVIRONMENT), "traceEvents": events}, indent=1)
+    events = [
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": "moe_align_token_kernel<int>",
+            "pid": 0,
+            "tid": 7,
+            "ts": 1000.5 + 10 * i,
+            "dur": 3.25,
+            "args": {
+                "device": 0,
+                "stream": 7,
+                "correlation": i,
+                "grid": [i + 1, 1, 1],
+                "block": [64, 1, 1],
+            },
+        }
+        for i in range(3000)
+    ]
+    text = json.dumps(
+        {
+            "schemaVersion": 1,
+            "hip_runtime_version": 60400000,
+            "environment": json.dumps(ENVIRONMENT),
+            "traceEvents": events,
+        },
+        indent=1,
+    )
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path
 
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 def test_a_database_loses_its_secrets_and_nothing_else(tmp_path: Path, journal: str) -> None:
-    path = write_rocpd(tmp_path / "4711_results.db", program(1), program(2, pid=4712), environment=ENVIRONMENT)
+    path = write_rocpd(
+        tmp_path / "4711_results.db", program(1), program(2, pid=4712), environment=ENVIRONMENT
+    )
     if journal == "wal":
         path = with_log(path, tmp_path / "killed")
     before = spelled(readers.read(path))
@@ -87,7 +125,11 @@ def test_a_database_loses_its_secrets_and_nothing_else(tmp_path: Path, journal: 
 
 def test_a_compressed_database_stays_compressed(tmp_path: Path) -> None:
     packed = tmp_path / "r.db.gz"
-    packed.write_bytes(gzip.compress(write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT).read_bytes()))
+    packed.write_bytes(
+        gzip.compress(
+            write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT).read_bytes()
+        )
+    )
     (tmp_path / "r.db").unlink()
     before = spelled(readers.read(packed))
     assert scrubbing.scan(packed) == scrubbing.scrub(packed) == {"HF_TOKEN": 1, "DB_PASSWORD": 1}
@@ -108,7 +150,9 @@ def test_json_keeps_every_other_byte(tmp_path: Path, name: str) -> None:
         text = file.read()
     assert scrubbing.scrub(path) == {"HF_TOKEN": 1, "DB_PASSWORD": 1}
     with opened(path, "rt") as file:
-        assert file.read() == text.replace(json.dumps(json.dumps(ENVIRONMENT)), json.dumps(json.dumps(CLEAN)))
+        assert file.read() == text.replace(
+            json.dumps(json.dumps(ENVIRONMENT)), json.dumps(json.dumps(CLEAN))
+        )
     assert spelled(readers.read(path)) == before
     assert path.stat().st_mode & 0o777 == 0o640
     assert [file.name for file in tmp_path.iterdir()] == [name]
@@ -120,13 +164,18 @@ def test_the_command_line_says_what_it_removed_and_never_the_value(tmp_path: Pat
     raw = path.read_bytes()
     planned = profharness("scrub", "--dry-run", str(path), str(fine))
     assert planned.returncode == 0
-    assert planned.stdout.splitlines() == [f"{path}: would remove 2 values (DB_PASSWORD, HF_TOKEN)", f"{fine}: nothing that looks secret"]
+    assert planned.stdout.splitlines() == [
+        f"{path}: would remove 2 values (DB_PASSWORD, HF_TOKEN)",
+        f"{fine}: nothing that looks secret",
+    ]
     assert path.read_bytes() == raw
     done = profharness("scrub", str(tmp_path / "absent.json"), str(path))
     assert done.returncode == 4
     assert "absent.json does not exist" in done.stderr
     assert done.stdout == f"{path}: removed 2 values (DB_PASSWORD, HF_TOKEN)\n"
-    assert TOKEN not in planned.stdout + planned.stderr + done.stdout + done.stderr + path.read_text()
+    assert (
+        TOKEN not in planned.stdout + planned.stderr + done.stdout + done.stderr + path.read_text()
+    )
 
 
 def test_the_folder_of_a_scan_with_the_empty_logs_of_its_points(tmp_path: Path) -> None:
@@ -138,7 +187,10 @@ def test_the_folder_of_a_scan_with_the_empty_logs_of_its_points(tmp_path: Path) 
     (logs / "stderr.log").write_text(f"HF_TOKEN={TOKEN}\n")
     done = profharness("scrub", str(run))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [f"{logs / 'stderr.log'}: removed 1 value (HF_TOKEN)", f"{run}: nothing that looks secret in 1 file"]
+    assert done.stdout.splitlines() == [
+        f"{logs / 'stderr.log'}: removed 1 value (HF_TOKEN)",
+        f"{run}: nothing that looks secret in 1 file",
+    ]
     assert (logs / "stdout.log").read_bytes() == b""
     assert TOKEN not in (logs / "stderr.log").read_text()
 
@@ -149,10 +201,20 @@ def test_files_that_cannot_be_cleaned_stay_and_say_why(tmp_path: Path) -> None:
     binary = tmp_path / "t.pftrace"
     binary.write_bytes(b"\x0a\x02\x08\x01HF_TOKEN=" + TOKEN.encode())
     packed = tmp_path / "r.db.gz"
-    packed.write_bytes(gzip.compress(write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT).read_bytes())[:-20])
+    packed.write_bytes(
+        gzip.compress(
+            write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT).read_bytes()
+        )[:-20]
+    )
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"SQLite format 3\0" + b"\1" * 5000)
-    for path, why in ((cut, "damaged"), (binary, "neither SQLite nor a Perfetto trace"), (packed, "damaged|cut|early"), (broken, "damaged"), (tmp_path, "folder")):
+    for path, why in (
+        (cut, "damaged"),
+        (binary, "neither SQLite nor a Perfetto trace"),
+        (packed, "damaged|cut|early"),
+        (broken, "damaged"),
+        (tmp_path, "folder"),
+    ):
         raw = path.read_bytes() if path.is_file() else b""
         with pytest.raises(InputError, match=why):
             scrubbing.scrub(path)
@@ -160,7 +222,9 @@ def test_files_that_cannot_be_cleaned_stay_and_say_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
-def test_a_database_in_use_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str) -> None:
+def test_a_database_in_use_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str
+) -> None:
     monkeypatch.setattr(scrubbing, "_BUSY_S", 0.05)
     path = write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT)
     holder = sqlite3.connect(path, isolation_level=None)
@@ -177,8 +241,11 @@ def test_one_finding_of_all_files_with_names_only(tmp_path: Path) -> None:
     first = write_rocpd(tmp_path / "a.db", program(1), environment=ENVIRONMENT)
     shutil.copy(first, tmp_path / "b.db")
     (tmp_path / "c.txt").write_text("fine")
-    artifacts = [Artifact(path=name, layer="rocprofv3", format="rocpd", pass_name="rocprofv3") for name in ("a.db", "b.db", "c.txt", "absent.db")]
-    found, = scrubbing.findings(tmp_path, artifacts)
+    artifacts = [
+        Artifact(path=name, layer="rocprofv3", format="rocpd", pass_name="rocprofv3")
+        for name in ("a.db", "b.db", "c.txt", "absent.db")
+    ]
+    (found,) = scrubbing.findings(tmp_path, artifacts)
     assert (found.id, found.severity) == ("secrets-in-artifact", "warning")
     assert found.message == "a.db and 1 more: values that look secret (DB_PASSWORD x2, HF_TOKEN x2)"
     assert found.figures == {"files": 2, "values": 4}
@@ -188,7 +255,15 @@ def test_one_finding_of_all_files_with_names_only(tmp_path: Path) -> None:
 
 def test_merged_and_reported_traces_hold_no_secret(tmp_path: Path) -> None:
     said = f"request with HF_TOKEN={TOKEN}"
-    range_ = Call("MARKER_CORE_RANGE_API", "roctxThreadRangeA", 63_857_982_592_000, 63_857_982_692_000, 9, 4711, said)
+    range_ = Call(
+        "MARKER_CORE_RANGE_API",
+        "roctxThreadRangeA",
+        63_857_982_592_000,
+        63_857_982_692_000,
+        9,
+        4711,
+        said,
+    )
     given = program(1)
     path = write_rocpd(tmp_path / "4711_results.db", replace(given, calls=(*given.calls, range_)))
     merged = tmp_path / "merged.pftrace"
@@ -196,34 +271,70 @@ def test_merged_and_reported_traces_hold_no_secret(tmp_path: Path) -> None:
     for name in ("1.db", "2.db"):
         write_rocpd(tmp_path / name, replace(given, calls=(range_,)))
     both = tmp_path / "both.pftrace"
-    assert profharness("merge", "--allow-unaligned", str(tmp_path / "1.db"), str(tmp_path / "2.db"), "-o", str(both)).returncode == 0
+    assert (
+        profharness(
+            "merge",
+            "--allow-unaligned",
+            str(tmp_path / "1.db"),
+            str(tmp_path / "2.db"),
+            "-o",
+            str(both),
+        ).returncode
+        == 0
+    )
     for file in (merged, both):
         assert TOKEN.encode() not in file.read_bytes()
         names = readers.read(file)
         assert f"request with HF_TOKEN={MARKER}" in names.strings.decode(names.marks.name)
     before, after = readers.read(path), understand.load([path]).trace
-    assert [name if TOKEN not in name else f"request with HF_TOKEN={MARKER}" for name in before.strings.decode(before.marks.name)] == after.strings.decode(after.marks.name)
-    assert {table: rows for table, rows in spelled(before).items() if table != "marks"} == {table: rows for table, rows in spelled(after).items() if table != "marks"}
+    assert [
+        name if TOKEN not in name else f"request with HF_TOKEN={MARKER}"
+        for name in before.strings.decode(before.marks.name)
+    ] == after.strings.decode(after.marks.name)
+    assert {table: rows for table, rows in spelled(before).items() if table != "marks"} == {
+        table: rows for table, rows in spelled(after).items() if table != "marks"
+    }
 
 
-def test_a_run_writes_no_secret_of_its_command_line_and_reports_those_of_its_tools(tmp_path: Path) -> None:
+def test_a_run_writes_no_secret_of_its_command_line_and_reports_those_of_its_tools(
+    tmp_path: Path,
+) -> None:
     node = Node(tmp_path, "7.0")
-    done = node.run("--profile", "amd-log", "--quiet", program=("--miopen", f"--api-token={TOKEN}", "--password", "hunter2", f"NOTE HF_TOKEN={TOKEN}"))
+    done = node.run(
+        "--profile",
+        "amd-log",
+        "--quiet",
+        program=(
+            "--miopen",
+            f"--api-token={TOKEN}",
+            "--password",
+            "hunter2",
+            f"NOTE HF_TOKEN={TOKEN}",
+        ),
+    )
     assert done.returncode == 0, done.stderr
     assert f"--api-token={TOKEN}" in done.stdout  # the program itself was given everything
     text = (node.run_dir / "manifest.json").read_text()
     assert TOKEN not in text
     assert "hunter2" not in text
     assert f"--api-token={MARKER}" in node.manifest.command
-    assert not [file for file in node.run_dir.rglob("*") if file.is_file() and TOKEN.encode() in file.read_bytes()]
+    assert not [
+        file
+        for file in node.run_dir.rglob("*")
+        if file.is_file() and TOKEN.encode() in file.read_bytes()
+    ]
 
 
 def test_a_run_tells_of_secrets_in_the_database_of_its_tool(tmp_path: Path) -> None:
     node = Node(tmp_path, "7.0")
-    done = node.run("--profile", "rocprofv3", "--quiet", PLANTED_TOKEN=TOKEN, PLANTED_AUTHOR="somebody")
+    done = node.run(
+        "--profile", "rocprofv3", "--quiet", PLANTED_TOKEN=TOKEN, PLANTED_AUTHOR="somebody"
+    )
     assert done.returncode == 0, done.stderr
     found = next(one for one in node.manifest.findings if one.id == "secrets-in-artifact")
-    database, = (artifact.path for artifact in node.manifest.artifacts if artifact.format == "rocpd")
+    (database,) = (
+        artifact.path for artifact in node.manifest.artifacts if artifact.format == "rocpd"
+    )
     assert found.message == f"{database}: values that look secret (PLANTED_TOKEN)"
     kernels = node.kernels()
     scrubbed = profharness("scrub", str(node.run_dir))
@@ -232,6 +343,12 @@ def test_a_run_tells_of_secrets_in_the_database_of_its_tool(tmp_path: Path) -> N
     assert removed == f"{node.run_dir / database}: removed 1 value (PLANTED_TOKEN)"
     assert others.startswith(f"{node.run_dir}: nothing that looks secret in ")
     assert scrubbing.scan(node.run_dir / database) == {}
-    assert environments(node.run_dir / database) == [{"PLANTED_TOKEN": MARKER, "PLANTED_AUTHOR": "somebody"}]
+    assert environments(node.run_dir / database) == [
+        {"PLANTED_TOKEN": MARKER, "PLANTED_AUTHOR": "somebody"}
+    ]
     assert node.kernels() == kernels
-    assert not [file for file in node.run_dir.rglob("*") if file.is_file() and TOKEN.encode() in file.read_bytes()]
+    assert not [
+        file
+        for file in node.run_dir.rglob("*")
+        if file.is_file() and TOKEN.encode() in file.read_bytes()
+    ]

@@ -11,7 +11,13 @@ from profharness.serving import ready
 
 
 def test_what_is_written_is_read_again(tmp_path: Path):
-    said = ready.Ready(v=1, host="node", grpc="127.0.0.1:1", opened=True, models=(ready.Model("m", inputs=(ready.Tensor("x", "FP32", (-1,)),)),))
+    said = ready.Ready(
+        v=1,
+        host="node",
+        grpc="127.0.0.1:1",
+        opened=True,
+        models=(ready.Model("m", inputs=(ready.Tensor("x", "FP32", (-1,)),)),),
+    )
     (tmp_path / "r").write_bytes(ready.encode(said))
     assert ready.read(tmp_path / "r") == said
     assert said.reach == "node"

@@ -34,8 +34,15 @@ a_field_of_the_future [ { x: 1 }, { y: [ 2, 3 ] } ]
 
 def test_a_full_configuration_is_read_and_the_rest_passed_over():
     found = repository.parse(FULL)
-    assert (found.model.name, found.platform, found.model.max_batch_size) == ("tagger", "onnxruntime_onnx", 500)
-    assert [(t.name, t.dtype, t.shape) for t in found.model.inputs] == [("pf_points", "FP32", (2, -1)), ("words", "BYTES", (1, 2))]
+    assert (found.model.name, found.platform, found.model.max_batch_size) == (
+        "tagger",
+        "onnxruntime_onnx",
+        500,
+    )
+    assert [(t.name, t.dtype, t.shape) for t in found.model.inputs] == [
+        ("pf_points", "FP32", (2, -1)),
+        ("words", "BYTES", (1, 2)),
+    ]
     assert [(t.name, t.dtype, t.shape) for t in found.model.outputs] == [("softmax", "FP16", (8,))]
     assert found.model.instances == 2 * 2 + 1  # a count is for each GPU of its group
     assert (found.preferred, found.gpus, found.model.queue_delay_us) == ((100, 200), (0, 1), 300)
@@ -43,10 +50,24 @@ def test_a_full_configuration_is_read_and_the_rest_passed_over():
 
 def test_defaults_are_the_servers_own():
     found = repository.parse('name: "m"')
-    assert (found.model.max_batch_size, found.model.instances, found.model.queue_delay_us) == (0, 1, None)
+    assert (found.model.max_batch_size, found.model.instances, found.model.queue_delay_us) == (
+        0,
+        1,
+        None,
+    )
 
 
-@pytest.mark.parametrize("text", ["name: ", "input [ { name: 1 } ]", "max_batch_size: many", "input { data_type: FLOAT }", "name: \"m\" }", "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: ",
+        "input [ { name: 1 } ]",
+        "max_batch_size: many",
+        "input { data_type: FLOAT }",
+        'name: "m" }',
+        "\x00",
+    ],
+)
 def test_what_triton_would_refuse_is_refused_with_the_place(text: str):
     with pytest.raises(InputError, match=r"here\.pbtxt: not a Triton configuration"):
         repository.parse(text, "here.pbtxt")
@@ -63,18 +84,47 @@ def test_a_model_without_a_configuration_has_none(tmp_path: Path):
         repository.read(tmp_path / "absent")
 
 
-@given(st.dictionaries(st.from_regex(r"[a-z]{1,6}", fullmatch=True), st.text(max_size=12), max_size=5), st.integers(0, 2**31 - 1))
+@given(
+    st.dictionaries(st.from_regex(r"[a-z]{1,6}", fullmatch=True), st.text(max_size=12), max_size=5),
+    st.integers(0, 2**31 - 1),
+)
 def test_any_text_in_unknown_strings_changes_nothing(values: dict[str, str], batch: int):
-    quoted = {key: value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "")
-              for key, value in values.items()}
-    lines = [f'x_{key} [ "{value}", "{value}" ] y_{key} [ {{ z: "{value}" }} ]' for key, value in quoted.items()]
-    assert repository.parse("\n".join([*lines, f"max_batch_size: {batch}"])).model.max_batch_size == batch
+    quoted = {
+        key: value.replace("\\", "\\\\")
+        .replace('"', '\\"')
+        .replace("\n", "\\n")
+        .replace("\r", "\\r")
+        .replace("\x00", "")
+        for key, value in values.items()
+    }
+    lines = [
+        f'x_{key} [ "{value}", "{value}" ] y_{key} [ {{ z: "{value}" }} ]'
+        for key, value in quoted.items()
+    ]
+    assert (
+        repository.parse("\n".join([*lines, f"max_batch_size: {batch}"])).model.max_batch_size
+        == batch
+    )
 
 
-@pytest.mark.parametrize(("name", "batch", "first"), [
-    ("particlenet_AK4", 500, ("pf_points", (2, -1))), ("particlenet_AK4_PT", 500, ("pf_points__0", (2, -1))), ("deepmet", 100, ("input", (4500, 8))),
-    ("facile_all_v2", 160000, ("input", (47,))), ("deeptau_inner", 0, ("input_inner_egamma", (-1, 1, 1, 86))), ("deeptau_ensemble", 0, ("input_tau", (-1, 47)))])
-def test_configurations_in_use(shared: Path, name: str, batch: int, first: tuple[str, tuple[int, ...]]):
+@pytest.mark.parametrize(
+    ("name", "batch", "first"),
+    [
+        ("particlenet_AK4", 500, ("pf_points", (2, -1))),
+        ("particlenet_AK4_PT", 500, ("pf_points__0", (2, -1))),
+        ("deepmet", 100, ("input", (4500, 8))),
+        ("facile_all_v2", 160000, ("input", (47,))),
+        ("deeptau_inner", 0, ("input_inner_egamma", (-1, 1, 1, 86))),
+        ("deeptau_ensemble", 0, ("input_tau", (-1, 47))),
+    ],
+)
+def test_configurations_in_use(
+    shared: Path, name: str, batch: int, first: tuple[str, tuple[int, ...]]
+):
     found = repository.find(shared_path("fixtures/models"), name)
     assert found is not None
-    assert (found.model.max_batch_size, found.model.inputs[0].name, found.model.inputs[0].shape) == (batch, *first)
+    assert (
+        found.model.max_batch_size,
+        found.model.inputs[0].name,
+        found.model.inputs[0].shape,
+    ) == (batch, *first)

@@ -3,7 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profharness.stats.bootstrap import block_length, bootstrap_means, generator, percentile_interval, student95
+from profharness.stats.bootstrap import (
+    block_length,
+    bootstrap_means,
+    generator,
+    percentile_interval,
+    student95,
+)
 
 
 @settings(deadline=None)

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.stats.energy import check_counter, energy_in, integrate_means, integrate_power, too_short, total
+from profharness.stats.energy import (
+    check_counter,
+    energy_in,
+    integrate_means,
+    integrate_power,
+    too_short,
+    total,
+)
 from profharness.stats.intervals import EMPTY, of, window
 from profharness.stats.sensor import response, sensor_period_ns, update_period
 from profharness.trace.model import Samples
@@ -23,7 +30,9 @@ def instants(at, watts):
 
 def counted(at, joules):
     at, joules = np.asarray(at), np.asarray(joules)
-    return Samples.build(len(at) - 1, at_ns=at[:-1], until_ns=at[1:], value=np.diff(joules) / (np.diff(at) / 1e9))
+    return Samples.build(
+        len(at) - 1, at_ns=at[:-1], until_ns=at[1:], value=np.diff(joules) / (np.diff(at) / 1e9)
+    )
 
 
 def square(at):
@@ -37,11 +46,20 @@ def square(at):
 
 def test_trapezoid_is_exact_on_lines_and_cut_at_the_ends():
     at = np.array([0, 10, 20]) * MS
-    assert integrate_power(at, np.array([100.0, 200.0, 100.0]), window(0, 20 * MS)) == (pytest.approx(3.0), 20 * MS)
+    assert integrate_power(at, np.array([100.0, 200.0, 100.0]), window(0, 20 * MS)) == (
+        pytest.approx(3.0),
+        20 * MS,
+    )
     # from 5 ms (150 W) to 15 ms (150 W) over 200 W at 10 ms
-    assert integrate_power(at, np.array([100.0, 200.0, 100.0]), window(5 * MS, 15 * MS)) == (pytest.approx(1.75), 10 * MS)
+    assert integrate_power(at, np.array([100.0, 200.0, 100.0]), window(5 * MS, 15 * MS)) == (
+        pytest.approx(1.75),
+        10 * MS,
+    )
     two = of([0, 15 * MS], [5 * MS, 40 * MS])
-    assert integrate_power(at, np.array([100.0, 200.0, 100.0]), two) == (pytest.approx(0.625 + 0.625), 10 * MS)
+    assert integrate_power(at, np.array([100.0, 200.0, 100.0]), two) == (
+        pytest.approx(0.625 + 0.625),
+        10 * MS,
+    )
     assert integrate_power(at[:1], np.array([1.0]), window(0, 1)) == (0.0, 0)
     assert integrate_power(at, np.ones(3), EMPTY) == (0.0, 0)
 
@@ -51,10 +69,17 @@ def test_a_gap_is_not_bridged():
     joules, covered = integrate_power(at, np.full(20, 100.0), window(0, 109 * MS))
     assert covered == 18 * MS
     assert joules == pytest.approx(1.8)
-    assert energy_in(instants(at, np.full(20, 100.0)), Samples.empty(), window(0, 109 * MS), MS) is None
+    assert (
+        energy_in(instants(at, np.full(20, 100.0)), Samples.empty(), window(0, 109 * MS), MS)
+        is None
+    )
 
 
-@given(st.lists(st.tuples(st.integers(1, 50), st.floats(0, 1000)), min_size=2, max_size=60), st.floats(0, 1), st.floats(0, 1))
+@given(
+    st.lists(st.tuples(st.integers(1, 50), st.floats(0, 1000)), min_size=2, max_size=60),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
 def test_windows_add_up(steps, first, second):
     at = np.cumsum([step for step, _ in steps]) * MS
     watts = np.array([power for _, power in steps])
@@ -89,12 +114,17 @@ def test_a_counter_must_move_and_agree():
     power = instants(at, watts)
     assert check_counter(counted(at, joules), power).why_not == ""
     assert check_counter(counted(at, joules), power).ratio == pytest.approx(1, abs=0.02)
-    assert "2.00 times" in check_counter(counted(at, 2 * joules), power).why_not.replace("1.99", "2.00").replace("2.01", "2.00")
+    assert "2.00 times" in check_counter(counted(at, 2 * joules), power).why_not.replace(
+        "1.99", "2.00"
+    ).replace("2.01", "2.00")
     assert check_counter(counted(at, 0 * joules), power).why_not == "it never moved"
     assert check_counter(Samples.empty(), power).why_not == "there is no energy counter"
     assert check_counter(counted(at, joules), Samples.empty()).why_not == ""
     # the rounded resolution of vendor tools (15.3 instead of 15.2588 µJ) is within the tolerance, and visible in the ratio
-    assert check_counter(counted(at, joules * 15.3 / 15.2588), power).ratio > check_counter(counted(at, joules), power).ratio
+    assert (
+        check_counter(counted(at, joules * 15.3 / 15.2588), power).ratio
+        > check_counter(counted(at, joules), power).ratio
+    )
 
 
 def test_twenty_periods_are_needed():
@@ -132,7 +162,9 @@ def test_delay_and_averaging_of_a_sensor_against_the_counter(delay, width):
     grid = np.arange(len(joules)) * MS
     energy = np.interp(at, grid, joules)
     end = at - delay * MS
-    shown = (np.interp(end, grid, joules) - np.interp(end - width * MS, grid, joules)) / (width * 1e-3)
+    shown = (np.interp(end, grid, joules) - np.interp(end - width * MS, grid, joules)) / (
+        width * 1e-3
+    )
     found = response(at, shown, at, energy)
     assert found is not None
     assert found.delay_ns == pytest.approx(delay * MS, abs=60 * MS)
@@ -147,4 +179,7 @@ def test_nothing_is_said_of_a_level_power():
 
 def test_means_over_intervals_are_cut():
     at, until = np.array([0, 10]) * MS, np.array([10, 20]) * MS
-    assert integrate_means(at, until, np.array([100.0, 300.0]), window(5 * MS, 15 * MS)) == (pytest.approx(2.0), 10 * MS)
+    assert integrate_means(at, until, np.array([100.0, 300.0]), window(5 * MS, 15 * MS)) == (
+        pytest.approx(2.0),
+        10 * MS,
+    )

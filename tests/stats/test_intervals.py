@@ -9,7 +9,12 @@ from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 
 LENGTH = 60
-pairs = st.lists(st.tuples(st.integers(0, LENGTH), st.integers(0, LENGTH)).map(lambda pair: (min(pair), max(pair))), max_size=12)
+pairs = st.lists(
+    st.tuples(st.integers(0, LENGTH), st.integers(0, LENGTH)).map(
+        lambda pair: (min(pair), max(pair))
+    ),
+    max_size=12,
+)
 
 
 def make(found: list[tuple[int, int]]) -> Intervals:
@@ -34,14 +39,20 @@ def test_merge_keeps_every_instant_once(found):
     assert is_merged(merged)
     np.testing.assert_array_equal(bits(merged), bits(make(found)))
     assert merged.total == bits(make(found)).sum() <= make(found).total
-    assert intervals.merge(intervals.lasting([s for s, _ in found], [e - s for s, e in found])).total == merged.total
+    assert (
+        intervals.merge(intervals.lasting([s for s, _ in found], [e - s for s, e in found])).total
+        == merged.total
+    )
 
 
 @given(pairs, pairs)
 def test_set_operations_equal_those_on_a_bitmap(first, second):
     a, b = intervals.merge(make(first)), intervals.merge(make(second))
-    for operation, oracle in ((intervals.intersect, np.logical_and), (intervals.union, np.logical_or),
-                              (intervals.subtract, lambda x, y: x & ~y)):
+    for operation, oracle in (
+        (intervals.intersect, np.logical_and),
+        (intervals.union, np.logical_or),
+        (intervals.subtract, lambda x, y: x & ~y),
+    ):
         result = operation(a, b)
         np.testing.assert_array_equal(bits(result), oracle(bits(a), bits(b)))
         assert is_merged(result)
@@ -77,7 +88,10 @@ def test_running_sum_and_its_integral(found, weights, window):
     inside = bits(make(window))
     merged = intervals.merge(make(window))
     assert intervals.integrate(steps, merged) == level[inside].sum()
-    assert intervals.integrate(steps, merged, lambda v: np.minimum(v, 2.0)) == np.minimum(level, 2)[inside].sum()
+    assert (
+        intervals.integrate(steps, merged, lambda v: np.minimum(v, 2.0))
+        == np.minimum(level, 2)[inside].sum()
+    )
     np.testing.assert_array_equal(bits(steps.where(lambda v: v >= 3)), level >= 3)
 
 

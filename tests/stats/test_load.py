@@ -13,14 +13,33 @@ from hypothesis import strategies as st
 from profharness.analysis.load.findings import level_findings
 from profharness.rundir.levels import Level, ServerStats
 from profharness.stats.load import LevelFigures, level_figures
-from profharness.stats.load_parts import COMPUTE_INFER, MODEL, QUEUE, TRANSPORT, TRANSPORT_BACK, TRANSPORT_OUT
+from profharness.stats.load_parts import (
+    COMPUTE_INFER,
+    MODEL,
+    QUEUE,
+    TRANSPORT,
+    TRANSPORT_BACK,
+    TRANSPORT_OUT,
+)
 from profharness.trace.model import NULL, Requests
 
 S, MS = 1_000_000_000, 1_000_000
 
 
 def table(intended: np.ndarray, sent: np.ndarray, done: np.ndarray, **columns: object) -> Requests:
-    return Requests.build(len(sent), **{"intended_ns": intended, "sent_ns": sent, "done_ns": done, "think_ns": 0, "items": 1, "ok": 1, "client": 0, **columns})
+    return Requests.build(
+        len(sent),
+        **{
+            "intended_ns": intended,
+            "sent_ns": sent,
+            "done_ns": done,
+            "think_ns": 0,
+            "items": 1,
+            "ok": 1,
+            "client": 0,
+            **columns,
+        },
+    )
 
 
 def first_come_first_served(arrivals: np.ndarray, service: np.ndarray, servers: int) -> np.ndarray:
@@ -38,7 +57,9 @@ def open_level(rate: float, service: np.ndarray, servers: int, seed: int) -> Lev
     arrivals = np.cumsum(rng.exponential(1 / rate, len(service)))
     done = first_come_first_served(arrivals, service, servers)
     start, end = arrivals[len(arrivals) // 20], arrivals[-len(arrivals) // 50]
-    level = Level(mode="open", rate=rate, window_start_ns=int(start * S), window_end_ns=int(end * S))
+    level = Level(
+        mode="open", rate=rate, window_start_ns=int(start * S), window_end_ns=int(end * S)
+    )
     at = (arrivals * S).astype(np.int64)
     return level_figures(table(at, at, (done * S).astype(np.int64)), level)
 
@@ -51,7 +72,9 @@ def test_m_m_1_at_seventy_percent() -> None:
     assert figures.corrected is not None
     assert figures.corrected.mean.value == pytest.approx(mean * S, rel=0.05)
     for q in (50.0, 90.0, 99.0):
-        assert figures.corrected.percentile(q).value_ns == pytest.approx(-math.log(1 - q / 100) * mean * S, rel=0.1)
+        assert figures.corrected.percentile(q).value_ns == pytest.approx(
+            -math.log(1 - q / 100) * mean * S, rel=0.1
+        )
     assert figures.throughput.value == pytest.approx(rate, rel=0.02)
     assert figures.little.expected == pytest.approx(rate * mean, rel=0.06)
     assert figures.little.holds
@@ -64,7 +87,9 @@ def test_m_d_1_mean_wait() -> None:
     service, rho = 0.02, 0.7
     figures = open_level(rho / service, np.full(100_000, service), 1, 3)
     assert figures.service is not None
-    assert figures.service.mean.value == pytest.approx((service + rho * service / (2 * (1 - rho))) * S, rel=0.05)
+    assert figures.service.mean.value == pytest.approx(
+        (service + rho * service / (2 * (1 - rho))) * S, rel=0.05
+    )
 
 
 def test_m_d_n_has_less_wait_with_more_servers() -> None:
@@ -72,7 +97,11 @@ def test_m_d_n_has_less_wait_with_more_servers() -> None:
     one, four = (open_level(rho * n / service, np.full(40_000, service), n, 4) for n in (1, 4))
     assert one.service is not None
     assert four.service is not None
-    waits = [(figures.service.mean.value or 0) / S - service for figures in (one, four) if figures.service]
+    waits = [
+        (figures.service.mean.value or 0) / S - service
+        for figures in (one, four)
+        if figures.service
+    ]
     # Cosmetatos 1975: the wait of M/D/4 at 70 % is about a fifth of M/D/1's
     assert waits[1] / waits[0] == pytest.approx(0.2, abs=0.05)
 
@@ -83,7 +112,9 @@ def test_the_intervals_hold_the_truth_as_often_as_they_say() -> None:
     hits = rates = p90 = 0
     runs = 60
     for seed in range(runs):
-        figures = open_level(rate, np.random.default_rng(1000 + seed).exponential(1 / mu, 4000), 1, seed)
+        figures = open_level(
+            rate, np.random.default_rng(1000 + seed).exponential(1 / mu, 4000), 1, seed
+        )
         assert figures.service is not None
         low, high = figures.service.mean.low, figures.service.mean.high
         hits += low is not None and high is not None and low <= truth * S <= high
@@ -95,7 +126,15 @@ def test_the_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert p90 >= 0.8 * runs
 
 
-def closed_level(clients: int, servers: int, service: float, think: float = 0.0, rounds: int = 200, jitter: float = 0.0, seed: int = 5) -> tuple[Requests, Level]:
+def closed_level(
+    clients: int,
+    servers: int,
+    service: float,
+    think: float = 0.0,
+    rounds: int = 200,
+    jitter: float = 0.0,
+    seed: int = 5,
+) -> tuple[Requests, Level]:
     """A closed loop event by event: each client thinks, queues, is served."""
     rng = np.random.default_rng(seed)
     ready = [(think * (one + 1) / clients, one) for one in range(clients)]
@@ -112,7 +151,9 @@ def closed_level(clients: int, servers: int, service: float, think: float = 0.0,
     rows.sort()
     due, done = (np.array([row[at] * S for row in rows]).astype(np.int64) for at in (0, 1))
     end = int(due.max() * 0.9)
-    level = Level(mode="closed", concurrency=clients, window_start_ns=int(due.max() * 0.1), window_end_ns=end)
+    level = Level(
+        mode="closed", concurrency=clients, window_start_ns=int(due.max() * 0.1), window_end_ns=end
+    )
     return table(due, due, done, think_ns=int(think * S)), level
 
 
@@ -125,13 +166,17 @@ def test_closed_loop_figures(clients: int, think: float) -> None:
 
 
 @pytest.mark.parametrize(("clients", "widest"), [(1, 0.03), (3, 0.07), (6, 0.03)])
-def test_answers_that_come_evenly_or_in_bursts_have_a_throughput_that_is_well_known(clients: int, widest: float) -> None:
+def test_answers_that_come_evenly_or_in_bursts_have_a_throughput_that_is_well_known(
+    clients: int, widest: float
+) -> None:
     """A count is off by what the window's ends cut, not by what its inner stretches cut from each other: as independent they would say 8 to 9 %
     of bursts.
     """
     truth, widths, hits = min(clients, 3) / 0.02, [], 0
     for seed in range(40):
-        figures = level_figures(*closed_level(clients, 3, 0.02, rounds=180 // clients, jitter=0.02, seed=seed))
+        figures = level_figures(
+            *closed_level(clients, 3, 0.02, rounds=180 // clients, jitter=0.02, seed=seed)
+        )
         low, high = figures.throughput.low, figures.throughput.high
         assert low is not None
         assert high is not None
@@ -145,7 +190,9 @@ def test_answers_that_come_evenly_or_in_bursts_have_a_throughput_that_is_well_kn
 def test_a_wrong_throughput_breaks_littles_law() -> None:
     # as when requests are divided by a longer time than they took
     requests, level = closed_level(4, 2, 0.02)
-    longer = msgspec.structs.replace(level, window_end_ns=int(requests.done_ns.max()) + 3 * level.window_ns)
+    longer = msgspec.structs.replace(
+        level, window_end_ns=int(requests.done_ns.max()) + 3 * level.window_ns
+    )
     figures = level_figures(requests, longer)
     assert not figures.little.holds
     assert "littles-law" in {one.id for one in level_findings(figures)}
@@ -177,9 +224,13 @@ def test_a_server_that_cannot_keep_the_rate_is_not_the_generators_fault() -> Non
     sent = np.maximum.accumulate(np.arange(len(intended)) * 20 * MS)
     requests = table(intended, sent, sent + 20 * MS)
     level = Level(mode="open", rate=100.0, window_start_ns=0, window_end_ns=10 * S, cpu_ns=S)
-    assert {"rate-not-reached"} == {one.id for one in level_findings(level_figures(requests, level))} - {"unstable-level"}
+    assert {"rate-not-reached"} == {
+        one.id for one in level_findings(level_figures(requests, level))
+    } - {"unstable-level"}
     busy = msgspec.structs.replace(level, cpu_ns=int(9.5 * S))
-    assert {"rate-not-reached", "generator-bound"} <= {one.id for one in level_findings(level_figures(requests, busy))}
+    assert {"rate-not-reached", "generator-bound"} <= {
+        one.id for one in level_findings(level_figures(requests, busy))
+    }
 
 
 def test_a_rate_that_is_kept_is_no_finding() -> None:
@@ -240,10 +291,19 @@ def test_percentiles_need_ten_requests_beyond() -> None:
     assert "1000" in figures.service.percentile(99.0).needs
 
 
-def stats(requests: int, queue_ms: float, infer_ms: float, *, executions: int | None = None) -> ServerStats:
-    return ServerStats(queue_ns=int(requests * queue_ms * MS), compute_input_ns=requests * MS // 10, compute_infer_ns=int(requests * infer_ms * MS),
-                       compute_output_ns=requests * MS // 5, success=requests, count=requests, exec_count=executions or requests,
-                       batch_sizes={"1": executions or requests})
+def stats(
+    requests: int, queue_ms: float, infer_ms: float, *, executions: int | None = None
+) -> ServerStats:
+    return ServerStats(
+        queue_ns=int(requests * queue_ms * MS),
+        compute_input_ns=requests * MS // 10,
+        compute_infer_ns=int(requests * infer_ms * MS),
+        compute_output_ns=requests * MS // 5,
+        success=requests,
+        count=requests,
+        exec_count=executions or requests,
+        batch_sizes={"1": executions or requests},
+    )
 
 
 def test_parts_sum_to_the_latency_and_tell_the_ways_apart() -> None:
@@ -252,7 +312,13 @@ def test_parts_sum_to_the_latency_and_tell_the_ways_apart() -> None:
     start = sent + int(4.6 * MS)
     done = start + 8 * MS + int(2.7 * MS)
     requests = table(sent, sent, done, server_start_ns=start, server_compute_ns=8 * MS)
-    level = Level(mode="closed", concurrency=1, window_start_ns=0, window_end_ns=3 * S, server_stats={"m": stats(100, 3, 9)})
+    level = Level(
+        mode="closed",
+        concurrency=1,
+        window_start_ns=0,
+        window_end_ns=3 * S,
+        server_stats={"m": stats(100, 3, 9)},
+    )
     parts = level_figures(requests, level).parts
     assert parts is not None
     assert parts.complete
@@ -261,7 +327,9 @@ def test_parts_sum_to_the_latency_and_tell_the_ways_apart() -> None:
     assert parts.mean_ns(QUEUE) == pytest.approx(3 * MS)
     assert parts.mean_ns(MODEL) == pytest.approx(8 * MS)
     assert parts.mean_ns(TRANSPORT_BACK) == pytest.approx(1.5 * MS, rel=1e-6)
-    alone = level_figures(requests.with_columns(server_start_ns=NULL, server_compute_ns=NULL), level).parts
+    alone = level_figures(
+        requests.with_columns(server_start_ns=NULL, server_compute_ns=NULL), level
+    ).parts
     assert alone is not None
     assert alone.mean_ns(TRANSPORT) == pytest.approx(3 * MS, rel=1e-6)
     assert alone.mean_ns(COMPUTE_INFER) == pytest.approx(9 * MS)
@@ -269,7 +337,9 @@ def test_parts_sum_to_the_latency_and_tell_the_ways_apart() -> None:
     assert unknown is not None
     assert [part.name for part in unknown.parts] == ["before the model", "model", "after the model"]
     assert unknown.complete
-    contradicting = level_figures(requests, msgspec.structs.replace(level, server_stats={"m": stats(100, 12, 9)})).parts
+    contradicting = level_figures(
+        requests, msgspec.structs.replace(level, server_stats={"m": stats(100, 12, 9)})
+    ).parts
     assert contradicting is not None
     assert not contradicting.complete
 
@@ -279,7 +349,13 @@ def test_a_long_way_out_is_told_from_a_long_way_back() -> None:
     # out 15, queue 1, input 0.1, hand-over 0.5, model 8, hand-over 0.5, output 0.2, back 0.3
     start = sent + int(16.6 * MS)
     requests = table(sent, sent, start + 9 * MS, server_start_ns=start, server_compute_ns=8 * MS)
-    level = Level(mode="closed", concurrency=1, window_start_ns=0, window_end_ns=5 * S, server_stats={"m": stats(100, 1, 9)})
+    level = Level(
+        mode="closed",
+        concurrency=1,
+        window_start_ns=0,
+        window_end_ns=5 * S,
+        server_stats={"m": stats(100, 1, 9)},
+    )
     parts = level_figures(requests, level).parts
     assert parts is not None
     assert parts.complete
@@ -289,7 +365,9 @@ def test_a_long_way_out_is_told_from_a_long_way_back() -> None:
 
 def test_executions_on_another_clock_are_not_used() -> None:
     sent = np.arange(100) * 20 * MS
-    requests = table(sent, sent, sent + 10 * MS, server_start_ns=sent + 3600 * S, server_compute_ns=8 * MS)
+    requests = table(
+        sent, sent, sent + 10 * MS, server_start_ns=sent + 3600 * S, server_compute_ns=8 * MS
+    )
     level = Level(mode="closed", concurrency=1, window_start_ns=0, window_end_ns=3 * S)
     assert level_figures(requests, level).parts is None
 
@@ -305,18 +383,31 @@ def test_small_batches() -> None:
     assert not level_findings(figures, max_batch_size=64, instances=8)
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 10**8), st.sampled_from([0, 1, NULL])), min_size=1, max_size=200),
-       st.integers(0, 10**9), st.integers(1, 10**9))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10**9), st.integers(1, 10**8), st.sampled_from([0, 1, NULL])),
+        min_size=1,
+        max_size=200,
+    ),
+    st.integers(0, 10**9),
+    st.integers(1, 10**9),
+)
 def test_properties(rows: list[tuple[int, int, int]], start: int, length: int) -> None:
     sent = np.array([row[0] for row in rows])
     done = sent + np.array([row[1] for row in rows])
     level = Level(mode="open", rate=1.0, window_start_ns=start, window_end_ns=start + length)
-    figures = level_figures(table(sent - 1, sent, done, ok=np.array([row[2] for row in rows])), level)
+    figures = level_figures(
+        table(sent - 1, sent, done, ok=np.array([row[2] for row in rows])), level
+    )
     assert figures.requests + figures.failed <= len(rows)
     assert 0 <= figures.failed_share <= 1
     assert figures.throughput.value == pytest.approx(figures.items / length * S)
     if figures.throughput.low is not None:
-        assert figures.throughput.low <= (figures.throughput.value or 0) <= (figures.throughput.high or 0)
+        assert (
+            figures.throughput.low
+            <= (figures.throughput.value or 0)
+            <= (figures.throughput.high or 0)
+        )
     for latency in (figures.service, figures.corrected):
         if latency is None:
             assert figures.requests == 0
@@ -327,9 +418,22 @@ def test_properties(rows: list[tuple[int, int, int]], start: int, length: int) -
             if one.value_ns is not None and one.low_ns is not None and one.high_ns is not None:
                 assert one.low_ns <= one.value_ns <= one.high_ns
     if figures.service is not None and figures.corrected is not None:
-        assert (figures.corrected.mean.value or 0) - (figures.service.mean.value or 0) == pytest.approx(1, abs=1e-3)
+        assert (figures.corrected.mean.value or 0) - (
+            figures.service.mean.value or 0
+        ) == pytest.approx(1, abs=1e-3)
     # what is in flight never exceeds the rows, and shifting the clock changes nothing
     assert 0 <= figures.little.expected <= len(rows)
-    later = msgspec.structs.replace(level, window_start_ns=start + 10**12, window_end_ns=start + length + 10**12)
-    moved = level_figures(table(sent - 1 + 10**12, sent + 10**12, done + 10**12, ok=np.array([row[2] for row in rows])), later)
-    assert (moved.requests, moved.failed, moved.little.expected) == (figures.requests, figures.failed, figures.little.expected)
+    later = msgspec.structs.replace(
+        level, window_start_ns=start + 10**12, window_end_ns=start + length + 10**12
+    )
+    moved = level_figures(
+        table(
+            sent - 1 + 10**12, sent + 10**12, done + 10**12, ok=np.array([row[2] for row in rows])
+        ),
+        later,
+    )
+    assert (moved.requests, moved.failed, moved.little.expected) == (
+        figures.requests,
+        figures.failed,
+        figures.little.expected,
+    )

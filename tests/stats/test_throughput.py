@@ -85,7 +85,9 @@ def test_the_interval_of_the_median_holds_the_truth_in_19_of_20_and_widens_where
         (found,) = latency_percentiles(rng.lognormal(0.0, 0.3, 200), (50.0,))
         held += found.low_ns <= 1.0 <= found.high_ns
     assert 0.93 <= held / 400 <= 0.99
-    slow = 1e6 * np.exp(0.2 * np.repeat(rng.standard_normal(10), 20) + 0.01 * rng.standard_normal(200))
+    slow = 1e6 * np.exp(
+        0.2 * np.repeat(rng.standard_normal(10), 20) + 0.01 * rng.standard_normal(200)
+    )
     alike = summarise_trials(slow.astype(np.int64), 1).percentiles[0]
     (alone,) = latency_percentiles(slow, (50.0,))
     assert alike.high_ns - alike.low_ns > 1.5 * (alone.high_ns - alone.low_ns)
@@ -99,7 +101,10 @@ def test_common_window_is_not_the_sum():
     assert found.items == 20
     assert found.throughput == pytest.approx(20 / 500e-9)
     assert found.summed == pytest.approx(2 * 20 / 1000e-9)
-    assert common_window(starts[[0, 19]], np.array([100, 100]), np.array([1, 1]), np.array([0, 1])) is None
+    assert (
+        common_window(starts[[0, 19]], np.array([100, 100]), np.array([1, 1]), np.array([0, 1]))
+        is None
+    )
 
 
 def test_drift_widens():
@@ -131,7 +136,9 @@ def test_the_common_rates_interval_covers_the_truth():
 
 
 def test_few_trials_give_no_interval_and_the_spread_is_between_processes():
-    found = common_window(np.array([0, 100, 0]), np.array([100, 100, 190]), np.array([1, 1, 1]), np.array([0, 0, 1]))
+    found = common_window(
+        np.array([0, 100, 0]), np.array([100, 100, 190]), np.array([1, 1, 1]), np.array([0, 0, 1])
+    )
     assert found.sem is None
     assert found.low is None
     assert found.own == pytest.approx((1e7, 1e9 / 190))

@@ -13,18 +13,27 @@ def ids(signs: Signs) -> list[str]:
     return [found.id for found in judge(signs)]
 
 
-@pytest.mark.parametrize(("said", "expected"), [
-    ("", []),
-    ("CommandLine Error: Option 'x' registered more than once!\nLLVM ERROR: inconsistency", ["mixed-rocm"]),
-    ("W: Device 0 could not be locked for profiling due to lack of permissions (capability SYS_PERFMON)", ["counters-inexact"]),
-    ("Unable to find all counters for agent 4 (gpu-0, gfx942)", ["counters-refused"]),
-    ("Request exceeds the capabilities of the hardware to collect", ["counters-refused"]),
-    ("Unable to open /dev/kfd read-write: Permission denied", ["no-device-access"]),
-    ("hipErrorNoDevice: no ROCm-capable device is detected", ["no-device-access"]),
-    ("Profiling data corrupted: ' /tmp/rpl/results.txt'", ["profiler-failed"]),
-    ("[rocprofiler] buffer overflow, 12 records dropped", ["events-dropped"]),
-    ("my own loader dropped records; the buffer is full", []),
-])
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("", []),
+        (
+            "CommandLine Error: Option 'x' registered more than once!\nLLVM ERROR: inconsistency",
+            ["mixed-rocm"],
+        ),
+        (
+            "W: Device 0 could not be locked for profiling due to lack of permissions (capability SYS_PERFMON)",
+            ["counters-inexact"],
+        ),
+        ("Unable to find all counters for agent 4 (gpu-0, gfx942)", ["counters-refused"]),
+        ("Request exceeds the capabilities of the hardware to collect", ["counters-refused"]),
+        ("Unable to open /dev/kfd read-write: Permission denied", ["no-device-access"]),
+        ("hipErrorNoDevice: no ROCm-capable device is detected", ["no-device-access"]),
+        ("Profiling data corrupted: ' /tmp/rpl/results.txt'", ["profiler-failed"]),
+        ("[rocprofiler] buffer overflow, 12 records dropped", ["events-dropped"]),
+        ("my own loader dropped records; the buffer is full", []),
+    ],
+)
 def test_sentences_of_the_tools(said: str, expected: list[str]) -> None:
     signs = Signs("rocprofv3", Ended(0), said=f"epoch 1\n{said}\nepoch 2", files=WITH_KERNELS)
     assert ids(signs) == expected
@@ -33,29 +42,40 @@ def test_sentences_of_the_tools(said: str, expected: list[str]) -> None:
         assert found.advice
 
 
-@pytest.mark.parametrize(("ended", "status", "expected"), [
-    (Ended(0), 0, []),
-    (Ended(7), 7, []),  # the workload's own: the tool became the workload
-    (Ended(7, own_status=7), 7, []),
-    (Ended(1, own_status=0), 0, ["profiler-changed-exit"]),
-    (Ended(0, own_status=3), 3, ["profiler-changed-exit"]),
-    (Ended(134, own_status=0), 0, ["profiler-changed-exit"]),
-    (Ended(137, own_status=0, overdue=True, limit_s=300), 0, ["profiler-hung"]),
-    (Ended(130, own_status=0, interrupted=True), 130, []),
-])
-def test_a_profilers_end_is_never_the_workloads(ended: Ended, status: int, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("ended", "status", "expected"),
+    [
+        (Ended(0), 0, []),
+        (Ended(7), 7, []),  # the workload's own: the tool became the workload
+        (Ended(7, own_status=7), 7, []),
+        (Ended(1, own_status=0), 0, ["profiler-changed-exit"]),
+        (Ended(0, own_status=3), 3, ["profiler-changed-exit"]),
+        (Ended(134, own_status=0), 0, ["profiler-changed-exit"]),
+        (Ended(137, own_status=0, overdue=True, limit_s=300), 0, ["profiler-hung"]),
+        (Ended(130, own_status=0, interrupted=True), 130, []),
+    ],
+)
+def test_a_profilers_end_is_never_the_workloads(
+    ended: Ended, status: int, expected: list[str]
+) -> None:
     assert final_status(ended, "") == status
     assert ids(Signs("rocprof", ended, files=WITH_KERNELS)) == expected
 
 
-@pytest.mark.parametrize("said", [
-    "usage: rocprofv3 [options]\nrocprofv3: error: unrecognized arguments: --bogus", "Fatal error: No application provided", "Wrong option '-x'",
-    "rocprof-compute: error: the following arguments are required: -n/--name", "[rocprof-sys-sample] unknown option: --bogus",
-])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "usage: rocprofv3 [options]\nrocprofv3: error: unrecognized arguments: --bogus",
+        "Fatal error: No application provided",
+        "Wrong option '-x'",
+        "rocprof-compute: error: the following arguments are required: -n/--name",
+        "[rocprof-sys-sample] unknown option: --bogus",
+    ],
+)
 def test_a_tool_that_refuses_its_options_is_not_the_workloads_failure(said: str) -> None:
     ended = Ended(2)
     assert final_status(ended, said) == REFUSED
-    found, = judge(Signs("rocprofv3", ended, said=said))
+    (found,) = judge(Signs("rocprofv3", ended, said=said))
     assert found.id == "profiler-failed"
     assert said.splitlines()[-1] in found.message
     # a workload that was seen to run may say the same and means itself
@@ -65,16 +85,22 @@ def test_a_tool_that_refuses_its_options_is_not_the_workloads_failure(said: str)
 def test_a_recorder_that_never_started_means_that_the_tool_failed_first() -> None:
     ended = Ended(1, never_ran=True)
     assert final_status(ended, "") == REFUSED
-    assert "did not start the workload: it exited 1 first" in judge(Signs("rocprof", ended))[0].message
+    assert (
+        "did not start the workload: it exited 1 first" in judge(Signs("rocprof", ended))[0].message
+    )
 
 
 def test_nothing_recorded() -> None:
     assert ids(Signs("rocprofv3", Ended(0))) == ["profiler-failed"]
     assert ids(Signs("rocprofv3", Ended(0), files=WITHOUT)) == ["empty-trace"]
-    assert ids(Signs("rocprofv3", Ended(0), files=(*WITHOUT, Left("b.db", 101, kernels=None)))) == []
+    assert (
+        ids(Signs("rocprofv3", Ended(0), files=(*WITHOUT, Left("b.db", 101, kernels=None)))) == []
+    )
     assert ids(Signs("amd-log", Ended(0), files=WITHOUT, expects_kernels=False)) == []
-    crashed, = judge(Signs("rocprofv3", Ended(139)))
-    assert "the workload was killed by SIGSEGV, perhaps before it used the device" in crashed.message
+    (crashed,) = judge(Signs("rocprofv3", Ended(139)))
+    assert (
+        "the workload was killed by SIGSEGV, perhaps before it used the device" in crashed.message
+    )
 
 
 CLOSED = "/dev/kfd is there, but this user may not open it; ask for the group render"
@@ -83,56 +109,102 @@ CLOSED = "/dev/kfd is there, but this user may not open it; ask for the group re
 def test_devices_that_are_closed_are_the_reason_for_a_pass_without_kernels() -> None:
     for files, other in (((), "profiler-failed"), (WITHOUT, "empty-trace")):
         access, empty = judge(Signs("rocprofv3", Ended(0), files=files, closed=CLOSED))
-        assert (access.id, access.severity, access.message) == ("no-device-access", "error", f"rocprofv3 met no device: {CLOSED}")
-        assert (empty.id, empty.message.rpartition(": ")[2]) == (other, "this user reaches no device here")
+        assert (access.id, access.severity, access.message) == (
+            "no-device-access",
+            "error",
+            f"rocprofv3 met no device: {CLOSED}",
+        )
+        assert (empty.id, empty.message.rpartition(": ")[2]) == (
+            other,
+            "this user reaches no device here",
+        )
     said = "hipErrorNoDevice: no ROCm-capable device is detected"
-    assert ids(Signs("rocprofv3", Ended(1), said=said, files=WITHOUT, closed=CLOSED)) == ["no-device-access", "empty-trace"]  # once
-    assert ids(Signs("rocprofv3", Ended(0), files=WITH_KERNELS, closed=CLOSED)) == []  # it ran elsewhere
-    assert ids(Signs("amd-log", Ended(0), files=WITHOUT, expects_kernels=False, closed=CLOSED)) == []
+    assert ids(Signs("rocprofv3", Ended(1), said=said, files=WITHOUT, closed=CLOSED)) == [
+        "no-device-access",
+        "empty-trace",
+    ]  # once
+    assert (
+        ids(Signs("rocprofv3", Ended(0), files=WITH_KERNELS, closed=CLOSED)) == []
+    )  # it ran elsewhere
+    assert (
+        ids(Signs("amd-log", Ended(0), files=WITHOUT, expects_kernels=False, closed=CLOSED)) == []
+    )
 
 
 def test_the_launcher_was_traced_instead_of_the_workers() -> None:
-    found, = judge(Signs("rocprofv3", Ended(0), files=WITHOUT, users=(100, 201, 202)))
+    (found,) = judge(Signs("rocprofv3", Ended(0), files=WITHOUT, users=(100, 201, 202)))
     assert found.id == "launcher-traced"
     assert "traced process 100" in found.message
     assert "processes 201, 202" in found.message
-    assert ids(Signs("rocprofv3", Ended(0), files=(*WITHOUT, Left("c.db", 201, kernels=True)), users=(201, 202))) == []
+    assert (
+        ids(
+            Signs(
+                "rocprofv3",
+                Ended(0),
+                files=(*WITHOUT, Left("c.db", 201, kernels=True)),
+                users=(201, 202),
+            )
+        )
+        == []
+    )
 
 
 CAUGHT = "E20260102 09:53:32.744880 77 tool.cpp:2100] rocprofv3 caught signal 6..."
 FATAL = "F20260102 09:53:32.744880 77 tool.cpp:310] hsa_init failed"
 
 
-@pytest.mark.parametrize(("ended", "said", "status", "expected"), [
-    (Ended(7, vanished=True), CAUGHT, 134, ["profiler-changed-exit"]),  # the handler ended otherwise
-    (Ended(134, vanished=True), CAUGHT, 134, []),
-    (Ended(137, vanished=True, overdue=True, limit_s=5), CAUGHT, 134, ["profiler-hung"]),
-    (Ended(7), CAUGHT, 7, []),  # a child may have been hit: what has no hooks says nothing about itself
-    (Ended(0, vanished=True), CAUGHT, 0, []),
-    (Ended(7, own_status=3, vanished=True), CAUGHT, 3, ["profiler-changed-exit"]),
-    (Ended(134, vanished=True), f"{FATAL}\n{CAUGHT}", REFUSED, ["profiler-failed"]),
-    (Ended(139, vanished=True), FATAL, REFUSED, ["profiler-failed"]),
-    (Ended(3, vanished=True), FATAL, 3, []),
-    (Ended(139, vanished=True), "my loader failed with error code 5", 139, []),
-])
-def test_what_the_tools_handler_says_of_a_signal(ended: Ended, said: str, status: int, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("ended", "said", "status", "expected"),
+    [
+        (
+            Ended(7, vanished=True),
+            CAUGHT,
+            134,
+            ["profiler-changed-exit"],
+        ),  # the handler ended otherwise
+        (Ended(134, vanished=True), CAUGHT, 134, []),
+        (Ended(137, vanished=True, overdue=True, limit_s=5), CAUGHT, 134, ["profiler-hung"]),
+        (
+            Ended(7),
+            CAUGHT,
+            7,
+            [],
+        ),  # a child may have been hit: what has no hooks says nothing about itself
+        (Ended(0, vanished=True), CAUGHT, 0, []),
+        (Ended(7, own_status=3, vanished=True), CAUGHT, 3, ["profiler-changed-exit"]),
+        (Ended(134, vanished=True), f"{FATAL}\n{CAUGHT}", REFUSED, ["profiler-failed"]),
+        (Ended(139, vanished=True), FATAL, REFUSED, ["profiler-failed"]),
+        (Ended(3, vanished=True), FATAL, 3, []),
+        (Ended(139, vanished=True), "my loader failed with error code 5", 139, []),
+    ],
+)
+def test_what_the_tools_handler_says_of_a_signal(
+    ended: Ended, said: str, status: int, expected: list[str]
+) -> None:
     assert final_status(ended, said) == status
     assert ids(Signs("rocprofv3", ended, said=said, files=WITH_KERNELS)) == expected
 
 
 def test_a_status_that_is_a_guess_is_called_one() -> None:
-    found, = judge(Signs("rocprofv3", Ended(134, own_status=0, guessed=True), files=WITH_KERNELS))
+    (found,) = judge(Signs("rocprofv3", Ended(134, own_status=0, guessed=True), files=WITH_KERNELS))
     assert "with which status is not known" in found.message
 
 
 def test_a_refused_pass_is_judged_elsewhere() -> None:
     said = "Could not construct profile cfg failed with error code 38: Request exceeds the capabilities of the\nhardware to collect"
     assert failures.too_many_counters(said)
-    assert failures.refused_line(said).startswith("Could not construct profile cfg failed with error code 38")
-    assert ids(Signs("rocprofv3", Ended(134, vanished=True), said=said, counting=True, refused=True)) == []
+    assert failures.refused_line(said).startswith(
+        "Could not construct profile cfg failed with error code 38"
+    )
+    assert (
+        ids(Signs("rocprofv3", Ended(134, vanished=True), said=said, counting=True, refused=True))
+        == []
+    )
     assert failures.refused_line("all is well") == failures.fatal_line("all is well") == ""
 
 
 def test_a_window_that_never_opened_explains_an_empty_trace() -> None:
-    found, = judge(Signs("rocprofv3", Ended(0), files=WITHOUT, unopened="its window never opened"))
+    (found,) = judge(
+        Signs("rocprofv3", Ended(0), files=WITHOUT, unopened="its window never opened")
+    )
     assert found.message.endswith("recorded no kernel: its window never opened")

@@ -23,11 +23,15 @@ def place(tmp_path: Path) -> Where:
 
 
 def note(where: Where, pid: int, **facts: Any) -> None:
-    (where.statuses / f"status-{pid}.json").write_text(json.dumps({"v": 1, "pid": pid + 1, **facts}))
+    (where.statuses / f"status-{pid}.json").write_text(
+        json.dumps({"v": 1, "pid": pid + 1, **facts})
+    )
 
 
 def bye(where: Where, pid: int, *argv: str, uncaught: bool = False) -> None:
-    (where.hooks / f"bye-{pid}.json").write_text(json.dumps({"v": 1, "pid": pid, "argv": argv, "uncaught": uncaught}))
+    (where.hooks / f"bye-{pid}.json").write_text(
+        json.dumps({"v": 1, "pid": pid, "argv": argv, "uncaught": uncaught})
+    )
 
 
 def outcome(status: int, *, by_signal: bool = False, overdue: bool = False) -> Outcome:
@@ -76,7 +80,9 @@ def test_the_status_that_python_passed_to_exit_is_exact(tmp_path: Path) -> None:
     assert ending.own_status(outcome(9)) == 3
 
 
-def test_a_handler_that_hangs_is_overdue_once_nothing_works_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handler_that_hangs_is_overdue_once_nothing_works_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, ticks, said = [0.0], [5], [""]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr("profharness.supervise.exit_status._cpu_ticks", lambda _: ticks[0])
@@ -96,12 +102,18 @@ def test_a_handler_that_hangs_is_overdue_once_nothing_works_any_more(tmp_path: P
     assert overdue_at(361)
 
 
-def test_a_tool_that_refused_its_counters_gets_no_more_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_refused_its_counters_gets_no_more_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    refused = "failed with error code 38: Request exceeds the capabilities of the hardware to collect"
+    refused = (
+        "failed with error code 38: Request exceeds the capabilities of the hardware to collect"
+    )
     counting = Ending(replace(place(tmp_path), counters=("SQ_WAVES",)), [], 60, lambda: refused)
-    tracing = Ending(place(tmp_path / "tracing"), [], 60, lambda: refused)  # where only the workload can have said so
+    tracing = Ending(
+        place(tmp_path / "tracing"), [], 60, lambda: refused
+    )  # where only the workload can have said so
     for seconds, expected in ((10, False), (65, False), (75, True)):
         now[0] = seconds
         assert (counting.overdue(), tracing.overdue()) == (expected, False)
@@ -130,13 +142,24 @@ def test_the_tools_own_python_is_not_the_workload(tmp_path: Path) -> None:
     ending = Ending(where, [], 10)
     ending.around(("/opt/rocm/bin/rocprofv3", "--kernel-trace", "--", "python", "train.py"))
     ending.follow(50)
-    bye(where, 50, "python3", "/opt/rocm/bin/rocprofv3", "--kernel-trace", "--", "python", "train.py")
+    bye(
+        where,
+        50,
+        "python3",
+        "/opt/rocm/bin/rocprofv3",
+        "--kernel-trace",
+        "--",
+        "python",
+        "train.py",
+    )
     assert not ending.own_ends().over
     bye(where, 50, "python", "train.py")
     assert ending.own_ends().over
 
 
-def test_overdue_counts_from_the_last_byte_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overdue_counts_from_the_last_byte_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     where = place(tmp_path)
@@ -166,7 +189,9 @@ def test_half_written_notes_count_as_none(tmp_path: Path) -> None:
     assert ending.own_ends().statuses == ()
 
 
-def test_a_scans_worker_says_itself_that_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scans_worker_says_itself_that_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     where = place(tmp_path)
     ending = Ending(where, [], 0.0)
     ending.follow(50)

@@ -25,11 +25,25 @@ exec "$@"
 """
 
 
-def wrapped(tree: Tree, folder: Path, *command: str | Path, unprivileged: bool = False) -> list[str]:
+def wrapped(
+    tree: Tree, folder: Path, *command: str | Path, unprivileged: bool = False
+) -> list[str]:
     """The command inside the namespace; `folder` must be empty and is used as a mount point."""
     folder.mkdir(exist_ok=True)
     flags = ["-U", "-r", "-m"] if unprivileged or os.geteuid() else ["-m"]
-    return ["unshare", *flags, "--propagation", "private", "sh", "-c", SCRIPT, "sh", str(tree.root), str(folder), *map(str, command)]
+    return [
+        "unshare",
+        *flags,
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        SCRIPT,
+        "sh",
+        str(tree.root),
+        str(folder),
+        *map(str, command),
+    ]
 
 
 @functools.cache
@@ -39,6 +53,11 @@ def why_not(*, unprivileged: bool = False) -> str:
         return "needs unshare (util-linux)"
     with tempfile.TemporaryDirectory() as folder:
         tree = Tree(Path(folder) / "tree")
-        done = subprocess.run(wrapped(tree, Path(folder) / "sys", "true", unprivileged=unprivileged), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            wrapped(tree, Path(folder) / "sys", "true", unprivileged=unprivileged),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
     return f"needs root or unprivileged user namespaces ({said})" if done.returncode else ""

@@ -27,6 +27,8 @@ def read(sources: Sequence[Source]) -> dict[tuple[str, str], float]:
         if column.role in ("value", "stamp") and column.form in ("instant", "counter"):
             raw, known = rows.number(column)
             if known[0]:
-                found[header.devices[column.device].identity, column.metric or column.role] = float(raw[0]) * column.scale if column.role == "value" else int(raw[0])
+                found[header.devices[column.device].identity, column.metric or column.role] = (
+                    float(raw[0]) * column.scale if column.role == "value" else int(raw[0])
+                )
     assert not any(math.isnan(value) for value in found.values())
     return found

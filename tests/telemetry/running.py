@@ -28,14 +28,32 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = 90.0) -> 
 class Sampler:
     """A sampler that samples into `folder` (host name `node`); as a context manager it is killed at the end."""
 
-    def __init__(self, folder: Path, *, hz: float = 50.0, sources: tuple[str, ...] = ("cpu",), parent_pid: int | None = None,
-                 sysfs: str = "/sys", **popen: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        hz: float = 50.0,
+        sources: tuple[str, ...] = ("cpu",),
+        parent_pid: int | None = None,
+        sysfs: str = "/sys",
+        **popen: Any,
+    ) -> None:
         self.folder = folder
         self.roots = folder / "roots"
         self.spec = folder / "spec.json"
-        self.spec.write_text(json.dumps({
-            "output_dir": str(folder), "host": "node", "hz": hz, "roots_file": str(self.roots), "sources": list(sources), "sysfs": sysfs,
-            "parent_pid": os.getpid() if parent_pid is None else parent_pid}))
+        self.spec.write_text(
+            json.dumps(
+                {
+                    "output_dir": str(folder),
+                    "host": "node",
+                    "hz": hz,
+                    "roots_file": str(self.roots),
+                    "sources": list(sources),
+                    "sysfs": sysfs,
+                    "parent_pid": os.getpid() if parent_pid is None else parent_pid,
+                }
+            )
+        )
         self.process = subprocess.Popen(command(self.spec), cwd=ROOT, **popen)
 
     def __enter__(self) -> Self:
@@ -53,7 +71,10 @@ class Sampler:
         return self.folder / f"node.{suffix}"
 
     def ready(self) -> dict[str, Any]:
-        wait_for(lambda: self.file("ready.json").exists() or self.process.poll() is not None, "the ready file")
+        wait_for(
+            lambda: self.file("ready.json").exists() or self.process.poll() is not None,
+            "the ready file",
+        )
         return json.loads(self.file("ready.json").read_text())
 
     def follow(self, pid: int) -> None:

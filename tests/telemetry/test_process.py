@@ -17,7 +17,14 @@ HEAD = "import json, os, signal, time\nfrom profharness.telemetry import process
 
 
 def run(body: str) -> list[int]:
-    done = subprocess.run([sys.executable, "-c", HEAD + body], cwd=ROOT, capture_output=True, text=True, check=True, timeout=180)
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + body],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=180,
+    )
     return json.loads(done.stdout)
 
 
@@ -34,14 +41,24 @@ for tick in range(12):
 print(json.dumps(found))
 """)
     assert all(after >= tick * period for tick, after in enumerate(late))  # never early
-    assert late[6] >= 10 * period  # the five that passed meanwhile are not made up for, and the grid stays
+    assert (
+        late[6] >= 10 * period
+    )  # the five that passed meanwhile are not made up for, and the grid stays
     assert all((after - late[6]) // period >= number - 1 for number, after in enumerate(late[6:]))
 
 
-@pytest.mark.parametrize(("sent", "seen"), [
-    ((signal.SIGTERM,), signal.SIGTERM), ((signal.SIGUSR1,), signal.SIGUSR1), ((signal.SIGTERM, signal.SIGUSR1), signal.SIGTERM),
-    ((signal.SIGUSR1, signal.SIGHUP), signal.SIGHUP)])
-def test_a_signal_ends_a_wait_of_an_hour_and_is_taken_once(sent: tuple[int, ...], seen: int) -> None:
+@pytest.mark.parametrize(
+    ("sent", "seen"),
+    [
+        ((signal.SIGTERM,), signal.SIGTERM),
+        ((signal.SIGUSR1,), signal.SIGUSR1),
+        ((signal.SIGTERM, signal.SIGUSR1), signal.SIGTERM),
+        ((signal.SIGUSR1, signal.SIGHUP), signal.SIGHUP),
+    ],
+)
+def test_a_signal_ends_a_wait_of_an_hour_and_is_taken_once(
+    sent: tuple[int, ...], seen: int
+) -> None:
     begin = time.monotonic()
     assert run(f"""
 timer.start(time.monotonic_ns() + 3600 * 10**9)
@@ -69,7 +86,11 @@ def test_a_slow_sampler_flushes_and_ends_in_time(tmp_path: Path) -> None:
         begin = time.monotonic()
         done = sampler.stop()
     assert time.monotonic() - begin < 5
-    assert (done["reason"], done["rows"], done["missed"]) == ("terminated", 2, 0)  # the first tick, and the last row at the end
+    assert (done["reason"], done["rows"], done["missed"]) == (
+        "terminated",
+        2,
+        0,
+    )  # the first tick, and the last row at the end
     assert sampler.file("samples.bin").stat().st_size > written
     header = int.from_bytes(sampler.file("samples.bin").read_bytes()[8:12], "little") + 16
     assert written > header  # the first row was there before the end

@@ -19,7 +19,10 @@ class Counting:
     """Counts its reads; fails on those in `broken`."""
 
     devices: tuple[SampledDevice, ...] = ()
-    columns = (Column("memory_tree", "B", "instant"), Column("cpu_tree", "cores", "counter", 1.0, "d"))
+    columns = (
+        Column("memory_tree", "B", "instant"),
+        Column("cpu_tree", "cores", "counter", 1.0, "d"),
+    )
 
     def __init__(self, name: str, max_hz: float, broken: range = range(0)) -> None:
         self.name = name
@@ -54,11 +57,18 @@ def test_each_source_is_read_at_its_own_rate_in_spite_of_jitter(tmp_path: Path) 
     assert (fast.reads, slow.reads) == (101, 11)
     assert 45 <= odd.reads <= 51
     trace = telemetry.read(tmp_path / "f")
-    assert int((trace.samples.metric == trace.strings.find("memory_tree")).sum()) == fast.reads + slow.reads + odd.reads
+    assert (
+        int((trace.samples.metric == trace.strings.find("memory_tree")).sum())
+        == fast.reads + slow.reads + odd.reads
+    )
 
 
 def test_a_failing_source_is_counted_then_left_alone_and_harms_no_other(tmp_path: Path) -> None:
-    good, flaky, dead = Counting("good", 1000.0), Counting("flaky", 1000.0, range(3, 5)), Counting("dead", 1000.0, range(5, 1000))
+    good, flaky, dead = (
+        Counting("good", 1000.0),
+        Counting("flaky", 1000.0, range(3, 5)),
+        Counting("dead", 1000.0, range(5, 1000)),
+    )
     rows, file = _rows(tmp_path / "f", good, flaky, dead)
     for tick in range(40):
         rows.record(tick * TENTH, missed=2 if tick == 7 else 0)
@@ -66,7 +76,10 @@ def test_a_failing_source_is_counted_then_left_alone_and_harms_no_other(tmp_path
     assert (rows.count, rows.missed) == (40, 2)
     assert (good.reads, flaky.reads, dead.reads) == (40, 40, 5 + MAX_FAILURES)
     assert {name: (f.total, f.last) for name, f in rows.failures.items()} == {
-        "good": (0, ""), "flaky": (2, "RuntimeError: device lost"), "dead": (MAX_FAILURES, "RuntimeError: device lost")}
+        "good": (0, ""),
+        "flaky": (2, "RuntimeError: device lost"),
+        "dead": (MAX_FAILURES, "RuntimeError: device lost"),
+    }
     trace = telemetry.read(tmp_path / "f")
     # a failed read leaves no value behind, not even of the column that was filled before it failed
     assert int((trace.samples.metric == trace.strings.find("memory_tree")).sum()) == 40 + 38 + 5

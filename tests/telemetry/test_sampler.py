@@ -73,7 +73,12 @@ def test_cpu_time_of_a_busy_tree_is_what_the_tree_itself_counts(tmp_path: Path) 
         def sampled(metric: str, column: int) -> np.ndarray:
             return values(telemetry.read(sampler.file("samples.bin")), metric)[column]
 
-        with subprocess.Popen([sys.executable, "-c", BUSY_TREE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tree:
+        with subprocess.Popen(
+            [sys.executable, "-c", BUSY_TREE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as tree:
             followed_ns = time.monotonic_ns()
             sampler.follow(tree.pid)
             wait_for(lambda: 1 in sampled("processes_tree", 2), "the sampler to follow the tree")
@@ -81,8 +86,12 @@ def test_cpu_time_of_a_busy_tree_is_what_the_tree_itself_counts(tmp_path: Path) 
             tree.stdin.write("go\n")
             tree.stdin.flush()
             used = float(tree.stdout.readline())
-            looked_ns = time.monotonic_ns() + 1_100_000_000  # what the last short children used is taken over once per second
-            wait_for(lambda: sampled("cpu_tree", 1).max() > looked_ns, "a look after the tree's work")
+            looked_ns = (
+                time.monotonic_ns() + 1_100_000_000
+            )  # what the last short children used is taken over once per second
+            wait_for(
+                lambda: sampled("cpu_tree", 1).max() > looked_ns, "a look after the tree's work"
+            )
             sampler.stop()
             tree.communicate("\n")
     trace = telemetry.read(sampler.file("samples.bin"))
@@ -101,7 +110,9 @@ def test_cpu_time_of_a_busy_tree_is_what_the_tree_itself_counts(tmp_path: Path) 
 
 def test_a_process_that_ran_before_it_is_followed_brings_no_old_cpu_time(tmp_path: Path) -> None:
     script = "import sys, time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\nsys.stdin.readline()"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as old:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as old:
         old.stdout.readline()
         time.sleep(0.2)
         with Sampler(tmp_path, hz=20) as sampler:
@@ -121,17 +132,26 @@ def test_ready_file_names_what_is_sampled_and_why_the_rest_is_not(tmp_path: Path
         ready = sampler.ready()
         sampler.stop()
     assert ready["pid"] == sampler.process.pid
-    sampled = {metric.partition(":")[0] for source in ready["sources"] for metric in source["metrics"]}
+    sampled = {
+        metric.partition(":")[0] for source in ready["sources"] for metric in source["metrics"]
+    }
     missing = {entry["metric"]: entry["why"] for entry in ready["missing"]}
-    known = {metric.name for metric in SAMPLE_METRICS} - {metric.name for metric in DEVICE_METRICS} - {"throughput"}
-    known = {name for name in known if not name.startswith("power_module")}  # named only where there are modules
+    known = (
+        {metric.name for metric in SAMPLE_METRICS}
+        - {metric.name for metric in DEVICE_METRICS}
+        - {"throughput"}
+    )
+    known = {
+        name for name in known if not name.startswith("power_module")
+    }  # named only where there are modules
     assert sampled | missing.keys() == known | {"quantum"}
     assert not sampled & missing.keys()
     assert {"cpu_tree", "cpu_node", "memory_node_used"} <= sampled
     assert all(len(why) > 10 for why in missing.values())
     trace = telemetry.read(sampler.file("samples.bin"))
     assert {p.message for p in trace.problems if "not sampled" in p.message} == {
-        f"{metric} was not sampled: {why}" for metric, why in missing.items()}
+        f"{metric} was not sampled: {why}" for metric, why in missing.items()
+    }
 
 
 def test_kill_9_loses_at_most_the_last_second(tmp_path: Path) -> None:
@@ -145,7 +165,9 @@ def test_kill_9_loses_at_most_the_last_second(tmp_path: Path) -> None:
     assert not sampler.file("done.json").exists()
     at, _, _ = values(telemetry.read(sampler.file("samples.bin")), "processes_tree")
     assert at[0] < begin + 1_000_000_000
-    assert killed - at[-1] < 1_500_000_000  # one second and what a loaded machine may add to its flush
+    assert (
+        killed - at[-1] < 1_500_000_000
+    )  # one second and what a loaded machine may add to its flush
     clocks = telemetry.read_clocks(sampler.file("clocks.jsonl"))
     assert [clock.phase for clock in clocks][:2] == ["before", "during"]
 
@@ -162,7 +184,7 @@ def test_a_file_cut_anywhere_behind_its_header_is_read_up_to_the_cut(tmp_path: P
     width = (len(whole) - header) // rows
     cut = tmp_path / "cut.samples.bin"
     for kept in (0, 1, width - 1, width, width + 8, (rows - 1) * width + 7):
-        cut.write_bytes(whole[:header + kept])
+        cut.write_bytes(whole[: header + kept])
         trace = telemetry.read(cut)
         assert recorded(trace) == kept // width
         assert (len(values(trace, "processes_tree")[0]) > 0) == (kept >= width)
@@ -186,7 +208,10 @@ def test_missed_ticks_are_skipped_and_counted(tmp_path: Path) -> None:
     # Every tick from the first to the last was either recorded or counted; the row at the end is off the grid.
     assert done["rows"] - 1 + done["missed"] == pytest.approx((at[-1] - at[0]) * hz / 1e9, abs=1.5)
     assert dict(trace.sources[0].details)["missed"] == str(done["missed"])
-    assert any(problem.count == done["missed"] and "skipped" in problem.message for problem in trace.problems)
+    assert any(
+        problem.count == done["missed"] and "skipped" in problem.message
+        for problem in trace.problems
+    )
 
 
 def test_rate_is_kept_over_time(tmp_path: Path) -> None:
@@ -201,19 +226,30 @@ def test_rate_is_kept_over_time(tmp_path: Path) -> None:
 
 def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     spec = tmp_path / "spec.json"
-    starter = ("import json, os, subprocess, sys\n"
-               f"json.dump({{'output_dir': {str(tmp_path)!r}, 'host': 'node', 'hz': 20, 'parent_pid': os.getpid()}}, open({str(spec)!r}, 'w'))\n"
-               f"subprocess.Popen({command(spec)!r}, cwd={str(ROOT)!r}).wait()")
+    starter = (
+        "import json, os, subprocess, sys\n"
+        f"json.dump({{'output_dir': {str(tmp_path)!r}, 'host': 'node', 'hz': 20, 'parent_pid': os.getpid()}}, open({str(spec)!r}, 'w'))\n"
+        f"subprocess.Popen({command(spec)!r}, cwd={str(ROOT)!r}).wait()"
+    )
     with subprocess.Popen([sys.executable, "-c", starter]) as parent:
         wait_for((tmp_path / "node.ready.json").exists, "the ready file")
         parent.kill()
-    done = wait_for(lambda: (tmp_path / "node.done.json").exists() and json.loads((tmp_path / "node.done.json").read_text()), "its end")
+    done = wait_for(
+        lambda: (
+            (tmp_path / "node.done.json").exists()
+            and json.loads((tmp_path / "node.done.json").read_text())
+        ),
+        "its end",
+    )
     assert done["reason"] == "parent gone"
     assert done["rows"] > 0
 
 
 def test_it_ends_with_a_harness_that_is_not_its_direct_parent(tmp_path: Path) -> None:
-    with subprocess.Popen(IDLE, stdin=subprocess.PIPE) as harness, Sampler(tmp_path, parent_pid=harness.pid) as sampler:
+    with (
+        subprocess.Popen(IDLE, stdin=subprocess.PIPE) as harness,
+        Sampler(tmp_path, parent_pid=harness.pid) as sampler,
+    ):
         sampler.ready()
         harness.kill()
         assert sampler.process.wait(90) == 0
@@ -267,31 +303,53 @@ def test_it_does_not_overwrite(tmp_path: Path) -> None:
 
 def test_a_full_disk_ends_it_with_a_message(tmp_path: Path) -> None:
     limit = 20_000
-    with Sampler(tmp_path, hz=1000, stderr=subprocess.PIPE, text=True,
-                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) as sampler:
+    with Sampler(
+        tmp_path,
+        hz=1000,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    ) as sampler:
         assert sampler.process.wait(90) == 1
         assert "File too large" in sampler.process.stderr.read()
     trace = telemetry.read(sampler.file("samples.bin"))
     assert len(trace.samples) > 0
 
 
-@pytest.mark.parametrize(("spec", "said"), [
-    ("[]", "JSON object"), ("{", "spec.json"), ('{"output_dir": "x"}', "'host'"),
-    ('{"output_dir": "x", "host": "h", "hz": 0}', "'hz'"), ('{"output_dir": "x", "host": "h", "sources": "cpu"}', "'sources'")])
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("[]", "JSON object"),
+        ("{", "spec.json"),
+        ('{"output_dir": "x"}', "'host'"),
+        ('{"output_dir": "x", "host": "h", "hz": 0}', "'hz'"),
+        ('{"output_dir": "x", "host": "h", "sources": "cpu"}', "'sources'"),
+    ],
+)
 def test_a_wrong_specification_is_named(tmp_path: Path, spec: str, said: str) -> None:
     (tmp_path / "spec.json").write_text(spec)
-    ended = subprocess.run(command(tmp_path / "spec.json"), cwd=ROOT, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command(tmp_path / "spec.json"), cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 2
     assert said in ended.stderr
     assert list(tmp_path.iterdir()) == [tmp_path / "spec.json"]
 
 
 def test_it_starts_cheaply_and_without_numpy(tmp_path: Path) -> None:
-    code = ("import sys, time; from profharness.telemetry import sampler; import profharness.telemetry.sources.host.family; "
-            "print(time.process_time()); "
-            "print(*sorted(m.split('.')[0] for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names))")
-    ended = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
-                           env={**os.environ, "PYTHONPATH": str(ROOT)})
+    code = (
+        "import sys, time; from profharness.telemetry import sampler; import profharness.telemetry.sources.host.family; "
+        "print(time.process_time()); "
+        "print(*sorted(m.split('.')[0] for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     seconds, modules = ended.stdout.split("\n")[:2]
     assert float(seconds) < 0.15
     assert set(modules.split()) <= {"profharness", "__main__"}

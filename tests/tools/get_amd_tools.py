@@ -44,13 +44,29 @@ def fetch_wheel(folder: Path, version: str) -> str:
     if (wheel_folder(folder, version) / "amdsmi").is_dir():
         return ""
     with tempfile.TemporaryDirectory() as temporary:
-        done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", temporary, f"amdsmi=={version}"],
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--dest",
+                temporary,
+                f"amdsmi=={version}",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         found = list(Path(temporary).glob("*.whl"))
         if done.returncode or len(found) != 1:
             return f"amdsmi {version} cannot be downloaded: {(done.stderr.strip().splitlines() or ['no wheel'])[-1]}"
         if _sha256(found[0]) != WHEELS[version]:
-            return f"amdsmi {version} is not the archive that was checked: sha256 {_sha256(found[0])}"
+            return (
+                f"amdsmi {version} is not the archive that was checked: sha256 {_sha256(found[0])}"
+            )
         with zipfile.ZipFile(found[0]) as archive:
             archive.extractall(wheel_folder(folder, version))
     return ""
@@ -63,7 +79,13 @@ def fetch_rocm_smi(folder: Path) -> str:
     if not shutil.which("apt-get") or not shutil.which("dpkg"):
         return "rocm-smi is Debian's: this machine has no apt-get and dpkg"
     with tempfile.TemporaryDirectory() as temporary:
-        done = subprocess.run(["apt-get", "download", *PACKAGES], cwd=temporary, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["apt-get", "download", *PACKAGES],
+            cwd=temporary,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             return f"rocm-smi cannot be downloaded: {(done.stderr.strip().splitlines() or ['apt-get failed'])[-1]}"
         for package, digest in PACKAGES.items():

@@ -32,14 +32,33 @@ def sha256(path: Path) -> str:
 
 def is_complete(folder: Path) -> bool:
     binary = folder / "perf_analyzer"
-    return binary.is_file() and sha256(binary) == BINARY_SHA256 and all((folder / name).exists() for name in LIBRARIES)
+    return (
+        binary.is_file()
+        and sha256(binary) == BINARY_SHA256
+        and all((folder / name).exists() for name in LIBRARIES)
+    )
 
 
 def fetch(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         subprocess.run(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", f"--platform={PLATFORM}",
-             "--python-version=3.11", "--dest", temporary, PACKAGE], check=True, stdout=subprocess.DEVNULL)
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--only-binary=:all:",
+                f"--platform={PLATFORM}",
+                "--python-version=3.11",
+                "--dest",
+                temporary,
+                PACKAGE,
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         (wheel,) = Path(temporary).glob("*.whl")
         if sha256(wheel) != WHEEL_SHA256:
             sys.exit(f"{PACKAGE} is not the wheel that was checked: sha256 {sha256(wheel)}")
@@ -54,7 +73,9 @@ def link_libraries(folder: Path) -> None:
     """Links beside the binary; the systems' own libraries serve where there is no bundle."""
     found = importlib.util.find_spec("pytriton")
     if found is None or found.origin is None:
-        sys.exit("the libraries that perf_analyzer wants come with nvidia-pytriton: install the extra `triton`")
+        sys.exit(
+            "the libraries that perf_analyzer wants come with nvidia-pytriton: install the extra `triton`"
+        )
     bundle = Path(found.origin).parent.parent / "nvidia_pytriton.libs"
     for name, pattern in LIBRARIES.items():
         (library,) = bundle.glob(pattern)

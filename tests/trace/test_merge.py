@@ -29,9 +29,17 @@ def test_merging_keeps_every_record_and_what_it_refers_to(parts: list[Trace]) ->
 @given(st.lists(traces(), min_size=1, max_size=3))
 def test_merging_keeps_start_duration_and_name_of_every_event(parts: list[Trace]) -> None:
     def events(trace: Trace) -> Counter[tuple[str, int, int, str]]:
-        return Counter((kind, start, dur, name) for kind in ("kernels", "copies", "api", "ops", "marks")
-                       for table in (getattr(trace, kind),)
-                       for start, dur, name in zip(table.start_ns.tolist(), table.dur_ns.tolist(), trace.strings.decode(table.name), strict=True))
+        return Counter(
+            (kind, start, dur, name)
+            for kind in ("kernels", "copies", "api", "ops", "marks")
+            for table in (getattr(trace, kind),)
+            for start, dur, name in zip(
+                table.start_ns.tolist(),
+                table.dur_ns.tolist(),
+                trace.strings.decode(table.name),
+                strict=True,
+            )
+        )
 
     assert events(merge(parts)) == sum((events(part) for part in parts), Counter())
 
@@ -45,21 +53,40 @@ def test_merging_in_two_steps_says_the_same(parts: list[Trace]) -> None:
 
 def _one(device: Device, stream: Stream, tool: str = "kineto") -> Trace:
     strings = Strings(["k"])
-    return Trace((Source("f", tool),), strings, (device,), (stream,),
-                 kernels=Kernels.build(1, start_ns=0, dur_ns=1, name=0, device=0, stream=0, source=0))
+    return Trace(
+        (Source("f", tool),),
+        strings,
+        (device,),
+        (stream,),
+        kernels=Kernels.build(1, start_ns=0, dur_ns=1, name=0, device=0, stream=0, source=0),
+    )
 
 
 def test_devices_of_one_identity_become_one_and_their_attributes_join() -> None:
-    merged = merge([_one(Device("0", "a", "pci1", rank=0), Stream(0, "0", 5)),
-                    _one(Device("1", "a", "pci1", name="MI300X", compute_units=304, rank=1), Stream(0, "0", 5))])
+    merged = merge(
+        [
+            _one(Device("0", "a", "pci1", rank=0), Stream(0, "0", 5)),
+            _one(
+                Device("1", "a", "pci1", name="MI300X", compute_units=304, rank=1),
+                Stream(0, "0", 5),
+            ),
+        ]
+    )
     assert merged.devices == (Device("0", "a", "pci1", "MI300X", "", 304, None),)
     assert merged.streams == (Stream(0, "0", 5),)
     assert merged.kernels.device.tolist() == [0, 0]
 
 
 def test_devices_on_two_hosts_or_without_identity_stay_apart() -> None:
-    hosts = merge([_one(Device("0", "a", "pci1"), Stream(0, "0", 5)), _one(Device("0", "b", "pci1"), Stream(0, "0", 5))])
-    loose = merge([_one(Device("0", "a"), Stream(0, "0", 5)), _one(Device("0", "a"), Stream(0, "0", 5))])
+    hosts = merge(
+        [
+            _one(Device("0", "a", "pci1"), Stream(0, "0", 5)),
+            _one(Device("0", "b", "pci1"), Stream(0, "0", 5)),
+        ]
+    )
+    loose = merge(
+        [_one(Device("0", "a"), Stream(0, "0", 5)), _one(Device("0", "a"), Stream(0, "0", 5))]
+    )
     for merged in (hosts, loose):
         assert merged.kernels.device.tolist() == [0, 1]
         assert [stream.device for stream in merged.streams] == [0, 1]
@@ -67,17 +94,33 @@ def test_devices_on_two_hosts_or_without_identity_stay_apart() -> None:
 
 def test_streams_are_joined_within_one_process_and_tool_only() -> None:
     device = Device("0", "a", "pci1")
-    assert len(merge([_one(device, Stream(0, "0", 5)), _one(device, Stream(0, "0", 6))]).streams) == 2
+    assert (
+        len(merge([_one(device, Stream(0, "0", 5)), _one(device, Stream(0, "0", 6))]).streams) == 2
+    )
     assert len(merge([_one(device, Stream(0, "0")), _one(device, Stream(0, "0"))]).streams) == 2
-    assert len(merge([_one(device, Stream(0, "0", 5)), _one(device, Stream(0, "0", 5), "rocpd")]).streams) == 2
+    assert (
+        len(
+            merge(
+                [_one(device, Stream(0, "0", 5)), _one(device, Stream(0, "0", 5), "rocpd")]
+            ).streams
+        )
+        == 2
+    )
 
 
 @FEW
 @given(traces(), st.data())
 def test_a_source_and_the_rest_are_the_whole(trace: Trace, data: st.DataObject) -> None:
-    mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(trace.sources), max_size=len(trace.sources))), bool)
+    mask = np.array(
+        data.draw(
+            st.lists(st.booleans(), min_size=len(trace.sources), max_size=len(trace.sources))
+        ),
+        bool,
+    )
     part, rest = by_source(trace, mask), by_source(trace, ~mask)
-    assert [s.path for s in part.sources] == [s.path for s, keep in zip(trace.sources, mask, strict=True) if keep]
+    assert [s.path for s in part.sources] == [
+        s.path for s, keep in zip(trace.sources, mask, strict=True) if keep
+    ]
     whole = spelled(trace)
     for kind in ("copies", "api", "ops", "marks", "samples"):
         assert Counter(spelled(part)[kind]) + Counter(spelled(rest)[kind]) == Counter(whole[kind])
@@ -118,8 +161,12 @@ def test_adjacent_windows_lose_and_share_nothing(trace: Trace, cuts: list[int]) 
 
 def test_a_window_keeps_references_right() -> None:
     strings = Strings(["a", "b"])
-    trace = Trace((Source("f", "x"),), strings, kernels=Kernels.build(3, start_ns=[5, 15, 16], op=[0, 1, 0], source=0),
-                  ops=Ops.build(2, start_ns=[4, 14], name=[0, 1], source=0))
+    trace = Trace(
+        (Source("f", "x"),),
+        strings,
+        kernels=Kernels.build(3, start_ns=[5, 15, 16], op=[0, 1, 0], source=0),
+        ops=Ops.build(2, start_ns=[4, 14], name=[0, 1], source=0),
+    )
     part = window(trace, 10, 20)
     assert part.kernels.op.tolist() == [0, NULL]
     assert part.strings.decode(part.ops.name) == ["b"]

@@ -30,11 +30,17 @@ def call_trees(draw: st.DrawFn) -> list[tuple[int, int, int, int, int]]:
 
 
 def columns(spans: list[tuple[int, int, int, int, int]]) -> list[np.ndarray]:
-    return [np.array(column, np.int64) for column in zip(*spans, strict=True)] if spans else [np.zeros(0, np.int64)] * 5
+    return (
+        [np.array(column, np.int64) for column in zip(*spans, strict=True)]
+        if spans
+        else [np.zeros(0, np.int64)] * 5
+    )
 
 
 @given(call_trees(), st.randoms())
-def test_depth_and_parent_of_call_trees(spans: list[tuple[int, int, int, int, int]], random: object) -> None:
+def test_depth_and_parent_of_call_trees(
+    spans: list[tuple[int, int, int, int, int]], random: object
+) -> None:
     start, dur, thread, depth, parent = columns(spans)
     shuffled = list(range(len(spans)))
     random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
@@ -46,19 +52,29 @@ def test_depth_and_parent_of_call_trees(spans: list[tuple[int, int, int, int, in
 
 
 @given(call_trees(), st.lists(st.tuples(st.integers(0, 160), st.integers(0, 3)), max_size=20))
-def test_innermost_agrees_with_a_search(spans: list[tuple[int, int, int, int, int]], asked: list[tuple[int, int]]) -> None:
+def test_innermost_agrees_with_a_search(
+    spans: list[tuple[int, int, int, int, int]], asked: list[tuple[int, int]]
+) -> None:
     start, dur, thread, depth, _ = columns(spans)
     at = np.array([a for a, _ in asked], np.int64)
     on = np.array([t for _, t in asked], np.int64)
     found = innermost(start, dur, thread, nest(start, dur, thread), (at, on))
     for (time, where), row in zip(asked, found.tolist(), strict=True):
-        holding = [i for i in range(len(spans)) if thread[i] == where and start[i] <= time <= start[i] + dur[i]]
+        holding = [
+            i
+            for i in range(len(spans))
+            if thread[i] == where and start[i] <= time <= start[i] + dur[i]
+        ]
         if not holding:
             assert row == NULL
         else:
             assert row in holding
-            assert depth[row] == max(depth[i] for i in holding) or start[row] == time or start[row] + dur[row] == time or \
-                any(start[i] + dur[i] == time for i in holding)
+            assert (
+                depth[row] == max(depth[i] for i in holding)
+                or start[row] == time
+                or start[row] + dur[row] == time
+                or any(start[i] + dur[i] == time for i in holding)
+            )
 
 
 def test_spans_without_length_contain_nothing() -> None:

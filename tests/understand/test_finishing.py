@@ -42,11 +42,17 @@ def assert_equal(found: Trace, expected: Trace) -> None:
             np.testing.assert_array_equal(one, other, err_msg=f"{name}.{column}")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(traces(), min_size=1, max_size=3))
 def test_what_was_set_aside_comes_back_as_it_was(tmp_path_factory, given_traces):
     folder = tmp_path_factory.mktemp("parts")
-    parts = [set_aside(trace, folder / str(number), Cut()) for number, trace in enumerate(given_traces)]
+    parts = [
+        set_aside(trace, folder / str(number), Cut()) for number, trace in enumerate(given_traces)
+    ]
     alone = Trace((), type(given_traces[0].strings)())
     assert_equal(prepared.merged(parts), merge([*given_traces, alone]))
 
@@ -62,7 +68,9 @@ def test_the_same_records_trace_and_figures(tmp_path, monkeypatch, seed, ranks, 
     seen = []
     load = run_merging.merge_and_load
     monkeypatch.setattr(run_merging, "LARGE", 1)
-    monkeypatch.setattr(run_merging, "merge_and_load", lambda root, job: seen.append(load(root, job)) or seen[-1])
+    monkeypatch.setattr(
+        run_merging, "merge_and_load", lambda root, job: seen.append(load(root, job)) or seen[-1]
+    )
     in_parts = understand.finish(run.root)
     assert_equal(of_records(seen[0], run.root).trace, of_records(expected, run.root).trace)
     assert seen[0].findings == expected.findings
@@ -76,7 +84,11 @@ def test_a_large_run_of_which_nothing_can_be_read(tmp_path, monkeypatch):
     run = RunDir.create(tmp_path / "run")
     monkeypatch.setattr(run_merging, "LARGE", 0)
     manifest = run_of(tmp_path / "other", ranks=1).read_manifest()
-    run.write_manifest(msgspec.structs.replace(manifest, artifacts=tuple(one for one in manifest.artifacts[:1]), points=()))
+    run.write_manifest(
+        msgspec.structs.replace(
+            manifest, artifacts=tuple(one for one in manifest.artifacts[:1]), points=()
+        )
+    )
     path = run.root / manifest.artifacts[0].path
     path.parent.mkdir(parents=True)
     path.write_bytes(b"{")
@@ -101,8 +113,13 @@ def test_memory_does_not_grow_with_the_ranks_that_are_written(tmp_path):
     peaks = []
     for ranks in (1, 3):
         run = _of_ranks(tmp_path / f"run{ranks}", ranks, 20_000)
-        done = subprocess.run([sys.executable, "-c", PEAK, str(run.root), "1"], capture_output=True, text=True, check=True,
-                              env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, str(run.root), "1"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
         peaks.append(int(done.stdout.splitlines()[-1]))
     assert (peaks[1] - peaks[0]) * 2**20 / 40_000 < 1_000, peaks
 
@@ -114,8 +131,35 @@ def _of_ranks(root: Path, ranks: int, kernels: int) -> RunDir:
     make = Path(__file__).parent.parent.parent / "benchmarks" / "make_kineto.py"
     for rank in range(ranks):
         path = run.artifacts_dir("torch", "n0", str(rank)) / "large.json"
-        subprocess.run([sys.executable, str(make), "--kernels", str(kernels), "--seed", str(rank), "-o", str(path)], check=True, stderr=subprocess.DEVNULL)
-        path.write_bytes(path.read_bytes().replace(b"4711", b"471%d" % rank).replace(b'"rank": 0', b'"rank": %d' % rank))
-        artifacts.append(Artifact(path=run.relative(path), layer="torch", format="kineto", pass_name="torch", host="n0", pid=4710 + rank, rank=rank))
+        subprocess.run(
+            [
+                sys.executable,
+                str(make),
+                "--kernels",
+                str(kernels),
+                "--seed",
+                str(rank),
+                "-o",
+                str(path),
+            ],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+        path.write_bytes(
+            path.read_bytes()
+            .replace(b"4711", b"471%d" % rank)
+            .replace(b'"rank": 0', b'"rank": %d' % rank)
+        )
+        artifacts.append(
+            Artifact(
+                path=run.relative(path),
+                layer="torch",
+                format="kineto",
+                pass_name="torch",
+                host="n0",
+                pid=4710 + rank,
+                rank=rank,
+            )
+        )
     run.write_manifest(msgspec.structs.replace(manifest, artifacts=tuple(artifacts)))
     return run

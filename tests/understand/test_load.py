@@ -9,7 +9,15 @@ import pytest
 from profharness.errors import InputError, UsageError
 from profharness.trace.merge import merge
 from profharness.trace.model import ClockDomain, Device, Kernels, Source, Stream, Strings, Trace
-from profharness.understand.load import NO_CLOCK, check_clocks, check_paths, load, marked, of_run, run_names
+from profharness.understand.load import (
+    NO_CLOCK,
+    check_clocks,
+    check_paths,
+    load,
+    marked,
+    of_run,
+    run_names,
+)
 from tests.readers.kineto.kineto_files import document, kernel, launch, write
 from tests.writers.test_perfetto import written
 
@@ -17,8 +25,23 @@ from tests.writers.test_perfetto import written
 def _run(path: str) -> Trace:
     """One kernel of pass `torch`: the same host, pid, rank and stream number in every run."""
     source = Source(path, "kineto", ClockDomain.RUN, host="n0", rank=0, pid=1, pass_name="torch")
-    return Trace((source,), Strings(("k",)), (Device("0", "n0", identity="pci1"),), (Stream(0, "7", 1),),
-                 kernels=Kernels.build(start_ns=[5], dur_ns=1, name=0, device=0, stream=0, pid=1, rank=0, source=0, correlation=3))
+    return Trace(
+        (source,),
+        Strings(("k",)),
+        (Device("0", "n0", identity="pci1"),),
+        (Stream(0, "7", 1),),
+        kernels=Kernels.build(
+            start_ns=[5],
+            dur_ns=1,
+            name=0,
+            device=0,
+            stream=0,
+            pid=1,
+            rank=0,
+            source=0,
+            correlation=3,
+        ),
+    )
 
 
 def test_runs_with_equal_passes_pids_and_devices_stay_apart():
@@ -28,8 +51,9 @@ def test_runs_with_equal_passes_pids_and_devices_stay_apart():
     assert (len(trace.devices), len(trace.streams)) == (1, 2)
     got, _ = written(trace)
     assert len({event.pid for event in got.gpu}) == 2
-    assert {track.process.process_name for track in got.tracks.values() if track.HasField("process")} == {
-        "monday/torch · rank 0", "tuesday/torch · rank 0"}
+    assert {
+        track.process.process_name for track in got.tracks.values() if track.HasField("process")
+    } == {"monday/torch · rank 0", "tuesday/torch · rank 0"}
 
 
 def test_without_the_runs_name_they_would_fold():
@@ -72,7 +96,15 @@ def test_sources_without_a_common_clock_are_refused_or_marked():
 
 
 def test_loose_files_without_identity_have_devices_of_their_own(tmp_path):
-    paths = [write(tmp_path / f"{rank}.json", document([launch("hipLaunchKernel", 1, 1, 5), kernel("k", 10 + rank, 2, correlation=5)])) for rank in range(2)]
+    paths = [
+        write(
+            tmp_path / f"{rank}.json",
+            document(
+                [launch("hipLaunchKernel", 1, 1, 5), kernel("k", 10 + rank, 2, correlation=5)]
+            ),
+        )
+        for rank in range(2)
+    ]
     loaded = load(paths, allow_unaligned=True)
     assert len(loaded.trace.devices) == 2
     assert [source.alignment for source in loaded.trace.sources] == [NO_CLOCK] * 2

@@ -16,8 +16,22 @@ def test_files_come_in_order_whoever_reads_them(tmp_path, monkeypatch, processes
     if processes > 1:
         monkeypatch.setattr(gather, "_LONG", 1)
         monkeypatch.setattr(spread, "_WORTH_A_POOL", 0)
-    paths = [write(tmp_path / f"{n}.json", document([event for i in range(n) for event in (launch("hipLaunchKernel", i, 1, i + 1), kernel("k", 10 + i, 1, correlation=i + 1))]))
-             for n in (3, 1, 2)]
+    paths = [
+        write(
+            tmp_path / f"{n}.json",
+            document(
+                [
+                    event
+                    for i in range(n)
+                    for event in (
+                        launch("hipLaunchKernel", i, 1, i + 1),
+                        kernel("k", 10 + i, 1, correlation=i + 1),
+                    )
+                ]
+            ),
+        )
+        for n in (3, 1, 2)
+    ]
     unknown = tmp_path / "unknown.json"
     unknown.write_text(json.dumps({"nothing": "known"}))
     found = gather._read([(path,) for path in (*paths, unknown, tmp_path / "absent.json")])

@@ -17,17 +17,35 @@ FAKES = Path(__file__).parent.parent / "fakes"
 
 
 def points(*does: str) -> list[Point]:
-    return [Point(id=f"p{n}", backend="torch", batch_size=4, params={"backend": "torch", "do": do}) for n, do in enumerate(does)]
+    return [
+        Point(id=f"p{n}", backend="torch", batch_size=4, params={"backend": "torch", "do": do})
+        for n, do in enumerate(does)
+    ]
 
 
-def serve_all(tmp_path: Path, todo: list[Point], settings: Mapping[str, object] | None = None, *, isolate: bool = False,
-              ) -> tuple[dict[str, PointOutput], int]:
+def serve_all(
+    tmp_path: Path,
+    todo: list[Point],
+    settings: Mapping[str, object] | None = None,
+    *,
+    isolate: bool = False,
+) -> tuple[dict[str, PointOutput], int]:
     run = RunDir.create(tmp_path / "run")
     folder = run.control_dir("bare")
     write_points(folder / "points.jsonl", ((p.key, p.params) for p in todo), complete=True)
-    work = PassWork(run=run, pass_name="bare", python=sys.executable, wrappers=FAKES, backend="torch", cache_dir=tmp_path / "cache",
-                    workload=WorkloadSpec("workloads/stand_in_worker.py", {"backend": "torch", **(settings or {})}),
-                    wrap=lambda command: command, isolate=isolate)
+    work = PassWork(
+        run=run,
+        pass_name="bare",
+        python=sys.executable,
+        wrappers=FAKES,
+        backend="torch",
+        cache_dir=tmp_path / "cache",
+        workload=WorkloadSpec(
+            "workloads/stand_in_worker.py", {"backend": "torch", **(settings or {})}
+        ),
+        wrap=lambda command: command,
+        isolate=isolate,
+    )
     outputs: dict[str, PointOutput] = {}
 
     def take(point: Point, output: PointOutput) -> None:
@@ -55,7 +73,10 @@ def test_a_failing_point_costs_itself_only(tmp_path: Path) -> None:
     assert outputs["p1"].error == "RuntimeError: out of memory"
 
 
-@pytest.mark.parametrize("does", [("die", "ok", "ok"), ("ok", "die", "ok"), ("ok", "ok", "die"), ("die", "die", "ok"), ("die",)])
+@pytest.mark.parametrize(
+    "does",
+    [("die", "ok", "ok"), ("ok", "die", "ok"), ("ok", "ok", "die"), ("die", "die", "ok"), ("die",)],
+)
 def test_a_dying_worker_costs_one_point(tmp_path: Path, does: tuple[str, ...]) -> None:
     outputs, executions = serve_all(tmp_path, points(*does))
     assert [outputs[f"p{n}"].ok for n in range(len(does))] == [do == "ok" for do in does]
@@ -72,19 +93,29 @@ def test_isolate_starts_one_process_per_point(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("code", "kind"), [(2, UsageError), (3, Unavailable), (4, InputError)])
 @pytest.mark.parametrize("tool_status", [None, 1])
-def test_a_worker_that_refuses_ends_the_pass_with_its_own_words(tmp_path: Path, code: int, kind: type[ProfharnessError], tool_status: int | None) -> None:
+def test_a_worker_that_refuses_ends_the_pass_with_its_own_words(
+    tmp_path: Path, code: int, kind: type[ProfharnessError], tool_status: int | None
+) -> None:
     """The words and the code are the worker's, also where a tool around it changed its exit status."""
     settings = {"refuse": code} | ({"tool_status": tool_status} if tool_status else {})
     with pytest.raises(kind) as caught:
         serve_all(tmp_path, points("ok", "ok"), settings)
-    assert (caught.value.message, caught.value.hint) == ("no ROCm device is visible to torch", "use --device cpu")
+    assert (caught.value.message, caught.value.hint) == (
+        "no ROCm device is visible to torch",
+        "use --device cpu",
+    )
     assert caught.value.exit_code == code
 
 
 def test_a_worker_that_cannot_start_fails_every_point_once(tmp_path: Path) -> None:
     outputs, executions = serve_all(tmp_path, points("ok", "ok"), {"broken": True})
     assert executions == 1
-    assert all("libfoo.so" in output.error and "before its first point" in output.error and not output.begun for output in outputs.values())
+    assert all(
+        "libfoo.so" in output.error
+        and "before its first point" in output.error
+        and not output.begun
+        for output in outputs.values()
+    )
 
 
 def test_results_are_followed_line_by_line_and_foreign_lines_refused(tmp_path: Path) -> None:
@@ -102,13 +133,33 @@ def test_results_are_followed_line_by_line_and_foreign_lines_refused(tmp_path: P
         tail.poll()
 
 
-@pytest.mark.parametrize(("hopeless", "executions", "reported"), [(True, 1, ["p0"]), (False, 2, ["p0", "p1", "p2"])])
-def test_a_hopeless_pass_is_given_up_after_the_execution_that_ended_early(tmp_path: Path, hopeless: bool, executions: int, reported: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("hopeless", "executions", "reported"), [(True, 1, ["p0"]), (False, 2, ["p0", "p1", "p2"])]
+)
+def test_a_hopeless_pass_is_given_up_after_the_execution_that_ended_early(
+    tmp_path: Path, hopeless: bool, executions: int, reported: list[str]
+) -> None:
     run = RunDir.create(tmp_path / "run")
     todo = points("ok", "die", "ok")
-    write_points(run.control_dir("bare") / "points.jsonl", ((p.key, p.params) for p in todo), complete=True)
-    work = PassWork(run=run, pass_name="bare", python=sys.executable, wrappers=FAKES, backend="torch", cache_dir=tmp_path / "cache",
-                    workload=WorkloadSpec("workloads/stand_in_worker.py", {"backend": "torch"}), wrap=lambda command: command, hopeless=lambda: hopeless)
+    write_points(
+        run.control_dir("bare") / "points.jsonl", ((p.key, p.params) for p in todo), complete=True
+    )
+    work = PassWork(
+        run=run,
+        pass_name="bare",
+        python=sys.executable,
+        wrappers=FAKES,
+        backend="torch",
+        cache_dir=tmp_path / "cache",
+        workload=WorkloadSpec("workloads/stand_in_worker.py", {"backend": "torch"}),
+        wrap=lambda command: command,
+        hopeless=lambda: hopeless,
+    )
     taken: list[str] = []
-    outcomes = serve(work, todo, LocalLauncher(), Events(lambda _: None, lambda: None, lambda point, _: taken.append(point.key)))
+    outcomes = serve(
+        work,
+        todo,
+        LocalLauncher(),
+        Events(lambda _: None, lambda: None, lambda point, _: taken.append(point.key)),
+    )
     assert (len(outcomes), taken) == (executions, reported)

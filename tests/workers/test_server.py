@@ -15,15 +15,25 @@ from profharness.workers import server as server_process
 from profharness.workers.server import Server, ServerWork
 
 READY = "import os, pathlib, sys, time\nhere = pathlib.Path(os.environ['HERE'])\n(here / 'server-ready.json').write_text('{}')\n"
-OBEDIENT = READY + "while not (here / 'levels.jsonl').exists(): time.sleep(0.01)\nprint('stopped')\n"
+OBEDIENT = (
+    READY + "while not (here / 'levels.jsonl').exists(): time.sleep(0.01)\nprint('stopped')\n"
+)
 DEAF = READY + "print('up', flush=True)\ntime.sleep(100)\n"
 STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + DEAF
 
 
-def server(folder: Path, program: str, *, managed: bool = True, find: Callable[[], bytes | None] = lambda: None) -> tuple[Server, list[int]]:
+def server(
+    folder: Path,
+    program: str,
+    *,
+    managed: bool = True,
+    find: Callable[[], bytes | None] = lambda: None,
+) -> tuple[Server, list[int]]:
     pids: list[int] = []
     command = Command((sys.executable, "-c", program), {"HERE": str(folder)})
-    work = ServerWork(folder=folder, label="t", plain=command, wrapped=command, managed=managed, find=find)
+    work = ServerWork(
+        folder=folder, label="t", plain=command, wrapped=command, managed=managed, find=find
+    )
     return Server(work, LocalLauncher(), pids.append, lambda: None), pids
 
 
@@ -36,7 +46,9 @@ def test_a_server_that_is_not_ready_yet_is_not_asked_but_told(tmp_path: Path) ->
             raise KeyboardInterrupt
 
     command = Command((sys.executable, "-c", slow), {"HERE": str(tmp_path)})
-    work = ServerWork(folder=tmp_path, label="t", plain=command, wrapped=command, managed=True, find=lambda: None)
+    work = ServerWork(
+        folder=tmp_path, label="t", plain=command, wrapped=command, managed=True, find=lambda: None
+    )
     one = Server(work, LocalLauncher(), lambda _: None, interrupt)
     with pytest.raises(KeyboardInterrupt):
         one.ensure(command)
@@ -59,7 +71,9 @@ def test_a_server_of_ours_ends_by_itself_when_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("program", "status"), [(DEAF, 143), (STUBBORN, 137)])
-def test_what_does_not_listen_is_ended_by_signals(tmp_path: Path, program: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_listen_is_ended_by_signals(
+    tmp_path: Path, program: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_process, "STOP_S", 0.2)
     monkeypatch.setattr(server_process, "TERM_S", 1.0)
     one, _ = server(tmp_path, program)
@@ -71,20 +85,30 @@ def test_what_does_not_listen_is_ended_by_signals(tmp_path: Path, program: str, 
 
 
 def test_a_server_that_ends_before_it_is_ready_says_why(tmp_path: Path) -> None:
-    one, _ = server(tmp_path, "import sys; print('bind: address already in use', file=sys.stderr); sys.exit(1)")
-    with pytest.raises(Unavailable, match="the server exited 1 before it was ready: bind: address already in use"):
+    one, _ = server(
+        tmp_path, "import sys; print('bind: address already in use', file=sys.stderr); sys.exit(1)"
+    )
+    with pytest.raises(
+        Unavailable, match="the server exited 1 before it was ready: bind: address already in use"
+    ):
         one.ensure(Command(()))
 
 
 def test_a_server_that_refuses_says_so_in_its_words(tmp_path: Path) -> None:
-    refusing = "import os, pathlib, sys\n(pathlib.Path(os.environ['HERE']) / 'results-0-0.jsonl').write_text('{\"v\":1,\"kind\":\"error\",\"error\":\"no model x\",\"exit_status\":2}\\n')\nsys.exit(2)"
+    refusing = 'import os, pathlib, sys\n(pathlib.Path(os.environ[\'HERE\']) / \'results-0-0.jsonl\').write_text(\'{"v":1,"kind":"error","error":"no model x","exit_status":2}\\n\')\nsys.exit(2)'
     one, _ = server(tmp_path, refusing)
     with pytest.raises(UsageError, match="no model x"):
         one.ensure(Command(()))
 
 
 def test_a_program_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
-    work = ServerWork(folder=tmp_path, label="t", plain=Command(("no-such-server",)), wrapped=Command(("no-such-server",)), managed=False)
+    work = ServerWork(
+        folder=tmp_path,
+        label="t",
+        plain=Command(("no-such-server",)),
+        wrapped=Command(("no-such-server",)),
+        managed=False,
+    )
     with pytest.raises(Unavailable, match="no-such-server: no such program"):
         Server(work, LocalLauncher(), lambda _: None, lambda: None).ensure(Command(()))
 
@@ -102,12 +126,20 @@ def test_a_server_of_anothers_is_ready_when_it_answers(tmp_path: Path) -> None:
     assert described.http == "127.0.0.1:1"
     assert [described.pid] == pids, "so that the load generator finds its CPU time"
     one.stop()
-    assert [outcome.exit_status for outcome in one.outcomes] == [130], "Ctrl-C, after which Python still writes what recorded it"
+    assert [outcome.exit_status for outcome in one.outcomes] == [130], (
+        "Ctrl-C, after which Python still writes what recorded it"
+    )
 
 
-def test_a_dead_server_is_noticed_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_server_is_noticed_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_process, "STOP_S", 0.2)
-    one, pids = server(tmp_path, READY + "print('illegal instruction', flush=True)\nos.kill(os.getpid(), 4) if not (here / 'again').exists() else time.sleep(100)\n")
+    one, pids = server(
+        tmp_path,
+        READY
+        + "print('illegal instruction', flush=True)\nos.kill(os.getpid(), 4) if not (here / 'again').exists() else time.sleep(100)\n",
+    )
     one.ensure(Command(()))
     while not one.died():
         time.sleep(0.01)

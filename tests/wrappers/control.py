@@ -52,7 +52,13 @@ if __name__ == "__main__":
 
 def point(name: str, batch: int = 1, **params: object) -> dict[str, object]:
     """A line of the points file; tiny unless said otherwise."""
-    defaults: dict[str, object] = {"batch_size": batch, "trials": 3, "min_seconds": 0.0, "warmup": 1, "seed": 1}
+    defaults: dict[str, object] = {
+        "batch_size": batch,
+        "trials": 3,
+        "min_seconds": 0.0,
+        "warmup": 1,
+        "seed": 1,
+    }
     return {"v": 1, "kind": "point", "id": name, "params": {**defaults, **params}}
 
 
@@ -68,7 +74,11 @@ class Control:
         (root / "toy.py").write_text(TOY)
         self.toy = root / "toy.py"
         self.env = {
-            **{k: v for k, v in os.environ.items() if not k.startswith(("PROFHARNESS_", "SLURM_", "RANK"))},
+            **{
+                k: v
+                for k, v in os.environ.items()
+                if not k.startswith(("PROFHARNESS_", "SLURM_", "RANK"))
+            },
             "OMP_NUM_THREADS": "1",
             "TOY_WORKLOADS": str(WORKLOADS),
             "PROFHARNESS_RUN_DIR": str(self.run),
@@ -122,7 +132,9 @@ def kinds(records: Sequence[Mapping[str, object]]) -> list[object]:
     return [record["kind"] for record in records]
 
 
-def until(condition: Callable[[], object], process: subprocess.Popen[str] | None, seconds: float = 60.0) -> None:
+def until(
+    condition: Callable[[], object], process: subprocess.Popen[str] | None, seconds: float = 60.0
+) -> None:
     """Wait for a condition, while the process lives if one is given; fails with its stderr otherwise."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 WRAPPERS = Path(__file__).resolve().parents[2] / "wrappers"
-CLEAN = {name: value for name, value in os.environ.items()
-         if not name.startswith("PROFHARNESS_") and name not in ("PYTHONPATH", "RANK", "SLURM_PROCID", "PYTHONFAULTHANDLER")}
+CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith("PROFHARNESS_")
+    and name not in ("PYTHONPATH", "RANK", "SLURM_PROCID", "PYTHONFAULTHANDLER")
+}
 
 
 @dataclass
@@ -28,7 +32,10 @@ class Ran:
 
     @property
     def hellos(self) -> list[dict[str, Any]]:
-        return [json.loads(path.read_text()) for path in sorted((self.folder / "hooks").glob("hello-*.json"))]
+        return [
+            json.loads(path.read_text())
+            for path in sorted((self.folder / "hooks").glob("hello-*.json"))
+        ]
 
     @property
     def hello(self) -> dict[str, Any]:
@@ -37,10 +44,18 @@ class Ran:
 
     def files(self, layer: str) -> list[Path]:
         """The tool's files of one layer, without sidecars."""
-        return sorted(path for path in (self.folder / "artifacts" / layer).rglob("*") if path.is_file() and not path.name.endswith(".profharness.json"))
+        return sorted(
+            path
+            for path in (self.folder / "artifacts" / layer).rglob("*")
+            if path.is_file() and not path.name.endswith(".profharness.json")
+        )
 
     def steps(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for path in self.files("steps") for line in path.read_text().splitlines()]
+        return [
+            json.loads(line)
+            for path in self.files("steps")
+            for line in path.read_text().splitlines()
+        ]
 
 
 def sidecar_of(path: Path) -> dict[str, Any]:
@@ -52,9 +67,15 @@ class Runner:
         self.folder = folder
 
     def environment(self, **variables: str) -> dict[str, str]:
-        return {**CLEAN, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{WRAPPERS / 'hooks'}:{WRAPPERS}",
-                "PROFHARNESS_HOOKS_DIR": str(self.folder / "hooks"), "PROFHARNESS_ARTIFACTS": str(self.folder / "artifacts"),
-                "PROFHARNESS_WORKER": "0", **variables}
+        return {
+            **CLEAN,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": f"{WRAPPERS / 'hooks'}:{WRAPPERS}",
+            "PROFHARNESS_HOOKS_DIR": str(self.folder / "hooks"),
+            "PROFHARNESS_ARTIFACTS": str(self.folder / "artifacts"),
+            "PROFHARNESS_WORKER": "0",
+            **variables,
+        }
 
     def script(self, text: str, name: str = "program.py") -> Path:
         path = self.folder / name
@@ -62,17 +83,31 @@ class Runner:
         path.write_text(text)
         return path
 
-    def run(self, *argv: str | Path, hooked: bool = True, cwd: Path | None = None, **variables: str) -> Ran:
-        env = self.environment(**variables) if hooked else {**CLEAN, "OMP_NUM_THREADS": "1", **variables}
-        with subprocess.Popen([sys.executable, *map(str, argv)], env=env, cwd=cwd or self.folder,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    def run(
+        self, *argv: str | Path, hooked: bool = True, cwd: Path | None = None, **variables: str
+    ) -> Ran:
+        env = (
+            self.environment(**variables)
+            if hooked
+            else {**CLEAN, "OMP_NUM_THREADS": "1", **variables}
+        )
+        with subprocess.Popen(
+            [sys.executable, *map(str, argv)],
+            env=env,
+            cwd=cwd or self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
             out, err = process.communicate(timeout=280)
         return Ran(process.returncode, out, err, self.folder, process.pid)
 
     def both(self, *argv: str | Path, **variables: str) -> tuple[Ran, Ran]:
         """With the hooks, then plain."""
         hooked = self.run(*argv, **variables)
-        own = {name: value for name, value in variables.items() if not name.startswith("PROFHARNESS_")}
+        own = {
+            name: value for name, value in variables.items() if not name.startswith("PROFHARNESS_")
+        }
         if "PYTHONPATH" in own:
             own["PYTHONPATH"] = own["PYTHONPATH"].removeprefix(f"{WRAPPERS / 'hooks'}:{WRAPPERS}:")
         return hooked, self.run(*argv, hooked=False, **own)

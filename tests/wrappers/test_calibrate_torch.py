@@ -21,13 +21,18 @@ def calibrate(workloads: Path) -> ModuleType:
 @pytest.fixture
 def torch() -> SimpleNamespace:
     matmul = SimpleNamespace(allow_tf32=False)
-    return SimpleNamespace(backends=SimpleNamespace(cuda=SimpleNamespace(matmul=matmul)), version=SimpleNamespace(hip=None))
+    return SimpleNamespace(
+        backends=SimpleNamespace(cuda=SimpleNamespace(matmul=matmul)),
+        version=SimpleNamespace(hip=None),
+    )
 
 
 class Machine:
     """Does each type at its rate, slower while `slow` says so; int8 not at all."""
 
-    def __init__(self, calibrate: ModuleType, patch: pytest.MonkeyPatch, slow: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, calibrate: ModuleType, patch: pytest.MonkeyPatch, slow: tuple[int, ...] = ()
+    ) -> None:
         self.measured: list[tuple[str, int]] = []
         self.budgets: list[float] = []
         self.slow = slow
@@ -56,12 +61,21 @@ def test_types_are_measured_in_turn_at_the_size_found_first(calibrate, torch, mo
     assert order[-8:] == ["fp64", "fp32", "bf16", "fp16"] * 2
     assert order.count("fp8") == 1
     tried = {name: [n for one, n in machine.measured[:-8] if one == name] for name in RATE}
-    assert tried == {"fp64": [256, 512, 1024, 2048], "fp32": [256, 512, 1024, 2048], "bf16": [256, 512, 1024, 2048],
-                     "fp16": [256, 512, 1024, 2048], "fp8": [256]}
+    assert tried == {
+        "fp64": [256, 512, 1024, 2048],
+        "fp32": [256, 512, 1024, 2048],
+        "bf16": [256, 512, 1024, 2048],
+        "fp16": [256, 512, 1024, 2048],
+        "fp8": [256],
+    }
     assert all(n in tried[name] for name, n in machine.measured[-8:])
     # each has the time asked for, as far as the clock can cut it
     for name in ("fp64", "bf16"):
-        assert sum(time for (one, _), time in zip(machine.measured, machine.budgets, strict=True) if one == name) == pytest.approx(0.5)
+        assert sum(
+            time
+            for (one, _), time in zip(machine.measured, machine.budgets, strict=True)
+            if one == name
+        ) == pytest.approx(0.5)
 
 
 def test_a_slow_moment_of_the_machine_lowers_no_figure(calibrate, torch, monkeypatch):
@@ -71,7 +85,9 @@ def test_a_slow_moment_of_the_machine_lowers_no_figure(calibrate, torch, monkeyp
     for start in range(1, len(machine.measured) - 2):
         with pytest.MonkeyPatch.context() as patch:
             Machine(calibrate, patch, slow=tuple(range(start, start + 4)))
-            assert calibrate.gemms(torch, CPU, lambda: None, 0.5)[0] == pytest.approx({**RATE, "fp8": pytest.approx(RATE["fp8"], rel=0.7)})
+            assert calibrate.gemms(torch, CPU, lambda: None, 0.5)[0] == pytest.approx(
+                {**RATE, "fp8": pytest.approx(RATE["fp8"], rel=0.7)}
+            )
 
 
 def test_what_fails_when_measured_again_keeps_what_it_reached(calibrate, torch, monkeypatch):

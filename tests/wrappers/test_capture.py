@@ -17,7 +17,9 @@ S = 10**9
 
 
 def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"under_test_{name}", WRAPPERS / "hooks" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"under_test_{name}", WRAPPERS / "hooks" / f"{name}.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -33,18 +35,33 @@ def policy(text: str, max_events: int = 1000):
     return capture.Policy(capture.parse(text), max_events)
 
 
-@pytest.mark.parametrize(("text", "ns"), [("30s", 30 * S), ("1.5", 1_500_000_000), ("250ms", 250_000_000), ("7us", 7000), ("2min", 120 * S), ("0.000000001s", 1)])
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("30s", 30 * S),
+        ("1.5", 1_500_000_000),
+        ("250ms", 250_000_000),
+        ("7us", 7000),
+        ("2min", 120 * S),
+        ("0.000000001s", 1),
+    ],
+)
 def test_durations_are_exact(text: str, ns: int) -> None:
     assert capture.duration_ns(text) == ns
 
 
-@pytest.mark.parametrize("text", ["steps=3:3", "steps=5:2", "steps=1-2", "after=soon", "some", "after=1s;for=2s", "", "for=-1s"])
+@pytest.mark.parametrize(
+    "text",
+    ["steps=3:3", "steps=5:2", "steps=1-2", "after=soon", "some", "after=1s;for=2s", "", "for=-1s"],
+)
 def test_nonsense_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         capture.parse(text)
 
 
-def drive(text: str, steps: int, *, probed: int = 1, max_events: int = 1000) -> list[tuple[str, str, int]]:
+def drive(
+    text: str, steps: int, *, probed: int = 1, max_events: int = 1000
+) -> list[tuple[str, str, int]]:
     """(action, mode, steps done) over a run of so many steps."""
     plan = policy(text, max_events)
     log = [(action, plan.mode, 0)] if (action := plan.device_work(0)) else []
@@ -61,7 +78,12 @@ def drive(text: str, steps: int, *, probed: int = 1, max_events: int = 1000) -> 
 
 
 def test_default_replaces_its_early_stretch_by_twenty_steps_after_warm_up() -> None:
-    assert drive("default", 40) == [("open", "early", 0), ("open", "probe", 4), ("open", "main", 5), ("close", "main", 25)]
+    assert drive("default", 40) == [
+        ("open", "early", 0),
+        ("open", "probe", 4),
+        ("open", "main", 5),
+        ("close", "main", 25),
+    ]
 
 
 @given(st.integers(0, 30), st.integers(1, 30), st.integers(0, 80))
@@ -152,7 +174,12 @@ def test_marks_that_take_over_start_the_count_again() -> None:
     plan = policy("steps=2:4")
     plan.device_work(0)
     assert [plan.step(1), plan.step(2)] == ["open", "open"]
-    assert [plan.step(1), plan.step(2), plan.step(3), plan.step(4)] == ["open", "open", None, "close"]
+    assert [plan.step(1), plan.step(2), plan.step(3), plan.step(4)] == [
+        "open",
+        "open",
+        None,
+        "close",
+    ]
 
 
 def test_a_default_capture_that_cannot_begin_at_its_step_has_all_its_steps_later() -> None:
@@ -177,7 +204,10 @@ def test_steps_asked_for_by_number_that_could_not_be_recorded_are_said_to_miss()
     plan.postponed()
     assert plan.step(3) == "open"
     plan.opened(0, probed_events=1)
-    assert (plan.truncated, plan.reason) == (True, "begun at step 3: recording could not start before")
+    assert (plan.truncated, plan.reason) == (
+        True,
+        "begun at step 3: recording could not start before",
+    )
     assert [plan.step(4), plan.step(5), plan.step(6)] == [None, None, "close"]
 
 
@@ -219,11 +249,26 @@ def test_a_cut_that_has_to_wait_for_a_call_goes_on_by_the_clock() -> None:
     assert plan.events == 10
 
 
-@pytest.mark.parametrize("path", sorted((*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    sorted((*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))),
+    ids=lambda path: path.name,
+)
 def test_runs_on_old_pythons_without_our_dependencies(path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 8))
-    names = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-    ours = {other.stem for other in (*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))} | {"profharness_ranges"}
+    names = {
+        alias.name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    names |= {
+        node.module.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+    }
+    ours = {
+        other.stem for other in (*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))
+    } | {"profharness_ranges"}
     assert names - set(sys.stdlib_module_names) - ours <= {"torch", "onnxruntime", "numpy"}
     assert "profharness" not in names

@@ -19,7 +19,9 @@ print(sys.modules['__main__'].__dict__ is globals(), __builtins__ is sys.modules
 """
 
 
-def pair(runner: Runner, *argv: str | Path, options: tuple[str, ...] = (), cwd: Path | None = None) -> tuple[Ran, Ran]:
+def pair(
+    runner: Runner, *argv: str | Path, options: tuple[str, ...] = (), cwd: Path | None = None
+) -> tuple[Ran, Ran]:
     """Through the exec hook without PYTHONPATH, and plain."""
     hooked = runner.run(*options, EXEC, *argv, PYTHONPATH="", cwd=cwd)
     return hooked, runner.run(*options, *argv, hooked=False, cwd=cwd)
@@ -47,19 +49,30 @@ def test_code_folder_and_zip_run_as_ever(runner: Runner) -> None:
     runner.script(STATE, "folder/__main__.py")
     with zipfile.ZipFile(runner.folder / "app.zip", "w") as archive:
         archive.writestr("__main__.py", "import sys; print(__name__, sys.argv, sys.path[0])")
-    for argv in (("-c", code, "x"), (runner.folder / "folder", "x"), (runner.folder / "app.zip", "x")):
+    for argv in (
+        ("-c", code, "x"),
+        (runner.folder / "folder", "x"),
+        (runner.folder / "app.zip", "x"),
+    ):
         hooked, plain = pair(runner, *argv)
         assert plain.status == 0, plain.err
         assert (hooked.status, hooked.out, hooked.err) == (0, plain.out, plain.err)
 
 
-@pytest.mark.parametrize("text", [
-    "import sys; sys.exit(5)", "import sys; sys.exit('reason')", "raise SystemExit", "def f():\n    1 / 0\nf()\n", "x = (\n",
-    "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e\n",
-    "import os, signal; os.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(5)\n",
-    "import atexit, sys; atexit.register(lambda: print(sys.modules['__main__'].late, late))\nlate = 1\n",
-    "import sys; sys.excepthook = lambda *a: print('hooked', a[0].__name__); 1 / 0",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys; sys.exit(5)",
+        "import sys; sys.exit('reason')",
+        "raise SystemExit",
+        "def f():\n    1 / 0\nf()\n",
+        "x = (\n",
+        "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e\n",
+        "import os, signal; os.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(5)\n",
+        "import atexit, sys; atexit.register(lambda: print(sys.modules['__main__'].late, late))\nlate = 1\n",
+        "import sys; sys.excepthook = lambda *a: print('hooked', a[0].__name__); 1 / 0",
+    ],
+)
 def test_endings_are_the_same(runner: Runner, text: str) -> None:
     hooked, plain = pair(runner, runner.script(text))
     assert (hooked.status, hooked.out, hooked.err) == (plain.status, plain.out, plain.err)
@@ -83,13 +96,23 @@ def test_isolated_interpreter_keeps_its_path(runner: Runner) -> None:
 def test_spawned_children_find_the_script_as_main(runner: Runner) -> None:
     program = runner.script(
         "import multiprocessing as m\nclass C:\n    def __init__(self, x): self.x = x\ndef f(c): return C(c.x + 1)\n"
-        "if __name__ == '__main__':\n    with m.get_context('spawn').Pool(1) as pool: print(pool.map(f, [C(1)])[0].x)\n")
+        "if __name__ == '__main__':\n    with m.get_context('spawn').Pool(1) as pool: print(pool.map(f, [C(1)])[0].x)\n"
+    )
     hooked, plain = pair(runner, program)
-    assert (hooked.status, hooked.out, hooked.err) == (plain.status, plain.out, plain.err) == (0, "2\n", "")
+    assert (
+        (hooked.status, hooked.out, hooked.err)
+        == (plain.status, plain.out, plain.err)
+        == (0, "2\n", "")
+    )
 
 
 def test_hooks_load_once_where_both_ways_are_open(runner: Runner) -> None:
-    ran = runner.run(EXEC, runner.script("import sys; print(sum('profharness_hook.Finder' in repr(f) for f in sys.meta_path))"))
+    ran = runner.run(
+        EXEC,
+        runner.script(
+            "import sys; print(sum('profharness_hook.Finder' in repr(f) for f in sys.meta_path))"
+        ),
+    )
     assert ran.out == "1\n"
     assert ran.hello["hooks"] == ["sitecustomize"]
     assert sys.executable == ran.hello["executable"]

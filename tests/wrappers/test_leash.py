@@ -37,7 +37,11 @@ def until(what: object, condition: object) -> None:
 @pytest.mark.parametrize("deaf", [False, True])
 def test_the_command_ends_when_its_starter_is_killed(tmp_path: Path, *, deaf: bool) -> None:
     note = tmp_path / "pid"
-    leash = [sys.executable, "-c", QUICK.format(folder=str(LEASH.parent))] if deaf else [sys.executable, str(LEASH)]
+    leash = (
+        [sys.executable, "-c", QUICK.format(folder=str(LEASH.parent))]
+        if deaf
+        else [sys.executable, str(LEASH)]
+    )
     server = [sys.executable, "-c", SERVER.format(before=DEAF if deaf else ""), str(note)]
     starter = subprocess.Popen([sys.executable, "-c", STARTER, *leash, "--", *server])
     try:
@@ -52,17 +56,29 @@ def test_the_command_ends_when_its_starter_is_killed(tmp_path: Path, *, deaf: bo
         starter.wait()
 
 
-@pytest.mark.parametrize(("program", "status"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL)],
+)
 def test_it_ends_as_its_command_did(program: str, status: int) -> None:
-    done = subprocess.run([sys.executable, "-S", str(LEASH), "--", sys.executable, "-c", program], check=False, timeout=180)
+    done = subprocess.run(
+        [sys.executable, "-S", str(LEASH), "--", sys.executable, "-c", program],
+        check=False,
+        timeout=180,
+    )
     assert done.returncode == status
 
 
 def test_a_signal_to_the_group_reaches_the_command_once(tmp_path: Path) -> None:
-    counting = ("import pathlib, signal, sys, time\nseen = []\nsignal.signal(signal.SIGTERM, lambda *_: seen.append(1))\n"
-                "pathlib.Path(sys.argv[1]).write_text('up')\nwhile not seen: time.sleep(0.01)\ntime.sleep(0.3)\nsys.exit(40 + len(seen))\n")
+    counting = (
+        "import pathlib, signal, sys, time\nseen = []\nsignal.signal(signal.SIGTERM, lambda *_: seen.append(1))\n"
+        "pathlib.Path(sys.argv[1]).write_text('up')\nwhile not seen: time.sleep(0.01)\ntime.sleep(0.3)\nsys.exit(40 + len(seen))\n"
+    )
     note = tmp_path / "up"
-    process = subprocess.Popen([sys.executable, str(LEASH), "--", sys.executable, "-c", counting, str(note)], process_group=0)
+    process = subprocess.Popen(
+        [sys.executable, str(LEASH), "--", sys.executable, "-c", counting, str(note)],
+        process_group=0,
+    )
     until("its start", note.exists)
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(30) == 41

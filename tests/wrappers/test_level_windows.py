@@ -57,17 +57,28 @@ class TestTheLoadGenerator:
     def announce(self, folder: Path) -> bool:
         from load_window import Windows
 
-        return bool(Windows(str(folder), managed=False).announce("open", "opened", "c1", lambda: None))
+        return bool(
+            Windows(str(folder), managed=False).announce("open", "opened", "c1", lambda: None)
+        )
 
     def say(self, folder: Path, kind: str, pid: int) -> None:
         with (folder / "windows.jsonl").open("a") as file:
-            file.write(json.dumps({"v": 1, "kind": kind, "id": "c1" if kind != "listening" else "", "pid": pid}) + "\n")
+            file.write(
+                json.dumps(
+                    {"v": 1, "kind": kind, "id": "c1" if kind != "listening" else "", "pid": pid}
+                )
+                + "\n"
+            )
 
     def test_where_nobody_listens_it_goes_on_at_once(self, tmp_path: Path) -> None:
         begun = time.monotonic()
         assert self.announce(tmp_path)
         assert time.monotonic() - begun < 30  # of 60
-        assert json.loads((tmp_path / "levels.jsonl").read_text()) == {"v": 1, "kind": "open", "id": "c1"}
+        assert json.loads((tmp_path / "levels.jsonl").read_text()) == {
+            "v": 1,
+            "kind": "open",
+            "id": "c1",
+        }
 
     def test_all_who_listen_must_answer(self, tmp_path: Path) -> None:
         other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -102,12 +113,26 @@ class Hooked:
 
     def __init__(self, runner: Runner, text: str, *argv: str) -> None:
         self.folder = runner.folder
-        env = runner.environment(PROFHARNESS_LAYERS="torch", PROFHARNESS_CAPTURE="all", PROFHARNESS_ALL_THREADS="1", PROFHARNESS_LEVELS=str(self.folder))
-        self.process = subprocess.Popen([sys.executable, str(runner.script(text)), *argv], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        env = runner.environment(
+            PROFHARNESS_LAYERS="torch",
+            PROFHARNESS_CAPTURE="all",
+            PROFHARNESS_ALL_THREADS="1",
+            PROFHARNESS_LEVELS=str(self.folder),
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, str(runner.script(text)), *argv],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def tell(self, kind: str, point: str) -> None:
         with (self.folder / "levels.jsonl").open("a") as file:
-            file.write(json.dumps({"v": 1, "kind": kind, "id": point}, separators=(",", ":")) + "\n")
+            file.write(
+                json.dumps({"v": 1, "kind": kind, "id": point}, separators=(",", ":")) + "\n"
+            )
 
     def level(self, point: str, length_s: float = 0.2) -> None:
         self.tell("open", point)
@@ -123,12 +148,20 @@ class Hooked:
 
     @property
     def files(self) -> dict[str, Path]:
-        found = sorted(path for path in (self.folder / "artifacts" / "torch").rglob("*.json") if not path.name.endswith(".profharness.json"))
+        found = sorted(
+            path
+            for path in (self.folder / "artifacts" / "torch").rglob("*.json")
+            if not path.name.endswith(".profharness.json")
+        )
         return {sidecar_of(path)["point"]: path for path in found}
 
 
 def products(path: Path) -> list[dict[str, float]]:
-    return [event for event in json.loads(path.read_text())["traceEvents"] if event.get("name") == "aten::mm"]
+    return [
+        event
+        for event in json.loads(path.read_text())["traceEvents"]
+        if event.get("name") == "aten::mm"
+    ]
 
 
 @pytest.mark.slow
@@ -146,7 +179,9 @@ def test_each_level_is_a_window_of_all_threads(runner: Runner) -> None:
     assert list(server.files) == ["c1", "c2", "c3"]
     assert all(len(products(path)) > 10 for path in server.files.values())
     first, second = (products(server.files[point]) for point in ("c1", "c2"))
-    assert min(event["ts"] for event in second) - max(event["ts"] for event in first) > 250e3, "us: what is between them is in neither"
+    assert min(event["ts"] for event in second) - max(event["ts"] for event in first) > 250e3, (
+        "us: what is between them is in neither"
+    )
     windows = {point: sidecar_of(path)["window"] for point, path in server.files.items()}
     assert [windows[point]["truncated"] for point in ("c1", "c2", "c3")] == [False, False, True]
     assert windows["c3"]["reason"] == "the process ended"
@@ -162,7 +197,9 @@ def test_it_stands_back_for_the_programs_own_profiler(runner: Runner) -> None:
     server.process.stdin.write("\n")
     server.process.stdin.flush()
     assert server.end().split() == ["True"], "the program's own recording is whole"
-    (hello,) = [json.loads(path.read_text()) for path in (server.folder / "hooks").glob("hello-*.json")]
+    (hello,) = [
+        json.loads(path.read_text()) for path in (server.folder / "hooks").glob("hello-*.json")
+    ]
     assert any("stood back" in message for message in hello["messages"])
     assert sidecar_of(server.files["c1"])["window"]["truncated"]
 

@@ -31,21 +31,54 @@ def load(workloads: Path) -> SimpleNamespace:
     import load_settings
     import load_steady
 
-    return SimpleNamespace(board=load_board, hpack=load_hpack, http1=load_http1, http2=load_http2, inputs=load_inputs, messages=load_messages, plan=load_plan,
-                           settings=load_settings, steady=load_steady)
+    return SimpleNamespace(
+        board=load_board,
+        hpack=load_hpack,
+        http1=load_http1,
+        http2=load_http2,
+        inputs=load_inputs,
+        messages=load_messages,
+        plan=load_plan,
+        settings=load_settings,
+        steady=load_steady,
+    )
 
 
 # header blocks: RFC 7541, appendix C.3 to C.6 give these bytes
 
 
-@pytest.mark.parametrize(("block", "headers"), [
-    ("828684410f7777772e6578616d706c652e636f6d", [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "www.example.com")]),
-    ("828684418cf1e3c2e5f23a6ba0ab90f4ff", [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "www.example.com")]),
-    ("400a637573746f6d2d6b65790d637573746f6d2d686561646572", [("custom-key", "custom-header")]),
-    ("4882640258 85aec3771a4b".replace(" ", ""), [(":status", "302"), ("cache-control", "private")]),
-    ("100870617373776f726406736563726574", [("password", "secret")]),
-])
-def test_header_blocks_of_the_standard(load: SimpleNamespace, block: str, headers: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize(
+    ("block", "headers"),
+    [
+        (
+            "828684410f7777772e6578616d706c652e636f6d",
+            [
+                (":method", "GET"),
+                (":scheme", "http"),
+                (":path", "/"),
+                (":authority", "www.example.com"),
+            ],
+        ),
+        (
+            "828684418cf1e3c2e5f23a6ba0ab90f4ff",
+            [
+                (":method", "GET"),
+                (":scheme", "http"),
+                (":path", "/"),
+                (":authority", "www.example.com"),
+            ],
+        ),
+        ("400a637573746f6d2d6b65790d637573746f6d2d686561646572", [("custom-key", "custom-header")]),
+        (
+            "4882640258 85aec3771a4b".replace(" ", ""),
+            [(":status", "302"), ("cache-control", "private")],
+        ),
+        ("100870617373776f726406736563726574", [("password", "secret")]),
+    ],
+)
+def test_header_blocks_of_the_standard(
+    load: SimpleNamespace, block: str, headers: list[tuple[str, str]]
+) -> None:
     assert load.hpack.decode(bytes.fromhex(block)) == headers
 
 
@@ -65,14 +98,22 @@ def test_header_blocks_round_trip(headers: list[tuple[str, str]]) -> None:
 # gRPC over HTTP/2
 
 
-def answer(load: SimpleNamespace, stream: int = 1, status: str = "0", body: bytes = b"\0\0\0\0\1x") -> bytes:
+def answer(
+    load: SimpleNamespace, stream: int = 1, status: str = "0", body: bytes = b"\0\0\0\0\1x"
+) -> bytes:
     frame, encode = load.http2.frame, load.hpack.encode
     first = frame(1, 4, stream, encode([(":status", "200"), ("content-type", "application/grpc")]))
-    return first + frame(0, 0, stream, body) + frame(1, 5, stream, encode([("grpc-status", status), ("grpc-message", "no such model")]))
+    return (
+        first
+        + frame(0, 0, stream, body)
+        + frame(1, 5, stream, encode([("grpc-status", status), ("grpc-message", "no such model")]))
+    )
 
 
 def machine(load: SimpleNamespace) -> object:
-    return load.http2.Http2(load.http2.call_headers("host:1", "/inference/ModelInfer", tls=False, encoding="", more={}))
+    return load.http2.Http2(
+        load.http2.call_headers("host:1", "/inference/ModelInfer", tls=False, encoding="", more={})
+    )
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
@@ -81,7 +122,7 @@ def test_an_answer_in_any_pieces(load: SimpleNamespace, step: int) -> None:
     for number in (1, 3):
         one.begin(b"head", b"payload")
         data = answer(load, number)
-        over = [one.feed(data[at:at + step]) for at in range(0, len(data), step)]
+        over = [one.feed(data[at : at + step]) for at in range(0, len(data), step)]
         assert over[-1]
         assert not any(over[:-1])
         assert not one.error
@@ -120,8 +161,8 @@ def data_of(raw: bytes) -> tuple[bytes, int]:
     while raw:
         length, kind, flags = int.from_bytes(raw[:3], "big"), raw[3], raw[4]
         if kind == 0:
-            found, ends = found + raw[9:9 + length], ends + (flags & 1)
-        raw = raw[9 + length:]
+            found, ends = found + raw[9 : 9 + length], ends + (flags & 1)
+        raw = raw[9 + length :]
     return found, ends
 
 
@@ -129,14 +170,17 @@ def lengths(raw: bytes) -> list[int]:
     found = []
     while raw:
         found.append(int.from_bytes(raw[:3], "big"))
-        raw = raw[9 + found[-1]:]
+        raw = raw[9 + found[-1] :]
     return found
 
 
 def test_settings_and_pings_are_answered_and_a_farewell_is_heard(load: SimpleNamespace) -> None:
     one = machine(load)
     one.begin(b"", b"x")
-    one.feed(load.http2.frame(4, 0, 0, struct.pack(">HI", 4, 1 << 20)) + load.http2.frame(6, 0, 0, b"12345678"))
+    one.feed(
+        load.http2.frame(4, 0, 0, struct.pack(">HI", 4, 1 << 20))
+        + load.http2.frame(6, 0, 0, b"12345678")
+    )
     assert one.reply == load.http2.frame(4, 1, 0) + load.http2.frame(6, 1, 0, b"12345678")
     one.feed(load.http2.frame(7, 0, 0, struct.pack(">II", 1, 0)))
     assert not one.usable
@@ -148,24 +192,36 @@ def test_settings_and_pings_are_answered_and_a_farewell_is_heard(load: SimpleNam
 
 
 @pytest.mark.parametrize("step", [1, 5, 1000])
-@pytest.mark.parametrize(("raw", "error"), [
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", ""),
-    (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n10;x=1\r\n0123456789abcdef\r\n0\r\n\r\n", ""),
-    (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nCONTENT-LENGTH: 0\r\n\r\n", ""),
-    (b"HTTP/1.1 400 Bad\r\nContent-Length: 7\r\n\r\nno good", "HTTP status 400 no good"),
-    (b"HTTP/1.1 204 None\r\n\r\n", ""),
-])
-def test_http_answers_in_any_pieces(load: SimpleNamespace, raw: bytes, error: str, step: int) -> None:
+@pytest.mark.parametrize(
+    ("raw", "error"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", ""),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n10;x=1\r\n0123456789abcdef\r\n0\r\n\r\n",
+            "",
+        ),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nCONTENT-LENGTH: 0\r\n\r\n", ""),
+        (b"HTTP/1.1 400 Bad\r\nContent-Length: 7\r\n\r\nno good", "HTTP status 400 no good"),
+        (b"HTTP/1.1 204 None\r\n\r\n", ""),
+    ],
+)
+def test_http_answers_in_any_pieces(
+    load: SimpleNamespace, raw: bytes, error: str, step: int
+) -> None:
     one = load.http1.Http1(load.http1.post_head("h", "/x", "", {}))
     one.begin(b"", b"")
-    over = [one.feed(raw[at:at + step]) for at in range(0, len(raw), step)]
+    over = [one.feed(raw[at : at + step]) for at in range(0, len(raw), step)]
     assert over[-1]
     assert not any(over[:-1])
     assert one.error == error
 
 
 def test_http_that_cannot_be_followed(load: SimpleNamespace) -> None:
-    for raw in (b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"):
+    for raw in (
+        b"SSH-2.0-x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    ):
         one = load.http1.Http1(b"")
         one.begin(b"", b"")
         with pytest.raises(load.http1.BadAnswer):
@@ -183,11 +239,16 @@ def test_grpc_messages_are_what_protobuf_reads(sequence: int, batch: int, width:
     x = np.arange(batch * width, dtype="f4").reshape(batch, width)
     mask = np.ones((batch, 2), "i8")
     tensors = [messages.Tensor("x", "FP32", x), messages.Tensor("mask", "INT64", mask)]
-    head, payload, length = messages.grpc_message("m", "3", tensors, {"y": messages.Region("r", 64, 128)}, "none").parts(sequence)
+    head, payload, length = messages.grpc_message(
+        "m", "3", tensors, {"y": messages.Region("r", 64, 128)}, "none"
+    ).parts(sequence)
     found = service.ModelInferRequest.FromString(head + payload)
     assert (found.model_name, found.model_version, length) == ("m", "3", -1)
     assert found.parameters["profharness_seq"].int64_param == sequence
-    assert [(one.name, one.datatype, tuple(one.shape)) for one in found.inputs] == [("x", "FP32", x.shape), ("mask", "INT64", mask.shape)]
+    assert [(one.name, one.datatype, tuple(one.shape)) for one in found.inputs] == [
+        ("x", "FP32", x.shape),
+        ("mask", "INT64", mask.shape),
+    ]
     assert list(found.raw_input_contents) == [x.tobytes(), mask.tobytes()]
     assert found.outputs[0].parameters["shared_memory_offset"].int64_param == 64
 
@@ -199,7 +260,9 @@ def test_http_messages_keep_their_length_whatever_the_number(load: SimpleNamespa
     assert len({len(head) for head, _, _ in parts}) == 1
     found = json.loads(parts[1][0])
     assert found["parameters"]["profharness_seq"] == 7 << 40
-    assert found["inputs"] == [{"name": "a%b", "shape": [1, 4], "datatype": "FP32", "parameters": {"binary_data_size": 16}}]
+    assert found["inputs"] == [
+        {"name": "a%b", "shape": [1, 4], "datatype": "FP32", "parameters": {"binary_data_size": 16}}
+    ]
     assert parts[0][2] == len(parts[0][0])
 
 
@@ -229,7 +292,14 @@ def test_arrivals_of_a_file_come_round_again(load: SimpleNamespace, tmp_path: Pa
     path = tmp_path / "times.csv"
     path.write_text("# seconds\n0.0\n0.5,comment\n1.0\n")
     arrivals = load.plan.arrivals_from(str(path), 0.0, 0)
-    assert list(islice(arrivals.instants(0), 6)) == [0, 5 * 10**8, 10**9, 15 * 10**8, 2 * 10**9, 25 * 10**8]
+    assert list(islice(arrivals.instants(0), 6)) == [
+        0,
+        5 * 10**8,
+        10**9,
+        15 * 10**8,
+        2 * 10**9,
+        25 * 10**8,
+    ]
     assert arrivals.rate == pytest.approx(2.0)
     for text in ("", "1\n0.5\n", "-1\n", "soon\n", "nan\n"):
         path.write_text(text)
@@ -261,7 +331,7 @@ def test_a_level_settles_after_its_slow_start_and_not_before(load: SimpleNamespa
     assert settled_after(load, lambda _: 5.0) < 1.0
     slow_start = settled_after(load, lambda now: 50.0 if now < 0.4 else 5.0)
     assert 0.9 < slow_start < 3.0
-    assert settled_after(load, lambda now: 5.0 * 1.8 ** now) >= 10
+    assert settled_after(load, lambda now: 5.0 * 1.8**now) >= 10
 
 
 def test_a_storm_is_most_requests_failing_for_a_second(load: SimpleNamespace) -> None:
@@ -269,7 +339,9 @@ def test_a_storm_is_most_requests_failing_for_a_second(load: SimpleNamespace) ->
     assert not storm.look(5 * 10**8, totals(load, 0, failed=1000))
     assert storm.look(12 * 10**8, totals(load, 10, failed=2000))
     calm = load.steady.Storm(0)
-    assert not any(calm.look(at * 10**8, totals(load, 10 * at, failed=4 * at)) for at in range(1, 60))
+    assert not any(
+        calm.look(at * 10**8, totals(load, 10 * at, failed=4 * at)) for at in range(1, 60)
+    )
     lonely = load.steady.Storm(0)
     looks = [lonely.look(at * 10**8, totals(load, 0, failed=at // 8)) for at in range(1, 60)]
     assert any(looks)
@@ -281,12 +353,21 @@ def test_a_storm_is_most_requests_failing_for_a_second(load: SimpleNamespace) ->
 
 def model(load: SimpleNamespace) -> object:
     spec = load.inputs.TensorSpec
-    specs = (spec("pf_features", "float32", (4, None)), spec("pf_mask", "float32", (1, None)), spec("sv_features", "float32", (3, None)))
+    specs = (
+        spec("pf_features", "float32", (4, None)),
+        spec("pf_mask", "float32", (1, None)),
+        spec("sv_features", "float32", (3, None)),
+    )
     return load.settings.Model("m", "1", 8, specs, ("FP32",) * 3, ())
 
 
 def prepared(load: SimpleNamespace, ragged: str) -> object:
-    spec = load.settings.ClientSpec(ready=("x",), inputs="hep", shapes={"pf_features": (4, 20), "pf_mask": (1, 20), "sv_features": (3, 5)}, distinct=16)
+    spec = load.settings.ClientSpec(
+        ready=("x",),
+        inputs="hep",
+        shapes={"pf_features": (4, 20), "pf_mask": (1, 20), "sv_features": (3, 5)},
+        distinct=16,
+    )
     asked = load.settings.Asked("p", {"batch_size": 8, "ragged": ragged})
     return load.inputs.prepare(spec, model(load), load.settings.judged(asked))
 
@@ -294,13 +375,18 @@ def prepared(load: SimpleNamespace, ragged: str) -> object:
 def test_ragged_requests_hold_the_same_items_padded_or_grouped(load: SimpleNamespace) -> None:
     plain, padded, grouped = (prepared(load, kind) for kind in ("none", "padded", "grouped"))
     assert {request[0].array.shape for request in plain.requests} == {(8, 4, 20)}
-    items = [sum(len(request[0].array) for request in each.requests) for each in (plain, padded, grouped)]
+    items = [
+        sum(len(request[0].array) for request in each.requests) for each in (plain, padded, grouped)
+    ]
     assert items == [items[0]] * 3
     assert padded.particles == grouped.particles < 20
     assert padded.padded_share > 0.1
     assert grouped.padded_share < padded.padded_share
     assert len(grouped.requests) > len(padded.requests)
-    sums = [sorted(float(item.sum()) for request in each.requests for item in request[0].array) for each in (padded, grouped)]
+    sums = [
+        sorted(float(item.sum()) for request in each.requests for item in request[0].array)
+        for each in (padded, grouped)
+    ]
     assert np.allclose(*sums, rtol=1e-4, atol=1e-4)
     for request in padded.requests:
         lengths = {tensor.array.shape[-1] for tensor in request if tensor.name.startswith("pf")}
@@ -311,19 +397,30 @@ def test_ragged_requests_hold_the_same_items_padded_or_grouped(load: SimpleNames
 
 
 def test_ragged_needs_a_free_dimension(load: SimpleNamespace) -> None:
-    fixed = load.settings.Model("m", "1", 8, (load.inputs.TensorSpec("x", "float32", (4,)),), ("FP32",), ())
+    fixed = load.settings.Model(
+        "m", "1", 8, (load.inputs.TensorSpec("x", "float32", (4,)),), ("FP32",), ()
+    )
     spec = load.settings.ClientSpec(ready=("x",))
     with pytest.raises(load.settings.Refusal, match="last dimension is free"):
-        load.inputs.prepare(spec, fixed, load.settings.judged(load.settings.Asked("p", {"batch_size": 2, "ragged": "padded"})))
+        load.inputs.prepare(
+            spec,
+            fixed,
+            load.settings.judged(load.settings.Asked("p", {"batch_size": 2, "ragged": "padded"})),
+        )
 
 
-@pytest.mark.parametrize(("changed", "words"), [
-    ({"protocol": "carrier-pigeon"}, "protocol must be one of grpc, http"),
-    ({"shared_memory": "system", "compression": "gzip"}, "nothing to compress"),
-    ({"ready": ()}, "names no server"),
-    ({"timeout_s": 0}, "timeout_s must be above 0"),
-])
-def test_specs_that_make_no_sense(load: SimpleNamespace, changed: dict[str, object], words: str) -> None:
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"protocol": "carrier-pigeon"}, "protocol must be one of grpc, http"),
+        ({"shared_memory": "system", "compression": "gzip"}, "nothing to compress"),
+        ({"ready": ()}, "names no server"),
+        ({"timeout_s": 0}, "timeout_s must be above 0"),
+    ],
+)
+def test_specs_that_make_no_sense(
+    load: SimpleNamespace, changed: dict[str, object], words: str
+) -> None:
     with pytest.raises(load.settings.Refusal, match=words):
         load.settings.checked(load.settings.ClientSpec(ready=("x",))._replace(**changed))
 
@@ -347,13 +444,19 @@ def test_a_model_that_a_server_lacks_is_told_with_those_that_it_has(workloads: P
     def refuses(**_: object) -> dict[str, object]:
         raise RuntimeError("no such extension")
 
-    assert module._known(SimpleNamespace(get_model_repository_index=index), {}).startswith("; it has m00, m01")
-    assert module._known(SimpleNamespace(get_model_repository_index=index), {}).endswith("m09 and 2 more")
+    assert module._known(SimpleNamespace(get_model_repository_index=index), {}).startswith(
+        "; it has m00, m01"
+    )
+    assert module._known(SimpleNamespace(get_model_repository_index=index), {}).endswith(
+        "m09 and 2 more"
+    )
     assert module._known(SimpleNamespace(get_model_repository_index=lambda **_: {}), {}) == ""
     assert module._known(SimpleNamespace(get_model_repository_index=refuses), {}) == ""
 
 
-def test_a_server_that_cannot_be_reached_is_not_asked_for_its_models(load: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_be_reached_is_not_asked_for_its_models(
+    load: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = load.settings.Server(None, "", "127.0.0.1:1", "", "", False, False, "", (), "", {})
 
     def nobody(*_: object) -> None:
@@ -364,7 +467,9 @@ def test_a_server_that_cannot_be_reached_is_not_asked_for_its_models(load: Simpl
         load.settings.same_model([server], "m", {})
 
 
-def test_headers_reach_the_question_by_standard_input(workloads: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_reach_the_question_by_standard_input(
+    workloads: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A command line can be read by everybody on the machine."""
     module: ModuleType = __import__("load_grpc_model")
     ran: list[tuple[list[str], bytes]] = []
@@ -382,8 +487,17 @@ def test_headers_reach_the_question_by_standard_input(workloads: Path, monkeypat
 
 def test_a_configuration_over_grpc_becomes_a_description(workloads: Path) -> None:
     module: ModuleType = __import__("load_grpc_model")
-    config = {"name": "m", "max_batch_size": 8, "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": ["2", "-1"]}],
-              "output": [{"name": "y", "data_type": "TYPE_INT64", "dims": ["8"]}], "instance_group": [{"count": 2}, {"count": 1}]}
+    config = {
+        "name": "m",
+        "max_batch_size": 8,
+        "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": ["2", "-1"]}],
+        "output": [{"name": "y", "data_type": "TYPE_INT64", "dims": ["8"]}],
+        "instance_group": [{"count": 2}, {"count": 1}],
+    }
     found = module.model_of(config)
     assert found["inputs"] == [{"name": "x", "dtype": "FP32", "shape": [2, -1]}]
-    assert (found["max_batch_size"], found["instances"], found["outputs"][0]["dtype"]) == (8, 3, "INT64")
+    assert (found["max_batch_size"], found["instances"], found["outputs"][0]["dtype"]) == (
+        8,
+        3,
+        "INT64",
+    )

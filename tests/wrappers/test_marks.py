@@ -27,7 +27,17 @@ def library(tmp_path: Path) -> Path:
         pytest.skip("needs a C compiler for the stand-in library")
     (tmp_path / "roctx.c").write_text(STAND_IN)
     (tmp_path / "lib").mkdir()
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", tmp_path / "lib" / "libroctx64.so", tmp_path / "roctx.c"], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-o",
+            tmp_path / "lib" / "libroctx64.so",
+            tmp_path / "roctx.c",
+        ],
+        check=True,
+    )
     return tmp_path / "lib"
 
 
@@ -43,9 +53,19 @@ profharness_ranges.pause_recording(), profharness_ranges.resume_recording()
     ran = runner.run(program, LD_LIBRARY_PATH=str(library))
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.splitlines() == [
-        "start profharness.range:load 42", "start profharness.step:1 43", "stop 42", "stop 43", "start profharness.step:2 44", "pause 0"]
+        "start profharness.range:load 42",
+        "start profharness.step:1 43",
+        "stop 42",
+        "stop 43",
+        "start profharness.step:2 44",
+        "pause 0",
+    ]
 
 
 def test_without_a_library_nothing_happens(runner: Runner) -> None:
-    ran = runner.run("-c", "import profharness_ranges as r; print(r.libraries()); r.stop(r.start('x'))", ROCM_PATH=str(runner.folder))
+    ran = runner.run(
+        "-c",
+        "import profharness_ranges as r; print(r.libraries()); r.stop(r.start('x'))",
+        ROCM_PATH=str(runner.folder),
+    )
     assert (ran.status, ran.out, ran.err) == (0, "[]\n", "")

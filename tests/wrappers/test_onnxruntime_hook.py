@@ -30,7 +30,10 @@ def events(path: Path, name: str) -> list[dict[str, Any]]:
 
 
 def test_every_session_of_a_command_is_kept(runner: Runner) -> None:
-    ran = runner.run(runner.script(MODEL + """
+    ran = runner.run(
+        runner.script(
+            MODEL
+            + """
 class Mine(ort.InferenceSession):
     def __init__(self, data, **more):
         super().__init__(data, **more)
@@ -44,12 +47,22 @@ other.run(None, x)
 print(isinstance(other, ort.InferenceSession), other.extra, ort.InferenceSession.__name__, options.enable_profiling, options.profile_file_prefix)
 del positional; gc.collect()
 sys.exit(4)
-"""), PROFHARNESS_LAYERS="onnxruntime")
+"""
+        ),
+        PROFHARNESS_LAYERS="onnxruntime",
+    )
     assert (ran.status, ran.out, ran.err) == (4, "True 5 InferenceSession False mine\n", "")
     assert ran.hello["hooks"] == ["sitecustomize", "onnxruntime"]
     traces = {path.name: path for path in ran.files("onnxruntime")}
-    assert set(traces) == {f"trace-{ran.pid}.json", f"trace-{ran.pid}-1.json", f"trace-{ran.pid}-2.json", f"marker-{ran.pid}.json"}
-    assert [len(events(traces[f"trace-{ran.pid}{k}.json"], "model_run")) for k in ("", "-1", "-2")] == [3, 1, 0]
+    assert set(traces) == {
+        f"trace-{ran.pid}.json",
+        f"trace-{ran.pid}-1.json",
+        f"trace-{ran.pid}-2.json",
+        f"marker-{ran.pid}.json",
+    }
+    assert [
+        len(events(traces[f"trace-{ran.pid}{k}.json"], "model_run")) for k in ("", "-1", "-2")
+    ] == [3, 1, 0]
     for name, path in traces.items():
         sidecar = sidecar_of(path)
         assert sidecar["tool"] == "onnxruntime"
@@ -66,7 +79,10 @@ def test_markers_bound_the_clock_to_two_microseconds(runner: Runner) -> None:
     assert (ran.status, ran.err) == (0, "")
     path = runner.folder / "out" / "marker.json"
     start = sidecar_of(path)["start_ns"]
-    runs = [(start + event["ts"] * 1000, start + (event["ts"] + event["dur"]) * 1000) for event in events(path, "model_run")]
+    runs = [
+        (start + event["ts"] * 1000, start + (event["ts"] + event["dur"]) * 1000)
+        for event in events(path, "model_run")
+    ]
     low, high = marker_bounds(runs, sidecar_of(path)["markers"])
     # stamps are cut to whole microseconds, so a start may be one early, and an end up to two
     assert high - low <= bare_markers.widest_onnxruntime(int((runner.folder / "bare").read_text()))
@@ -75,7 +91,10 @@ def test_markers_bound_the_clock_to_two_microseconds(runner: Runner) -> None:
 
 
 def test_profile_of_a_workers_session(runner: Runner) -> None:
-    ran = runner.run(runner.script(MODEL + """
+    ran = runner.run(
+        runner.script(
+            MODEL
+            + """
 from onnxruntime_hook import SessionProfile
 for point in ("b1", "b2"):
     profile = SessionProfile("out/" + point + ".json", point=point)
@@ -84,11 +103,17 @@ for point in ("b1", "b2"):
     session = make(sess_options=options)
     session.run(None, x)
     profile.finish(session)
-"""), PROFHARNESS_LAYERS="onnxruntime", PROFHARNESS_WORKER="1")
+"""
+        ),
+        PROFHARNESS_LAYERS="onnxruntime",
+        PROFHARNESS_WORKER="1",
+    )
     assert (ran.status, ran.err) == (0, "")
     assert ran.hello["hooks"] == ["sitecustomize"]
     assert "onnxruntime" in ran.hello["frameworks"]
-    assert sorted(path.name for path in (runner.folder / "out").iterdir()) == [f"b{n}.json{suffix}" for n in (1, 2) for suffix in ("", ".profharness.json")]
+    assert sorted(path.name for path in (runner.folder / "out").iterdir()) == [
+        f"b{n}.json{suffix}" for n in (1, 2) for suffix in ("", ".profharness.json")
+    ]
     for point in ("b1", "b2"):
         path = runner.folder / "out" / f"{point}.json"
         assert sidecar_of(path)["point"] == point
@@ -97,13 +122,19 @@ for point in ("b1", "b2"):
 
 
 def test_script_that_profiles_its_session_keeps_its_file(runner: Runner) -> None:
-    ran = runner.run(runner.script(MODEL + """
+    ran = runner.run(
+        runner.script(
+            MODEL
+            + """
 options = ort.SessionOptions()
 options.enable_profiling, options.profile_file_prefix = True, "mine"
 session = make(sess_options=options)
 session.run(None, x)
 print(session.end_profiling().startswith("mine"))
-"""), PROFHARNESS_LAYERS="onnxruntime")
+"""
+        ),
+        PROFHARNESS_LAYERS="onnxruntime",
+    )
     assert (ran.status, ran.out, ran.err) == (0, "True\n", "")
     assert ran.files("onnxruntime") == []
     assert len(list(runner.folder.glob("mine*.json"))) == 1
@@ -111,7 +142,10 @@ print(session.end_profiling().startswith("mine"))
 
 
 def test_bad_model_raises_as_ever_and_forked_children_are_left_alone(runner: Runner) -> None:
-    ran = runner.run(runner.script(MODEL + """
+    ran = runner.run(
+        runner.script(
+            MODEL
+            + """
 try:
     ort.InferenceSession(b"no model", providers=["CPUExecutionProvider"])
 except Exception as error:
@@ -121,7 +155,10 @@ if pid == 0:
     make().run(None, x)
     os._exit(3)  # onnxruntime itself aborts a forked child that ends normally
 print(os.waitpid(pid, 0)[1] >> 8)
-"""), PROFHARNESS_LAYERS="onnxruntime")
+"""
+        ),
+        PROFHARNESS_LAYERS="onnxruntime",
+    )
     assert ran.out == "InvalidProtobuf\n3\n"
     assert ran.status == 0
     # onnxruntime itself says so about any session that was to be profiled and has no model
@@ -131,7 +168,11 @@ print(os.waitpid(pid, 0)[1] >> 8)
 
 def test_unwritable_folder_leaves_the_session_alone(runner: Runner) -> None:
     (runner.folder / "occupied").write_text("")
-    ran = runner.run(runner.script(MODEL + "print(make().run(None, x)[0])"), PROFHARNESS_LAYERS="onnxruntime", PROFHARNESS_ARTIFACTS=str(runner.folder / "occupied"))
+    ran = runner.run(
+        runner.script(MODEL + "print(make().run(None, x)[0])"),
+        PROFHARNESS_LAYERS="onnxruntime",
+        PROFHARNESS_ARTIFACTS=str(runner.folder / "occupied"),
+    )
     assert (ran.status, ran.out) == (0, "[0.]\n")
     assert len(ran.err.splitlines()) == 1
     assert ran.err.startswith("profharness: ")

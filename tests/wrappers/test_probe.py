@@ -29,7 +29,13 @@ probe = load("../probe")
 
 
 def ask(*options: str, **variables: str) -> dict[str, Any]:
-    answer = subprocess.run([sys.executable, "-I", str(WRAPPERS / "probe.py"), *options], env={**CLEAN, **variables}, capture_output=True, timeout=120, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-I", str(WRAPPERS / "probe.py"), *options],
+        env={**CLEAN, **variables},
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
     assert answer.stderr == b""
     parse(answer.stdout)
     return json.loads(answer.stdout)
@@ -42,12 +48,19 @@ def write(root: Path, files: dict[str, str]) -> None:
         path.write_text(text)
 
 
-def amd_node(root: Path, number: int, *, minor: int, bus: int, target: int, simds: int, name: str = "") -> None:
+def amd_node(
+    root: Path, number: int, *, minor: int, bus: int, target: int, simds: int, name: str = ""
+) -> None:
     node = f"class/kfd/kfd/topology/nodes/{number}"
-    write(root, {
-        f"{node}/properties": f"cpu_cores_count 0\nsimd_count {simds}\nsimd_per_cu 4\nlocation_id {bus << 8}\ndomain 0\ndrm_render_minor {minor}\n"
-                              f"gfx_target_version {target}\nunique_id 11651590505119483656\n",
-        f"{node}/name": "aldebaran\n", f"{node}/mem_banks/0/properties": "heap_type 1\nsize_in_bytes 68702699520\nflags 0\n"})
+    write(
+        root,
+        {
+            f"{node}/properties": f"cpu_cores_count 0\nsimd_count {simds}\nsimd_per_cu 4\nlocation_id {bus << 8}\ndomain 0\ndrm_render_minor {minor}\n"
+            f"gfx_target_version {target}\nunique_id 11651590505119483656\n",
+            f"{node}/name": "aldebaran\n",
+            f"{node}/mem_banks/0/properties": "heap_type 1\nsize_in_bytes 68702699520\nflags 0\n",
+        },
+    )
     if name:
         write(root, {f"class/drm/renderD{minor}/device/product_name": f"{name}\n"})
 
@@ -56,7 +69,13 @@ def amd_node(root: Path, number: int, *, minor: int, bus: int, target: int, simd
 def sysfs(tmp_path: Path) -> Path:
     """Two dies of an MI250X behind a CPU node, and a third device whose properties the job may not read."""
     root = tmp_path / "sys"
-    write(root, {"class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 64\nsimd_count 0\n", "module/amdgpu/version": "6.8.5\n"})
+    write(
+        root,
+        {
+            "class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 64\nsimd_count 0\n",
+            "module/amdgpu/version": "6.8.5\n",
+        },
+    )
     amd_node(root, 1, minor=128, bus=0xC1, target=90010, simds=440, name="AMD INSTINCT MI250X")
     amd_node(root, 2, minor=129, bus=0xC6, target=90010, simds=440)
     write(root, {"class/kfd/kfd/topology/nodes/3/gpu_id": "4711\n"})
@@ -66,27 +85,55 @@ def sysfs(tmp_path: Path) -> Path:
 def test_amd_devices_from_sysfs(sysfs: Path) -> None:
     found = ask("--sysfs", str(sysfs))["devices"]
     assert found[0] == {
-        "index": 0, "kind": "rocm", "name": "AMD INSTINCT MI250X", "identity": "0000:c1:00.0", "memory_bytes": 68702699520,
-        "compute_units": 110, "architecture": "gfx90a", "driver": "6.8.5"}
-    assert (found[1]["index"], found[1]["name"], found[1]["identity"]) == (1, "aldebaran", "0000:c6:00.0")
+        "index": 0,
+        "kind": "rocm",
+        "name": "AMD INSTINCT MI250X",
+        "identity": "0000:c1:00.0",
+        "memory_bytes": 68702699520,
+        "compute_units": 110,
+        "architecture": "gfx90a",
+        "driver": "6.8.5",
+    }
+    assert (found[1]["index"], found[1]["name"], found[1]["identity"]) == (
+        1,
+        "aldebaran",
+        "0000:c6:00.0",
+    )
     assert [device["kind"] for device in found] == ["rocm", "rocm", "cpu"]
 
 
 def test_partitions_go_by_the_names_that_the_telemetry_gives_them(tmp_path: Path) -> None:
     for mode in ("CPX", "SPX"):
         tree = emulated.mi300x(tmp_path / mode, "1.6", mode)
-        probed = [device["identity"] for device in ask("--sysfs", str(tree.root))["devices"] if device["kind"] == "rocm"]
+        probed = [
+            device["identity"]
+            for device in ask("--sysfs", str(tree.root))["devices"]
+            if device["kind"] == "rocm"
+        ]
         assert probed == [die.identity for die in find_dies(str(tree.root))]
         assert len(set(probed)) == {"CPX": 8, "SPX": 1}[mode]
 
 
-@pytest.mark.parametrize(("version", "name"), [(90010, "gfx90a"), (90402, "gfx942"), (90008, "gfx908"), (110501, "gfx1151"), (100300, "gfx1030"), (0, "")])
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        (90010, "gfx90a"),
+        (90402, "gfx942"),
+        (90008, "gfx908"),
+        (110501, "gfx1151"),
+        (100300, "gfx1030"),
+        (0, ""),
+    ],
+)
 def test_architecture_names(version: int, name: str) -> None:
     assert probe_devices.architecture(version) == name
 
 
 def test_pci_address_is_unpacked() -> None:
-    assert probe_devices.address({"location_id": 0xC1 << 8 | 3 << 3 | 1, "domain": 2}) == "0002:c1:03.1"
+    assert (
+        probe_devices.address({"location_id": 0xC1 << 8 | 3 << 3 | 1, "domain": 2})
+        == "0002:c1:03.1"
+    )
 
 
 def tool(folder: Path, name: str, script: str) -> None:
@@ -98,24 +145,46 @@ def tool(folder: Path, name: str, script: str) -> None:
 
 @pytest.mark.parametrize(("old", "architecture"), [(False, "sm_80"), (True, "")])
 def test_nvidia_devices_from_its_tool(tmp_path: Path, old: bool, architecture: str) -> None:
-    refuse = 'case "$1" in *compute_cap*) echo "Field \\"compute_cap\\" is not a valid field to query."; exit 2;; esac' if old else ""
+    refuse = (
+        'case "$1" in *compute_cap*) echo "Field \\"compute_cap\\" is not a valid field to query."; exit 2;; esac'
+        if old
+        else ""
+    )
     cell = "" if old else ", 8.0"
-    tool(tmp_path / "bin", "nvidia-smi", f'{refuse}\necho "0, NVIDIA A100-SXM4-40GB, GPU-1b2c, 40960, 550.54.15{cell}"')
+    tool(
+        tmp_path / "bin",
+        "nvidia-smi",
+        f'{refuse}\necho "0, NVIDIA A100-SXM4-40GB, GPU-1b2c, 40960, 550.54.15{cell}"',
+    )
     found = ask("--sysfs", str(tmp_path), PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")["devices"]
     assert found[0] == {
-        "index": 0, "kind": "cuda", "name": "NVIDIA A100-SXM4-40GB", "identity": "GPU-1b2c", "memory_bytes": 40960 << 20,
-        "compute_units": None, "architecture": architecture, "driver": "550.54.15"}
+        "index": 0,
+        "kind": "cuda",
+        "name": "NVIDIA A100-SXM4-40GB",
+        "identity": "GPU-1b2c",
+        "memory_bytes": 40960 << 20,
+        "compute_units": None,
+        "architecture": architecture,
+        "driver": "550.54.15",
+    }
 
 
 def test_tools_tell_their_versions(tmp_path: Path) -> None:
     bin_ = tmp_path / "bin"
-    tool(bin_, "rocprofv3", 'printf "    version: 1.0.0\\n    git_revision: 17a5b5\\n    rocm_version: 7.0.1\\n"')
+    tool(
+        bin_,
+        "rocprofv3",
+        'printf "    version: 1.0.0\\n    git_revision: 17a5b5\\n    rocm_version: 7.0.1\\n"',
+    )
     tool(bin_, "nsys", 'echo "NVIDIA Nsight Systems version 2024.5.1.113-245134619542v0"')
     tool(bin_, "perf_analyzer", 'echo "Perf Analyzer Version 2.59.1 (commit 1e3f7a)" >&2')
     tool(bin_, "rocprof", "exit 1")
     tool(bin_, "ncu", "sleep 60")
     found = probe_with_short_patience(tmp_path)
-    assert (found["rocprofv3"]["path"], found["rocprofv3"]["version"]) == (str(bin_ / "rocprofv3"), "1.0.0")
+    assert (found["rocprofv3"]["path"], found["rocprofv3"]["version"]) == (
+        str(bin_ / "rocprofv3"),
+        "1.0.0",
+    )
     assert found["nsys"]["version"] == "2024.5.1.113"
     assert found["perf_analyzer"]["version"] == "2.59.1"
     assert (found["rocprof"]["path"], found["rocprof"]["version"]) == (str(bin_ / "rocprof"), "")
@@ -132,13 +201,27 @@ def test_a_tool_belongs_to_the_rocm_that_it_lies_in(tmp_path: Path) -> None:
 
 def probe_with_short_patience(folder: Path) -> dict[str, Any]:
     text = f"import sys; sys.path.insert(0, {str(WRAPPERS)!r}); import json, probe; probe.TOOL_SECONDS = 2; print(json.dumps(probe.tools()))"
-    answer = subprocess.run([sys.executable, "-c", text], env={**CLEAN, "PATH": f"{folder / 'bin'}:/usr/bin:/bin"}, capture_output=True, timeout=60, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", text],
+        env={**CLEAN, "PATH": f"{folder / 'bin'}:/usr/bin:/bin"},
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
     return json.loads(answer.stdout)
 
 
-@pytest.mark.parametrize(("text", "version"), [
-    ("ROCm version: 6.1.3\n", "6.1.3"), ("apptainer version 1.4.5-1.sid", "1.4.5"), ("slurm 22.05.8", "22.05.8"), ("nothing", ""),
-    ("[I] at 10.0.0.1.\nrocprofiler-compute version: 3.0.0 (release)", "3.0.0"), ("v2.1", "2.1")])
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("ROCm version: 6.1.3\n", "6.1.3"),
+        ("apptainer version 1.4.5-1.sid", "1.4.5"),
+        ("slurm 22.05.8", "22.05.8"),
+        ("nothing", ""),
+        ("[I] at 10.0.0.1.\nrocprofiler-compute version: 3.0.0 (release)", "3.0.0"),
+        ("v2.1", "2.1"),
+    ],
+)
 def test_version_in_an_answer(text: str, version: str) -> None:
     assert probe.version_in(text) == version
 
@@ -181,43 +264,93 @@ def refusing(monkeypatch: pytest.MonkeyPatch, refusals: dict[str, int]) -> None:
     monkeypatch.setattr(os, "open", opened)
 
 
-def test_what_this_user_may_open(tmp_path: Path, sysfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_this_user_may_open(
+    tmp_path: Path, sysfs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dev, proc = tmp_path / "dev", tmp_path / "proc"
     write(dev, {"kfd": "", "dri/renderD128": "", "dri/renderD129": "", "dri/card0": ""})
-    write(proc, {"sys/kernel/perf_event_paranoid": "4\n", "self/status": "Name:\tpython\nCapEff:\t0000004000000000\n"})
+    write(
+        proc,
+        {
+            "sys/kernel/perf_event_paranoid": "4\n",
+            "self/status": "Name:\tpython\nCapEff:\t0000004000000000\n",
+        },
+    )
     write(sysfs, {"class/drm/renderD128/device/vendor": "0x1002\n"})
     (dev / "kfd").chmod(0o660)
-    refusing(monkeypatch, {str(dev / "kfd"): errno.EACCES, str(dev / "dri/renderD129"): errno.EPERM})
+    refusing(
+        monkeypatch, {str(dev / "kfd"): errno.EACCES, str(dev / "dri/renderD129"): errno.EPERM}
+    )
     group = grp.getgrgid((dev / "kfd").stat().st_gid).gr_name
     found = probe_access.permissions(str(sysfs), str(proc), str(dev))
-    assert [(Path(file["path"]).name, file["error"], file["group"], file["vendor"]) for file in found["files"]] == [
-        ("kfd", "EACCES", group, ""), ("renderD128", "", group, "0x1002"), ("renderD129", "EPERM", group, "")]
+    assert [
+        (Path(file["path"]).name, file["error"], file["group"], file["vendor"])
+        for file in found["files"]
+    ] == [
+        ("kfd", "EACCES", group, ""),
+        ("renderD128", "", group, "0x1002"),
+        ("renderD129", "EPERM", group, ""),
+    ]
     assert (found["files"][0]["mode"], found["files"][0]["gid"]) == ("0660", os.getegid())
-    assert (found["kfd_present"], found["kfd_readable"], found["render_readable"]) == (True, False, False)
-    assert (found["amdgpu"], found["hidden_devices"], found["perf_event_paranoid"], found["perfmon"]) == (True, 1, 4, True)
+    assert (found["kfd_present"], found["kfd_readable"], found["render_readable"]) == (
+        True,
+        False,
+        False,
+    )
+    assert (
+        found["amdgpu"],
+        found["hidden_devices"],
+        found["perf_event_paranoid"],
+        found["perfmon"],
+    ) == (True, 1, 4, True)
     assert group in found["groups"]
     assert found["user_name"] == pwd.getpwuid(os.getuid()).pw_name
 
 
-@pytest.mark.parametrize(("capabilities", "may"), [("0000004000000000", True), ("0000000000200000", True), ("000001ffffffffff", True),
-                                                   ("0000000000000000", False), ("0000003fffdfffff", False)])
-def test_capabilities_that_go_before_the_kernels_setting(tmp_path: Path, capabilities: str, may: bool) -> None:
+@pytest.mark.parametrize(
+    ("capabilities", "may"),
+    [
+        ("0000004000000000", True),
+        ("0000000000200000", True),
+        ("000001ffffffffff", True),
+        ("0000000000000000", False),
+        ("0000003fffdfffff", False),
+    ],
+)
+def test_capabilities_that_go_before_the_kernels_setting(
+    tmp_path: Path, capabilities: str, may: bool
+) -> None:
     write(tmp_path, {"self/status": f"CapInh:\tffffffffffffffff\nCapEff:\t{capabilities}\n"})
     assert probe_access.may_count(str(tmp_path)) is may
 
 
 def test_a_node_without_device_files(tmp_path: Path) -> None:
     found = probe_access.permissions(str(tmp_path), str(tmp_path), str(tmp_path))
-    assert (found["files"], found["kfd_present"], found["amdgpu"], found["hidden_devices"], found["perf_event_paranoid"]) == ([], False, False, 0, None)
+    assert (
+        found["files"],
+        found["kfd_present"],
+        found["amdgpu"],
+        found["hidden_devices"],
+        found["perf_event_paranoid"],
+    ) == ([], False, False, 0, None)
 
 
-def test_a_group_of_which_the_session_knows_nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_of_which_the_session_knows_nothing_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "kfd"
     path.write_text("")
     name = pwd.getpwuid(os.getuid()).pw_name
     for members, listed in (([name, "eve"], True), (["eve"], False)):
-        monkeypatch.setattr(grp, "getgrgid", lambda gid, members=members: grp.struct_group(("render", "x", gid, members)))
-        assert (probe_access.device_file(str(path), "")["group"], probe_access.device_file(str(path), "")["listed"]) == ("render", listed)
+        monkeypatch.setattr(
+            grp,
+            "getgrgid",
+            lambda gid, members=members: grp.struct_group(("render", "x", gid, members)),
+        )
+        assert (
+            probe_access.device_file(str(path), "")["group"],
+            probe_access.device_file(str(path), "")["listed"],
+        ) == ("render", listed)
 
 
 def test_a_file_that_really_refuses_its_user(tmp_path: Path) -> None:
@@ -227,14 +360,25 @@ def test_a_file_that_really_refuses_its_user(tmp_path: Path) -> None:
     drop = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
     if drop and shutil.which(drop[0]) is None:
         pytest.skip("needs setpriv (util-linux)")
-    done = subprocess.run([*drop, sys.executable, "-I", str(WRAPPERS / "probe.py"), "--dev", str(tmp_path)], env=CLEAN, capture_output=True, timeout=120, check=True)
+    done = subprocess.run(
+        [*drop, sys.executable, "-I", str(WRAPPERS / "probe.py"), "--dev", str(tmp_path)],
+        env=CLEAN,
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
     permissions = parse(done.stdout).permissions
-    assert [(file.path, file.error, file.mode) for file in permissions.files] == [(str(tmp_path / "kfd"), "EACCES", "0060")]
+    assert [(file.path, file.error, file.mode) for file in permissions.files] == [
+        (str(tmp_path / "kfd"), "EACCES", "0060")
+    ]
     assert not permissions.perfmon
 
 
 def test_cpu_limit_of_the_control_group(tmp_path: Path) -> None:
-    write(tmp_path, {"proc/self/cgroup": "0::/user/job\n", "sys/fs/cgroup/user/job/cpu.max": "250000 100000\n"})
+    write(
+        tmp_path,
+        {"proc/self/cgroup": "0::/user/job\n", "sys/fs/cgroup/user/job/cpu.max": "250000 100000\n"},
+    )
     assert probe.cpu_limit(str(tmp_path / "sys"), str(tmp_path / "proc")) == 2.5
     write(tmp_path, {"sys/fs/cgroup/user/job/cpu.max": "max 100000\n"})
     assert probe.cpu_limit(str(tmp_path / "sys"), str(tmp_path / "proc")) is None

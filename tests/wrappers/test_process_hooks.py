@@ -19,9 +19,13 @@ from .running import WRAPPERS, Runner, hooks_path
 
 
 def test_hello_is_what_the_manifest_reads(runner: Runner) -> None:
-    ran = runner.run(runner.script("import sys; print(sys.argv)"), "one", "two words", PROFHARNESS_RANK="3")
+    ran = runner.run(
+        runner.script("import sys; print(sys.argv)"), "one", "two words", PROFHARNESS_RANK="3"
+    )
     assert ran.out == f"{[str(runner.folder / 'program.py'), 'one', 'two words']}\n"
-    hello = msgspec.json.decode((runner.folder / "hooks" / f"hello-{ran.pid}.json").read_bytes(), type=Hello)
+    hello = msgspec.json.decode(
+        (runner.folder / "hooks" / f"hello-{ran.pid}.json").read_bytes(), type=Hello
+    )
     assert hello.pid == ran.pid
     assert hello.argv[1:] == (str(runner.folder / "program.py"), "one", "two words")
     assert hello.hooks == ("sitecustomize",)
@@ -31,14 +35,28 @@ def test_hello_is_what_the_manifest_reads(runner: Runner) -> None:
     assert ran.hello["prefix"] == sys.prefix
 
 
-@pytest.mark.parametrize(("variables", "rank"), [
-    ({"SLURM_PROCID": "5"}, 5), ({"RANK": "2", "SLURM_PROCID": "5"}, 2), ({"OMPI_COMM_WORLD_RANK": "7"}, 7), ({"PMI_RANK": "4"}, 4), ({}, None)])
-def test_rank_is_read_from_the_launchers(runner: Runner, variables: dict[str, str], rank: int | None) -> None:
+@pytest.mark.parametrize(
+    ("variables", "rank"),
+    [
+        ({"SLURM_PROCID": "5"}, 5),
+        ({"RANK": "2", "SLURM_PROCID": "5"}, 2),
+        ({"OMPI_COMM_WORLD_RANK": "7"}, 7),
+        ({"PMI_RANK": "4"}, 4),
+        ({}, None),
+    ],
+)
+def test_rank_is_read_from_the_launchers(
+    runner: Runner, variables: dict[str, str], rank: int | None
+) -> None:
     assert runner.run("-c", "pass", **variables).hello["rank"] == rank
 
 
 def test_nothing_happens_without_the_variables(runner: Runner) -> None:
-    ran = runner.run("-c", "import sys; print('profharness_hook' in sys.modules, 'profharness' in repr(sys.meta_path))", PROFHARNESS_HOOKS_DIR="")
+    ran = runner.run(
+        "-c",
+        "import sys; print('profharness_hook' in sys.modules, 'profharness' in repr(sys.meta_path))",
+        PROFHARNESS_HOOKS_DIR="",
+    )
     assert ran.out == "False False\n"
     assert not (runner.folder / "hooks").exists()
 
@@ -74,31 +92,51 @@ def test_users_sitecustomize_and_usercustomize_run(runner: Runner) -> None:
     runner.script("import builtins; builtins.chained = __file__", "site/sitecustomize.py")
     base = runner.folder / "base"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    runner.script("import builtins; builtins.user = 'user'", f"base/lib/{version}/site-packages/usercustomize.py")
-    program = runner.script("import sys, site; print(chained, getattr(__builtins__, 'user', site.ENABLE_USER_SITE), sys.modules['sitecustomize'].__file__)")
-    hooked, plain = runner.both(program, PYTHONPATH=hooks_path(runner.folder / "site"), PYTHONUSERBASE=str(base))
+    runner.script(
+        "import builtins; builtins.user = 'user'",
+        f"base/lib/{version}/site-packages/usercustomize.py",
+    )
+    program = runner.script(
+        "import sys, site; print(chained, getattr(__builtins__, 'user', site.ENABLE_USER_SITE), sys.modules['sitecustomize'].__file__)"
+    )
+    hooked, plain = runner.both(
+        program, PYTHONPATH=hooks_path(runner.folder / "site"), PYTHONUSERBASE=str(base)
+    )
     assert str(runner.folder / "site" / "sitecustomize.py") in hooked.out
     assert hooked.out == plain.out
     assert hooked.hello["hooks"] == ["sitecustomize"]
 
 
-@pytest.mark.parametrize("text", ["raise RuntimeError('mine')", "import not_there_at_all", "import sys; sys.exit(4)"])
+@pytest.mark.parametrize(
+    "text", ["raise RuntimeError('mine')", "import not_there_at_all", "import sys; sys.exit(4)"]
+)
 def test_errors_of_the_users_sitecustomize_are_reported_as_ever(runner: Runner, text: str) -> None:
     runner.script(text, "site/sitecustomize.py")
     hooked, plain = runner.both("-c", "print('on')", PYTHONPATH=hooks_path(runner.folder / "site"))
     assert plain.err or plain.status
-    assert (hooked.status, hooked.out, hooked.err.splitlines()[:2]) == (plain.status, plain.out, plain.err.splitlines()[:2])
+    assert (hooked.status, hooked.out, hooked.err.splitlines()[:2]) == (
+        plain.status,
+        plain.out,
+        plain.err.splitlines()[:2],
+    )
 
 
 def test_no_name_of_ours_hides_one_of_the_users(runner: Runner) -> None:
     for name in ("marks", "torch_hook", "exec_hook", "probe"):
         runner.script("mine = True", f"lib/{name}.py")
-    program = runner.script("import marks, torch_hook, exec_hook, probe\nprint(marks.mine, torch_hook.mine, exec_hook.mine, probe.mine)")
-    assert runner.run(program, PYTHONPATH=hooks_path(runner.folder / "lib")).out == "True True True True\n"
+    program = runner.script(
+        "import marks, torch_hook, exec_hook, probe\nprint(marks.mine, torch_hook.mine, exec_hook.mine, probe.mine)"
+    )
+    assert (
+        runner.run(program, PYTHONPATH=hooks_path(runner.folder / "lib")).out
+        == "True True True True\n"
+    )
 
 
 def test_forked_child_says_hello_and_ends_as_it_likes(runner: Runner) -> None:
-    program = runner.script("import os, sys\npid = os.fork()\nif pid == 0:\n    sys.exit(7)\nprint(os.waitpid(pid, 0)[1] >> 8)")
+    program = runner.script(
+        "import os, sys\npid = os.fork()\nif pid == 0:\n    sys.exit(7)\nprint(os.waitpid(pid, 0)[1] >> 8)"
+    )
     ran = runner.run(program)
     assert (ran.status, ran.out, ran.err) == (0, "7\n", "")
     forked = {hello["forked"]: hello for hello in ran.hellos}
@@ -110,7 +148,8 @@ def test_forked_child_says_hello_and_ends_as_it_likes(runner: Runner) -> None:
 def test_multiprocessing_children_say_hello(runner: Runner, start: str) -> None:
     program = runner.script(
         "import multiprocessing as m, os\ndef f(x): return os.getpid()\n"
-        f"if __name__ == '__main__':\n    with m.get_context({start!r}).Pool(1) as pool: print(pool.map(f, [1])[0])\n")
+        f"if __name__ == '__main__':\n    with m.get_context({start!r}).Pool(1) as pool: print(pool.map(f, [1])[0])\n"
+    )
     ran = runner.run(program)
     assert ran.status == 0, ran.err
     assert int(ran.out) in {hello["pid"] for hello in ran.hellos}
@@ -119,13 +158,16 @@ def test_multiprocessing_children_say_hello(runner: Runner, start: str) -> None:
 def test_subprocesses_say_hello_even_when_started_from_sys_path(runner: Runner) -> None:
     program = runner.script(
         "import os, subprocess, sys\nenv = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))\n"
-        "print(subprocess.run([sys.executable, '-c', 'import os; print(os.getpid())'], env=env, stdout=-1).stdout.decode().strip())\n")
+        "print(subprocess.run([sys.executable, '-c', 'import os; print(os.getpid())'], env=env, stdout=-1).stdout.decode().strip())\n"
+    )
     ran = runner.run(program)
     assert {hello["pid"] for hello in ran.hellos} == {ran.pid, int(ran.out)}
 
 
 def test_second_program_in_the_same_process_gets_its_own_hello(runner: Runner) -> None:
-    program = runner.script("import os, sys\nif len(sys.argv) == 1:\n    os.execv(sys.executable, [sys.executable, __file__, 'again'])\nprint('second')")
+    program = runner.script(
+        "import os, sys\nif len(sys.argv) == 1:\n    os.execv(sys.executable, [sys.executable, __file__, 'again'])\nprint('second')"
+    )
     ran = runner.run(program)
     assert [hello["pid"] for hello in ran.hellos] == [ran.pid, ran.pid]
     assert {hello["argv"][-1] for hello in ran.hellos} == {"again", str(program)}
@@ -133,8 +175,14 @@ def test_second_program_in_the_same_process_gets_its_own_hello(runner: Runner) -
 
 def test_unwritable_folder_costs_one_line_and_nothing_else(runner: Runner) -> None:
     (runner.folder / "occupied").write_text("a file, where a folder is wanted")
-    program = runner.script("import profharness_mark\nfor i in range(3): profharness_mark.step()\nprint('fine')")
-    ran = runner.run(program, PROFHARNESS_HOOKS_DIR=str(runner.folder / "occupied" / "hooks"), PROFHARNESS_ARTIFACTS=str(runner.folder / "occupied"))
+    program = runner.script(
+        "import profharness_mark\nfor i in range(3): profharness_mark.step()\nprint('fine')"
+    )
+    ran = runner.run(
+        program,
+        PROFHARNESS_HOOKS_DIR=str(runner.folder / "occupied" / "hooks"),
+        PROFHARNESS_ARTIFACTS=str(runner.folder / "occupied"),
+    )
     assert (ran.status, ran.out) == (0, "fine\n")
     assert len(ran.err.splitlines()) == 1
     assert ran.err.startswith("profharness: ")
@@ -151,15 +199,20 @@ def fake_framework(runner: Runner, text: str = FAKE) -> str:
     return hooks_path(runner.folder / "lib")
 
 
-@pytest.mark.parametrize("program", [
-    "import tensorflow",
-    "import tensorflow.part",
-    "import importlib, tensorflow; tensorflow = importlib.reload(tensorflow)",
-    "import importlib.util as u; assert u.find_spec('tensorflow').origin; import tensorflow",
-    ("import importlib.util as u, sys; s = u.find_spec('tensorflow'); s.loader = u.LazyLoader(s.loader); tensorflow = u.module_from_spec(s); "
-     "sys.modules['tensorflow'] = tensorflow; s.loader.exec_module(tensorflow)"),
-    "import threading; t = threading.Thread(target=__import__, args=('tensorflow',)); t.start(); t.join(); import tensorflow",
-])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import tensorflow",
+        "import tensorflow.part",
+        "import importlib, tensorflow; tensorflow = importlib.reload(tensorflow)",
+        "import importlib.util as u; assert u.find_spec('tensorflow').origin; import tensorflow",
+        (
+            "import importlib.util as u, sys; s = u.find_spec('tensorflow'); s.loader = u.LazyLoader(s.loader); tensorflow = u.module_from_spec(s); "
+            "sys.modules['tensorflow'] = tensorflow; s.loader.exec_module(tensorflow)"
+        ),
+        "import threading; t = threading.Thread(target=__import__, args=('tensorflow',)); t.start(); t.join(); import tensorflow",
+    ],
+)
 def test_framework_is_noticed_however_it_is_imported(runner: Runner, program: str) -> None:
     path = fake_framework(runner)
     check = "\nassert tensorflow.value == 41\nprint(type(tensorflow.__loader__).__name__, 'exec_module' in vars(tensorflow.__spec__.loader))"
@@ -169,13 +222,21 @@ def test_framework_is_noticed_however_it_is_imported(runner: Runner, program: st
 
 
 def test_looking_for_a_framework_is_not_using_it(runner: Runner) -> None:
-    ran = runner.run("-c", "import importlib.util as u; print(u.find_spec('tensorflow') is not None, u.find_spec('nothing_here'))", PYTHONPATH=fake_framework(runner))
+    ran = runner.run(
+        "-c",
+        "import importlib.util as u; print(u.find_spec('tensorflow') is not None, u.find_spec('nothing_here'))",
+        PYTHONPATH=fake_framework(runner),
+    )
     assert ran.out == "True None\n"
     assert ran.hello["frameworks"] == {}
 
 
 def test_failing_import_fails_as_ever(runner: Runner) -> None:
-    ran = runner.run("-c", "import tensorflow", PYTHONPATH=fake_framework(runner, "raise ImportError('no device')"))
+    ran = runner.run(
+        "-c",
+        "import tensorflow",
+        PYTHONPATH=fake_framework(runner, "raise ImportError('no device')"),
+    )
     assert ran.status == 1
     assert ran.err.rstrip().endswith("ImportError: no device")
     assert ran.hello["frameworks"] == {}
@@ -183,7 +244,12 @@ def test_failing_import_fails_as_ever(runner: Runner) -> None:
 
 def test_framework_that_the_hook_does_not_understand_still_works(runner: Runner) -> None:
     runner.script("__version__ = '0.1'\n", "lib/torch/__init__.py")
-    ran = runner.run("-c", "import torch; print(torch.__version__)", PYTHONPATH=hooks_path(runner.folder / "lib"), PROFHARNESS_LAYERS="torch")
+    ran = runner.run(
+        "-c",
+        "import torch; print(torch.__version__)",
+        PYTHONPATH=hooks_path(runner.folder / "lib"),
+        PROFHARNESS_LAYERS="torch",
+    )
     assert (ran.status, ran.out) == (0, "0.1\n")
     assert ran.err.startswith("profharness: the torch hook failed")
     assert len(ran.err.splitlines()) == 1
@@ -196,7 +262,9 @@ def test_framework_that_the_hook_does_not_understand_still_works(runner: Runner)
 
 
 def test_marks_do_nothing_without_profharness(runner: Runner) -> None:
-    program = runner.script("import profharness_mark\nwith profharness_mark.range('load'):\n    profharness_mark.step(items=4)\nprint('ok')")
+    program = runner.script(
+        "import profharness_mark\nwith profharness_mark.range('load'):\n    profharness_mark.step(items=4)\nprint('ok')"
+    )
     ran = runner.run(program, hooked=False, PYTHONPATH=str(WRAPPERS))
     assert (ran.status, ran.out, ran.err) == (0, "ok\n", "")
 
@@ -204,24 +272,36 @@ def test_marks_do_nothing_without_profharness(runner: Runner) -> None:
 def test_steps_are_logged_with_times_and_items(runner: Runner) -> None:
     program = runner.script(
         "import profharness_mark, time\nstart = time.monotonic_ns()\nfor i in range(5):\n    with profharness_mark.range('work'): pass\n"
-        "    profharness_mark.step(items=10 * i)\nprint(start, time.monotonic_ns())")
+        "    profharness_mark.step(items=10 * i)\nprint(start, time.monotonic_ns())"
+    )
     ran = runner.run(program)
     start, end = map(int, ran.out.split())
-    assert [(step["n"], step["items"], step["source"]) for step in ran.steps()] == [(i, 10 * i, "mark") for i in range(5)]
+    assert [(step["n"], step["items"], step["source"]) for step in ran.steps()] == [
+        (i, 10 * i, "mark") for i in range(5)
+    ]
     stamps = [step["monotonic_ns"] for step in ran.steps()]
     assert start <= stamps[0]
     assert stamps == sorted(stamps)
     assert stamps[-1] <= end
     (path,) = ran.files("steps")
-    assert path.relative_to(runner.folder) == Path("artifacts", "steps", os.uname().nodename, str(ran.pid), f"steps-{ran.pid}.jsonl")
+    assert path.relative_to(runner.folder) == Path(
+        "artifacts", "steps", os.uname().nodename, str(ran.pid), f"steps-{ran.pid}.jsonl"
+    )
 
 
 def test_a_kill_loses_a_tenth_of_a_second_of_steps(runner: Runner) -> None:
     program = runner.script(
         "import profharness_mark, sys, time\nfor i in range(60):\n    profharness_mark.step()\n    time.sleep(0.01)\n"
-        "print(i, flush=True)\nsys.stdin.read()")
+        "print(i, flush=True)\nsys.stdin.read()"
+    )
     env = runner.environment()
-    with subprocess.Popen([sys.executable, str(program)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, str(program)],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "59\n"
         now = time.monotonic_ns()
@@ -236,8 +316,12 @@ def test_a_kill_loses_a_tenth_of_a_second_of_steps(runner: Runner) -> None:
 def test_forked_child_has_its_own_step_log(runner: Runner) -> None:
     program = runner.script(
         "import os, profharness_mark\nprofharness_mark.step(1)\npid = os.fork()\nprofharness_mark.step(2 if pid else 3)\n"
-        "if pid: os.waitpid(pid, 0)\n")
+        "if pid: os.waitpid(pid, 0)\n"
+    )
     ran = runner.run(program)
-    logs = {path.name: [json.loads(line)["items"] for line in path.read_text().splitlines()] for path in ran.files("steps")}
+    logs = {
+        path.name: [json.loads(line)["items"] for line in path.read_text().splitlines()]
+        for path in ran.files("steps")
+    }
     assert logs.pop(f"steps-{ran.pid}.jsonl") == [1, 2]
     assert list(logs.values()) == [[3]]

@@ -29,24 +29,43 @@ for _ in range(4):
 
 def traced(runner: Runner, program: str, library: Path, *, steps: str = "1:3") -> Ran:
     """Run it as rocprofv3 with its selected-regions option would."""
-    return runner.run(runner.script(program), PROFHARNESS_REGIONS=steps, ROCPROF_SELECTED_REGIONS="1", LD_LIBRARY_PATH=str(library), ROCM_PATH=str(library))
+    return runner.run(
+        runner.script(program),
+        PROFHARNESS_REGIONS=steps,
+        ROCPROF_SELECTED_REGIONS="1",
+        LD_LIBRARY_PATH=str(library),
+        ROCM_PATH=str(library),
+    )
 
 
-@pytest.fixture(scope="module", params=["librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0"])
+@pytest.fixture(
+    scope="module", params=["librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0"]
+)
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs a C compiler for the stand-in library")
     folder = tmp_path_factory.mktemp("roctx")
     (folder / "roctx.c").write_text(STAND_IN)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / request.param, folder / "roctx.c"], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", folder / request.param, folder / "roctx.c"], check=True
+    )
     return folder
 
 
-def test_recording_lasts_from_the_first_step_to_before_the_last(runner: Runner, library: Path) -> None:
+def test_recording_lasts_from_the_first_step_to_before_the_last(
+    runner: Runner, library: Path
+) -> None:
     ran = traced(runner, PROGRAM, library)
     assert ran.err == ""
-    assert ran.out.splitlines() == ["resume", "profharness.step:1", "profharness.step:2", "pause", "profharness.step:3", "profharness.step:4"]
+    assert ran.out.splitlines() == [
+        "resume",
+        "profharness.step:1",
+        "profharness.step:2",
+        "pause",
+        "profharness.step:3",
+        "profharness.step:4",
+    ]
     assert ran.hello["region"] == "closed"
 
 
@@ -57,9 +76,13 @@ def test_from_step_0_on_it_records_from_the_start(runner: Runner, library: Path)
 
 
 @pytest.mark.slow
-def test_optimizer_steps_count_too_until_the_script_marks_its_own(runner: Runner, library: Path) -> None:
+def test_optimizer_steps_count_too_until_the_script_marks_its_own(
+    runner: Runner, library: Path
+) -> None:
     pytest.importorskip("torch")
-    ran = traced(runner, """
+    ran = traced(
+        runner,
+        """
 import profharness_mark, torch
 weight = torch.nn.Parameter(torch.ones(2))
 optimizer = torch.optim.SGD([weight], lr=0.1)
@@ -68,13 +91,27 @@ def step():
     optimizer.step()
 step(), step()
 print("own")
-""" + PROGRAM, library)
-    assert ran.out.splitlines() == ["resume", "profharness.step:1", "profharness.step:2", "own",
-                                    "profharness.step:1", "profharness.step:2", "pause", "profharness.step:3", "profharness.step:4"]
+"""
+        + PROGRAM,
+        library,
+    )
+    assert ran.out.splitlines() == [
+        "resume",
+        "profharness.step:1",
+        "profharness.step:2",
+        "own",
+        "profharness.step:1",
+        "profharness.step:2",
+        "pause",
+        "profharness.step:3",
+        "profharness.step:4",
+    ]
 
 
 def test_outside_of_the_tracer_nothing_is_told(runner: Runner, library: Path) -> None:
-    ran = runner.run(runner.script(PROGRAM), LD_LIBRARY_PATH=str(library), PROFHARNESS_REGIONS="1:3")
+    ran = runner.run(
+        runner.script(PROGRAM), LD_LIBRARY_PATH=str(library), PROFHARNESS_REGIONS="1:3"
+    )
     assert "resume" not in ran.out
     assert ran.hello.get("region", "") == ""
 
@@ -82,4 +119,6 @@ def test_outside_of_the_tracer_nothing_is_told(runner: Runner, library: Path) ->
 def test_without_a_library_the_hello_says_so(runner: Runner, tmp_path: Path) -> None:
     ran = traced(runner, PROGRAM, tmp_path)
     assert (ran.status, ran.out, ran.err) == (0, "", "")
-    assert ran.hello["messages"] == ["no library with roctxProfilerResume could be loaded: the tracer was never told to record"]
+    assert ran.hello["messages"] == [
+        "no library with roctxProfilerResume could be loaded: the tracer was never told to record"
+    ]

@@ -21,9 +21,15 @@ import pytest
 from profharness.understand import report_run as understand
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "wrappers" / "workloads"
-PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("PROFHARNESS_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_"))}
-needs_training = pytest.mark.skipif(any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "accelerate")),
-                                    reason="needs torch, transformers and accelerate (the training extra)")
+PLAIN = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("PROFHARNESS_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_"))
+}
+needs_training = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "accelerate")),
+    reason="needs torch, transformers and accelerate (the training extra)",
+)
 
 
 def module(name: str) -> Any:
@@ -42,14 +48,27 @@ process_group = module("process_group")
 
 
 def run(script: str, *words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(WORKLOADS / script), *words], cwd=cwd, text=True, capture_output=True, timeout=280, check=False,
-                          env={**PLAIN, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **env})
+    return subprocess.run(
+        [sys.executable, str(WORKLOADS / script), *words],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        timeout=280,
+        check=False,
+        env={**PLAIN, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **env},
+    )
 
 
-def small_archive(folder: Path, count: int = 20, record: Mapping[bytes, object] | None = None) -> dict[bytes, object]:
+def small_archive(
+    folder: Path, count: int = 20, record: Mapping[bytes, object] | None = None
+) -> dict[bytes, object]:
     """The archive's layout with `count` images."""
     rng = np.random.default_rng(1)
-    made = {b"data": rng.integers(0, 256, (count, 3072), dtype=np.uint8), b"fine_labels": rng.integers(0, 100, count).tolist(), b"coarse_labels": [0] * count}
+    made = {
+        b"data": rng.integers(0, 256, (count, 3072), dtype=np.uint8),
+        b"fine_labels": rng.integers(0, 100, count).tolist(),
+        b"coarse_labels": [0] * count,
+    }
     made.update(record or {})
     data = pickle.dumps(made, protocol=2)
     with tarfile.open(folder / cifar100.ARCHIVE, "w:gz") as tar:
@@ -91,8 +110,14 @@ class Harm:
         return os.system, ("touch harmed",)
 
 
-@pytest.mark.parametrize("record", [{b"data": Harm()}, {b"fine_labels": [1, 2]}], ids=["runs-a-program", "labels-missing"])
-def test_a_damaged_archive_is_refused_and_runs_nothing(tmp_path: Path, record: dict[bytes, object]) -> None:
+@pytest.mark.parametrize(
+    "record",
+    [{b"data": Harm()}, {b"fine_labels": [1, 2]}],
+    ids=["runs-a-program", "labels-missing"],
+)
+def test_a_damaged_archive_is_refused_and_runs_nothing(
+    tmp_path: Path, record: dict[bytes, object]
+) -> None:
     small_archive(tmp_path, record=record)
     done = run("train_cifar100.py", "--data-path", ".", cwd=tmp_path)
     assert done.returncode == 4
@@ -100,32 +125,76 @@ def test_a_damaged_archive_is_refused_and_runs_nothing(tmp_path: Path, record: d
     assert not (tmp_path / "harmed").exists()
 
 
-@pytest.mark.parametrize(("environ", "expected"), [
-    ({}, (0, 1, 0, ())),
-    ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, (3, 8, 1, ())),
-    ({"SLURM_PROCID": "5", "SLURM_NPROCS": "16", "SLURM_LOCALID": "5"}, (5, 16, 5, ("MASTER_ADDR", "MASTER_PORT"))),
-    ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "MASTER_PORT": "9"}, (1, 2, 1, ("MASTER_ADDR",))),
-])
-def test_ranks_by_the_variables_of_each_launcher(environ: dict[str, str], expected: tuple[object, ...]) -> None:
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, (0, 1, 0, ())),
+        (
+            {
+                "RANK": "3",
+                "WORLD_SIZE": "8",
+                "LOCAL_RANK": "1",
+                "MASTER_ADDR": "a",
+                "MASTER_PORT": "1",
+            },
+            (3, 8, 1, ()),
+        ),
+        (
+            {"SLURM_PROCID": "5", "SLURM_NPROCS": "16", "SLURM_LOCALID": "5"},
+            (5, 16, 5, ("MASTER_ADDR", "MASTER_PORT")),
+        ),
+        (
+            {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "MASTER_PORT": "9"},
+            (1, 2, 1, ("MASTER_ADDR",)),
+        ),
+    ],
+)
+def test_ranks_by_the_variables_of_each_launcher(
+    environ: dict[str, str], expected: tuple[object, ...]
+) -> None:
     assert tuple(process_group.find(environ)) == expected
 
 
-@pytest.mark.parametrize("words", [["--model", "alexnet"], ["--batch-size", "0"], ["--precision", "int4"]])
+@pytest.mark.parametrize(
+    "words", [["--model", "alexnet"], ["--batch-size", "0"], ["--precision", "int4"]]
+)
 def test_wrong_words_are_usage_errors(tmp_path: Path, words: list[str]) -> None:
     assert run("train_cifar100.py", *words, cwd=tmp_path).returncode == 2
 
 
 def test_a_download_that_fails_says_what_to_do(tmp_path: Path) -> None:
-    done = run("train_cifar100.py", "--download-only", "--data-path", str(tmp_path), cwd=tmp_path, https_proxy="http://127.0.0.1:9")
+    done = run(
+        "train_cifar100.py",
+        "--download-only",
+        "--data-path",
+        str(tmp_path),
+        cwd=tmp_path,
+        https_proxy="http://127.0.0.1:9",
+    )
     assert done.returncode == 4
     assert "by hand" in done.stderr
 
 
 @needs_training
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "precision"), [("resnet", "float32"), ("swinv2", "bfloat16"), ("vit", "automixed")])
+@pytest.mark.parametrize(
+    ("model", "precision"), [("resnet", "float32"), ("swinv2", "bfloat16"), ("vit", "automixed")]
+)
 def test_each_model_and_precision_trains(tmp_path: Path, model: str, precision: str) -> None:
-    done = run("train_cifar100.py", "--model", model, "--precision", precision, "--layers", "1", "--max-steps", "3", "--batch-size", "4", cwd=tmp_path)
+    done = run(
+        "train_cifar100.py",
+        "--model",
+        model,
+        "--precision",
+        precision,
+        "--layers",
+        "1",
+        "--max-steps",
+        "3",
+        "--batch-size",
+        "4",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     assert f"steps: 3 of batch 4 per rank, 1 rank(s), {model}, {precision}" in done.stdout
 
@@ -137,22 +206,62 @@ def test_two_ranks_share_the_data_and_stay_equal(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    words = [sys.executable, str(WORKLOADS / "train_cifar100.py"), "--layers", "1", "--max-steps", "9", "--batch-size", "5", "--torch-profile", "--data-path", str(tmp_path)]
-    ranks = [subprocess.Popen(words, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env={**PLAIN, "OMP_NUM_THREADS": "1", "SLURM_PROCID": str(n), "SLURM_NPROCS": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
-             for n in range(2)]
+    words = [
+        sys.executable,
+        str(WORKLOADS / "train_cifar100.py"),
+        "--layers",
+        "1",
+        "--max-steps",
+        "9",
+        "--batch-size",
+        "5",
+        "--torch-profile",
+        "--data-path",
+        str(tmp_path),
+    ]
+    ranks = [
+        subprocess.Popen(
+            words,
+            cwd=tmp_path,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={
+                **PLAIN,
+                "OMP_NUM_THREADS": "1",
+                "SLURM_PROCID": str(n),
+                "SLURM_NPROCS": "2",
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": port,
+            },
+        )
+        for n in range(2)
+    ]
     said = [rank.communicate(timeout=280) for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0], said
     assert "steps: 4 of batch 5 per rank, 2 rank(s)" in said[0][0]  # 40 images: 20 per rank
     assert said[1][0] == ""
-    names = {event.get("name", "") for event in json.loads((tmp_path / "profile" / "trace-1.json").read_text())["traceEvents"]}
+    names = {
+        event.get("name", "")
+        for event in json.loads((tmp_path / "profile" / "trace-1.json").read_text())["traceEvents"]
+    }
     assert any("allreduce" in name for name in names)
 
 
 @needs_training
 @pytest.mark.slow
 def test_the_language_model_trains_where_the_hub_is_out_of_reach(tmp_path: Path) -> None:
-    done = run("finetune_gpt_neo.py", "--max-steps", "2", "--batch-size", "2", "--weights", "auto", cwd=tmp_path, HF_ENDPOINT="http://127.0.0.1:9")
+    done = run(
+        "finetune_gpt_neo.py",
+        "--max-steps",
+        "2",
+        "--batch-size",
+        "2",
+        "--weights",
+        "auto",
+        cwd=tmp_path,
+        HF_ENDPOINT="http://127.0.0.1:9",
+    )
     assert done.returncode == 0, done.stderr
     assert "cannot be had" in done.stderr
     assert "steps: 2 of batch 2" in done.stdout
@@ -163,22 +272,64 @@ def test_the_language_model_trains_where_the_hub_is_out_of_reach(tmp_path: Path)
 @needs_training
 @pytest.mark.slow
 def test_the_hubs_weights_when_insisted_on(tmp_path: Path) -> None:
-    done = run("finetune_gpt_neo.py", "--weights", "hub", cwd=tmp_path, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(tmp_path / "hf"))
+    done = run(
+        "finetune_gpt_neo.py",
+        "--weights",
+        "hub",
+        cwd=tmp_path,
+        HF_ENDPOINT="http://127.0.0.1:9",
+        HF_HOME=str(tmp_path / "hf"),
+    )
     assert done.returncode == 3
     assert "finetune-gpt-neo: " in done.stderr
 
 
 @needs_training
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "words", "ranks"), [
-    ("train-cifar100", ["--model", "vit", "--layers", "1", "--max-steps", "6", "--batch-size", "4"], 2),
-    ("finetune-gpt-neo", ["--weights", "random", "--train-only", "--max-steps", "6", "--batch-size", "2"], 1),
-])
+@pytest.mark.parametrize(
+    ("name", "words", "ranks"),
+    [
+        (
+            "train-cifar100",
+            ["--model", "vit", "--layers", "1", "--max-steps", "6", "--batch-size", "4"],
+            2,
+        ),
+        (
+            "finetune-gpt-neo",
+            ["--weights", "random", "--train-only", "--max-steps", "6", "--batch-size", "2"],
+            1,
+        ),
+    ],
+)
 def test_by_name_under_a_layer(tmp_path: Path, name: str, words: list[str], ranks: int) -> None:
     """As a command of that name: its steps are found, and its operators lie inside them; two ranks add their gradients up."""
     several = ["--ranks", str(ranks)] if ranks > 1 else []
-    done = subprocess.run([sys.executable, "-m", "profharness", "run", name, *several, "--profile", "torch", "--capture", "all", "--telemetry", "cpu", "-o", "run", "--", *words],
-                          cwd=tmp_path, text=True, capture_output=True, timeout=280, check=False, env={**PLAIN, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "profharness",
+            "run",
+            name,
+            *several,
+            "--profile",
+            "torch",
+            "--capture",
+            "all",
+            "--telemetry",
+            "cpu",
+            "-o",
+            "run",
+            "--",
+            *words,
+        ],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=280,
+        check=False,
+        env={**PLAIN, "OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stderr
     loaded = understand.load([tmp_path / "run"])
     assert loaded.manifest is not None
@@ -192,9 +343,13 @@ def test_by_name_under_a_layer(tmp_path: Path, name: str, words: list[str], rank
     talk = understand.summarise(loaded).communication
     assert (talk is not None) == (ranks > 1)
     if talk is not None:
-        gradients = [row for row in talk.collectives if row.kind == "all_reduce" and row.calls >= 2 * 5]  # the first step's buckets differ
+        gradients = [
+            row for row in talk.collectives if row.kind == "all_reduce" and row.calls >= 2 * 5
+        ]  # the first step's buckets differ
         assert {(row.ranks, row.group_size) for row in gradients} == {(2, 2)}
-        assert all(row.bus_bandwidth == row.algorithm_bandwidth for row in gradients)  # 2 (n - 1) / n of two ranks
+        assert all(
+            row.bus_bandwidth == row.algorithm_bandwidth for row in gradients
+        )  # 2 (n - 1) / n of two ranks
         assert [one.rank for one in talk.devices] == [0, 1]
         assert talk.skew is not None
         assert talk.skew.unmatched == 0

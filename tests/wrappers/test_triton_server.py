@@ -22,9 +22,21 @@ import pytest
 
 from tests.conftest import shared_path
 from tests.wrappers.control import WORKLOADS, Control, kinds, until
-from tests.wrappers.triton import HTTP_TOKEN, Server, client, gone, infer, short_home, slowest_end_s, subordinate
+from tests.wrappers.triton import (
+    HTTP_TOKEN,
+    Server,
+    client,
+    gone,
+    infer,
+    short_home,
+    slowest_end_s,
+    subordinate,
+)
 
-if any(importlib.util.find_spec(name) is None for name in ("torch", "onnxruntime", "pytriton", "tritonclient")):
+if any(
+    importlib.util.find_spec(name) is None
+    for name in ("torch", "onnxruntime", "pytriton", "tritonclient")
+):
     pytest.skip("needs the extras torch, onnx and triton", allow_module_level=True)
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("triton-server")]
@@ -34,18 +46,40 @@ AK4 = "fixtures/models/particlenet_AK4"
 def jets(batch: int, particles: int = 100, vertices: int = 10) -> dict[str, np.ndarray]:
     """As the real model's reference was made: masks are prefixes."""
     rng = np.random.default_rng(batch)
-    sizes = {"pf_points": (2, particles), "pf_features": (20, particles), "pf_mask": (1, particles),
-             "sv_points": (2, vertices), "sv_features": (11, vertices), "sv_mask": (1, vertices)}
-    return {name: np.ones((batch, *size), np.float32) if name.endswith("mask") else rng.standard_normal((batch, *size)).astype(np.float32)
-            for name, size in sizes.items()}
+    sizes = {
+        "pf_points": (2, particles),
+        "pf_features": (20, particles),
+        "pf_mask": (1, particles),
+        "sv_points": (2, vertices),
+        "sv_features": (11, vertices),
+        "sv_mask": (1, vertices),
+    }
+    return {
+        name: np.ones((batch, *size), np.float32)
+        if name.endswith("mask")
+        else rng.standard_normal((batch, *size)).astype(np.float32)
+        for name, size in sizes.items()
+    }
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Server]:
     """Three models in one server, under the layers of both frameworks."""
-    models = [{"name": "ours", "instances": 2, "threads": 1}, {"name": "tagger", "backend": "onnxruntime", "threads": 1, "model": str(shared_path(f"{AK4}/1/model.onnx"))},
-              {"name": "sleep", "model": "sleep:20ms", "instances": 2, "max_batch_size": 4}]
-    made = Server(tmp_path_factory.mktemp("served"), {"models": models, "max_batch_size": 16}, layers="torch,onnxruntime,telemetry")
+    models = [
+        {"name": "ours", "instances": 2, "threads": 1},
+        {
+            "name": "tagger",
+            "backend": "onnxruntime",
+            "threads": 1,
+            "model": str(shared_path(f"{AK4}/1/model.onnx")),
+        },
+        {"name": "sleep", "model": "sleep:20ms", "instances": 2, "max_batch_size": 4},
+    ]
+    made = Server(
+        tmp_path_factory.mktemp("served"),
+        {"models": models, "max_batch_size": 16},
+        layers="torch,onnxruntime,telemetry",
+    )
     yield made
     made.kill()
 
@@ -63,28 +97,54 @@ def running(root: Path, **spec: object) -> Iterator[Server]:
 def test_the_ready_file_says_what_is_served_and_where(server: Server):
     ready = server.ready
     assert ready["pid"] == server.process.pid
-    assert [ready[name].rpartition(":")[0] for name in ("grpc", "http")] == ["127.0.0.1", "127.0.0.1"]
-    assert (ready["token"], ready["tls"], ready["opened"], ready["fallback"], ready["device"]) == ("", False, False, "", "cpu")
-    assert [(m["name"], m["backend"], m["instances"], m["max_batch_size"]) for m in ready["models"]] == [
-        ("ours", "torch", 2, 16), ("tagger", "onnxruntime", 1, 16), ("sleep", "sleep", 2, 4)]
-    assert server.model("tagger")["inputs"][0] == {"name": "pf_points", "dtype": "FP32", "shape": [2, -1]}
-    assert server.model("ours")["outputs"] == server.model("tagger")["outputs"] == [{"name": "softmax", "dtype": "FP32", "shape": [8]}]
+    assert [ready[name].rpartition(":")[0] for name in ("grpc", "http")] == [
+        "127.0.0.1",
+        "127.0.0.1",
+    ]
+    assert (ready["token"], ready["tls"], ready["opened"], ready["fallback"], ready["device"]) == (
+        "",
+        False,
+        False,
+        "",
+        "cpu",
+    )
+    assert [
+        (m["name"], m["backend"], m["instances"], m["max_batch_size"]) for m in ready["models"]
+    ] == [("ours", "torch", 2, 16), ("tagger", "onnxruntime", 1, 16), ("sleep", "sleep", 2, 4)]
+    assert server.model("tagger")["inputs"][0] == {
+        "name": "pf_points",
+        "dtype": "FP32",
+        "shape": [2, -1],
+    }
+    assert (
+        server.model("ours")["outputs"]
+        == server.model("tagger")["outputs"]
+        == [{"name": "softmax", "dtype": "FP32", "shape": [8]}]
+    )
     assert {"torch", "onnxruntime", "pytriton", "numpy", "python"} <= set(ready["versions"])
     assert "tritonserver" in Path(f"/proc/{ready['server_pid']}/cmdline").read_text()
     (hello,) = server.control.records()
-    assert (hello["kind"], hello["devices"]) == ("hello", [{"index": 0, "kind": "cpu", "name": "cpu"}])
+    assert (hello["kind"], hello["devices"]) == (
+        "hello",
+        [{"index": 0, "kind": "cpu", "name": "cpu"}],
+    )
 
 
 def test_nothing_of_it_is_reachable_from_outside(server: Server):
     """All of its listening sockets are on loopback (proc(5): 0100007F is 127.0.0.1 in /proc/net/tcp, also as IPv6 writes it)."""
-    ports = {int(server.ready[name].rpartition(":")[2].partition("/")[0]) for name in ("grpc", "http", "metrics")}
+    ports = {
+        int(server.ready[name].rpartition(":")[2].partition("/")[0])
+        for name in ("grpc", "http", "metrics")
+    }
     listening = {}
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             address, state = line.split()[1], line.split()[3]
             port = int(address.rpartition(":")[2], 16)
             if state == "0A" and port in ports:
-                listening[port] = address.rpartition(":")[0].removeprefix("0000000000000000FFFF0000")
+                listening[port] = address.rpartition(":")[0].removeprefix(
+                    "0000000000000000FFFF0000"
+                )
     assert listening == dict.fromkeys(ports, "0100007F")
 
 
@@ -116,13 +176,18 @@ def test_the_server_keeps_statistics_that_anyone_here_may_read(server: Server):
 
 
 def test_more_than_the_largest_batch_is_refused_by_the_server(server: Server):
-    with contextlib.closing(client(server, "grpc")) as speaker, pytest.raises(Exception, match="batch-size must be <= 4"):
+    with (
+        contextlib.closing(client(server, "grpc")) as speaker,
+        pytest.raises(Exception, match="batch-size must be <= 4"),
+    ):
         infer(speaker, "sleep", {"x": np.ones((5, 16), np.float32)}, "y")
 
 
 def levels_executions(server: Server, key: str) -> tuple[np.ndarray, np.ndarray]:
     folder, pid = server.control.run / "points" / "bare" / key, server.ready["pid"]
-    return np.fromfile(folder / f"executions-{pid}.i64", "<i8").reshape(-1, 8), np.fromfile(folder / f"members-{pid}.i64", "<i8")
+    return np.fromfile(folder / f"executions-{pid}.i64", "<i8").reshape(-1, 8), np.fromfile(
+        folder / f"members-{pid}.i64", "<i8"
+    )
 
 
 def test_a_level_records_executions_with_their_requests(server: Server):
@@ -134,7 +199,13 @@ def test_a_level_records_executions_with_their_requests(server: Server):
     def send(number: int) -> None:
         with contextlib.closing(client(server, "grpc" if number % 2 else "http")) as speaker:
             for turn in range(5):
-                infer(speaker, "sleep", {"x": np.ones((1, 16), np.float32)}, "y", sequence=number * 2**40 + turn)
+                infer(
+                    speaker,
+                    "sleep",
+                    {"x": np.ones((1, 16), np.float32)},
+                    "y",
+                    sequence=number * 2**40 + turn,
+                )
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -144,7 +215,9 @@ def test_a_level_records_executions_with_their_requests(server: Server):
     closed = server.window("close", "level")
     executions, members = levels_executions(server, "level")
     number, start, end, items, requests, instance, first, model = executions.T
-    assert sorted(members.tolist()) == sorted(n * 2**40 + turn for n in range(4) for turn in range(5))
+    assert sorted(members.tolist()) == sorted(
+        n * 2**40 + turn for n in range(4) for turn in range(5)
+    )
     assert (np.diff(number) == 1).all()
     assert ((end - start) >= 20_000_000).all()
     assert (items == requests).all()
@@ -184,15 +257,26 @@ def test_the_layers_record_a_level_in_all_of_the_inference_threads(server: Serve
     (torch_trace,) = artifacts(server, "torch", "traced")
     trace = json.loads(torch_trace.read_text())
     (point,) = spans(trace, "profharness.point:traced")
-    ops = [one for one in trace["traceEvents"] if one.get("cat") == "cpu_op" and one["name"] == "aten::convolution"]
+    ops = [
+        one
+        for one in trace["traceEvents"]
+        if one.get("cat") == "cpu_op" and one["name"] == "aten::convolution"
+    ]
     assert ops
     assert all(point["ts"] <= one["ts"] <= point["ts"] + point["dur"] for one in ops)
     assert point["tid"] not in {one["tid"] for one in ops}  # the models run in the server's threads
-    assert json.loads(torch_trace.with_name(torch_trace.name + ".profharness.json").read_text())["point"] == "traced"
+    assert (
+        json.loads(torch_trace.with_name(torch_trace.name + ".profharness.json").read_text())[
+            "point"
+        ]
+        == "traced"
+    )
     (onnx_trace,) = artifacts(server, "onnxruntime", "traced")
     assert onnx_trace.name == "traced-tagger-0.json"
     runs = [one for one in json.loads(onnx_trace.read_text()) if one.get("name") == "model_run"]
-    assert len(runs) == 4 + 2  # two of them warmed the level's session up, on the inputs of an earlier request
+    assert (
+        len(runs) == 4 + 2
+    )  # two of them warmed the level's session up, on the inputs of an earlier request
     assert artifacts(server, "onnxruntime", "marker-tagger")
 
 
@@ -250,7 +334,12 @@ def test_it_ends_with_the_harness_and_a_killed_one_is_swept_up_after(tmp_path: P
     home = short_home()
     control = Control(tmp_path, {"backend": "torch", "model": "sleep:1ms"})
     env = {**control.env, "PYTRITON_HOME": str(home)}
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(WORKLOADS / "triton_server.py")], env=env, stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(WORKLOADS / "triton_server.py")],
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     until((control.folder / "server-ready.json").exists, None, 180)
@@ -279,8 +368,28 @@ def certificate(folder: Path) -> tuple[str, str]:
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
     cert, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            "-keyout",
+            str(key),
+            "-out",
+            str(cert),
+        ],
+        check=True,
+        capture_output=True,
+    )
     return str(cert), str(key)
 
 
@@ -290,20 +399,34 @@ def test_opened_to_others_it_wants_a_token_and_speaks_tls(tmp_path: Path):
     with running(tmp_path, host="0.0.0.0", tls_cert=cert, tls_key=key) as server:
         token = server.ready["token"]
         assert len(token) > 20
-        assert (server.ready["tls"], server.ready["opened"], server.ready["ca"]) == (True, True, cert)
+        assert (server.ready["tls"], server.ready["opened"], server.ready["ca"]) == (
+            True,
+            True,
+            cert,
+        )
         assert server.ready["http"].startswith("127.0.0.1:")
-        with contextlib.closing(client(server, "grpc", ssl=True, root_certificates=cert)) as speaker:
+        with contextlib.closing(
+            client(server, "grpc", ssl=True, root_certificates=cert)
+        ) as speaker:
             assert infer(speaker, "sleep", x, "y", token=token).shape == (1, 16)
             for wrong in ("", "guess"):
                 with pytest.raises(Exception, match="restricted"):
                     infer(speaker, "sleep", x, "y", token=wrong)
         with contextlib.closing(client(server, "http")) as speaker:
             assert infer(speaker, "sleep", x, "y", token=token).shape == (1, 16)
-            for call in (lambda: infer(speaker, "sleep", x, "y"), lambda: speaker.get_inference_statistics("sleep")):
+            for call in (
+                lambda: infer(speaker, "sleep", x, "y"),
+                lambda: speaker.get_inference_statistics("sleep"),
+            ):
                 with pytest.raises(Exception, match="restricted"):
                     call()
-            assert speaker.get_inference_statistics("sleep", headers={HTTP_TOKEN: token})["model_stats"]
-        with contextlib.closing(client(server, "grpc")) as speaker, pytest.raises(Exception, match=r"UNAVAILABLE|closed|reset"):
+            assert speaker.get_inference_statistics("sleep", headers={HTTP_TOKEN: token})[
+                "model_stats"
+            ]
+        with (
+            contextlib.closing(client(server, "grpc")) as speaker,
+            pytest.raises(Exception, match=r"UNAVAILABLE|closed|reset"),
+        ):
             infer(speaker, "sleep", x, "y", token=token)  # without TLS
 
 
@@ -343,7 +466,9 @@ def test_a_missing_device_is_refused_and_the_cpu_stands_in_only_when_allowed(tmp
     said = refused(tmp_path / "onnx", backend="onnxruntime", model="particlenet", device="cuda")
     assert (said["status"], "no GPU provider" in said["error"]) == (3, True)
     (tmp_path / "allowed").mkdir()
-    with running(tmp_path / "allowed", model="particlenet", device="cuda", allow_fallback=True) as server:
+    with running(
+        tmp_path / "allowed", model="particlenet", device="cuda", allow_fallback=True
+    ) as server:
         assert "sees no GPU" in server.ready["fallback"]
         assert "served from the CPU instead" in server.ready["fallback"]
         assert server.model("particlenet")["device"] == "cpu"
@@ -353,15 +478,20 @@ def test_when_triton_cannot_start_its_own_words_are_told_at_once(tmp_path: Path)
     """A key that does not belong to any certificate: Triton ends, and nobody waits two minutes for it."""
     (tmp_path / "cert.pem").write_text("no certificate\n")
     begun = time.monotonic()
-    said = refused(tmp_path, tls_cert=str(tmp_path / "cert.pem"), tls_key=str(tmp_path / "missing.pem"))
+    said = refused(
+        tmp_path, tls_cert=str(tmp_path / "cert.pem"), tls_key=str(tmp_path / "missing.pem")
+    )
     assert time.monotonic() - begun < 60
     assert said["status"] == 1
     assert "Triton did not start" in said["error"]
 
 
 def test_a_backend_that_is_not_there_and_a_file_that_is_none(tmp_path: Path):
-    for name, spec, status, words in (("b", {"model": "x.pt"}, 2, "no model named"), ("c", {"name": "a b"}, 2, "cannot be named"),
-                                      ("d", {"model": "particlenet", "compile": True}, 2, "--compile is not offered")):
+    for name, spec, status, words in (
+        ("b", {"model": "x.pt"}, 2, "no model named"),
+        ("c", {"name": "a b"}, 2, "cannot be named"),
+        ("d", {"model": "particlenet", "compile": True}, 2, "--compile is not offered"),
+    ):
         (tmp_path / name).mkdir()
         said = refused(tmp_path / name, **spec)
         assert (said["status"], words in said["error"]) == (status, True), said
@@ -372,11 +502,22 @@ def test_tools_of_the_workload_do_not_reach_tritons_processes(tmp_path: Path):
         own = Path(f"/proc/{server.process.pid}/environ").read_bytes()
         assert b"PROFHARNESS_SPEC" in own
         below = subordinate(server.process.pid)
-        stubs = [pid for pid in below if "triton_python_backend_stub" in Path(f"/proc/{pid}/cmdline").read_text()]
+        stubs = [
+            pid
+            for pid in below
+            if "triton_python_backend_stub" in Path(f"/proc/{pid}/cmdline").read_text()
+        ]
         assert stubs
         for pid in (server.ready["server_pid"], *stubs):
-            environ = dict(word.partition(b"=")[::2] for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-            assert not [name for name in environ if name.startswith((b"PROFHARNESS_", b"LD_PRELOAD", b"ROCP"))]
+            environ = dict(
+                word.partition(b"=")[::2]
+                for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            )
+            assert not [
+                name
+                for name in environ
+                if name.startswith((b"PROFHARNESS_", b"LD_PRELOAD", b"ROCP"))
+            ]
             assert environ[b"LD_LIBRARY_PATH"].startswith(os.fsencode(library()))
 
 

@@ -91,7 +91,10 @@ def test_a_file_is_sampled_by_rows(inputs: ModuleType, tmp_path: Path) -> None:
     path = str(tmp_path / "events.npz")
     rows = np.arange(10, dtype=np.float32)
     np.savez(path, x=np.repeat(rows[:, None], 3, axis=1), y=rows[:, None])
-    specs = [inputs.TensorSpec("x__0", "float32", (3,)), inputs.TensorSpec("y__1", "float32", (None,))]
+    specs = [
+        inputs.TensorSpec("x__0", "float32", (3,)),
+        inputs.TensorSpec("y__1", "float32", (None,)),
+    ]
     filled, _ = inputs.filled(specs, {}, path)
     assert filled[1].dims == (1,)
     for batch in (4, 25):
@@ -110,7 +113,9 @@ def test_a_file_is_sampled_by_rows(inputs: ModuleType, tmp_path: Path) -> None:
         ({"x": np.zeros((0, 3))}, "array x has shape [0, 3]"),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused(inputs: ModuleType, tmp_path: Path, stored, says: str) -> None:
+def test_a_file_that_does_not_fit_is_refused(
+    inputs: ModuleType, tmp_path: Path, stored, says: str
+) -> None:
     path = str(tmp_path / "events.npz")
     np.savez(path, **stored)
     specs = [inputs.TensorSpec("x", "float32", (3,))]
@@ -120,7 +125,12 @@ def test_a_file_that_does_not_fit_is_refused(inputs: ModuleType, tmp_path: Path,
 def test_a_file_that_is_no_archive_is_bad_input(inputs: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "events.npz"
     path.write_bytes(b"PK\x03\x04 nothing")
-    assert refusal(inputs, lambda: inputs.checked(str(path), [inputs.TensorSpec("x", "float32", (3,))]))[2] == 4
+    assert (
+        refusal(
+            inputs, lambda: inputs.checked(str(path), [inputs.TensorSpec("x", "float32", (3,))])
+        )[2]
+        == 4
+    )
     assert refusal(inputs, lambda: inputs.checked(str(tmp_path / "no.npz"), []))[2] == 4
 
 
@@ -130,7 +140,10 @@ def test_unknown_kinds_are_refused(inputs: ModuleType) -> None:
 
 
 def test_free_dimensions_are_filled_or_asked_for(inputs: ModuleType) -> None:
-    free = [inputs.TensorSpec("pf_mask__2", "float32", (1, None)), inputs.TensorSpec("x", "float32", (None, 7))]
+    free = [
+        inputs.TensorSpec("pf_mask__2", "float32", (1, None)),
+        inputs.TensorSpec("x", "float32", (None, 7)),
+    ]
     filled, usual = inputs.filled(free, {"x": (5, 7)}, "normal")
     assert [spec.dims for spec in filled] == [(1, 100), (5, 7)]
     assert usual == ["pf_mask__2"]
@@ -142,8 +155,14 @@ def test_free_dimensions_are_filled_or_asked_for(inputs: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     ("shapes", "says"),
-    [({"x": (5, 8)}, "does not fit"), ({"x": (7,)}, "does not fit"), ({"w": (5, 7)}, "names w, which is no input")],
+    [
+        ({"x": (5, 8)}, "does not fit"),
+        ({"x": (7,)}, "does not fit"),
+        ({"w": (5, 7)}, "names w, which is no input"),
+    ],
 )
-def test_shapes_that_contradict_the_model_are_refused(inputs: ModuleType, shapes, says: str) -> None:
+def test_shapes_that_contradict_the_model_are_refused(
+    inputs: ModuleType, shapes, says: str
+) -> None:
     specs = [inputs.TensorSpec("x", "float32", (None, 7))]
     assert says in refusal(inputs, lambda: inputs.filled(specs, shapes, "normal"))[0]

@@ -39,7 +39,9 @@ def test_triton_configuration_is_found_one_folder_up(models: ModuleType, tmp_pat
     assert models.triton_inputs(str(tmp_path.parent / "elsewhere" / "1" / "model.pt")) is None
 
 
-def test_triton_configuration_without_batching_starts_with_the_batch(models: ModuleType, shared: Path) -> None:
+def test_triton_configuration_without_batching_starts_with_the_batch(
+    models: ModuleType, shared: Path
+) -> None:
     found = models.triton_inputs(str(shared / "fixtures/models/deeptau_inner/1/model.graphdef"))
     assert [spec.dims for spec in found] == [(1, 1, 86), (1, 1, 64), (1, 1, 38)]
 
@@ -65,7 +67,9 @@ def test_types_that_cannot_be_made_are_refused(models: ModuleType, tmp_path: Pat
         models.triton_inputs(str(tmp_path / "model.pt"))
 
 
-def test_unknown_models_and_files_of_other_backends_are_refused(models: ModuleType, tmp_path: Path) -> None:
+def test_unknown_models_and_files_of_other_backends_are_refused(
+    models: ModuleType, tmp_path: Path
+) -> None:
     with pytest.raises(models.Refusal, match="no model named 'resnet'"):
         models.model_file(spec_of(models, model="resnet"))
     (tmp_path / "m.onnx").touch()
@@ -111,11 +115,20 @@ def test_the_export_runs_without_tools_and_devices(models: ModuleType) -> None:
             "PYTHONPATH": f"{hooks}:/mine",
         }
     )
-    assert quiet == {"PATH": "/bin", "PYTHONPATH": "/mine", "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+    assert quiet == {
+        "PATH": "/bin",
+        "PYTHONPATH": "/mine",
+        "CUDA_VISIBLE_DEVICES": "",
+        "HIP_VISIBLE_DEVICES": "",
+    }
 
 
-def test_a_failed_export_says_why(models: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    failed = subprocess.CompletedProcess([], 1, b"Traceback\nModuleNotFoundError: No module named 'torch'\n")
+def test_a_failed_export_says_why(
+    models: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failed = subprocess.CompletedProcess(
+        [], 1, b"Traceback\nModuleNotFoundError: No module named 'torch'\n"
+    )
     monkeypatch.setattr(models.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(models.Refusal, match="No module named 'torch'") as caught:
         models.built_in_file(spec_of(models, cache_dir=str(tmp_path)), "onnx")

@@ -47,7 +47,10 @@ def small(tmp_path: Path) -> Path:
 def test_points_of_a_small_model(small: Path, tmp_path: Path) -> None:
     control = Control(tmp_path, {"backend": "onnxruntime", "model": str(small), "threads": 1})
     control.ask(
-        point("onnxruntime-b1", 1), point("onnxruntime-b0", 0), point("onnxruntime-b8", 8, min_seconds=0.05), END
+        point("onnxruntime-b1", 1),
+        point("onnxruntime-b0", 0),
+        point("onnxruntime-b8", 8, min_seconds=0.05),
+        END,
     )
     assert control.serve("batch_onnxruntime.py") == (0, "")
     hello, results = control.records()[0], control.results()
@@ -64,7 +67,9 @@ def test_points_of_a_small_model(small: Path, tmp_path: Path) -> None:
 
 def test_inputs_from_a_file(small: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.ones((2, 3), dtype=np.float32))
-    control = Control(tmp_path, {"backend": "onnxruntime", "model": str(small), "inputs": str(tmp_path / "x.npz")})
+    control = Control(
+        tmp_path, {"backend": "onnxruntime", "model": str(small), "inputs": str(tmp_path / "x.npz")}
+    )
     control.ask(point("onnxruntime-b5", 5), END)
     assert control.serve("batch_onnxruntime.py")[0] == 0
     assert control.results()["onnxruntime-b5"]["ok"] is True
@@ -84,7 +89,9 @@ def test_inputs_from_a_file(small: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_served_is_refused_at_the_start(
     small: Path, tmp_path: Path, fields: dict, status: int, says: str
 ) -> None:
-    if any("CUDA" in p or "ROCM" in p or "MIGraphX" in p for p in onnxruntime.get_available_providers()):
+    if any(
+        "CUDA" in p or "ROCM" in p or "MIGraphX" in p for p in onnxruntime.get_available_providers()
+    ):
         pytest.skip("this onnxruntime has a GPU provider")
     control = Control(tmp_path, {"backend": "onnxruntime", "model": str(small), **fields})
     control.ask(END)
@@ -104,8 +111,12 @@ def test_a_damaged_model_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_providers_are_taken_in_order(worker: ModuleType) -> None:
-    def chosen(available: list[str], device: str = "auto", **fields: object) -> tuple[list[str], int]:
-        return worker.chosen_providers(available, worker.Spec("onnxruntime", "m", device=device, **fields), 0)
+    def chosen(
+        available: list[str], device: str = "auto", **fields: object
+    ) -> tuple[list[str], int]:
+        return worker.chosen_providers(
+            available, worker.Spec("onnxruntime", "m", device=device, **fields), 0
+        )
 
     both = ["CPUExecutionProvider", "ROCMExecutionProvider", "MIGraphXExecutionProvider"]
     assert chosen(both) == (["MIGraphXExecutionProvider", "CPUExecutionProvider"], 0)
@@ -118,7 +129,9 @@ def test_providers_are_taken_in_order(worker: ModuleType) -> None:
     assert chosen(both, providers=("ROCMExecutionProvider",)) == (["ROCMExecutionProvider"], 0)
 
 
-def test_ranks_of_a_node_take_its_visible_gpus_in_turn(worker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_of_a_node_take_its_visible_gpus_in_turn(
+    worker: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
     spec = worker.Spec("onnxruntime", "m")
@@ -141,7 +154,10 @@ def test_operators_without_a_formula_are_named(workloads: Path, tmp_path: Path) 
         [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 4]) for n in "cd"],
     )
     path = tmp_path / "e.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(path))
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8),
+        str(path),
+    )
     ones = np.ones((4, 4), dtype=np.float32)
     count = flops.onnx_count(str(path), {"a": ones, "b": ones})
     assert count.flops == 2 * 4 * 4 * 4
@@ -186,7 +202,9 @@ def test_the_real_onnx_tagger_reproduces_its_reference_and_cost(shared: Path) ->
 
 def test_the_real_onnx_tagger_is_measured(shared: Path, tmp_path: Path) -> None:
     model = shared / "fixtures/models/particlenet_AK4/1/model.onnx"
-    control = Control(tmp_path, {"backend": "onnxruntime", "model": str(model), "threads": 1, "inputs": "hep"})
+    control = Control(
+        tmp_path, {"backend": "onnxruntime", "model": str(model), "threads": 1, "inputs": "hep"}
+    )
     control.ask(point("onnxruntime-b2", 2), END)
     assert control.serve("batch_onnxruntime.py") == (0, "")
     result = control.results()["onnxruntime-b2"]
@@ -197,7 +215,9 @@ def test_the_real_onnx_tagger_is_measured(shared: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_built_in_model_is_exported_once(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    control = Control(tmp_path, {"backend": "onnxruntime", "model": "particlenet", "threads": 1, "inputs": "hep"})
+    control = Control(
+        tmp_path, {"backend": "onnxruntime", "model": "particlenet", "threads": 1, "inputs": "hep"}
+    )
     control.ask(point("onnxruntime-b1", 1), END)
     assert control.serve("batch_onnxruntime.py") == (0, "")
     (exported,) = (tmp_path / "cache").iterdir()
@@ -207,9 +227,17 @@ def test_the_built_in_model_is_exported_once(tmp_path: Path) -> None:
     assert control.results("results-0-1.jsonl")["onnxruntime-b1"]["ok"] is True
 
 
-def test_an_onnxruntime_pass_profiles_each_point_in_a_session_of_its_own(small: Path, tmp_path: Path) -> None:
-    control = Control(tmp_path, {"backend": "onnxruntime", "model": str(small), "threads": 1}, layers="onnxruntime")
-    control.ask(point("onnxruntime-b1", 1), point("onnxruntime-b0", 0), point("onnxruntime-b2~1", 2), END)
+def test_an_onnxruntime_pass_profiles_each_point_in_a_session_of_its_own(
+    small: Path, tmp_path: Path
+) -> None:
+    control = Control(
+        tmp_path,
+        {"backend": "onnxruntime", "model": str(small), "threads": 1},
+        layers="onnxruntime",
+    )
+    control.ask(
+        point("onnxruntime-b1", 1), point("onnxruntime-b0", 0), point("onnxruntime-b2~1", 2), END
+    )
     assert control.serve("batch_onnxruntime.py") == (0, "")
     pid = control.records()[0]["pid"]
     (folder,) = (control.run / "artifacts" / "onnxruntime").glob(f"*/{pid}")
@@ -244,7 +272,15 @@ def test_under_a_tracer_points_and_trials_are_its_ranges(small: Path, tmp_path: 
         pytest.skip("needs a C compiler for a stand-in of roctx")
     (tmp_path / "roctx.c").write_text(ROCTX)
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-o", str(tmp_path / "libroctx64.so"), str(tmp_path / "roctx.c")], check=True
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-o",
+            str(tmp_path / "libroctx64.so"),
+            str(tmp_path / "roctx.c"),
+        ],
+        check=True,
     )
     control = Control(tmp_path, {"backend": "onnxruntime", "model": str(small), "threads": 1})
     control.ask(point("onnxruntime-b1", 1, trials=2, warmup=0), END)

@@ -65,8 +65,25 @@ def place(*cpus: int, device: str = "") -> dict[str, object]:
 class Pinned(Control):
     """The pinned worker over the toy backend."""
 
-    def __init__(self, root: Path, places: list[dict[str, object]], *, pin: str = "core", memory: str = "interleave") -> None:
-        super().__init__(root, {"backend": "toy", "model": "toy", "device": "cpu", "places": places, "pin": pin, "memory": memory})
+    def __init__(
+        self,
+        root: Path,
+        places: list[dict[str, object]],
+        *,
+        pin: str = "core",
+        memory: str = "interleave",
+    ) -> None:
+        super().__init__(
+            root,
+            {
+                "backend": "toy",
+                "model": "toy",
+                "device": "cpu",
+                "places": places,
+                "pin": pin,
+                "memory": memory,
+            },
+        )
         self.root = root
         (root / "batch_toy.py").write_text(BACKEND)
         self.env.update(PYTHONPATH=str(root), TOY_FOLDER=str(root))
@@ -84,7 +101,9 @@ class Pinned(Control):
 
     def batches(self, number: int, point_id: str = "p") -> np.ndarray:
         """Rows of start and duration."""
-        return np.fromfile(self.run / "points" / "bare" / point_id / f"stream-{number}.i64", dtype="<i8").reshape(-1, 2)
+        return np.fromfile(
+            self.run / "points" / "bare" / point_id / f"stream-{number}.i64", dtype="<i8"
+        ).reshape(-1, 2)
 
 
 def asked(name: str, processes: int, seconds: float = 0.3) -> dict[str, object]:
@@ -188,15 +207,29 @@ def test_the_processes_end_with_their_starter(tmp_path: Path) -> None:
     worker.communicate(timeout=90)
     for number in (0, 1):
         path = Path(f"/proc/{pinned.told(number)['pid']}")
-        until(lambda path=path: not path.exists() or "Z" in (path / "stat").read_text().split()[2:3], None)
+        until(
+            lambda path=path: not path.exists() or "Z" in (path / "stat").read_text().split()[2:3],
+            None,
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
 def test_real_models_in_two_processes(tmp_path: Path, backend: str) -> None:
     pytest.importorskip(backend)
-    control = Control(tmp_path, {"backend": backend, "model": "particlenet", "device": "cpu", "inputs": "hep", "seed": 5,
-                                 "places": [place(CPUS[0]), place(CPUS[-1])], "pin": "core", "memory": "interleave"})
+    control = Control(
+        tmp_path,
+        {
+            "backend": backend,
+            "model": "particlenet",
+            "device": "cpu",
+            "inputs": "hep",
+            "seed": 5,
+            "places": [place(CPUS[0]), place(CPUS[-1])],
+            "pin": "core",
+            "memory": "interleave",
+        },
+    )
     control.ask(point("two", 2, processes=2, seconds=0.5, warmup_seconds=0.1), END)
     status, err = control.serve("pinned.py")
     assert status == 0, err

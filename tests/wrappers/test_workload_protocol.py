@@ -45,7 +45,11 @@ def test_a_second_execution_repeats_all_points_in_a_new_file(toy: Control) -> No
     toy.ask(point("toy-b1"), point("toy-b2"), END)
     assert toy.serve(toy.toy)[0] == 0
     assert toy.serve(toy.toy)[0] == 0
-    assert list(toy.results("results-0-0.jsonl")) == list(toy.results("results-0-1.jsonl")) == ["toy-b1", "toy-b2"]
+    assert (
+        list(toy.results("results-0-0.jsonl"))
+        == list(toy.results("results-0-1.jsonl"))
+        == ["toy-b1", "toy-b2"]
+    )
 
 
 def test_results_are_named_by_rank(toy: Control) -> None:
@@ -76,7 +80,12 @@ def test_a_worker_that_cannot_load_says_so(toy: Control) -> None:
     assert status == 1
     assert "Traceback" in err
     assert toy.records() == [
-        {"v": 1, "kind": "error", "error": "OSError: libtoy.so: cannot open shared object file", "exit_status": 1}
+        {
+            "v": 1,
+            "kind": "error",
+            "error": "OSError: libtoy.so: cannot open shared object file",
+            "exit_status": 1,
+        }
     ]
 
 
@@ -184,7 +193,9 @@ def test_a_spec_that_is_none_is_refused(toy: Control, text: str) -> None:
 def test_sources_keep_to_python_3_8_and_never_import_the_harness(name: str) -> None:
     tree = ast.parse((WORKLOADS / name).read_text(), feature_version=(3, 8))
     imported = {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
-    imported |= {alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}
+    imported |= {
+        alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names
+    }
     assert not {name for name in imported if name.split(".")[0] == "profharness"}
     annotated = any(isinstance(n, ast.arg | ast.AnnAssign) and n.annotation for n in ast.walk(tree))
     assert not annotated or "__future__" in imported, "annotations of 3.9 on must stay text"

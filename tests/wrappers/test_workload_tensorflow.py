@@ -15,7 +15,9 @@ from tests.conftest import shared_path
 from tests.tensorflow_python import INTERPRETER, needs_tensorflow
 from tests.wrappers.control import END, WORKLOADS, Control, point
 
-of_one_process = pytest.mark.xdist_group("tensorflow")  # the figures of one long process, which no second worker needs to make
+of_one_process = pytest.mark.xdist_group(
+    "tensorflow"
+)  # the figures of one long process, which no second worker needs to make
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 # One process makes all of these figures, since importing tensorflow costs seconds.
@@ -74,7 +76,14 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("tensorflow")
     real = shared_path("fixtures/models")
     models = str(real) if real.is_dir() else ""
-    done = subprocess.run([INTERPRETER, "-c", FACTS, str(WORKLOADS), str(folder), models], capture_output=True, text=True, timeout=280, check=False, env=ENV)
+    done = subprocess.run(
+        [INTERPRETER, "-c", FACTS, str(WORKLOADS), str(folder), models],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        env=ENV,
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = {**json.loads(done.stdout), "folder": str(folder)}
     return found
@@ -85,7 +94,11 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @of_one_process
 def test_a_saved_model_is_called_by_its_signature(facts: dict[str, Any]) -> None:
     saved = facts["saved"]
-    assert (saved["form"], saved["inputs"], saved["outputs"]) == ("SavedModel", ["x [4] float32"], ["y"])
+    assert (saved["form"], saved["inputs"], saved["outputs"]) == (
+        "SavedModel",
+        ["x [4] float32"],
+        ["y"],
+    )
     assert saved["first"] == [0.0, 1.0, 2.0, 3.0]
     assert saved["count"] == [2 * 4 * 3, ""]
 
@@ -104,13 +117,18 @@ def test_a_frozen_graph_tells_its_inputs_and_results(facts: dict[str, Any]) -> N
 @needs_tensorflow
 @pytest.mark.slow
 @of_one_process
-@pytest.mark.parametrize(("name", "first", "shape"), [
-    ("deepmet1", [-133.39302, -84.405975, -38.456394, 65.487923], [2, 2]),
-    ("deepmet2", [52.499092, -165.91655, 51.443981, -45.127663], [2, 2]),
-    ("facile", [26923.4316, -82.718086, -56.871037, 6341.8457], [4, 1]),
-    ("deeptau", [34.176445, -1.9811568, 0.9799332, 0.5585634], [8, 1, 1, 64]),
-])
-def test_models_of_the_experiment_give_their_reference_values(facts: dict[str, Any], shared: Path, name: str, first: list[float], shape: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("name", "first", "shape"),
+    [
+        ("deepmet1", [-133.39302, -84.405975, -38.456394, 65.487923], [2, 2]),
+        ("deepmet2", [52.499092, -165.91655, 51.443981, -45.127663], [2, 2]),
+        ("facile", [26923.4316, -82.718086, -56.871037, 6341.8457], [4, 1]),
+        ("deeptau", [34.176445, -1.9811568, 0.9799332, 0.5585634], [8, 1, 1, 64]),
+    ],
+)
+def test_models_of_the_experiment_give_their_reference_values(
+    facts: dict[str, Any], shared: Path, name: str, first: list[float], shape: list[int]
+) -> None:
     assert shared.is_dir()
     assert facts[name]["first"] == pytest.approx(first, rel=1e-5)
     assert facts[name]["shapes"] == [shape]
@@ -122,7 +140,9 @@ def test_models_of_the_experiment_give_their_reference_values(facts: dict[str, A
 def test_deepmets_cost_is_that_of_its_four_layers(facts: dict[str, Any], shared: Path) -> None:
     """41.9 MFLOP an event: 4500 x 2 x (32*64 + 64*32 + 32*16 + 16*3), and the embedding lookups' products."""
     assert shared.is_dir()
-    assert facts["deepmet1"]["count"][0] == pytest.approx(4500 * 2 * (32 * 64 + 64 * 32 + 32 * 16 + 16 * 3), rel=2e-3)
+    assert facts["deepmet1"]["count"][0] == pytest.approx(
+        4500 * 2 * (32 * 64 + 64 * 32 + 32 * 16 + 16 * 3), rel=2e-3
+    )
     assert facts["deeptau"]["sum"] == pytest.approx(-2603.111155, rel=1e-6)
 
 
@@ -130,9 +150,24 @@ def test_deepmets_cost_is_that_of_its_four_layers(facts: dict[str, Any], shared:
 @pytest.mark.slow
 @of_one_process
 def test_points_through_a_real_worker(facts: dict[str, Any], tmp_path: Path) -> None:
-    control = Control(tmp_path, {"backend": "tensorflow", "model": str(Path(facts["folder"]) / "conv.graphdef"), "device": "cpu", "seed": 5})
+    control = Control(
+        tmp_path,
+        {
+            "backend": "tensorflow",
+            "model": str(Path(facts["folder"]) / "conv.graphdef"),
+            "device": "cpu",
+            "seed": 5,
+        },
+    )
     control.ask(point("one", 2, trials=4), END)
-    done = subprocess.run([INTERPRETER, str(WORKLOADS / "batch_tensorflow.py")], env={**control.env, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(
+        [INTERPRETER, str(WORKLOADS / "batch_tensorflow.py")],
+        env={**control.env, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     result = control.results()["one"]
     assert result["ok"], result["error"]
@@ -140,7 +175,9 @@ def test_points_through_a_real_worker(facts: dict[str, Any], tmp_path: Path) -> 
     assert result["flops_per_item"] == 2 * 8 * 8 * 5 * 3 * 3 * 3
 
 
-@pytest.mark.skipif(importlib.util.find_spec("tensorflow") is not None, reason="tensorflow is installed here")
+@pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is not None, reason="tensorflow is installed here"
+)
 def test_without_tensorflow_the_worker_says_how_to_get_it(tmp_path: Path) -> None:
     model = tmp_path / "m.graphdef"
     model.write_bytes(b"")
@@ -158,6 +195,13 @@ def test_a_file_that_is_no_graph_is_bad_input(tmp_path: Path) -> None:
     model.write_bytes(b"no graph at all")
     control = Control(tmp_path, {"backend": "tensorflow", "model": str(model), "device": "cpu"})
     control.ask(point("one", 2), END)
-    done = subprocess.run([INTERPRETER, str(WORKLOADS / "batch_tensorflow.py")], env=control.env, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(
+        [INTERPRETER, str(WORKLOADS / "batch_tensorflow.py")],
+        env=control.env,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
     assert done.returncode == 4
     assert "not a frozen graph" in done.stderr

@@ -13,7 +13,9 @@ import pytest
 
 from tests.wrappers.control import END, WORKLOADS, Control, kinds, point
 
-if importlib.util.find_spec("torch") is None:  # not imported here: that costs seconds in every test process
+if (
+    importlib.util.find_spec("torch") is None
+):  # not imported here: that costs seconds in every test process
     pytest.skip("needs torch", allow_module_level=True)
 
 # One process makes all of these figures, since importing torch and exporting cost seconds.
@@ -106,7 +108,8 @@ def test_its_weights_are_seeded(facts: dict) -> None:
 def eager(tmp_path_factory: pytest.TempPathFactory) -> Control:
     """One worker over good and bad points, shared by the tests that only look."""
     control = Control(
-        tmp_path_factory.mktemp("eager"), {"backend": "torch", "model": "particlenet", "inputs": "hep", "threads": 1}
+        tmp_path_factory.mktemp("eager"),
+        {"backend": "torch", "model": "particlenet", "inputs": "hep", "threads": 1},
     )
     control.ask(
         point("torch-b1", 1, warmup="auto"),
@@ -214,7 +217,10 @@ def scaled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A TorchScript file that says nothing about shapes: x * y."""
     folder = tmp_path_factory.mktemp("script")
     (folder / "make.py").write_text(SCRIPT)  # torch.jit.script reads the source from its file
-    subprocess.run([sys.executable, "-W", "ignore", str(folder / "make.py"), str(folder / "scaled.pt")], check=True)
+    subprocess.run(
+        [sys.executable, "-W", "ignore", str(folder / "make.py"), str(folder / "scaled.pt")],
+        check=True,
+    )
     return folder / "scaled.pt"
 
 
@@ -230,7 +236,9 @@ def test_a_script_without_shapes_asks_for_them(scaled: Path, tmp_path: Path) -> 
 
 
 def test_a_wrong_shape_fails_the_point_with_torchs_words(scaled: Path, tmp_path: Path) -> None:
-    control = Control(tmp_path, {"backend": "torch", "model": str(scaled), "shapes": {"x": [3], "y": [4]}})
+    control = Control(
+        tmp_path, {"backend": "torch", "model": str(scaled), "shapes": {"x": [3], "y": [4]}}
+    )
     control.ask(point("torch-b2", 2), END)
     assert control.serve("batch_torch.py")[0] == 0
     result = control.results()["torch-b2"]
@@ -238,7 +246,9 @@ def test_a_wrong_shape_fails_the_point_with_torchs_words(scaled: Path, tmp_path:
     assert str(result["error"]).startswith("RuntimeError: ")
 
 
-@pytest.mark.parametrize(("model", "says"), [("resnet", "no model named 'resnet'"), (__file__, "takes .pt")])
+@pytest.mark.parametrize(
+    ("model", "says"), [("resnet", "no model named 'resnet'"), (__file__, "takes .pt")]
+)
 def test_an_unknown_model_is_refused_at_the_start(tmp_path: Path, model: str, says: str) -> None:
     control = Control(tmp_path, {"backend": "torch", "model": model})
     control.ask(END)
@@ -268,7 +278,8 @@ def test_a_file_that_is_no_torchscript_is_bad_input(tmp_path: Path) -> None:
 
 def test_torchscript_is_not_compiled_again(scaled: Path, tmp_path: Path) -> None:
     control = Control(
-        tmp_path, {"backend": "torch", "model": str(scaled), "shapes": {"x": [3], "y": [3]}, "compile": True}
+        tmp_path,
+        {"backend": "torch", "model": str(scaled), "shapes": {"x": [3], "y": [3]}, "compile": True},
     )
     control.ask(END)
     status, err = control.serve("batch_torch.py")
@@ -279,8 +290,10 @@ def test_torchscript_is_not_compiled_again(scaled: Path, tmp_path: Path) -> None
 def narrow(folder: Path) -> Path:
     """The torch worker with a ParticleNet of narrow blocks: the same code to compile, in two thirds of the time."""
     script = folder / "narrow.py"
-    script.write_text(f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport batch_torch, particlenet, worker\n"
-                      "particlenet.BLOCKS = ((32,), (32,), (32,))\nsys.exit(worker.main(batch_torch.load, os.environ))\n")
+    script.write_text(
+        f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport batch_torch, particlenet, worker\n"
+        "particlenet.BLOCKS = ((32,), (32,), (32,))\nsys.exit(worker.main(batch_torch.load, os.environ))\n"
+    )
     return script
 
 
@@ -293,10 +306,17 @@ def narrow(folder: Path) -> Path:
     ],
 )
 def test_a_fallback_to_eager_is_told(tmp_path: Path, variable: str, says: str) -> None:
-    control = Control(tmp_path, {"backend": "torch", "model": "particlenet", "compile": True, "threads": 1})
+    control = Control(
+        tmp_path, {"backend": "torch", "model": "particlenet", "compile": True, "threads": 1}
+    )
     control.ask(point("torch-b1", 1), END)
     broken = {variable: "1" if variable == "TORCHDYNAMO_DISABLE" else "/bin/false"}
-    assert control.serve(narrow(tmp_path), TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"), **broken)[0] == 0
+    assert (
+        control.serve(
+            narrow(tmp_path), TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"), **broken
+        )[0]
+        == 0
+    )
     result = control.results()["torch-b1"]
     assert result["ok"] is True, result
     assert says in result["notes"]["failed-to-compile"]
@@ -304,9 +324,13 @@ def test_a_fallback_to_eager_is_told(tmp_path: Path, variable: str, says: str) -
 
 @pytest.mark.slow
 def test_compile_time_is_its_own_figure(tmp_path: Path) -> None:
-    control = Control(tmp_path, {"backend": "torch", "model": "particlenet", "compile": True, "threads": 1})
+    control = Control(
+        tmp_path, {"backend": "torch", "model": "particlenet", "compile": True, "threads": 1}
+    )
     control.ask(point("torch-b1", 1), END)
-    assert control.serve(narrow(tmp_path), TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))[0] == 0
+    assert (
+        control.serve(narrow(tmp_path), TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))[0] == 0
+    )
     result = control.results()["torch-b1"]
     assert result["ok"] is True, result
     assert "failed-to-compile" not in result["notes"]
@@ -315,7 +339,9 @@ def test_compile_time_is_its_own_figure(tmp_path: Path) -> None:
 
 
 def test_a_torch_pass_records_each_point_with_its_trials(tmp_path: Path) -> None:
-    control = Control(tmp_path, {"backend": "torch", "model": "particlenet", "threads": 1}, layers="torch")
+    control = Control(
+        tmp_path, {"backend": "torch", "model": "particlenet", "threads": 1}, layers="torch"
+    )
     control.ask(point("torch-b1", 1), point("torch-b2~1", 2), END)
     assert control.serve("batch_torch.py")[0] == 0
     pid = str(control.records()[0]["pid"])
@@ -334,10 +360,15 @@ def test_a_torch_pass_records_each_point_with_its_trials(tmp_path: Path) -> None
         )
         whole = spans[f"profharness.point:{name}"]
         trials = [spans[f"profharness.trial:{name}:{i}"] for i in range(3)]
-        assert all(whole["ts"] <= t["ts"] and t["ts"] + t["dur"] <= whole["ts"] + whole["dur"] for t in trials)
+        assert all(
+            whole["ts"] <= t["ts"] and t["ts"] + t["dur"] <= whole["ts"] + whole["dur"]
+            for t in trials
+        )
         convolutions = [e for e in events if e.get("name") == "aten::conv2d"]
         assert len(convolutions) == 3 * 9, "the warm-up lies outside the window"
-        assert all(any(t["ts"] <= e["ts"] <= t["ts"] + t["dur"] for t in trials) for e in convolutions)
+        assert all(
+            any(t["ts"] <= e["ts"] <= t["ts"] + t["dur"] for t in trials) for e in convolutions
+        )
         sidecar = json.loads(path.with_name(path.name + ".profharness.json").read_text())
         assert sidecar["point"] == name
 
@@ -364,9 +395,13 @@ class FakeCuda:
         self.synchronised.append(index)
 
 
-def fake_torch(count: int, hip: str | None = None, reserved: tuple[int, ...] = ()) -> SimpleNamespace:
+def fake_torch(
+    count: int, hip: str | None = None, reserved: tuple[int, ...] = ()
+) -> SimpleNamespace:
     return SimpleNamespace(
-        __version__="2.9", version=SimpleNamespace(cuda=None, hip=hip), cuda=FakeCuda(count, reserved)
+        __version__="2.9",
+        version=SimpleNamespace(cuda=None, hip=hip),
+        cuda=FakeCuda(count, reserved),
     )
 
 
@@ -381,7 +416,9 @@ def fake_torch(count: int, hip: str | None = None, reserved: tuple[int, ...] = (
         (2, "cpu", 0, "cpu"),
     ],
 )
-def test_devices_are_chosen(workloads: Path, count: int, asked: str, local_rank: int, device: str) -> None:
+def test_devices_are_chosen(
+    workloads: Path, count: int, asked: str, local_rank: int, device: str
+) -> None:
     import batch_torch
 
     assert batch_torch.chosen_device(fake_torch(count), asked, local_rank) == device
@@ -398,12 +435,18 @@ def test_a_device_that_is_not_there_is_refused(workloads: Path) -> None:
 def test_devices_are_named_by_kind(workloads: Path) -> None:
     import batch_torch
 
-    assert batch_torch.visible_devices(fake_torch(1, hip="6.2"))[1] == {"index": 0, "kind": "rocm", "name": "GPU 0"}
+    assert batch_torch.visible_devices(fake_torch(1, hip="6.2"))[1] == {
+        "index": 0,
+        "kind": "rocm",
+        "name": "GPU 0",
+    }
     assert batch_torch.visible_devices(fake_torch(1))[1]["kind"] == "cuda"
 
 
 @pytest.mark.parametrize(("reserved", "waited"), [((1,), [1]), ((1, 3), [1, 3]), ((), [1])])
-def test_every_device_in_use_is_waited_for(workloads: Path, reserved: tuple[int, ...], waited: list[int]) -> None:
+def test_every_device_in_use_is_waited_for(
+    workloads: Path, reserved: tuple[int, ...], waited: list[int]
+) -> None:
     import batch_torch
 
     torch = fake_torch(4, reserved=reserved)

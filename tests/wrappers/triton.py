@@ -22,8 +22,12 @@ HTTP_TOKEN, GRPC_TOKEN = "triton-access-token", "triton-grpc-protocol-triton-acc
 class Server:
     """One server process, its ready file, and the levels that it is told."""
 
-    def __init__(self, root: Path, spec: Mapping[str, object], *, layers: str = "", **env: str) -> None:
-        self.control = Control(root, {"backend": "torch", "model": "particlenet", **spec}, layers=layers)
+    def __init__(
+        self, root: Path, spec: Mapping[str, object], *, layers: str = "", **env: str
+    ) -> None:
+        self.control = Control(
+            root, {"backend": "torch", "model": "particlenet", **spec}, layers=layers
+        )
         self.home = short_home()
         begun = time.monotonic()
         self.process = self.control.start("triton_server.py", PYTRITON_HOME=str(self.home), **env)
@@ -43,7 +47,10 @@ class Server:
         """Open or close a level, and wait for the answer."""
         self.tell(kind, key)
         past = {"open": "opened", "close": "closed"}[kind]
-        until(lambda: any((one["kind"], one["id"]) == (past, key) for one in self.answers()), self.process)
+        until(
+            lambda: any((one["kind"], one["id"]) == (past, key) for one in self.answers()),
+            self.process,
+        )
         return next(one for one in self.answers() if (one["kind"], one["id"]) == (past, key))
 
     def end(self) -> tuple[int, float, str]:
@@ -87,7 +94,15 @@ def client(server: Server, protocol: str, **options: object) -> Any:
     return module.InferenceServerClient(server.ready[protocol], **options)
 
 
-def infer(speaker: Any, model: str, arrays: Mapping[str, np.ndarray], output: str, *, sequence: int | None = None, token: str = "") -> np.ndarray:
+def infer(
+    speaker: Any,
+    model: str,
+    arrays: Mapping[str, np.ndarray],
+    output: str,
+    *,
+    sequence: int | None = None,
+    token: str = "",
+) -> np.ndarray:
     """One request; its one output."""
     import tritonclient.grpc as grpc
     import tritonclient.http as http
@@ -113,6 +128,8 @@ def gone(pid: int) -> bool:
 
 def subordinate(pid: int) -> list[int]:
     """The processes below one."""
-    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
     children = [int(word) for word in done.stdout.split()]
     return children + [grandchild for child in children for grandchild in subordinate(child)]

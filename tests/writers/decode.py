@@ -105,9 +105,19 @@ class _Names:
         self.tables: dict[str, dict[int, object]] = defaultdict(dict)
 
     def learn(self, data: pb.InternedData) -> None:
-        for table in ("event_names", "event_categories", "debug_annotation_names", "gpu_specifications", "graphics_contexts"):
+        for table in (
+            "event_names",
+            "event_categories",
+            "debug_annotation_names",
+            "gpu_specifications",
+            "graphics_contexts",
+        ):
             for item in getattr(data, table):
-                self._put(table, item.iid, item if table in {"gpu_specifications", "graphics_contexts"} else item.name)
+                self._put(
+                    table,
+                    item.iid,
+                    item if table in {"gpu_specifications", "graphics_contexts"} else item.name,
+                )
         for item in data.debug_annotation_string_values:
             self._put("strings", item.iid, item.str.decode())
         for item in unknown_fields.UnknownFieldSet(data):
@@ -126,22 +136,39 @@ class _Names:
 
 def _gpu_event(packet: pb.TracePacket, names: _Names) -> GpuEvent:
     event, tables = packet.gpu_render_stage_event, names.tables
-    args = [(tables["args"][a.name_iid], getattr(a, a.WhichOneof("value"))) for a in event.launch.args]
+    args = [
+        (tables["args"][a.name_iid], getattr(a, a.WhichOneof("value"))) for a in event.launch.args
+    ]
     if event.kernel_iid:
         kernel = tables["kernels"][event.kernel_iid]
-        args += [(tables["args"][a.name_iid], getattr(a, a.WhichOneof("value"))) for a in kernel.args]
+        args += [
+            (tables["args"][a.name_iid], getattr(a, a.WhichOneof("value"))) for a in kernel.args
+        ]
         args.append(("kernel_name", kernel.name))
     for size in ("grid_size", "workgroup_size"):
         if event.launch.HasField(size):
             dim = getattr(event.launch, size)
             args.append((size, (dim.x, dim.y, dim.z)))
-    return GpuEvent(packet.timestamp, event.duration, str(tables["event_names"][event.name_iid]), packet.machine_id, event.gpu_id,
-                    tables["gpu_specifications"][event.hw_queue_iid].name, tables["gpu_specifications"][event.stage_iid].name,
-                    tables["graphics_contexts"][event.context].pid, event.event_id, tuple(sorted(args)))
+    return GpuEvent(
+        packet.timestamp,
+        event.duration,
+        str(tables["event_names"][event.name_iid]),
+        packet.machine_id,
+        event.gpu_id,
+        tables["gpu_specifications"][event.hw_queue_iid].name,
+        tables["gpu_specifications"][event.stage_iid].name,
+        tables["graphics_contexts"][event.context].pid,
+        event.event_id,
+        tuple(sorted(args)),
+    )
 
 
-def _track_event(packet: pb.TracePacket, names: _Names, open_slices: dict[int, list[tuple[int, pb.TrackEvent, _Names, int]]],
-                 out: Decoded) -> None:
+def _track_event(
+    packet: pb.TracePacket,
+    names: _Names,
+    open_slices: dict[int, list[tuple[int, pb.TrackEvent, _Names, int]]],
+    out: Decoded,
+) -> None:
     event = packet.track_event
     assert event.track_uuid in out.tracks, "used before it was declared"
     assert out.machine_of_track[event.track_uuid] == packet.machine_id
@@ -156,12 +183,29 @@ def _track_event(packet: pb.TracePacket, names: _Names, open_slices: dict[int, l
         assert packet.timestamp >= began
         notes = []
         for note in begin.debug_annotations:
-            value = known.tables["strings"][note.string_value_iid] if note.string_value_iid else getattr(note, note.WhichOneof("value"))
+            value = (
+                known.tables["strings"][note.string_value_iid]
+                if note.string_value_iid
+                else getattr(note, note.WhichOneof("value"))
+            )
             notes.append((known.tables["debug_annotation_names"][note.name_iid], value))
-        category = known.tables["event_categories"][begin.category_iids[0]] if begin.category_iids else ""
-        out.slices.append(Slice(began, packet.timestamp - began, str(known.tables["event_names"][begin.name_iid]), event.track_uuid,
-                                str(category), machine, tuple(sorted(notes)), submissions(begin), tuple(begin.flow_ids),
-                                tuple(begin.terminating_flow_ids)))
+        category = (
+            known.tables["event_categories"][begin.category_iids[0]] if begin.category_iids else ""
+        )
+        out.slices.append(
+            Slice(
+                began,
+                packet.timestamp - began,
+                str(known.tables["event_names"][begin.name_iid]),
+                event.track_uuid,
+                str(category),
+                machine,
+                tuple(sorted(notes)),
+                submissions(begin),
+                tuple(begin.flow_ids),
+                tuple(begin.terminating_flow_ids),
+            )
+        )
 
 
 def _varints(data: object) -> list[int]:

@@ -32,7 +32,12 @@ def test_every_cell_comes_back(trace: Trace) -> None:
                 if column.metadata["unit"] == "string":
                     values = [None if code < 0 else trace.strings[code] for code in values]
                 elif column.metadata["unit"] != "ns":
-                    values = [None if (value == -1 and isinstance(value, int)) or value != value else value for value in values]
+                    values = [
+                        None
+                        if (value == -1 and isinstance(value, int)) or value != value
+                        else value
+                        for value in values
+                    ]
                 assert found[column.name].to_pylist() == values, column.name
 
 
@@ -51,13 +56,26 @@ def test_a_trace_comes_back_with_texts_among_others(trace: Trace) -> None:
                 assert [code >= 0 for code in ours] == [code >= 0 for code in theirs]
                 assert pools.strings.decode(ours) == trace.strings.decode(theirs)
             else:
-                assert np.array_equal(ours, theirs, equal_nan=column.metadata["dtype"] is np.float64), (name, column.name)
+                assert np.array_equal(
+                    ours, theirs, equal_nan=column.metadata["dtype"] is np.float64
+                ), (name, column.name)
 
 
 def test_columns_say_what_they_mean_and_pools_stand_beside_them(tmp_path: Path) -> None:
     paths = write(small_trace(), tmp_path)
-    assert [p.stem for p in paths] == ["kernels", "copies", "api", "ops", "marks", "samples", "counters", "requests", "devices",
-                                       "streams", "sources"]
+    assert [p.stem for p in paths] == [
+        "kernels",
+        "copies",
+        "api",
+        "ops",
+        "marks",
+        "samples",
+        "counters",
+        "requests",
+        "devices",
+        "streams",
+        "sources",
+    ]
     column = pq.read_schema(tmp_path / "kernels.parquet").field("dur_ns")
     assert column.metadata == {b"unit": b"ns", b"meaning": b"duration; zero is allowed"}
     (source,) = pq.read_table(tmp_path / "sources.parquet").to_pylist()

@@ -41,7 +41,9 @@ def replayed(spans: list[tuple[int, int, int]], lanes: np.ndarray) -> Counter[tu
 
 
 @given(SPANS)
-def test_flat_lanes_hold_no_overlap_and_are_as_few_as_possible(spans: list[tuple[int, int, int]]) -> None:
+def test_flat_lanes_hold_no_overlap_and_are_as_few_as_possible(
+    spans: list[tuple[int, int, int]],
+) -> None:
     lanes = flat_lanes(order_events(*columns(spans)))
     assert replayed(spans, lanes) == Counter(spans)
     by_lane = defaultdict(list)
@@ -53,14 +55,19 @@ def test_flat_lanes_hold_no_overlap_and_are_as_few_as_possible(spans: list[tuple
     for group in {s[0] for s in spans}:
         mine = [(s, s + d) for g, s, d in spans if g == group]
         # at its start a span is open beside the others; an empty one only beside those that it lies strictly inside
-        deepest = max(sum(s < at < e for s, e in mine) + 1 if at == end else sum(s <= at < e for s, e in mine) for at, end in mine)
+        deepest = max(
+            sum(s < at < e for s, e in mine) + 1 if at == end else sum(s <= at < e for s, e in mine)
+            for at, end in mine
+        )
         assert len({lane for g, lane in by_lane if g == group}) == deepest
 
 
 @given(SPANS)
 def test_nested_lanes_replay_every_span(spans: list[tuple[int, int, int]]) -> None:
     group, start, dur = columns(spans)
-    assert replayed(spans, nested_lanes(order_events(group, start, dur), start, dur)) == Counter(spans)
+    assert replayed(spans, nested_lanes(order_events(group, start, dur), start, dur)) == Counter(
+        spans
+    )
 
 
 @given(SPANS)
@@ -75,22 +82,38 @@ def test_nested_lanes_use_one_lane_where_nothing_crosses(spans: list[tuple[int, 
 
 def test_calls_inside_ops_stay_on_their_thread() -> None:
     start, dur = np.asarray([0, 10, 12, 30]), np.asarray([100, 50, 5, 10])
-    assert nested_lanes(order_events(np.zeros(4, int), start, dur), start, dur).tolist() == [0, 0, 0, 0]
+    assert nested_lanes(order_events(np.zeros(4, int), start, dur), start, dur).tolist() == [
+        0,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_a_child_that_ends_one_ns_late_moves_aside() -> None:
     start, dur = np.asarray([0, 10, 20]), np.asarray([50, 41, 5])
-    assert nested_lanes(order_events(np.zeros(3, int), start, dur), start, dur).tolist() == [0, 1, 0]
+    assert nested_lanes(order_events(np.zeros(3, int), start, dur), start, dur).tolist() == [
+        0,
+        1,
+        0,
+    ]
 
 
 def test_times_near_the_end_of_the_range_keep_their_order() -> None:
     start = np.asarray([0, 2**61, 2**61 + 5, 7])
     dur = np.asarray([2**61, 5, 3, 1])
     spans = [(g, int(s), int(d)) for g, s, d in zip([0, 0, 9, 9], start, dur, strict=True)]
-    assert replayed(spans, nested_lanes(order_events(np.asarray([0, 0, 9, 9]), start, dur), start, dur)) == Counter(spans)
+    assert replayed(
+        spans, nested_lanes(order_events(np.asarray([0, 0, 9, 9]), start, dur), start, dur)
+    ) == Counter(spans)
 
 
-@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-(2**62), 2**62), st.sampled_from([0, 2**40])), max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.integers(-1, 3), st.integers(-(2**62), 2**62), st.sampled_from([0, 2**40])),
+        max_size=20,
+    )
+)
 def test_groups_are_rows_that_agree(rows: list[tuple[int, int, int]]) -> None:
     if not rows:
         assert len(group_rows(np.zeros(0, np.int64))) == 0
@@ -102,7 +125,9 @@ def test_groups_are_rows_that_agree(rows: list[tuple[int, int, int]]) -> None:
     assert groups.sizes().sum() == len(rows)
 
 
-@given(st.lists(st.tuples(*[st.sampled_from([0, 7, 12_288, 200_000])] * 3), min_size=1, max_size=40))
+@given(
+    st.lists(st.tuples(*[st.sampled_from([0, 7, 12_288, 200_000])] * 3), min_size=1, max_size=40)
+)
 def test_groups_of_few_values_in_wide_ranges(rows: list[tuple[int, int, int]]) -> None:
     """As sizes in bytes are: the ranks of the values are what is combined."""
     groups = group_rows(*(np.asarray(column, np.int32) for column in zip(*rows, strict=True)))

@@ -22,8 +22,12 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("new_york")
 def test_marks_are_lines_in_order_of_time_on_the_local_clock(tmp_path: Path) -> None:
-    machine = Machine(cpus=2, memory_bytes=1, monotonic_to_realtime_ns=1_763_631_067_000_000_000)  # 2025-11-20 09:31:07 UTC
+    machine = Machine(
+        cpus=2, memory_bytes=1, monotonic_to_realtime_ns=1_763_631_067_000_000_000
+    )  # 2025-11-20 09:31:07 UTC
     path = write_marks([(5_312_345_999, 8), (1_000, 4)], tmp_path, machine)
     assert path == tmp_path / "ResourceLog.marks.txt"
-    assert path.read_text() == ("Starting batch size 4 at time: 2025-11-20 04:31:07.000001\n"
-                                "Starting batch size 8 at time: 2025-11-20 04:31:12.312345\n")
+    assert path.read_text() == (
+        "Starting batch size 4 at time: 2025-11-20 04:31:07.000001\n"
+        "Starting batch size 8 at time: 2025-11-20 04:31:12.312345\n"
+    )

@@ -14,18 +14,27 @@ from profharness.writers.perfetto import write
 
 @pytest.fixture(scope="module")
 def benchmark_module(repository: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("write_perfetto", repository / "benchmarks" / "write_perfetto.py")
+    spec = importlib.util.spec_from_file_location(
+        "write_perfetto", repository / "benchmarks" / "write_perfetto.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(repository / "benchmarks"))  # as when it is started, for the modules beside it
+        patch.syspath_prepend(
+            str(repository / "benchmarks")
+        )  # as when it is started, for the modules beside it
         spec.loader.exec_module(module)
     return module
 
 
-def test_a_kernel_with_its_launch_takes_at_most_75_bytes(benchmark_module: ModuleType, tmp_path: Path) -> None:
-    few, many = (write(benchmark_module.kernel_trace(n, 0), tmp_path / f"{n}.pftrace").bytes for n in (20_000, 120_000))
+def test_a_kernel_with_its_launch_takes_at_most_75_bytes(
+    benchmark_module: ModuleType, tmp_path: Path
+) -> None:
+    few, many = (
+        write(benchmark_module.kernel_trace(n, 0), tmp_path / f"{n}.pftrace").bytes
+        for n in (20_000, 120_000)
+    )
     per_kernel = (many - few) / 100_000  # names and the rest are written once
     assert 40 < per_kernel <= 75
 

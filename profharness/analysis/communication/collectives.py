@@ -23,9 +23,26 @@ from profharness.trace.model import I32, I64, NULL, ClockDomain, Trace
 
 # torch's names of types (c10::toString), bytes per element
 _BYTES = {
-    "Float": 4, "Double": 8, "Half": 2, "BFloat16": 2, "Long": 8, "Int": 4, "Short": 2, "Char": 1, "Byte": 1, "Bool": 1,
-    "Float8_e4m3fn": 1, "Float8_e5m2": 1, "Float8_e4m3fnuz": 1, "Float8_e5m2fnuz": 1, "ComplexHalf": 4, "ComplexFloat": 8, "ComplexDouble": 16,
-    "UInt16": 2, "UInt32": 4, "UInt64": 8,
+    "Float": 4,
+    "Double": 8,
+    "Half": 2,
+    "BFloat16": 2,
+    "Long": 8,
+    "Int": 4,
+    "Short": 2,
+    "Char": 1,
+    "Byte": 1,
+    "Bool": 1,
+    "Float8_e4m3fn": 1,
+    "Float8_e5m2": 1,
+    "Float8_e4m3fnuz": 1,
+    "Float8_e5m2fnuz": 1,
+    "ComplexHalf": 4,
+    "ComplexFloat": 8,
+    "ComplexDouble": 16,
+    "UInt16": 2,
+    "UInt32": 4,
+    "UInt64": 8,
 }
 _WHOLE = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
 _ALONE = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
@@ -53,7 +70,16 @@ def arrivals(trace: Trace) -> tuple[Arrivals, ...]:
     taken = {one.rank for one in found}
     for host in host_ranks(trace):
         what = _pooled(pool, [trace.strings[code] for code in host.told.tolist()])
-        found.append(Arrivals(f"{host.label} on the CPU" if host.label in taken else host.label, host.start, host.dur, what, (), _on_run_clock(trace, host.sources)))
+        found.append(
+            Arrivals(
+                f"{host.label} on the CPU" if host.label in taken else host.label,
+                host.start,
+                host.dur,
+                what,
+                (),
+                _on_run_clock(trace, host.sources),
+            )
+        )
     texts = tuple(pool)
     return tuple(replace(one, texts=texts) for one in found)
 
@@ -79,21 +105,41 @@ def host_ranks(trace: Trace) -> list[HostRank]:
     if not len(rows):
         return []
     rank = _ranks(trace, marks.source[rows], marks.rank[rows])
-    owners, owner = np.unique(np.stack([rank, np.where(rank == NULL, marks.pid[rows], NULL)]), axis=1, return_inverse=True)
+    owners, owner = np.unique(
+        np.stack([rank, np.where(rank == NULL, marks.pid[rows], NULL)]), axis=1, return_inverse=True
+    )
     found = []
     for number, (of_rank, pid) in enumerate(owners.T.tolist()):
         mine = rows[owner.reshape(-1) == number]
         mine = mine[np.argsort(marks.start_ns[mine], kind="stable")]
-        label = f"rank {of_rank}" if of_rank != NULL else f"process {pid}" if pid != NULL else "the process"
+        label = (
+            f"rank {of_rank}"
+            if of_rank != NULL
+            else f"process {pid}"
+            if pid != NULL
+            else "the process"
+        )
         sources = np.unique(marks.source[mine]).astype(np.int64)
-        found.append(HostRank(label, None if of_rank == NULL else of_rank, trace.sources[int(sources[0])].host, marks.start_ns[mine], marks.dur_ns[mine],
-                              marks.collective[mine].astype(np.int64), sources, np.unique(marks.pid[mine])))
+        found.append(
+            HostRank(
+                label,
+                None if of_rank == NULL else of_rank,
+                trace.sources[int(sources[0])].host,
+                marks.start_ns[mine],
+                marks.dur_ns[mine],
+                marks.collective[mine].astype(np.int64),
+                sources,
+                np.unique(marks.pid[mine]),
+            )
+        )
     return found
 
 
 def _ranks(trace: Trace, source: I32, recorded: I32) -> I64:
     """The rank of each row: of its source, else as recorded."""
-    stated = np.array([NULL if one.rank is None else one.rank for one in trace.sources], np.int64)[source]
+    stated = np.array([NULL if one.rank is None else one.rank for one in trace.sources], np.int64)[
+        source
+    ]
     ranks: I64 = np.where(stated == NULL, recorded, stated)
     return ranks
 
@@ -113,7 +159,9 @@ def _on_devices(trace: Trace, pool: dict[str, int]) -> list[Arrivals]:
         return []
     rank = _ranks(trace, kernels.source[rows], kernels.rank[rows])
     keys = device_keys(trace)
-    owners, owner = np.unique(np.stack([rank, kernels.device[rows].astype(np.int64)]), axis=1, return_inverse=True)
+    owners, owner = np.unique(
+        np.stack([rank, kernels.device[rows].astype(np.int64)]), axis=1, return_inverse=True
+    )
     single = {int(one): int((owners[0] == one).sum()) == 1 for one in owners[0]}
     what = _texts(trace, rows, pool)
     found = []
@@ -121,18 +169,35 @@ def _on_devices(trace: Trace, pool: dict[str, int]) -> list[Arrivals]:
         mine = np.flatnonzero(owner.reshape(-1) == number)
         mine = mine[np.lexsort((kernels.stream[rows[mine]], kernels.start_ns[rows[mine]]))]
         aligned = _on_run_clock(trace, np.unique(kernels.source[rows[mine]]).astype(np.int64))
-        label = f"rank {of_rank}" if of_rank != NULL and single[of_rank] else f"device {keys[device]}"
-        found.append(Arrivals(label, kernels.start_ns[rows[mine]], kernels.dur_ns[rows[mine]], what[mine], (), aligned))
+        label = (
+            f"rank {of_rank}" if of_rank != NULL and single[of_rank] else f"device {keys[device]}"
+        )
+        found.append(
+            Arrivals(
+                label,
+                kernels.start_ns[rows[mine]],
+                kernels.dur_ns[rows[mine]],
+                what[mine],
+                (),
+                aligned,
+            )
+        )
     return found
 
 
 def _texts(trace: Trace, rows: I64, pool: dict[str, int]) -> I64:
     """What each of these kernels does, as positions in the pool: as recorded, else by its name."""
     kernels = trace.kernels
-    pairs, place = np.unique(np.stack([kernels.collective[rows], kernels.name[rows]]), axis=1, return_inverse=True)
+    pairs, place = np.unique(
+        np.stack([kernels.collective[rows], kernels.name[rows]]), axis=1, return_inverse=True
+    )
     numbers = []
     for stated, name in pairs.T.tolist():
-        text = trace.strings[stated] if stated != NULL else encode(Collective(normalised(function_name(trace.strings[name]))))
+        text = (
+            trace.strings[stated]
+            if stated != NULL
+            else encode(Collective(normalised(function_name(trace.strings[name]))))
+        )
         numbers.append(pool.setdefault(text, len(pool)))
     what: I64 = np.array(numbers, np.int64)[place.reshape(-1)]
     return what
@@ -172,4 +237,7 @@ def relabelled(parts: Sequence[tuple[str, Sequence[Arrivals]]]) -> list[Arrivals
             label = one.rank if names.count(one.rank) == 1 else f"{file} {one.rank}"
             found.append((label, one, place[one.what] if len(place) else one.what))
     texts = tuple(pool)
-    return [Arrivals(label, one.start, one.dur, what, texts, one.common_clock) for label, one, what in found]
+    return [
+        Arrivals(label, one.start, one.dur, what, texts, one.common_clock)
+        for label, one, what in found
+    ]

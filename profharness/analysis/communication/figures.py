@@ -16,7 +16,11 @@ from profharness.analysis.communication.collectives import (
     host_ranks,
     message_bytes,
 )
-from profharness.analysis.communication.records import CollectiveRow, Communication, CommunicationTime
+from profharness.analysis.communication.records import (
+    CollectiveRow,
+    Communication,
+    CommunicationTime,
+)
 from profharness.analysis.communication.skew import matched, skew, straggler, transfer_ns
 from profharness.analysis.kernels import patterns
 from profharness.analysis.records import Partition
@@ -48,15 +52,23 @@ def summarise(devices: Sequence[CommunicationTime], ranks: Sequence[Arrivals]) -
     """Of devices and ranks that were looked at apart; the ranks' texts must be of one pool."""
     groups, left = matched(ranks)
     found = skew(ranks, groups, left)
-    return Communication(devices=tuple(devices), collectives=tuple(_rows(ranks, transfer_ns(groups, ranks))), skew=found,
-                         needs="" if found is not None else _needs(ranks))
+    return Communication(
+        devices=tuple(devices),
+        collectives=tuple(_rows(ranks, transfer_ns(groups, ranks))),
+        skew=found,
+        needs="" if found is not None else _needs(ranks),
+    )
 
 
 def _needs(ranks: Sequence[Arrivals]) -> str:
     """What is missing for a comparison of ranks that could not be made."""
     if len(ranks) < 2:
         return ONE_RANK
-    return GROUPS if any(described(text).group.endswith(UNTOLD) for one in ranks for text in one.texts) else UNMATCHED
+    return (
+        GROUPS
+        if any(described(text).group.endswith(UNTOLD) for one in ranks for text in one.texts)
+        else UNMATCHED
+    )
 
 
 def device_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
@@ -68,13 +80,29 @@ def device_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
         talking = intervals.intersect(line.communication, windows)
         exposed = intervals.subtract(talking, line.compute).total
         spans = intervals.lasting(copies.start_ns, copies.dur_ns)
-        rows = (copies.device == device) & (copies.kind == trace.strings.find("p2p")) & (intervals.inside_ns(spans, windows) > 0) & (copies.kind != NULL)
-        between = intervals.intersect(intervals.merge(Intervals(spans.start[rows], spans.end[rows])), windows)
+        rows = (
+            (copies.device == device)
+            & (copies.kind == trace.strings.find("p2p"))
+            & (intervals.inside_ns(spans, windows) > 0)
+            & (copies.kind != NULL)
+        )
+        between = intervals.intersect(
+            intervals.merge(Intervals(spans.start[rows], spans.end[rows])), windows
+        )
         sizes = copies.bytes[rows]
-        found.append(CommunicationTime(
-            device=keys[device], rank=trace.devices[device].rank if device != NULL else None, window_ns=windows.total, total_ns=talking.total,
-            exposed_ns=exposed, overlapped_ns=talking.total - exposed, peer_copies=int(rows.sum()), peer_copy_ns=between.total,
-            peer_copy_bytes=int(sizes.sum()) if len(sizes) and (sizes != NULL).all() else None))
+        found.append(
+            CommunicationTime(
+                device=keys[device],
+                rank=trace.devices[device].rank if device != NULL else None,
+                window_ns=windows.total,
+                total_ns=talking.total,
+                exposed_ns=exposed,
+                overlapped_ns=talking.total - exposed,
+                peer_copies=int(rows.sum()),
+                peer_copy_ns=between.total,
+                peer_copy_bytes=int(sizes.sum()) if len(sizes) and (sizes != NULL).all() else None,
+            )
+        )
     return found
 
 
@@ -87,13 +115,28 @@ def host_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
     handing = patterns.matching(trace.strings, ops, _HANDING_OVER)
     hosts = host_ranks(trace)
     for one in hosts:
-        talking = intervals.intersect(intervals.merge(intervals.lasting(one.start, one.dur)), windows)
+        talking = intervals.intersect(
+            intervals.merge(intervals.lasting(one.start, one.dur)), windows
+        )
         own = np.isin(ops.source, one.sources) & np.isin(ops.pid, one.pids) & ~handing
         running = intervals.merge(intervals.lasting(ops.start_ns[own], ops.dur_ns[own]))
         exposed = intervals.subtract(talking, running).total
-        place = "cpu" if len(hosts) == 1 and len(trace.sources) == 1 else f"{one.host or '-'}/{'-' if one.rank is None else one.rank}/cpu"
-        found.append(CommunicationTime(device=place, rank=one.rank, window_ns=windows.total, total_ns=talking.total, exposed_ns=exposed,
-                                       overlapped_ns=talking.total - exposed, on_host=True))
+        place = (
+            "cpu"
+            if len(hosts) == 1 and len(trace.sources) == 1
+            else f"{one.host or '-'}/{'-' if one.rank is None else one.rank}/cpu"
+        )
+        found.append(
+            CommunicationTime(
+                device=place,
+                rank=one.rank,
+                window_ns=windows.total,
+                total_ns=talking.total,
+                exposed_ns=exposed,
+                overlapped_ns=talking.total - exposed,
+                on_host=True,
+            )
+        )
     return found
 
 
@@ -107,26 +150,53 @@ def _rows(ranks: Sequence[Arrivals], shortest: dict[int, intervals.F64]) -> list
         transfer = float(np.median(shortest[what]))
         size, factor = message_bytes(told), bus_factor(told.kind, told.group_size)
         algorithm = size / transfer * 1e9 if size and transfer > 0 else None
-        rows.append(CollectiveRow(
-            kind=told.kind, dtype=told.dtype, group_size=told.group_size, bytes=size, ranks=sum(len(part) > 0 for part in own), calls=len(durations),
-            total_ns=int(durations.sum()), mean_ns=float(durations.mean()), transfer_ns=transfer, algorithm_bandwidth=algorithm,
-            bus_bandwidth=algorithm * factor if algorithm is not None and factor is not None else None))
+        rows.append(
+            CollectiveRow(
+                kind=told.kind,
+                dtype=told.dtype,
+                group_size=told.group_size,
+                bytes=size,
+                ranks=sum(len(part) > 0 for part in own),
+                calls=len(durations),
+                total_ns=int(durations.sum()),
+                mean_ns=float(durations.mean()),
+                transfer_ns=transfer,
+                algorithm_bandwidth=algorithm,
+                bus_bandwidth=algorithm * factor
+                if algorithm is not None and factor is not None
+                else None,
+            )
+        )
     return sorted(rows, key=lambda row: (-row.total_ns, row.kind, row.bytes or 0))
 
 
-def communication_findings(found: Communication | None, split: Partition | None) -> tuple[Finding, ...]:
+def communication_findings(
+    found: Communication | None, split: Partition | None
+) -> tuple[Finding, ...]:
     """A persistent straggler, and collectives that nothing overlaps for a tenth of the time or more."""
     if found is None:
         return ()
-    return (*(_exposed(split) if split is not None else _exposed_on_hosts(found.devices)), *straggler(found.skew))
+    return (
+        *(_exposed(split) if split is not None else _exposed_on_hosts(found.devices)),
+        *straggler(found.skew),
+    )
 
 
 def _exposed(split: Partition) -> tuple[Finding, ...]:
     if not split.window_ns or split.exposed_communication_ns < HIGH_EXPOSED * split.window_ns:
         return ()
-    share, whole = split.exposed_communication_ns / split.window_ns, split.communication_ns / split.window_ns
-    return (finding("exposed-communication", f"collectives run alone {100 * share:.1f} % of the time (of {100 * whole:.1f} % in all): the device waits for them",
-                    exposed_share=share, communication_share=whole),)
+    share, whole = (
+        split.exposed_communication_ns / split.window_ns,
+        split.communication_ns / split.window_ns,
+    )
+    return (
+        finding(
+            "exposed-communication",
+            f"collectives run alone {100 * share:.1f} % of the time (of {100 * whole:.1f} % in all): the device waits for them",
+            exposed_share=share,
+            communication_share=whole,
+        ),
+    )
 
 
 def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
@@ -135,17 +205,28 @@ def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
     if not window or exposed < HIGH_EXPOSED * window:
         return ()
     share, whole = exposed / window, sum(row.total_ns for row in rows) / window
-    return (finding("exposed-communication", f"collectives run alone {100 * share:.1f} % of the time (of {100 * whole:.1f} % in all): the ranks wait for them",
-                    exposed_share=share, communication_share=whole),)
+    return (
+        finding(
+            "exposed-communication",
+            f"collectives run alone {100 * share:.1f} % of the time (of {100 * whole:.1f} % in all): the ranks wait for them",
+            exposed_share=share,
+            communication_share=whole,
+        ),
+    )
 
 
-def joined(parts: Sequence[tuple[str, Communication | None]], ranks: Sequence[Arrivals]) -> Communication | None:
+def joined(
+    parts: Sequence[tuple[str, Communication | None]], ranks: Sequence[Arrivals]
+) -> Communication | None:
     """Of many files: the devices of each (under the file's name where two share theirs), and all ranks together."""
     rows = [(file, row) for file, found in parts if found is not None for row in found.devices]
     if not rows and not ranks:
         return None
     names = [_device(row) for _, row in rows]
-    devices = [msgspec.structs.replace(row, device=name if names.count(name) == 1 else f"{file} {name}") for (file, row), name in zip(rows, names, strict=True)]
+    devices = [
+        msgspec.structs.replace(row, device=name if names.count(name) == 1 else f"{file} {name}")
+        for (file, row), name in zip(rows, names, strict=True)
+    ]
     return summarise(devices, ranks)
 
 

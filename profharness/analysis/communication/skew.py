@@ -53,9 +53,15 @@ def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
     found: list[Matched] = []
     left = 0
     for group in dict.fromkeys(described(text).group for one in ranks for text in one.texts):
-        chosen = [(position, np.flatnonzero(_of_group(one, group))) for position, one in enumerate(ranks)]
+        chosen = [
+            (position, np.flatnonzero(_of_group(one, group))) for position, one in enumerate(ranks)
+        ]
         chosen = [(position, rows) for position, rows in chosen if len(rows)]
-        joined = _join([(position, ranks[position], rows) for position, rows in chosen]) if len(chosen) > 1 and not group.endswith(UNTOLD) else None
+        joined = (
+            _join([(position, ranks[position], rows) for position, rows in chosen])
+            if len(chosen) > 1 and not group.endswith(UNTOLD)
+            else None
+        )
         calls = sum(len(rows) for _, rows in chosen)
         if joined is not None:
             found.append(joined)
@@ -65,7 +71,9 @@ def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
 
 
 def _of_group(one: Arrivals, group: str) -> npt.NDArray[np.bool_]:
-    return np.isin(one.what, [place for place, text in enumerate(one.texts) if described(text).group == group])
+    return np.isin(
+        one.what, [place for place, text in enumerate(one.texts) if described(text).group == group]
+    )
 
 
 def _join(members: Sequence[tuple[int, Arrivals, I64]]) -> Matched | None:
@@ -83,10 +91,19 @@ def _join(members: Sequence[tuple[int, Arrivals, I64]]) -> Matched | None:
     high = min(len(own) - shift for (_, _, own), shift in zip(members, shifts, strict=True))
     if high <= low:
         return None
-    picked = [own[low + shift : high + shift] for (_, _, own), shift in zip(members, shifts, strict=True)]
-    return Matched(tuple(position for position, _, _ in members),
-                   np.stack([one.start[mine] for (_, one, _), mine in zip(members, picked, strict=True)], axis=1),
-                   np.stack([one.dur[mine] for (_, one, _), mine in zip(members, picked, strict=True)], axis=1), first.what[picked[0]])
+    picked = [
+        own[low + shift : high + shift] for (_, _, own), shift in zip(members, shifts, strict=True)
+    ]
+    return Matched(
+        tuple(position for position, _, _ in members),
+        np.stack(
+            [one.start[mine] for (_, one, _), mine in zip(members, picked, strict=True)], axis=1
+        ),
+        np.stack(
+            [one.dur[mine] for (_, one, _), mine in zip(members, picked, strict=True)], axis=1
+        ),
+        first.what[picked[0]],
+    )
 
 
 def _signature(one: Arrivals, rows: I64) -> I64:
@@ -115,8 +132,12 @@ def _shift(first: _Side, other: _Side) -> int | None:
     fits = []
     for shift in range(-reach, reach + 1):
         low, high = max(0, -shift), min(len(base), len(sign) - shift)
-        if high - low >= (shorter + 1) // 2 and np.array_equal(base[low:high], sign[low + shift : high + shift]):
-            ends = (one.start + one.dur)[rows[low:high]] - (two.start + two.dur)[own[low + shift : high + shift]]
+        if high - low >= (shorter + 1) // 2 and np.array_equal(
+            base[low:high], sign[low + shift : high + shift]
+        ):
+            ends = (one.start + one.dur)[rows[low:high]] - (two.start + two.dur)[
+                own[low + shift : high + shift]
+            ]
             fits.append((float(np.median(np.abs(ends))), shift))
     if clocked and fits:
         return min(fits)[1]
@@ -127,7 +148,14 @@ def _arrival_times(calls: Matched, ranks: Sequence[Arrivals]) -> tuple[I64, int]
     """Starts on one clock, and the largest shift that it took; 0 for ranks that share a clock."""
     if all(ranks[position].common_clock for position in calls.ranks):
         return calls.start, 0
-    meet = np.isin(calls.what, [place for place, text in enumerate(ranks[calls.ranks[0]].texts) if described(text).kind in _MEET])
+    meet = np.isin(
+        calls.what,
+        [
+            place
+            for place, text in enumerate(ranks[calls.ranks[0]].texts)
+            if described(text).kind in _MEET
+        ],
+    )
     ends = (calls.start + calls.dur)[meet if meet.any() else slice(None)]
     shift = np.median(ends - ends[:, :1], axis=0).astype(np.int64)
     return calls.start - shift, int(np.abs(shift).max())
@@ -151,18 +179,40 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
         wait[members] += (start.max(axis=1, keepdims=True) - start).sum(axis=0)
         behind[members] += (start - start.min(axis=1, keepdims=True)).sum(axis=0)
         calls[members] += len(start)
-        spans[members] = np.maximum(spans[members], (start + group.dur).max(axis=0) - start.min(axis=0))
+        spans[members] = np.maximum(
+            spans[members], (start + group.dur).max(axis=0) - start.min(axis=0)
+        )
     every = np.concatenate(differences)
     costly = _costly(every)
     paid = np.bincount(np.concatenate(latest)[costly], minlength=len(ranks))
-    rows = tuple(RankRow(rank=one.rank, calls=int(calls[place]), last=int(last[place]), wait_ns=int(wait[place]), mean_behind_ns=float(behind[place] / calls[place]),
-                         last_costly=int(paid[place]))
-                 for place, one in enumerate(ranks) if calls[place])
+    rows = tuple(
+        RankRow(
+            rank=one.rank,
+            calls=int(calls[place]),
+            last=int(last[place]),
+            wait_ns=int(wait[place]),
+            mean_behind_ns=float(behind[place] / calls[place]),
+            last_costly=int(paid[place]),
+        )
+        for place, one in enumerate(ranks)
+        if calls[place]
+    )
     together = any(not ranks[position].common_clock for group in groups for position in group.ranks)
     return Skew(
-        ranks=len(rows), matched=len(every), unmatched=unmatched, noticeable=int((every > NOTICEABLE_NS).sum()), costly=len(costly), median_ns=float(np.median(every)),
-        p95_ns=float(np.percentile(every, 95)), max_ns=int(every.max()), wait_share=float(wait.sum() / spans.sum()) if spans.sum() else 0.0,
-        aligned=f"by the common end of collectives (clocks up to {format_ns(shifted)} apart)" if together else "on the run's clock", rows=rows)
+        ranks=len(rows),
+        matched=len(every),
+        unmatched=unmatched,
+        noticeable=int((every > NOTICEABLE_NS).sum()),
+        costly=len(costly),
+        median_ns=float(np.median(every)),
+        p95_ns=float(np.percentile(every, 95)),
+        max_ns=int(every.max()),
+        wait_share=float(wait.sum() / spans.sum()) if spans.sum() else 0.0,
+        aligned=f"by the common end of collectives (clocks up to {format_ns(shifted)} apart)"
+        if together
+        else "on the run's clock",
+        rows=rows,
+    )
 
 
 def straggler(found: Skew | None) -> tuple[Finding, ...]:
@@ -174,31 +224,57 @@ def straggler(found: Skew | None) -> tuple[Finding, ...]:
     if _beyond_chance(late.last, found.noticeable, found.ranks):
         told, rank = f"{late.last} of {found.noticeable} collectives with a difference", late
     elif _beyond_chance(dear.last_costly, found.costly, found.ranks):
-        told, rank = f"{dear.last_costly} of the {found.costly} collectives that cost {100 * _MOST:.0f} % of the waiting", dear
+        told, rank = (
+            f"{dear.last_costly} of the {found.costly} collectives that cost {100 * _MOST:.0f} % of the waiting",
+            dear,
+        )
     else:
         return ()
     waits = float(np.mean([row.wait_ns / row.calls for row in found.rows if row is not rank]))
-    return (finding("straggler", f"{rank.rank} arrives last in {told}; the others wait {format_ns(waits)} per "
-                    f"collective on average ({100 * found.wait_share:.1f} % of all ranks' time)", rank=rank.rank, last=rank.last,
-                    collectives=found.noticeable, wait_share=found.wait_share),)
+    return (
+        finding(
+            "straggler",
+            f"{rank.rank} arrives last in {told}; the others wait {format_ns(waits)} per "
+            f"collective on average ({100 * found.wait_share:.1f} % of all ranks' time)",
+            rank=rank.rank,
+            last=rank.last,
+            collectives=found.noticeable,
+            wait_share=found.wait_share,
+        ),
+    )
 
 
 def _beyond_chance(last: int, calls: int, ranks: int) -> bool:
-    return calls >= FEWEST and last >= _LATE * calls and ranks * _tail(last, calls, 1 / ranks) <= _CHANCE
+    return (
+        calls >= FEWEST
+        and last >= _LATE * calls
+        and ranks * _tail(last, calls, 1 / ranks) <= _CHANCE
+    )
 
 
 def _costly(differences: I64) -> I64:
     """The calls with the largest differences of arrival that make up most of their sum."""
     order = np.argsort(-differences, kind="stable")
     reached = np.cumsum(differences[order])
-    chosen: I64 = order[: int(np.searchsorted(reached, _MOST * reached[-1])) + 1] if reached[-1] > 0 else order[:0]
+    chosen: I64 = (
+        order[: int(np.searchsorted(reached, _MOST * reached[-1])) + 1]
+        if reached[-1] > 0
+        else order[:0]
+    )
     return chosen
 
 
 def _tail(successes: int, trials: int, probability: float) -> float:
     """P(X >= successes) of a binomial distribution."""
     logs = math.log(probability), math.log1p(-probability)
-    terms = [math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) + k * logs[0] + (trials - k) * logs[1] for k in range(successes, trials + 1)]
+    terms = [
+        math.lgamma(trials + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(trials - k + 1)
+        + k * logs[0]
+        + (trials - k) * logs[1]
+        for k in range(successes, trials + 1)
+    ]
     return math.fsum(math.exp(term) for term in terms)
 
 

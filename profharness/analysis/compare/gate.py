@@ -18,9 +18,16 @@ from dataclasses import dataclass
 from profharness.analysis.compare.runs import Comparison, Delta
 from profharness.errors import UsageError
 
-_CONDITION = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(<=|>=|<|>)\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(%?)\s*")
+_CONDITION = re.compile(
+    r"\s*([a-z][a-z0-9_]*)\s*(<=|>=|<|>)\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(%?)\s*"
+)
 _SEPARATOR = re.compile(r",|\bor\b")
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 _EXAMPLE = "write a condition such as 'throughput<-5%' or 'latency_p99>2%, latency>0.5'"
 
 
@@ -36,7 +43,11 @@ class Condition:
     def holds(self, delta: Delta) -> bool:
         """Whether the change meets the condition and is significant."""
         value = delta.change if self.relative else delta.b - delta.a
-        return delta.name == self.name and _OPERATORS[self.sign](value, self.bound) and delta.significant is True
+        return (
+            delta.name == self.name
+            and _OPERATORS[self.sign](value, self.bound)
+            and delta.significant is True
+        )
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,9 @@ def parse(text: str) -> tuple[Condition, ...]:
         if match is None:
             raise UsageError(f"--fail-on: {part.strip() or text!r} is not a condition", _EXAMPLE)
         name, sign, number, percent = match.groups()
-        found.append(Condition(name, sign, float(number) / 100 if percent else float(number), bool(percent)))
+        found.append(
+            Condition(name, sign, float(number) / 100 if percent else float(number), bool(percent))
+        )
     return tuple(found)
 
 
@@ -71,13 +84,26 @@ def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple
     known = {delta.name for _, delta in deltas}
     for condition in conditions:
         if condition.name not in known:
-            raise UsageError(f"--fail-on: the runs have no {condition.name!r} in common",
-                             f"figures of both: {', '.join(sorted(known))}" if known else "the runs share no measured point")
+            raise UsageError(
+                f"--fail-on: the runs have no {condition.name!r} in common",
+                f"figures of both: {', '.join(sorted(known))}"
+                if known
+                else "the runs share no measured point",
+            )
         if all(delta.significant is None for _, delta in deltas if delta.name == condition.name):
             bounded = sorted({delta.name for _, delta in deltas if delta.significant is not None})
-            raise UsageError(f"--fail-on: {condition.name!r} has no noise bound in these runs, so that no change of it can be told from chance",
-                             f"figures with one: {', '.join(bounded)}" if bounded else "raise --trials, so that figures have intervals")
-    return tuple(Breach(_text(condition), point, delta) for condition in conditions for point, delta in deltas if condition.holds(delta))
+            raise UsageError(
+                f"--fail-on: {condition.name!r} has no noise bound in these runs, so that no change of it can be told from chance",
+                f"figures with one: {', '.join(bounded)}"
+                if bounded
+                else "raise --trials, so that figures have intervals",
+            )
+    return tuple(
+        Breach(_text(condition), point, delta)
+        for condition in conditions
+        for point, delta in deltas
+        if condition.holds(delta)
+    )
 
 
 def _text(condition: Condition) -> str:

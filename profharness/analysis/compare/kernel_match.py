@@ -27,10 +27,18 @@ def kernels_differ(trace: Trace, trials: Trials) -> tuple[Finding, ...]:
     found = []
     for point, groups in by_point.items():
         (first, base), *others = groups.items()
-        worst = max(((_distance(base, names), other) for other, names in others), default=(0.0, first))
+        worst = max(
+            ((_distance(base, names), other) for other, names in others), default=(0.0, first)
+        )
         if worst[0] > TOLERATED:
-            found.append(finding("kernels-differ", f"kernels per trial differ by {100 * worst[0]:.1f} % between the passes {first[0]} and {worst[1][0]}",
-                                 point=point, difference_share=worst[0]))
+            found.append(
+                finding(
+                    "kernels-differ",
+                    f"kernels per trial differ by {100 * worst[0]:.1f} % between the passes {first[0]} and {worst[1][0]}",
+                    point=point,
+                    difference_share=worst[0],
+                )
+            )
     return tuple(found)
 
 
@@ -49,12 +57,18 @@ def _counts(trace: Trace, trials: Trials) -> dict[tuple[str, str], dict[str, Per
     for (pass_name, key), own in trials.items():
         code = trace.strings.find(key)
         inside = merge(lasting(own.starts_ns, own.durations_ns))
-        rows = np.flatnonzero((kernels.point == code) & (code != NULL) & contains(inside, kernels.start_ns))
+        rows = np.flatnonzero(
+            (kernels.point == code) & (code != NULL) & contains(inside, kernels.start_ns)
+        )
         for source in np.unique(kernels.source[rows]).tolist():
             if source == NULL or trace.sources[source].pass_name != pass_name:
                 continue
-            names, counts = np.unique(kernels.name[rows[kernels.source[rows] == source]], return_counts=True)
-            per_trial = found.setdefault((pass_name, key), {}).setdefault(trace.sources[source].layer, {})
+            names, counts = np.unique(
+                kernels.name[rows[kernels.source[rows] == source]], return_counts=True
+            )
+            per_trial = found.setdefault((pass_name, key), {}).setdefault(
+                trace.sources[source].layer, {}
+            )
             for name, count in zip(names.tolist(), counts.tolist(), strict=True):
                 function = functions.setdefault(name, function_name(trace.strings[name]))
                 per_trial[function] = per_trial.get(function, 0.0) + count / len(own.durations_ns)

@@ -50,17 +50,37 @@ def operator_reasons(a: OperatorSide, b: OperatorSide, noise: float | None) -> l
         effect = stretch * after[name].total_ns / b.window_ns - before[name].total_ns / a.window_ns
         if abs(effect) > least:
             calls = (after[name].calls / b.window_ns * stretch) / (before[name].calls / a.window_ns)
-            found.append(Reason(kind="operator-time", message=_said(before[name], after[name], calls), effect=effect, noise=noise))
+            found.append(
+                Reason(
+                    kind="operator-time",
+                    message=_said(before[name], after[name], calls),
+                    effect=effect,
+                    noise=noise,
+                )
+            )
     return sorted(found, key=lambda one: -abs(one.effect or 0.0))[:_MOST]
 
 
 def _switch(a: OperatorSide, b: OperatorSide, stretch: float) -> Iterator[Reason]:
-    sides = [[PointKernel(name=row.name, calls=row.calls, total_ns=row.total_ns, share=row.share) for row in one.table.rows] for one in (a, b)]
+    sides = [
+        [
+            PointKernel(name=row.name, calls=row.calls, total_ns=row.total_ns, share=row.share)
+            for row in one.table.rows
+        ]
+        for one in (a, b)
+    ]
     told = switched(sides[0], sides[1], "operator time")
     if told:
         names = [{one.name for one in group} for group in sides]
-        gone, new = (sum(one.total_ns for one in group if one.name not in other) for group, other in zip(sides, reversed(names), strict=True))
-        yield Reason(kind="operators-switched", message=told, effect=stretch * new / b.window_ns - gone / a.window_ns)
+        gone, new = (
+            sum(one.total_ns for one in group if one.name not in other)
+            for group, other in zip(sides, reversed(names), strict=True)
+        )
+        yield Reason(
+            kind="operators-switched",
+            message=told,
+            effect=stretch * new / b.window_ns - gone / a.window_ns,
+        )
 
 
 def _said(one: HotspotRow, two: HotspotRow, calls: float) -> str:
@@ -68,13 +88,18 @@ def _said(one: HotspotRow, two: HotspotRow, calls: float) -> str:
     each = two.mean_ns / one.mean_ns if one.mean_ns > 0 else 1.0
     if calls > 0 and abs(math.log(calls)) > abs(math.log(max(each, 1e-9))):
         return f"{one.name} is called {calls:.2f} times as often"
-    return f"{one.name} takes {each:.2f} times as long per call" + (f", {other}" if (other := other_inputs(one, two)) else "")
+    return f"{one.name} takes {each:.2f} times as long per call" + (
+        f", {other}" if (other := other_inputs(one, two)) else ""
+    )
 
 
 def other_inputs(one: HotspotRow, two: HotspotRow) -> str:
     """`on bfloat16 instead of float`, `on inputs 512x384 instead of 128x384`; empty where the inputs are alike or not known."""
     parts = []
-    for words, before, after in (("", _types(one.dtypes), _types(two.dtypes)), ("inputs ", _shapes(one.shapes), _shapes(two.shapes))):
+    for words, before, after in (
+        ("", _types(one.dtypes), _types(two.dtypes)),
+        ("inputs ", _shapes(one.shapes), _shapes(two.shapes)),
+    ):
         if before and after and before != after:
             parts.append(f"on {words}{after} instead of {before}")
     return " and ".join(parts)
@@ -82,12 +107,22 @@ def other_inputs(one: HotspotRow, two: HotspotRow) -> str:
 
 def _types(text: str | None) -> str:
     """The distinct types of tensors, as torch wrote them: `float`, `c10::BFloat16`."""
-    return ", ".join(dict.fromkeys(str(one).removeprefix("c10::") for one in _listed(text) if one and one not in ("Scalar", "ScalarList", "TensorList")))
+    return ", ".join(
+        dict.fromkeys(
+            str(one).removeprefix("c10::")
+            for one in _listed(text)
+            if one and one not in ("Scalar", "ScalarList", "TensorList")
+        )
+    )
 
 
 def _shapes(text: str | None) -> str:
     """`128x384, 384x384` of the first inputs that are tensors."""
-    shapes = [one for one in _listed(text) if isinstance(one, list) and one and all(isinstance(size, int) for size in one)]
+    shapes = [
+        one
+        for one in _listed(text)
+        if isinstance(one, list) and one and all(isinstance(size, int) for size in one)
+    ]
     return ", ".join("x".join(str(size) for size in one) for one in shapes[:_SHOWN])
 
 

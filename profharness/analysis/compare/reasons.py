@@ -20,8 +20,23 @@ from profharness.analysis.kernels.categories import function_name
 from profharness.analysis.records import Figure, HotspotRow, Hotspots, Partition, PointKernel
 from profharness.units import format_share
 
-Kind = Literal["kernels-switched", "kernel-time", "kernel-calls", "communication", "copy", "idle", "clock", "fill", "occupancy", "launch-bound", "power", "throttled",
-               "cpu", "operator-time", "operators-switched"]
+Kind = Literal[
+    "kernels-switched",
+    "kernel-time",
+    "kernel-calls",
+    "communication",
+    "copy",
+    "idle",
+    "clock",
+    "fill",
+    "occupancy",
+    "launch-bound",
+    "power",
+    "throttled",
+    "cpu",
+    "operator-time",
+    "operators-switched",
+]
 _WORTH = 0.1
 _LEAST = 0.02
 _SWITCHED = 0.05
@@ -29,15 +44,23 @@ _NAMES = 3
 _LONGEST = 60
 SAME_LAUNCH, SAME_CALLS = "same launch, other time per call", "as many calls, other time per call"
 _CAUSES = {
-    "no_host_record_ns": "idle without a host record", "waiting_copy_or_event_ns": "waiting on copies or events", "queued_gap_ns": "gaps between queued kernels",
-    "launch_in_progress_ns": "launches in progress", "synchronisation_ns": "synchronisation", "host_not_ready_ns": "the host not ready",
+    "no_host_record_ns": "idle without a host record",
+    "waiting_copy_or_event_ns": "waiting on copies or events",
+    "queued_gap_ns": "gaps between queued kernels",
+    "launch_in_progress_ns": "launches in progress",
+    "synchronisation_ns": "synchronisation",
+    "host_not_ready_ns": "the host not ready",
 }
 # Figures that explain: name, kind, in words, and the smallest change that counts (relative, or of the share itself).
 _MODIFIERS: tuple[tuple[str, Kind, str, float, bool], ...] = (
-    ("clock_gpu", "clock", "the device's clock", 0.03, True), ("throttle_power", "throttled", "time held down by the power limit", 0.03, False),
-    ("throttle_thermal", "throttled", "time held down by temperature", 0.01, False), ("launch_bound", "launch-bound", "the launch-bound share", 0.05, False),
-    ("fill_busy", "fill", "fill while busy", 0.05, False), ("occupancy", "occupancy", "occupancy", 0.05, False),
-    ("cores_used", "cpu", "cores used", 0.1, True), ("cpu_tree_wait", "cpu", "cores waited for", 0.5, True),
+    ("clock_gpu", "clock", "the device's clock", 0.03, True),
+    ("throttle_power", "throttled", "time held down by the power limit", 0.03, False),
+    ("throttle_thermal", "throttled", "time held down by temperature", 0.01, False),
+    ("launch_bound", "launch-bound", "the launch-bound share", 0.05, False),
+    ("fill_busy", "fill", "fill while busy", 0.05, False),
+    ("occupancy", "occupancy", "occupancy", 0.05, False),
+    ("cores_used", "cpu", "cores used", 0.1, True),
+    ("cpu_tree_wait", "cpu", "cores waited for", 0.5, True),
 )
 
 
@@ -69,14 +92,21 @@ def reasons(a: Side, b: Side, noise: float | None) -> tuple[Reason, ...]:
     least = max(noise or 0.0, _WORTH * abs(change), _LEAST if noise is None else 0.0)
     parts = [one for one in _parts(a, b) if abs(one.effect or 0.0) > least]
     inside = list(_kernels(a, b, least))
-    told = [msgspec.structs.replace(one, noise=noise) for one in sorted([*parts, *inside], key=lambda one: -abs(one.effect or 0.0))]
+    told = [
+        msgspec.structs.replace(one, noise=noise)
+        for one in sorted([*parts, *inside], key=lambda one: -abs(one.effect or 0.0))
+    ]
     return (*told, *_modifiers(a.figures, b.figures))
 
 
 def _shares(split: Partition) -> dict[str, int]:
     """Disjoint parts of the window besides compute, in ns."""
     causes = split.idle_causes
-    idle = {"idle": split.idle_ns} if causes is None else {f"idle:{name}": getattr(causes, name) for name in _CAUSES}
+    idle = (
+        {"idle": split.idle_ns}
+        if causes is None
+        else {f"idle:{name}": getattr(causes, name) for name in _CAUSES}
+    )
     return {"communication": split.exposed_communication_ns, "copy": split.exposed_copy_ns, **idle}
 
 
@@ -85,11 +115,26 @@ _Effects = dict[str, tuple[float, float]]
 
 def _effects(a: Side, b: Side) -> _Effects:
     """Per part its time per trial in both, as shares of a's whole time; empty where one of the runs has no split."""
-    if a.partition is None or b.partition is None or not a.partition.window_ns or not b.partition.window_ns:
+    if (
+        a.partition is None
+        or b.partition is None
+        or not a.partition.window_ns
+        or not b.partition.window_ns
+    ):
         return {}
     stretch = b.time / a.time
-    first, second = ({**_shares(one.partition), "compute": one.partition.compute_ns} for one in (a, b) if one.partition is not None)
-    return {name: (first.get(name, 0) / a.partition.window_ns, stretch * second.get(name, 0) / b.partition.window_ns) for name in {**first, **second}}
+    first, second = (
+        {**_shares(one.partition), "compute": one.partition.compute_ns}
+        for one in (a, b)
+        if one.partition is not None
+    )
+    return {
+        name: (
+            first.get(name, 0) / a.partition.window_ns,
+            stretch * second.get(name, 0) / b.partition.window_ns,
+        )
+        for name in {**first, **second}
+    }
 
 
 def _parts(a: Side, b: Side) -> Iterator[Reason]:
@@ -97,7 +142,11 @@ def _parts(a: Side, b: Side) -> Iterator[Reason]:
         kind, _, cause = name.partition(":")
         if kind == "compute":
             continue  # its kernels are told one by one
-        words = {"communication": "exposed communication", "copy": "exposed copies", "idle": f"idle: {_CAUSES[cause]}" if cause else "idle time"}[kind]
+        words = {
+            "communication": "exposed communication",
+            "copy": "exposed copies",
+            "idle": f"idle: {_CAUSES[cause]}" if cause else "idle time",
+        }[kind]
         yield Reason(kind=kind, message=f"{words} {_moved(before, after)}", effect=after - before)  # type: ignore[arg-type]  # one of the three keys above
 
 
@@ -116,8 +165,12 @@ def _kernels(a: Side, b: Side, least: float) -> Iterator[Reason]:
     first, second = ({one.name: one for one in side.kernels} for side in (a, b))
     told = switched(a.kernels, b.kernels)
     if told:
-        effect = (stretch * sum(one.total_ns for name, one in second.items() if name not in first) / whole[1]
-                  - sum(one.total_ns for name, one in first.items() if name not in second) / whole[0])
+        effect = (
+            stretch
+            * sum(one.total_ns for name, one in second.items() if name not in first)
+            / whole[1]
+            - sum(one.total_ns for name, one in first.items() if name not in second) / whole[0]
+        )
         yield Reason(kind="kernels-switched", effect=effect, message=told)
     for name in first.keys() & second.keys():
         one, two = first[name], second[name]
@@ -126,25 +179,52 @@ def _kernels(a: Side, b: Side, least: float) -> Iterator[Reason]:
             yield _of_kernel(one, two, whole, stretch, effect)
 
 
-def switched(before: Sequence[PointKernel], after: Sequence[PointKernel], whole: str = "kernel time") -> str:
+def switched(
+    before: Sequence[PointKernel], after: Sequence[PointKernel], whole: str = "kernel time"
+) -> str:
     """Kernels that only one side has, with their share of its kernel time (called `whole`); empty where that is under 5 % on both."""
     names = {one.name for one in before}, {one.name for one in after}
-    gone, new = [one for one in before if one.name not in names[1]], [one for one in after if one.name not in names[0]]
+    gone, new = (
+        [one for one in before if one.name not in names[1]],
+        [one for one in after if one.name not in names[0]],
+    )
     share = [sum(one.share for one in group) for group in (gone, new)]
     if max(share) < _SWITCHED:
         return ""
-    return "; ".join(part for part in (_listed("gone", gone, share[0], whole), _listed("new", new, share[1], whole)) if part)
+    return "; ".join(
+        part
+        for part in (_listed("gone", gone, share[0], whole), _listed("new", new, share[1], whole))
+        if part
+    )
 
 
-def _of_kernel(one: PointKernel, two: PointKernel, whole: tuple[int, int], stretch: float, effect: float) -> Reason:
+def _of_kernel(
+    one: PointKernel, two: PointKernel, whole: tuple[int, int], stretch: float, effect: float
+) -> Reason:
     """More calls per trial, or more time per call: whichever ratio is larger."""
-    calls = (two.calls / whole[1] * stretch) / (one.calls / whole[0]) if one.calls and two.calls else 1.0
+    calls = (
+        (two.calls / whole[1] * stretch) / (one.calls / whole[0])
+        if one.calls and two.calls
+        else 1.0
+    )
     each = (two.total_ns / max(two.calls, 1)) / (one.total_ns / max(one.calls, 1))
     name = _short(one.name)
     if abs(math.log(calls)) > abs(math.log(each)):
-        return Reason(kind="kernel-calls", effect=effect, message=f"{name} is called {calls:.2f} times as often")
-    shape = "" if one.workgroups == two.workgroups or None in (one.workgroups, two.workgroups) else f", with {two.workgroups} workgroups instead of {one.workgroups}"
-    return Reason(kind="kernel-time", effect=effect, message=f"{name} takes {each:.2f} times as long per call{shape}")
+        return Reason(
+            kind="kernel-calls",
+            effect=effect,
+            message=f"{name} is called {calls:.2f} times as often",
+        )
+    shape = (
+        ""
+        if one.workgroups == two.workgroups or None in (one.workgroups, two.workgroups)
+        else f", with {two.workgroups} workgroups instead of {one.workgroups}"
+    )
+    return Reason(
+        kind="kernel-time",
+        effect=effect,
+        message=f"{name} takes {each:.2f} times as long per call{shape}",
+    )
 
 
 def _listed(word: str, group: Sequence[PointKernel], share: float, whole: str) -> str:
@@ -165,7 +245,13 @@ def _modifiers(a: Mapping[str, Figure], b: Mapping[str, Figure]) -> Iterator[Rea
     """Figures of both runs that differ by more than their intervals and the least change that counts."""
     for name, kind, words, least, relative in _MODIFIERS:
         first, second = a.get(name), b.get(name)
-        if first is None or second is None or first.value is None or second.value is None or first.unit != second.unit:
+        if (
+            first is None
+            or second is None
+            or first.value is None
+            or second.value is None
+            or first.unit != second.unit
+        ):
             continue
         before, after = float(first.value), float(second.value)
         change = (after / before - 1 if before > 0 else 0.0) if relative else after - before
@@ -185,7 +271,11 @@ def _overlap(a: Figure, b: Figure) -> bool:
 
 
 def _plain(value: float, unit: str) -> str:
-    return format_share(value) if unit == "share" else f"{float(f'{value:.4g}'):.6f}".rstrip("0").rstrip(".") + f" {unit}"
+    return (
+        format_share(value)
+        if unit == "share"
+        else f"{float(f'{value:.4g}'):.6f}".rstrip("0").rstrip(".") + f" {unit}"
+    )
 
 
 class RowReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,7 +286,12 @@ class RowReason(msgspec.Struct, frozen=True, kw_only=True):
     significant: bool | None = None
 
 
-def row_reason(a: HotspotRow | None, b: HotspotRow | None, tables: tuple[Hotspots, Hotspots], clock: float | None) -> RowReason:
+def row_reason(
+    a: HotspotRow | None,
+    b: HotspotRow | None,
+    tables: tuple[Hotspots, Hotspots],
+    clock: float | None,
+) -> RowReason:
     """What changed about a kernel or an operator; `clock` is b's clock over a's where both are known."""
     if a is None or b is None:
         return RowReason(message="new" if a is None else "gone")
@@ -206,15 +301,28 @@ def row_reason(a: HotspotRow | None, b: HotspotRow | None, tables: tuple[Hotspot
     told = [*_calls(a, b), *_shape(a, b), *_switched(a, b, tables)]
     if significant and not told:
         told += [_clocked(change, clock)] if clock is not None and abs(clock - 1) > _LEAST else []
-        told = [one for one in told if one] or [_beside(a, b, change, SAME_LAUNCH if tables[0].by == "kernel" else SAME_CALLS)]
+        told = [one for one in told if one] or [
+            _beside(a, b, change, SAME_LAUNCH if tables[0].by == "kernel" else SAME_CALLS)
+        ]
     return RowReason(message="; ".join(told), noise=noise, significant=significant)
 
 
 def _noise(a: HotspotRow, b: HotspotRow) -> float | None:
     """95 % bound on the ratio of two means, from the spread of the calls."""
-    if a.std_ns is None or b.std_ns is None or min(a.calls, b.calls) < 3 or min(a.mean_ns, b.mean_ns) <= 0:
+    if (
+        a.std_ns is None
+        or b.std_ns is None
+        or min(a.calls, b.calls) < 3
+        or min(a.mean_ns, b.mean_ns) <= 0
+    ):
         return None
-    return 1.96 * math.hypot(*(one.std_ns / math.sqrt(one.calls) / one.mean_ns for one in (a, b) if one.std_ns is not None))
+    return 1.96 * math.hypot(
+        *(
+            one.std_ns / math.sqrt(one.calls) / one.mean_ns
+            for one in (a, b)
+            if one.std_ns is not None
+        )
+    )
 
 
 def _calls(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
@@ -223,7 +331,11 @@ def _calls(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
 
 
 def _shape(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
-    if a.workgroups is not None and b.workgroups is not None and (a.workgroups, a.workgroup_size) != (b.workgroups, b.workgroup_size):
+    if (
+        a.workgroups is not None
+        and b.workgroups is not None
+        and (a.workgroups, a.workgroup_size) != (b.workgroups, b.workgroup_size)
+    ):
         yield f"launched with {b.workgroups} workgroups instead of {a.workgroups}"
     for name in ("fill", "occupancy"):
         one, two = getattr(a, name), getattr(b, name)
@@ -233,9 +345,16 @@ def _shape(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
 
 def _switched(a: HotspotRow, b: HotspotRow, tables: tuple[Hotspots, Hotspots]) -> Iterator[str]:
     """Of an operator: kernels that it launches in one run only."""
-    first, second = ({row.name for row in table.rows if row.op == name} for table, name in zip(tables, (a.name, b.name), strict=True))
+    first, second = (
+        {row.name for row in table.rows if row.op == name}
+        for table, name in zip(tables, (a.name, b.name), strict=True)
+    )
     if a.kernel_ns is not None and first and second and first != second:
-        parts = [f"{word} {', '.join(sorted(_short(name) for name in group)[:_NAMES])}" for word, group in (("gone", first - second), ("new", second - first)) if group]
+        parts = [
+            f"{word} {', '.join(sorted(_short(name) for name in group)[:_NAMES])}"
+            for word, group in (("gone", first - second), ("new", second - first))
+            if group
+        ]
         yield f"kernels switched: {'; '.join(parts)}"
 
 
@@ -250,4 +369,8 @@ def _beside(a: HotspotRow, b: HotspotRow, change: float, otherwise: str) -> str:
     if a.kernel_ns is None or b.kernel_ns is None or not a.calls or not b.calls:
         return otherwise
     kernels = (b.kernel_ns / b.calls) / (a.kernel_ns / a.calls) - 1 if a.kernel_ns else 0.0
-    return f"its kernels take {1 + kernels:.2f} times as long" if abs(kernels) > 0.5 * abs(change) else "on the host: its kernels take as long as before"
+    return (
+        f"its kernels take {1 + kernels:.2f} times as long"
+        if abs(kernels) > 0.5 * abs(change)
+        else "on the host: its kernels take as long as before"
+    )

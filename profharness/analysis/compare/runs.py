@@ -31,9 +31,37 @@ from profharness.stats.bootstrap import Z95
 
 Better = Literal["higher", "lower", "neither"]
 _LATENCY = "latency"
-_LOWER = ("latency", "idle", "exposed", "launch", "energy", "memory", "device_memory", "queue_delay", "step_time", "short_kernels",
-          "compile", "warmup", "underfilled")
-_HIGHER = ("throughput", "busy", "fill", "steps_per_second", "achieved_flops", "mfu", "occupancy", "hfu", "flops_of_ceiling", "slots_full", "wave_quantisation", "roofline_share", "achieved_bandwidth", "bandwidth_share")
+_LOWER = (
+    "latency",
+    "idle",
+    "exposed",
+    "launch",
+    "energy",
+    "memory",
+    "device_memory",
+    "queue_delay",
+    "step_time",
+    "short_kernels",
+    "compile",
+    "warmup",
+    "underfilled",
+)
+_HIGHER = (
+    "throughput",
+    "busy",
+    "fill",
+    "steps_per_second",
+    "achieved_flops",
+    "mfu",
+    "occupancy",
+    "hfu",
+    "flops_of_ceiling",
+    "slots_full",
+    "wave_quantisation",
+    "roofline_share",
+    "achieved_bandwidth",
+    "bandwidth_share",
+)
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,11 +162,22 @@ def compare(a: Summary, b: Summary) -> Comparison:
     points = tuple(_point(in_a[name], in_b[name], widening) for name in both)
     whole = tuple(_figures(a.metrics, b.metrics, 1.0))
     return Comparison(
-        run_a=a.source, run_b=b.source, points=points, run=whole, reasons=() if points else _run_reasons(a, b, whole), hotspots=tuple(_hotspots(a, b)),
-        only_a=tuple(name for name in in_a if name not in in_b), only_b=tuple(name for name in in_b if name not in in_a),
-        failed=tuple(name for name in both if in_b[name].state != "ok" and in_a[name].state == "ok"),
-        asked=_differences(_asked(a), _asked(b)), ran_on=_differences(_ran_on(a), _ran_on(b)),
-        errors_a=_errors(a), errors_b=_errors(b))
+        run_a=a.source,
+        run_b=b.source,
+        points=points,
+        run=whole,
+        reasons=() if points else _run_reasons(a, b, whole),
+        hotspots=tuple(_hotspots(a, b)),
+        only_a=tuple(name for name in in_a if name not in in_b),
+        only_b=tuple(name for name in in_b if name not in in_a),
+        failed=tuple(
+            name for name in both if in_b[name].state != "ok" and in_a[name].state == "ok"
+        ),
+        asked=_differences(_asked(a), _asked(b)),
+        ran_on=_differences(_ran_on(a), _ran_on(b)),
+        errors_a=_errors(a),
+        errors_b=_errors(b),
+    )
 
 
 def _errors(summary: Summary) -> tuple[str, ...]:
@@ -151,14 +190,23 @@ def _asked(summary: Summary) -> dict[str, str]:
 
 def _ran_on(summary: Summary) -> dict[str, str]:
     run = summary.run
-    return {} if run is None else {"host": run.host, "device": run.device, "CPU": run.cpu_model, "git": run.git} | run.versions
+    return (
+        {}
+        if run is None
+        else {"host": run.host, "device": run.device, "CPU": run.cpu_model, "git": run.git}
+        | run.versions
+    )
 
 
 def _differences(a: dict[str, str], b: dict[str, str]) -> tuple[Difference, ...]:
     """By name; none where one of the runs says nothing at all (a loose trace file)."""
     if not a or not b:
         return ()
-    return tuple(Difference(name=name, a=a.get(name), b=b.get(name)) for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name))
+    return tuple(
+        Difference(name=name, a=a.get(name), b=b.get(name))
+        for name in dict.fromkeys([*a, *b])
+        if a.get(name) != b.get(name)
+    )
 
 
 def simultaneous(comparisons: int) -> float:
@@ -170,8 +218,17 @@ def simultaneous(comparisons: int) -> float:
 def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison:
     figures_a, figures_b = _with_basics(a), _with_basics(b)
     deltas = tuple(_figures(figures_a, figures_b, widening))
-    return PointComparison(point=a.point, backend=a.backend, batch_size=a.batch_size, concurrency=a.concurrency,
-                           processes=a.processes, deltas=deltas, reasons=_why(deltas, (a.partition, b.partition), (figures_a, figures_b), (a.kernels, b.kernels)))
+    return PointComparison(
+        point=a.point,
+        backend=a.backend,
+        batch_size=a.batch_size,
+        concurrency=a.concurrency,
+        processes=a.processes,
+        deltas=deltas,
+        reasons=_why(
+            deltas, (a.partition, b.partition), (figures_a, figures_b), (a.kernels, b.kernels)
+        ),
+    )
 
 
 _TIMES = ("latency", "step_time")
@@ -182,13 +239,20 @@ _NOTABLE = 0.05
 _Pair = tuple[Partition | None, Partition | None]
 
 
-def _why(deltas: Sequence[Delta], splits: _Pair, figures: tuple[dict[str, Figure], dict[str, Figure]],
-         kernels: tuple[Sequence[PointKernel], Sequence[PointKernel]]) -> tuple[Reason, ...]:
+def _why(
+    deltas: Sequence[Delta],
+    splits: _Pair,
+    figures: tuple[dict[str, Figure], dict[str, Figure]],
+    kernels: tuple[Sequence[PointKernel], Sequence[PointKernel]],
+) -> tuple[Reason, ...]:
     """The reasons of a change in time per trial or step; none where it is within the noise."""
     moved = _moved(deltas)
     if moved is None:
         return ()
-    sides = [Side(time, split, known, used) for time, split, known, used in zip(_times(moved), splits, figures, kernels, strict=True)]
+    sides = [
+        Side(time, split, known, used)
+        for time, split, known, used in zip(_times(moved), splits, figures, kernels, strict=True)
+    ]
     return reasons(sides[0], sides[1], moved.noise)
 
 
@@ -196,7 +260,11 @@ def _moved(deltas: Sequence[Delta]) -> Delta | None:
     """The rate (or time) of trials or steps, where it changed by more than the noise."""
     by_name = {delta.name: delta for delta in deltas}
     moved = next((by_name[name] for name in (*_RATES, *_TIMES) if name in by_name), None)
-    noise = moved is None or moved.significant is False or (moved.significant is None and abs(moved.change) < _NOTABLE)
+    noise = (
+        moved is None
+        or moved.significant is False
+        or (moved.significant is None and abs(moved.change) < _NOTABLE)
+    )
     return None if noise else moved
 
 
@@ -209,9 +277,20 @@ def _run_reasons(a: Summary, b: Summary, deltas: tuple[Delta, ...]) -> tuple[Rea
     """Of a command: by the time of a step; of loose traces without steps by the window."""
     kernels = (_table_kernels(a), _table_kernels(b))
     if not any(delta.name in (*_RATES, *_TIMES) for delta in deltas):
-        if a.partition is None or b.partition is None or not a.partition.window_ns or not b.partition.window_ns:
+        if (
+            a.partition is None
+            or b.partition is None
+            or not a.partition.window_ns
+            or not b.partition.window_ns
+        ):
             return ()
-        whole = Delta(name=_LATENCY, unit="ns", a=a.partition.window_ns, b=b.partition.window_ns, change=b.partition.window_ns / a.partition.window_ns - 1)
+        whole = Delta(
+            name=_LATENCY,
+            unit="ns",
+            a=a.partition.window_ns,
+            b=b.partition.window_ns,
+            change=b.partition.window_ns / a.partition.window_ns - 1,
+        )
         deltas = (*deltas, whole)
     why = _why(deltas, (a.partition, b.partition), (a.metrics, b.metrics), kernels)
     return (*_operators(a, b, deltas), *why)
@@ -222,14 +301,31 @@ def _operators(a: Summary, b: Summary, deltas: Sequence[Delta]) -> list[Reason]:
     moved = _moved(deltas)
     if moved is None:
         return []
-    before, after = (side(summary, time) for summary, time in zip((a, b), _times(moved), strict=True))
-    return operator_reasons(before, after, moved.noise) if before is not None and after is not None else []
+    before, after = (
+        side(summary, time) for summary, time in zip((a, b), _times(moved), strict=True)
+    )
+    return (
+        operator_reasons(before, after, moved.noise)
+        if before is not None and after is not None
+        else []
+    )
 
 
 def _table_kernels(summary: Summary) -> tuple[PointKernel, ...]:
     """The notable kernels of a whole trace, from its hotspot table."""
-    return tuple(PointKernel(name=row.name, calls=row.calls, total_ns=row.total_ns, share=row.share, workgroups=row.workgroups)
-                 for table in summary.hotspots if table.by == "kernel" for row in table.rows[:MOST_KERNELS] if row.share >= 0.01 and row.category != "communication")
+    return tuple(
+        PointKernel(
+            name=row.name,
+            calls=row.calls,
+            total_ns=row.total_ns,
+            share=row.share,
+            workgroups=row.workgroups,
+        )
+        for table in summary.hotspots
+        if table.by == "kernel"
+        for row in table.rows[:MOST_KERNELS]
+        if row.share >= 0.01 and row.category != "communication"
+    )
 
 
 def _with_basics(point: PointSummary) -> dict[str, Figure]:
@@ -238,7 +334,11 @@ def _with_basics(point: PointSummary) -> dict[str, Figure]:
     throughput = point.metrics.get("throughput")
     if throughput is None and point.throughput is not None:
         sem = point.throughput_sem
-        low, high = (None, None) if sem is None else (point.throughput - Z95 * sem, point.throughput + Z95 * sem)
+        low, high = (
+            (None, None)
+            if sem is None
+            else (point.throughput - Z95 * sem, point.throughput + Z95 * sem)
+        )
         throughput = Figure(value=point.throughput, unit="items/s", low=low, high=high)
     if throughput is not None:
         found["throughput"] = throughput
@@ -247,7 +347,11 @@ def _with_basics(point: PointSummary) -> dict[str, Figure]:
         mean = Figure(value=point.latency_ms, unit="ms")
     if mean is not None:
         found[_LATENCY] = mean
-    return found | {name: figure for name, figure in point.metrics.items() if name not in ("throughput", "latency_mean")}
+    return found | {
+        name: figure
+        for name, figure in point.metrics.items()
+        if name not in ("throughput", "latency_mean")
+    }
 
 
 def _figures(a: dict[str, Figure], b: dict[str, Figure], widening: float) -> Iterator[Delta]:
@@ -266,14 +370,26 @@ def _delta(name: str, a: Figure, b: Figure, widening: float) -> Delta | None:
         return None
     log_ratio = math.log(b.value / a.value)
     widths = [_log_half_width(figure) for figure in (a, b)]
-    base = Delta(name=name, unit=a.unit, a=float(a.value), b=float(b.value), change=math.expm1(log_ratio), better=_better(name))
+    base = Delta(
+        name=name,
+        unit=a.unit,
+        a=float(a.value),
+        b=float(b.value),
+        change=math.expm1(log_ratio),
+        better=_better(name),
+    )
     if math.inf in widths:
         return msgspec.structs.replace(base, significant=False, unbounded=True)
     if None in widths:
         return base
     noise = widening * math.hypot(*(width or 0.0 for width in widths))
-    return msgspec.structs.replace(base, low=math.expm1(log_ratio - noise), high=math.expm1(log_ratio + noise),
-                                   noise=math.expm1(noise), significant=bool(abs(log_ratio) > noise))
+    return msgspec.structs.replace(
+        base,
+        low=math.expm1(log_ratio - noise),
+        high=math.expm1(log_ratio + noise),
+        noise=math.expm1(noise),
+        significant=bool(abs(log_ratio) > noise),
+    )
 
 
 def _log_half_width(figure: Figure) -> float | None:
@@ -295,12 +411,20 @@ def _hotspots(a: Summary, b: Summary) -> Iterator[HotspotComparison]:
     for first in a.hotspots:
         second = next((table for table in b.hotspots if table.by == first.by), None)
         if second is not None and (first.rows or second.rows):
-            yield HotspotComparison(by=first.by, pass_a=first.pass_name, pass_b=second.pass_name, rows=tuple(_rows(first, second, _clock_ratio(a, b))))
+            yield HotspotComparison(
+                by=first.by,
+                pass_a=first.pass_name,
+                pass_b=second.pass_name,
+                rows=tuple(_rows(first, second, _clock_ratio(a, b))),
+            )
 
 
 def _clock_ratio(a: Summary, b: Summary) -> float | None:
     """The mean device clock of b over that of a; None where one was not measured."""
-    values = [None if (figure := summary.metrics.get("clock_gpu")) is None else figure.value for summary in (a, b)]
+    values = [
+        None if (figure := summary.metrics.get("clock_gpu")) is None else figure.value
+        for summary in (a, b)
+    ]
     return float(values[1]) / float(values[0]) if values[0] and values[1] else None
 
 
@@ -318,12 +442,24 @@ def _rows(a: Hotspots, b: Hotspots, clock: float | None) -> list[HotspotDelta]:
         known = one or two
         assert known is not None  # the name comes from one of them
         why = row_reason(one, two, (a, b), clock)
-        rows.append(HotspotDelta(
-            name=name, category=known.category,
-            calls_a=one.calls if one else None, calls_b=two.calls if two else None,
-            mean_a_ns=one.mean_ns if one else None, mean_b_ns=two.mean_ns if two else None,
-            total_a_ns=one.total_ns if one else None, total_b_ns=two.total_ns if two else None,
-            share_a=one.share if one else None, share_b=two.share if two else None,
-            change=two.mean_ns / one.mean_ns - 1 if one and two and one.mean_ns > 0 else None,
-            reason=_with_inputs(why.message, one, two), noise=why.noise, significant=why.significant))
-    return sorted(rows, key=lambda row: (-abs((row.total_b_ns or 0) - (row.total_a_ns or 0)), row.name))
+        rows.append(
+            HotspotDelta(
+                name=name,
+                category=known.category,
+                calls_a=one.calls if one else None,
+                calls_b=two.calls if two else None,
+                mean_a_ns=one.mean_ns if one else None,
+                mean_b_ns=two.mean_ns if two else None,
+                total_a_ns=one.total_ns if one else None,
+                total_b_ns=two.total_ns if two else None,
+                share_a=one.share if one else None,
+                share_b=two.share if two else None,
+                change=two.mean_ns / one.mean_ns - 1 if one and two and one.mean_ns > 0 else None,
+                reason=_with_inputs(why.message, one, two),
+                noise=why.noise,
+                significant=why.significant,
+            )
+        )
+    return sorted(
+        rows, key=lambda row: (-abs((row.total_b_ns or 0) - (row.total_a_ns or 0)), row.name)
+    )

@@ -93,13 +93,19 @@ def _bend(value: float, copies: F64) -> Estimate:
     """p, whose ends are open where copies reach the limits of the fit: a bend between two levels can be of any sharpness."""
     found = interval_of(value, copies)
     low, high = found.low, found.high
-    return Estimate(value=value, low=None if low is None or low < P_LIMITS[0] / _NEAR else low, high=None if high is None or high > P_LIMITS[1] * _NEAR else high)
+    return Estimate(
+        value=value,
+        low=None if low is None or low < P_LIMITS[0] / _NEAR else low,
+        high=None if high is None or high > P_LIMITS[1] * _NEAR else high,
+    )
 
 
 def corner(fit: CurveFit, copies: Copies) -> Estimate:
     """h, the level at which the two asymptotes meet."""
     low, high = np.exp(BATCH.box(fit.measured))
-    return interval_of(float(np.exp(fit.theta[1])), np.exp(copies.theta[:, 1]), (low[1] / _NEAR, _NEAR * high[1]))
+    return interval_of(
+        float(np.exp(fit.theta[1])), np.exp(copies.theta[:, 1]), (low[1] / _NEAR, _NEAR * high[1])
+    )
 
 
 def _b90(fit: CurveFit, copies: Copies) -> Estimate:
@@ -110,7 +116,9 @@ def _b90(fit: CurveFit, copies: Copies) -> Estimate:
     level = fit.measured.level
     goal = np.array([np.log(0.9) + fit.theta[0]])
     value = float(monotone_crossing(level, np.log(fit.measured.throughput)[None, :], goal)[0])
-    measured = interval_of(value, monotone_crossing(level, copies.logs, np.log(0.9) + copies.theta[:, 0]))
+    measured = interval_of(
+        value, monotone_crossing(level, copies.logs, np.log(0.9) + copies.theta[:, 0])
+    )
     modelled = interval_of(value, model_crossing(copies.theta, 0.9))
     lows = [end for end in (measured.low, modelled.low) if end is not None]
     low = min(*lows, float(level[-1]))

@@ -11,7 +11,14 @@ from typing import Protocol
 
 import numpy as np
 
-from profharness.analysis.curves.least_squares import Bools, Fits, Model, extra_scatter, least_squares, noisy_copies
+from profharness.analysis.curves.least_squares import (
+    Bools,
+    Fits,
+    Model,
+    extra_scatter,
+    least_squares,
+    noisy_copies,
+)
 from profharness.analysis.records import Estimate
 from profharness.stats.bootstrap import generator
 from profharness.trace.model import F64
@@ -47,8 +54,11 @@ class Measured:
         """All levels, those before this position with this factor, which is as uncertain as what lies behind it."""
         before = np.arange(len(self.level)) < position
         error = float(np.sqrt(np.mean(self.error[~before] ** 2) / max((~before).sum(), 1)))
-        return Measured(self.level, np.where(before, factor * self.throughput, self.throughput),
-                        np.where(before, np.hypot(self.error, error), self.error))
+        return Measured(
+            self.level,
+            np.where(before, factor * self.throughput, self.throughput),
+            np.where(before, np.hypot(self.error, error), self.error),
+        )
 
 
 class Family(Protocol):
@@ -104,7 +114,9 @@ def fit_curve(family: Family, measured: Measured) -> CurveFit | None:
         tau = extra_scatter(residual, measured.error, len(logs) - family.parameters)
         sigma = np.maximum(np.hypot(measured.error, tau), _TINY)
         if measured.errors_known:
-            theta = _best(least_squares(model, np.vstack([theta, grid]), logs, 1 / sigma**2, bounds))
+            theta = _best(
+                least_squares(model, np.vstack([theta, grid]), logs, 1 / sigma**2, bounds)
+            )
     return CurveFit(family, measured, theta, sigma, estimated=tau > 0 or not measured.errors_known)
 
 
@@ -122,13 +134,24 @@ class Copies:
 
 def refit_copies(fit: CurveFit, seed: str, copies: int = REPLICATES) -> Copies:
     """Parametric bootstrap around the fitted curve, seeded by `seed`."""
-    noisy = noisy_copies(fit.values, fit.sigma, fit.freedom if fit.estimated else None, generator("curve", seed), copies)
+    noisy = noisy_copies(
+        fit.values,
+        fit.sigma,
+        fit.freedom if fit.estimated else None,
+        generator("curve", seed),
+        copies,
+    )
     start = np.repeat(fit.theta[None, :], copies, axis=0)
     model = fit.family.model(fit.measured.level)
-    return Copies(noisy, least_squares(model, start, noisy, 1 / fit.sigma**2, fit.family.box(fit.measured)).theta)
+    return Copies(
+        noisy,
+        least_squares(model, start, noisy, 1 / fit.sigma**2, fit.family.box(fit.measured)).theta,
+    )
 
 
-def interval_of(value: float, copies: F64, limits: tuple[float, float] = (-np.inf, np.inf)) -> Estimate:
+def interval_of(
+    value: float, copies: F64, limits: tuple[float, float] = (-np.inf, np.inf)
+) -> Estimate:
     """Percentile interval around `value`; an end beyond its limit (or not finite) is not bounded by the data: None."""
     low, high = np.quantile(copies, [_TAIL, 1 - _TAIL], method="nearest")
     low, high = min(low, value), max(high, value)

@@ -62,33 +62,54 @@ class _Search:
     def jumps_from(self, edge: int) -> F64:
         """(places, points): jumps with so many levels at least on either side."""
         points = len(self.sigma)
-        return np.array([np.arange(points) >= at for at in range(edge, points - edge + 1)], np.float64)
+        return np.array(
+            [np.arange(points) >= at for at in range(edge, points - edge + 1)], np.float64
+        )
 
     @property
     def freedom(self) -> int:
         """Of the curve with a jump."""
         return len(self.sigma) - _FAMILIES[0].parameters - 1
 
-    def smooth(self, family: Family, start: F64, logs: F64, settled_at: float = _SETTLED) -> tuple[F64, F64]:
+    def smooth(
+        self, family: Family, start: F64, logs: F64, settled_at: float = _SETTLED
+    ) -> tuple[F64, F64]:
         """Parameters and weighted squares of the curve without a jump: (copies, parameters), (copies,)."""
-        fits = least_squares(family.model(self.measured.level), start, logs, 1 / self.sigma**2, family.box(self.measured), settled_at)
+        fits = least_squares(
+            family.model(self.measured.level),
+            start,
+            logs,
+            1 / self.sigma**2,
+            family.box(self.measured),
+            settled_at,
+        )
         return fits.theta, fits.squares
 
-    def jumped(self, family: Family, start: F64, logs: F64, edge: int, settled_at: float = _SETTLED) -> tuple[F64, F64]:
+    def jumped(
+        self, family: Family, start: F64, logs: F64, edge: int, settled_at: float = _SETTLED
+    ) -> tuple[F64, F64]:
         """Weighted squares and jumps (copies, places) of the fits that start at these parameters, the last being the jump."""
         low, high = family.box(self.measured)
         steps = self.jumps_from(edge)
         copies, places = len(start), len(steps)
         model = family.model(self.measured.level, np.tile(steps, (copies, 1)))
         repeated = np.repeat(np.broadcast_to(logs, (copies, logs.shape[-1])), places, axis=0)
-        fits = least_squares(model, np.repeat(start, places, axis=0), repeated, 1 / self.sigma**2,
-                             (np.append(low, -_LARGEST), np.append(high, _LARGEST)), settled_at)
+        fits = least_squares(
+            model,
+            np.repeat(start, places, axis=0),
+            repeated,
+            1 / self.sigma**2,
+            (np.append(low, -_LARGEST), np.append(high, _LARGEST)),
+            settled_at,
+        )
         return fits.squares.reshape(copies, places), fits.theta[:, -1].reshape(copies, places)
 
     def corner(self, logs: F64) -> tuple[F64, F64]:
         """Throughput in proportion up to a limit: the levels' logs (copies, points) and weighted squares (copies,)."""
         x, weight = np.log(self.measured.level), 1 / self.sigma**2
-        rising = np.arange(len(x) + 1)[:, None] > np.arange(len(x))  # (splits, points): so many levels below the limit
+        rising = np.arange(len(x) + 1)[:, None] > np.arange(
+            len(x)
+        )  # (splits, points): so many levels below the limit
         with np.errstate(invalid="ignore", divide="ignore"):
             slope = ((logs - x) * weight) @ rising.T / (rising @ weight)
             limit = (logs * weight) @ ~rising.T / (~rising @ weight)
@@ -100,7 +121,10 @@ class _Search:
     def compare(self, smooth: Sequence[tuple[F64, F64]], logs: F64) -> _Tried:
         """Every copy without and with a jump, which is looked for from the smooth curve on."""
         zero = np.zeros((len(logs), 1))
-        jumped = [self.jumped(family, np.hstack([theta, zero]), logs, _INNER, _ROUGHLY) for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)]
+        jumped = [
+            self.jumped(family, np.hstack([theta, zero]), logs, _INNER, _ROUGHLY)
+            for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
+        ]
         return _choose([*(squares for _, squares in smooth), self.corner(logs)[1]], jumped)
 
 
@@ -134,21 +158,49 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
     smooth = [_smoothest(search, family, logs) for family in _FAMILIES]
     squares = [*(each for _, each in smooth), search.corner(logs)[1]]
     if measured.errors_known and min(squares)[0] > _CERTAIN:
-        sure = _choose(squares, [_thorough(search, family, theta, logs, 1) for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)])
-        if sure.best[0] < _most(search.freedom) and sure.gain(search.freedom, known=True)[0] > _CERTAIN:
+        sure = _choose(
+            squares,
+            [
+                _thorough(search, family, theta, logs, 1)
+                for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
+            ],
+        )
+        if (
+            sure.best[0] < _most(search.freedom)
+            and sure.gain(search.freedom, known=True)[0] > _CERTAIN
+        ):
             return _change(measured, sure, 1)
     seen = search.compare(smooth, logs)
     if max(seen.gain(search.freedom, known=known)[0] for known in (True, False)) < _NEVER:
         return None
-    best = _choose(squares, [_thorough(search, family, theta, logs, _INNER) for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)])
-    change, known = _change(measured, best, _INNER), measured.errors_known and bool(best.best[0] < _most(search.freedom))
-    if abs(best.jump[0]) < math.log(SMALLEST) or not (known or stands_out(measured, _INNER + int(best.place[0]), float(best.jump[0]))):
+    best = _choose(
+        squares,
+        [
+            _thorough(search, family, theta, logs, _INNER)
+            for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
+        ],
+    )
+    change, known = (
+        _change(measured, best, _INNER),
+        measured.errors_known and bool(best.best[0] < _most(search.freedom)),
+    )
+    if abs(best.jump[0]) < math.log(SMALLEST) or not (
+        known or stands_out(measured, _INNER + int(best.place[0]), float(best.jump[0]))
+    ):
         return None
-    return change if _beyond_chance(search, smooth, (float(seen.gain(search.freedom, known=known)[0]), known), seed) else None
+    return (
+        change
+        if _beyond_chance(
+            search, smooth, (float(seen.gain(search.freedom, known=known)[0]), known), seed
+        )
+        else None
+    )
 
 
 def _change(measured: Measured, tried: _Tried, edge: int) -> StepChange:
-    return StepChange(at=float(measured.level[edge + int(tried.place[0])]), ratio=math.exp(float(tried.jump[0])))
+    return StepChange(
+        at=float(measured.level[edge + int(tried.place[0])]), ratio=math.exp(float(tried.jump[0]))
+    )
 
 
 def _sigma(measured: Measured, logs: F64) -> F64:
@@ -156,7 +208,13 @@ def _sigma(measured: Measured, logs: F64) -> F64:
     if measured.errors_known:
         return np.hypot(measured.error, _MODEL_ERROR)
     even = _Search(measured, np.ones(len(measured.level)))
-    squares = min(float(found[0]) for found in (even.corner(logs)[1], *(_smoothest(even, family, logs)[1] for family in _FAMILIES)))
+    squares = min(
+        float(found[0])
+        for found in (
+            even.corner(logs)[1],
+            *(_smoothest(even, family, logs)[1] for family in _FAMILIES),
+        )
+    )
     return np.full(len(measured.level), max(math.sqrt(squares / (even.freedom + 1)), _TINY))
 
 
@@ -176,7 +234,9 @@ def _thorough(search: _Search, family: Family, theta: F64, logs: F64, edge: int)
     """The measured series from many starts: the curve that a large jump leaves is far from the smooth one."""
     starts = np.vstack([theta, family.starts(search.measured)[::_EVERY]])
     jumps = np.repeat(_START_JUMPS, len(starts))[:, None]
-    squares, jumps = search.jumped(family, np.hstack([np.tile(starts, (len(_START_JUMPS), 1)), jumps]), logs, edge)
+    squares, jumps = search.jumped(
+        family, np.hstack([np.tile(starts, (len(_START_JUMPS), 1)), jumps]), logs, edge
+    )
     best, places = squares.argmin(axis=0), np.arange(squares.shape[1])
     return squares[best, places][None, :], jumps[best, places][None, :]
 
@@ -187,10 +247,14 @@ def _choose(smooth: Sequence[F64], jumped: Sequence[tuple[F64, F64]]) -> _Tried:
     places = jumped[0][0].shape[1]
     chosen, rows = squares.argmin(axis=1), np.arange(len(squares))
     without = np.min(smooth, axis=0)
-    return _Tried(without, np.minimum(squares[rows, chosen], without), jumps[rows, chosen], chosen % places)
+    return _Tried(
+        without, np.minimum(squares[rows, chosen], without), jumps[rows, chosen], chosen % places
+    )
 
 
-def _beyond_chance(search: _Search, smooth: Sequence[tuple[F64, F64]], seen: tuple[float, bool], seed: str) -> bool:
+def _beyond_chance(
+    search: _Search, smooth: Sequence[tuple[F64, F64]], seen: tuple[float, bool], seed: str
+) -> bool:
     """Whether series around the better smooth curve reach the statistic seen in fewer than 3.5 % of the cases; stops when that is clear."""
     statistic, known = seen
     if statistic < _NEVER:
@@ -199,8 +263,13 @@ def _beyond_chance(search: _Search, smooth: Sequence[tuple[F64, F64]], seen: tup
     rng, reached = generator("step", seed), 0
     for done in range(_BLOCK, SIMULATIONS + 1, _BLOCK):
         logs = values + rng.standard_normal((_BLOCK, len(values))) * search.sigma
-        chance = [search.smooth(family, np.repeat(theta, _BLOCK, axis=0), logs, _ROUGHLY) for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)]
-        reached += int((search.compare(chance, logs).gain(search.freedom, known=known) >= statistic).sum())
+        chance = [
+            search.smooth(family, np.repeat(theta, _BLOCK, axis=0), logs, _ROUGHLY)
+            for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
+        ]
+        reached += int(
+            (search.compare(chance, logs).gain(search.freedom, known=known) >= statistic).sum()
+        )
         if reached >= _LEVEL * SIMULATIONS:
             return False
         if reached < _LEVEL * done - _CLEAR * math.sqrt(_LEVEL * done):
@@ -213,7 +282,9 @@ def _best_smooth(search: _Search, smooth: Sequence[tuple[F64, F64]], logs: F64) 
     corner, squares = search.corner(logs)
     best = int(np.argmin([each[0] for _, each in smooth]))
     sharp = squares[0] < smooth[best][1][0]
-    curve: F64 = corner[0] if sharp else _FAMILIES[best].model(search.measured.level)(smooth[best][0])[0][0]
+    curve: F64 = (
+        corner[0] if sharp else _FAMILIES[best].model(search.measured.level)(smooth[best][0])[0][0]
+    )
     return curve
 
 
@@ -234,7 +305,9 @@ def stands_out(measured: Measured, position: int, jump: float) -> bool:
             weights = np.zeros(len(x))
             weights[[position, position - 1]] += 1.0, -1.0
             weights[[before + 1, before]] += -ratio, ratio
-            excesses.append(excess * math.copysign(1.0, jump) + math.sqrt(float(weights**2 @ variance)))
+            excesses.append(
+                excess * math.copysign(1.0, jump) + math.sqrt(float(weights**2 @ variance))
+            )
     return min(excesses) > _LOCAL_SHARE * abs(jump)
 
 

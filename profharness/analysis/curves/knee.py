@@ -69,7 +69,12 @@ def jobs_per_device(knee: Knee, margin: float = MARGIN) -> int | None:
 
 def in_jobs(knee: Knee, clients_per_job: int) -> Knee:
     """A knee in clients as one in jobs, each of which keeps so many requests in flight."""
-    return Knee(**{name: None if value is None else value / clients_per_job for name, value in (("n", knee.n), ("low", knee.low), ("high", knee.high))})
+    return Knee(
+        **{
+            name: None if value is None else value / clients_per_job
+            for name, value in (("n", knee.n), ("low", knee.low), ("high", knee.high))
+        }
+    )
 
 
 def devices_for(jobs: int, knee: Knee, margin: float = MARGIN) -> Estimate:

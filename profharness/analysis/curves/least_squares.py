@@ -41,7 +41,14 @@ class Fits:
     squares: F64
 
 
-def least_squares(model: Model, start: F64, y: F64, weight: F64, bounds: tuple[F64, F64], settled_at: float = _SETTLED) -> Fits:
+def least_squares(
+    model: Model,
+    start: F64,
+    y: F64,
+    weight: F64,
+    bounds: tuple[F64, F64],
+    settled_at: float = _SETTLED,
+) -> Fits:
     """Minimise sum of weight * (y - model)^2 for each copy, inside the box `bounds`.
 
     `start` is (copies, parameters), `y` broadcasts to (copies, points), `weight` is (points,). Steps that do not lower
@@ -56,7 +63,10 @@ def least_squares(model: Model, start: F64, y: F64, weight: F64, bounds: tuple[F
     for _ in range(ITERATIONS):
         settled = state.advance(model, y, weight, bounds, settled_at)
         if settled.any():
-            found[rows[settled]], squares[rows[settled]] = state.theta[settled], state.squares[settled]
+            found[rows[settled]], squares[rows[settled]] = (
+                state.theta[settled],
+                state.squares[settled],
+            )
             going = np.flatnonzero(~settled)
             rows, y, model, state = rows[going], y[going], model.take(going), state.take(going)
             if not len(rows):
@@ -78,22 +88,48 @@ class _State:
     @classmethod
     def at(cls, model: Model, theta: F64, y: F64, weight: F64) -> _State:
         values, slopes = model(theta)
-        return cls(theta, values, slopes, (weight * (y - values) ** 2).sum(axis=1), np.full(len(theta), 1e-2))
+        return cls(
+            theta,
+            values,
+            slopes,
+            (weight * (y - values) ** 2).sum(axis=1),
+            np.full(len(theta), 1e-2),
+        )
 
     def take(self, rows: I64) -> _State:
-        return _State(self.theta[rows], self.values[rows], self.slopes[rows], self.squares[rows], self.damping[rows])
+        return _State(
+            self.theta[rows],
+            self.values[rows],
+            self.slopes[rows],
+            self.squares[rows],
+            self.damping[rows],
+        )
 
-    def advance(self, model: Model, y: F64, weight: F64, bounds: tuple[F64, F64], settled_at: float) -> Bools:
+    def advance(
+        self, model: Model, y: F64, weight: F64, bounds: tuple[F64, F64], settled_at: float
+    ) -> Bools:
         """One damped step of every copy; which of them have settled."""
-        theta = np.clip(self.theta + _step(self.slopes, weight, y - self.values, self.damping), *bounds)
+        theta = np.clip(
+            self.theta + _step(self.slopes, weight, y - self.values, self.damping), *bounds
+        )
         values, slopes = model(theta)
         squares = (weight * (y - values) ** 2).sum(axis=1)
         better = squares < self.squares
         gain = np.where(better, self.squares - squares, 0.0)
-        self.theta[better], self.values[better], self.slopes[better] = theta[better], values[better], slopes[better]
-        settled = np.where(better, (gain <= settled_at * self.squares) & (self.damping <= _ALMOST_UNDAMPED), self.damping >= _MAX_DAMPING)
+        self.theta[better], self.values[better], self.slopes[better] = (
+            theta[better],
+            values[better],
+            slopes[better],
+        )
+        settled = np.where(
+            better,
+            (gain <= settled_at * self.squares) & (self.damping <= _ALMOST_UNDAMPED),
+            self.damping >= _MAX_DAMPING,
+        )
         self.squares = np.where(better, squares, self.squares)
-        self.damping = np.clip(np.where(better, self.damping / 5, self.damping * 8), 1e-9, _MAX_DAMPING)
+        self.damping = np.clip(
+            np.where(better, self.damping / 5, self.damping * 8), 1e-9, _MAX_DAMPING
+        )
         return np.asarray(settled)
 
 
@@ -104,11 +140,15 @@ def _step(slopes: F64, weight: F64, residual: F64, damping: F64) -> F64:
     normal = np.empty((len(slopes), size, size))
     for row in range(size):
         for column in range(row + 1):
-            normal[:, row, column] = normal[:, column, row] = (weighted[:, :, row] * slopes[:, :, column]).sum(axis=1)
+            normal[:, row, column] = normal[:, column, row] = (
+                weighted[:, :, row] * slopes[:, :, column]
+            ).sum(axis=1)
     gradient = (weighted * residual[:, :, None]).sum(axis=1)
     diagonal = normal[:, np.arange(size), np.arange(size)]
     lift = damping[:, None] * diagonal + 1e-12 * diagonal.max(axis=1, keepdims=True) + 1e-300
-    return np.asarray(np.linalg.solve(normal + lift[:, :, None] * np.eye(size), gradient[:, :, None])[:, :, 0])
+    return np.asarray(
+        np.linalg.solve(normal + lift[:, :, None] * np.eye(size), gradient[:, :, None])[:, :, 0]
+    )
 
 
 def extra_scatter(residual: F64, known: F64, freedom: int) -> float:
@@ -131,7 +171,9 @@ def extra_scatter(residual: F64, known: F64, freedom: int) -> float:
     return (low + high) / 2
 
 
-def noisy_copies(values: F64, sigma: F64, freedom: int | None, rng: np.random.Generator, copies: int) -> F64:
+def noisy_copies(
+    values: F64, sigma: F64, freedom: int | None, rng: np.random.Generator, copies: int
+) -> F64:
     """`copies` of a curve with normal noise; with `freedom`, its size is itself drawn.
 
     When sigma was estimated from few residuals, its own uncertainty belongs into the intervals: each copy

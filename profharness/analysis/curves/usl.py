@@ -58,7 +58,9 @@ class UslFamily:
         """Bounds of log lambda, sigma, kappa; with the smallest sigma and no kappa the load is still positive."""
         each = measured.throughput / measured.level
         widest = max(float(measured.level[-1]) - 1, 1.0)
-        low = np.array([np.log(each.min() / _LAMBDA_FACTOR), -(1 - 1e-3) / widest if widest > 1 else 0.0, 0.0])
+        low = np.array(
+            [np.log(each.min() / _LAMBDA_FACTOR), -(1 - 1e-3) / widest if widest > 1 else 0.0, 0.0]
+        )
         low[1] = min(low[1], -0.999)
         return low, np.array([np.log(each.max() * _LAMBDA_FACTOR), _SIGMA_LIMIT, _KAPPA_LIMIT])
 
@@ -92,7 +94,9 @@ def fall_observed(fit: CurveFit) -> bool:
     inside = float(peaks(fit.theta[None, :])[0]) < fit.measured.level[-1]
     best = int(fit.measured.throughput.argmax())
     drop = float(1 - fit.measured.throughput[-1] / fit.measured.throughput[best])
-    return inside and drop > max(_LEAST_DROP, _SIGMAS_DROP * math.hypot(fit.measured.error[best], fit.measured.error[-1]))
+    return inside and drop > max(
+        _LEAST_DROP, _SIGMAS_DROP * math.hypot(fit.measured.error[best], fit.measured.error[-1])
+    )
 
 
 def usl_law(fit: CurveFit, copies: Copies) -> Usl:
@@ -103,9 +107,15 @@ def usl_law(fit: CurveFit, copies: Copies) -> Usl:
     peak = Estimate(value=None, low=top)
     if fall_observed(fit):
         # Far beyond the scan a peak is a guess, not a bound.
-        peak = interval_of(float(peaks(fit.theta[None, :])[0]), peaks(copies.theta), (0.0, 10 * top))
+        peak = interval_of(
+            float(peaks(fit.theta[None, :])[0]), peaks(copies.theta), (0.0, 10 * top)
+        )
     return Usl(
-        lambda_=interval_of(float(np.exp(fit.theta[0])), lambdas, (float(np.exp(low[0])) * 1.02, float(np.exp(high[0])) * 0.98)),
+        lambda_=interval_of(
+            float(np.exp(fit.theta[0])),
+            lambdas,
+            (float(np.exp(low[0])) * 1.02, float(np.exp(high[0])) * 0.98),
+        ),
         sigma=interval_of(float(fit.theta[1]), copies.theta[:, 1]),
         kappa=interval_of(float(fit.theta[2]), copies.theta[:, 2]),
         n_peak=peak,

@@ -13,5 +13,11 @@ def accelerator(trace: Trace, device: int) -> Accelerator | None:
 
 def of_device(device: Device) -> Accelerator:
     """A device as a source describes it; what the source does not say comes from the table, what neither says is None."""
-    return identify(name=device.name, architecture=device.architecture, compute_units=device.compute_units,
-                    clock_mhz=device.max_clock_mhz, pci_id=device.pci_id, memory_bytes=device.memory_bytes)
+    return identify(
+        name=device.name,
+        architecture=device.architecture,
+        compute_units=device.compute_units,
+        clock_mhz=device.max_clock_mhz,
+        pci_id=device.pci_id,
+        memory_bytes=device.memory_bytes,
+    )

@@ -15,9 +15,28 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-Category = Literal["gemm", "conv", "attention", "normalisation", "elementwise", "reduction", "copy", "communication", "other"]
+Category = Literal[
+    "gemm",
+    "conv",
+    "attention",
+    "normalisation",
+    "elementwise",
+    "reduction",
+    "copy",
+    "communication",
+    "other",
+]
 CATEGORIES: tuple[Category, ...] = (
-    "gemm", "conv", "attention", "normalisation", "elementwise", "reduction", "copy", "communication", "other")
+    "gemm",
+    "conv",
+    "attention",
+    "normalisation",
+    "elementwise",
+    "reduction",
+    "copy",
+    "communication",
+    "other",
+)
 
 _NAMES = 1 << 14  # that are judged once: more than a model has kernels
 
@@ -36,8 +55,11 @@ def _rule(category: Category, pattern: str, *, whole: bool = False) -> Rule:
 
 
 KERNEL_RULES: tuple[Rule, ...] = (
-    _rule("communication", r"^_?(nccl|rccl|msccl)|ncclDevKernel|ncclKernel|[Aa]ll_?[Rr]educe|[Aa]ll_?[Gg]ather"
-                           r"|[Rr]educe_?[Ss]catter|cross_device_reduce|nvshmem|rocshmem|deep_ep"),
+    _rule(
+        "communication",
+        r"^_?(nccl|rccl|msccl)|ncclDevKernel|ncclKernel|[Aa]ll_?[Rr]educe|[Aa]ll_?[Gg]ather"
+        r"|[Rr]educe_?[Ss]catter|cross_device_reduce|nvshmem|rocshmem|deep_ep",
+    ),
     # torch inductor: templates first, then pointwise, then reductions, split by what they normalise
     _rule("attention", r"^triton_tem_.*(attention|flex)"),
     _rule("conv", r"^triton_tem_.*conv"),
@@ -47,42 +69,92 @@ KERNEL_RULES: tuple[Rule, ...] = (
     _rule("reduction", r"^triton_(red|per|split_scan)_"),
     _rule("other", r"^triton__?\d"),
     _rule("copy", r"reshape_and_cache|concat_and_cache|copy_blocks|swap_blocks"),
-    _rule("attention", r"attn_|_attn|[Aa]ttention|flash_(fwd|bwd)|fmha|Fmha|_mha_|mla_(fwd|decode|prefill)|flashinfer.*(Decode|Prefill)"),
-    _rule("copy", r"^__amd_rocclr_(copy|fill)|^MEMORY_COPY|^(hip|cuda)?[Mm]em(cpy|set)|[Ff]ill_?[Bb]uffer|recat_copy"),
-    _rule("normalisation", r"batch_?norm|BatchNorm|batchnorm|cudnn::bn_|^bn_(fw|bw)|[Ll]ayer_?[Nn]orm|[Rr]ms_?[Nn]orm"
-                           r"|[Gg]roup_?[Nn]orm|[Ii]nstance_?[Nn]orm|RowwiseMoments|[Ss]oft_?[Mm]ax|GammaBetaBackward"),
-    _rule("conv", r"[Cc]onv(olve|olution)?(_|[A-Z0-9]|\b)|scudnn|winograd|Winograd|igemm_(fwd|bwd|wrw)|implicit_gemm|implicit_convolve"
-                  r"|[fd]prop|dgrad|wgrad|bwd_weight|[Ii]m2[Cc]ol|im2d2col|Im2d2Col|[Cc]ol2[Ii]m|cask_cudnn|MIOpenConv|3dconv"),
-    _rule("conv", r"ImplicitGemmConvolution|kernel_grouped_conv|cutlass.*([fd]prop|dgrad|wgrad)", whole=True),
-    _rule("gemm", r"^Cijk_|(?<!fb)[Gg]emm(?!_gpu)|GEMM|gemv|nvjet|matmul|MatMul|wvSplitK|LLMM1|splitKreduce|splitk|SplitK|cublas"),
+    _rule(
+        "attention",
+        r"attn_|_attn|[Aa]ttention|flash_(fwd|bwd)|fmha|Fmha|_mha_|mla_(fwd|decode|prefill)|flashinfer.*(Decode|Prefill)",
+    ),
+    _rule(
+        "copy",
+        r"^__amd_rocclr_(copy|fill)|^MEMORY_COPY|^(hip|cuda)?[Mm]em(cpy|set)|[Ff]ill_?[Bb]uffer|recat_copy",
+    ),
+    _rule(
+        "normalisation",
+        r"batch_?norm|BatchNorm|batchnorm|cudnn::bn_|^bn_(fw|bw)|[Ll]ayer_?[Nn]orm|[Rr]ms_?[Nn]orm"
+        r"|[Gg]roup_?[Nn]orm|[Ii]nstance_?[Nn]orm|RowwiseMoments|[Ss]oft_?[Mm]ax|GammaBetaBackward",
+    ),
+    _rule(
+        "conv",
+        r"[Cc]onv(olve|olution)?(_|[A-Z0-9]|\b)|scudnn|winograd|Winograd|igemm_(fwd|bwd|wrw)|implicit_gemm|implicit_convolve"
+        r"|[fd]prop|dgrad|wgrad|bwd_weight|[Ii]m2[Cc]ol|im2d2col|Im2d2Col|[Cc]ol2[Ii]m|cask_cudnn|MIOpenConv|3dconv",
+    ),
+    _rule(
+        "conv",
+        r"ImplicitGemmConvolution|kernel_grouped_conv|cutlass.*([fd]prop|dgrad|wgrad)",
+        whole=True,
+    ),
+    _rule(
+        "gemm",
+        r"^Cijk_|(?<!fb)[Gg]emm(?!_gpu)|GEMM|gemv|nvjet|matmul|MatMul|wvSplitK|LLMM1|splitKreduce|splitk|SplitK|cublas",
+    ),
     _rule("gemm", r"cutlass_?\w*(gemm|tensorop)", whole=True),
     # torch puts the operation of its loops into the template arguments
-    _rule("copy", r"elementwise.*(direct_copy_kernel|copy_device_to_device|(float|bfloat16|half|float8\w*|e4m3\w*|e5m2\w*)_?copy_kernel|FillFunctor"
-                  r"|CopyFunctor<|_to_float_gpu|_float_to_)", whole=True),
+    _rule(
+        "copy",
+        r"elementwise.*(direct_copy_kernel|copy_device_to_device|(float|bfloat16|half|float8\w*|e4m3\w*|e5m2\w*)_?copy_kernel|FillFunctor"
+        r"|CopyFunctor<|_to_float_gpu|_float_to_)",
+        whole=True,
+    ),
     _rule("copy", r"multi_tensor_apply.*CopyFunctor", whole=True),
     _rule("elementwise", r"elementwise|multi_tensor_apply"),
-    _rule("reduction", r"[Rr]educe|_reduction|Reduction|(?<![A-Za-z])sum(?![a-z])|arg_?(max|min)|[Cc]riterion_updateOutput|[Nn]orm[12]?Kernel"
-                       r"|DotKernel|dot_kernel|(max|avg)_pool|Pooling|[Cc]ount_?[Nn]onzero"),
-    _rule("copy", r"[Tt]ranspose|CatArray|nchwTo|nhwcTo|NCHW2|NHWC2|(?<![A-Za-z])copy(?![a-z])|Copy(?![a-z])|[Mm]emset|[Mm]em_?[Cc]py|permute"),
-    _rule("elementwise", r"TensorOp|[Aa]ct(ivation)?_and_mul|[Aa]ctivation|[Rr]otary|[Rr]ope(?![a-z])|Adam|adam|sgd|[Dd]ropout"
-                         r"|[Ss]calePackedTensor|OpTensor|Op[1-5]dTensor|[Qq]uant|add_?bias|bias_?add|gelu|silu|relu|sigmoid|clamp_|arange"),
+    _rule(
+        "reduction",
+        r"[Rr]educe|_reduction|Reduction|(?<![A-Za-z])sum(?![a-z])|arg_?(max|min)|[Cc]riterion_updateOutput|[Nn]orm[12]?Kernel"
+        r"|DotKernel|dot_kernel|(max|avg)_pool|Pooling|[Cc]ount_?[Nn]onzero",
+    ),
+    _rule(
+        "copy",
+        r"[Tt]ranspose|CatArray|nchwTo|nhwcTo|NCHW2|NHWC2|(?<![A-Za-z])copy(?![a-z])|Copy(?![a-z])|[Mm]emset|[Mm]em_?[Cc]py|permute",
+    ),
+    _rule(
+        "elementwise",
+        r"TensorOp|[Aa]ct(ivation)?_and_mul|[Aa]ctivation|[Rr]otary|[Rr]ope(?![a-z])|Adam|adam|sgd|[Dd]ropout"
+        r"|[Ss]calePackedTensor|OpTensor|Op[1-5]dTensor|[Qq]uant|add_?bias|bias_?add|gelu|silu|relu|sigmoid|clamp_|arange",
+    ),
 )
 
 _AUTOGRAD = re.compile(r"^autograd::engine::evaluate_function: ")
 OP_RULES: tuple[Rule, ...] = (
-    _rule("communication", r"^(nccl|rccl|gloo|c10d)(:|_)|record_param_comms|all_?reduce|all_?gather|reduce_scatter|all_to_all|[Bb]roadcast_$"),
+    _rule(
+        "communication",
+        r"^(nccl|rccl|gloo|c10d)(:|_)|record_param_comms|all_?reduce|all_?gather|reduce_scatter|all_to_all|[Bb]roadcast_$",
+    ),
     _rule("attention", r"attention|Attention|_mha_"),
-    _rule("normalisation", r"_norm(_|alization|$)|norm_backward|Norm(alization|Backward)|[Ss]oftmax|batch_norm|layer_norm|group_norm"),
+    _rule(
+        "normalisation",
+        r"_norm(_|alization|$)|norm_backward|Norm(alization|Backward)|[Ss]oftmax|batch_norm|layer_norm|group_norm",
+    ),
     _rule("conv", r"[Cc]onv(olution|_?\d|Transpose|Integer|Backward|$|_)"),
-    _rule("gemm", r"^(add)?b?mm(_|$)|^baddbmm|^addmv|^mv$|^linear(_|$)|[Mm]at_?[Mm]ul|^einsum|_scaled_mm|Gemm|^Einsum|^(Add)?B?mmBackward"),
-    _rule("copy", r"^_?(to|copy|copy_|to_copy|clone|contiguous|cat|stack|fill_|zero_|zeros|ones|full|pin_memory)(_|$)|^(Cast|Concat|Transpose"
-                  r"|Identity|Memcpy\w*|Split|Slice|Pad|Expand|Tile)(_|$|\d)|^Optimizer\.zero_grad"),
-    _rule("reduction", r"^(sum|mean|amax|amin|max|min|argmax|argmin|prod|any|all|var|std|norm|linalg_vector_norm|cumsum|logsumexp|nll_loss\w*"
-                       r"|cross_entropy_loss|mse_loss|max_pool\w*|avg_pool\w*|adaptive_\w*pool\w*)(_|$)|^Reduce[A-Z]|Pool($|_|\d)|^Arg(Max|Min)|^(Sum|Mean)(Backward|$)"),
-    _rule("elementwise", r"^(add|sub|mul|div|pow|exp|log|sqrt|rsqrt|neg|abs|relu|leaky_relu|gelu|silu|elu|sigmoid|tanh|clamp\w*|where|dropout|native_dropout"
-                         r"|threshold\w*|lerp|addcmul|addcdiv|erf|sin|cos|eq|ne|gt|ge|lt|le|maximum|minimum|masked_fill|hardtanh|bitwise\w*|logical\w*|_foreach\w*"
-                         r"|_fused_adam\w*)(_|$)|^(Add|Sub|Mul|Div|Pow|Exp|Log|Sqrt|Neg|Abs|Relu|LeakyRelu|Gelu|Silu|Elu|Sigmoid|Tanh|Clip|Where|Dropout|Erf|Sin|Cos"
-                         r"|Equal|Greater|Less|Not|And|Or|Max|Min|BiasGelu|FastGelu|QuickGelu)(Backward|$|_|\d)"),
+    _rule(
+        "gemm",
+        r"^(add)?b?mm(_|$)|^baddbmm|^addmv|^mv$|^linear(_|$)|[Mm]at_?[Mm]ul|^einsum|_scaled_mm|Gemm|^Einsum|^(Add)?B?mmBackward",
+    ),
+    _rule(
+        "copy",
+        r"^_?(to|copy|copy_|to_copy|clone|contiguous|cat|stack|fill_|zero_|zeros|ones|full|pin_memory)(_|$)|^(Cast|Concat|Transpose"
+        r"|Identity|Memcpy\w*|Split|Slice|Pad|Expand|Tile)(_|$|\d)|^Optimizer\.zero_grad",
+    ),
+    _rule(
+        "reduction",
+        r"^(sum|mean|amax|amin|max|min|argmax|argmin|prod|any|all|var|std|norm|linalg_vector_norm|cumsum|logsumexp|nll_loss\w*"
+        r"|cross_entropy_loss|mse_loss|max_pool\w*|avg_pool\w*|adaptive_\w*pool\w*)(_|$)|^Reduce[A-Z]|Pool($|_|\d)|^Arg(Max|Min)|^(Sum|Mean)(Backward|$)",
+    ),
+    _rule(
+        "elementwise",
+        r"^(add|sub|mul|div|pow|exp|log|sqrt|rsqrt|neg|abs|relu|leaky_relu|gelu|silu|elu|sigmoid|tanh|clamp\w*|where|dropout|native_dropout"
+        r"|threshold\w*|lerp|addcmul|addcdiv|erf|sin|cos|eq|ne|gt|ge|lt|le|maximum|minimum|masked_fill|hardtanh|bitwise\w*|logical\w*|_foreach\w*"
+        r"|_fused_adam\w*)(_|$)|^(Add|Sub|Mul|Div|Pow|Exp|Log|Sqrt|Neg|Abs|Relu|LeakyRelu|Gelu|Silu|Elu|Sigmoid|Tanh|Clip|Where|Dropout|Erf|Sin|Cos"
+        r"|Equal|Greater|Less|Not|And|Or|Max|Min|BiasGelu|FastGelu|QuickGelu)(Backward|$|_|\d)",
+    ),
 )
 
 
@@ -91,7 +163,12 @@ def function_name(name: str) -> str:
 
     Return type, template arguments, parameters and what belongs to an anonymous namespace are left out.
     """
-    text = name.replace("(anonymous namespace)::", "").replace("decltype(nullptr)", "nullptr").removesuffix(".kd").removesuffix(" [clone .kd]")
+    text = (
+        name.replace("(anonymous namespace)::", "")
+        .replace("decltype(nullptr)", "nullptr")
+        .removesuffix(".kd")
+        .removesuffix(" [clone .kd]")
+    )
     depth = 0
     kept: list[str] = []
     for position, letter in enumerate(text):
@@ -116,7 +193,11 @@ def kernel_category(name: str) -> Category:
 def op_category(name: str) -> Category:
     """The category of a framework operator: `aten::mm`, `AddmmBackward0`, ONNX's `MatMul`."""
     plain = _AUTOGRAD.sub("", name)
-    return _first(OP_RULES, plain.rpartition("::")[2] if plain.startswith(("aten::", "onnx::", "prim::")) else plain, plain)
+    return _first(
+        OP_RULES,
+        plain.rpartition("::")[2] if plain.startswith(("aten::", "onnx::", "prim::")) else plain,
+        plain,
+    )
 
 
 def kernel_categories(names: Iterable[str]) -> list[Category]:
@@ -125,4 +206,7 @@ def kernel_categories(names: Iterable[str]) -> list[Category]:
 
 
 def _first(rules: tuple[Rule, ...], own: str, whole: str) -> Category:
-    return next((rule.category for rule in rules if re.search(rule.pattern, whole if rule.whole else own)), "other")
+    return next(
+        (rule.category for rule in rules if re.search(rule.pattern, whole if rule.whole else own)),
+        "other",
+    )

@@ -70,20 +70,38 @@ class Ceilings:
         return None if sheet is None else Ceiling(sheet, "data sheet", measured=False)
 
 
-def of_trace(trace: Trace, calibrations: Iterable[Calibration] = (), software: dict[str, str] | None = None) -> dict[int, Ceilings]:
+def of_trace(
+    trace: Trace, calibrations: Iterable[Calibration] = (), software: dict[str, str] | None = None
+) -> dict[int, Ceilings]:
     """The roofs of each device of a trace, by its position."""
     known = tuple(calibrations)
     found = {}
-    for position in {int(device) for device in set(trace.kernels.device.tolist()) if device != NULL}:
+    for position in {
+        int(device) for device in set(trace.kernels.device.tolist()) if device != NULL
+    }:
         record = trace.devices[position]
         device = of_device(record)
-        found[position] = Ceilings(device, calibration_of(known, name=record.name, compute_units=device.compute_units, software=software)
-                                   if record.name else None)
+        found[position] = Ceilings(
+            device,
+            calibration_of(
+                known, name=record.name, compute_units=device.compute_units, software=software
+            )
+            if record.name
+            else None,
+        )
     return found
 
 
-def of_name(name: str, calibrations: Iterable[Calibration], *, architecture: str = "", compute_units: int | None = None,
-            software: dict[str, str] | None = None) -> Ceilings:
+def of_name(
+    name: str,
+    calibrations: Iterable[Calibration],
+    *,
+    architecture: str = "",
+    compute_units: int | None = None,
+    software: dict[str, str] | None = None,
+) -> Ceilings:
     """The roofs of a device that only a name (and perhaps its size) is known of: an accelerator, or a CPU by its model."""
-    return Ceilings(identify(name=name, architecture=architecture, compute_units=compute_units),
-                    calibration_of(calibrations, name=name, compute_units=compute_units, software=software))
+    return Ceilings(
+        identify(name=name, architecture=architecture, compute_units=compute_units),
+        calibration_of(calibrations, name=name, compute_units=compute_units, software=software),
+    )

@@ -28,18 +28,36 @@ def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
     codes, place = coded(kernels.name)
     lengths = kernels.dur_ns.astype(np.float64)
     whole = np.bincount(place, weights=lengths).astype(np.float64)
-    fill, occupancy = (_mean(place, column, lengths, whole) for column in (fill_of_kernels(facts.trace), facts.residency.occupancy))
+    fill, occupancy = (
+        _mean(place, column, lengths, whole)
+        for column in (fill_of_kernels(facts.trace), facts.residency.occupancy)
+    )
     timed = facts.timed
-    flops, moved = (_mean(place, column / np.maximum(lengths, 1) * 1e9 if timed else np.full(len(kernels), np.nan), lengths, whole)
-                    for column in (facts.work.flops, facts.rates.moved))
+    flops, moved = (
+        _mean(
+            place,
+            column / np.maximum(lengths, 1) * 1e9 if timed else np.full(len(kernels), np.nan),
+            lengths,
+            whole,
+        )
+        for column in (facts.work.flops, facts.rates.moved)
+    )
     number = {strings[int(code)]: position for position, code in enumerate(codes)}
 
     def value(column: F64, name: str) -> float | None:
         found = column[number[name]] if name in number else np.nan
         return float(found) if np.isfinite(found) else None
 
-    rows = tuple(msgspec.structs.replace(row, fill=value(fill, row.name), occupancy=value(occupancy, row.name),
-                                         flops_per_s=value(flops, row.name), bytes_per_s=value(moved, row.name)) for row in table.rows)
+    rows = tuple(
+        msgspec.structs.replace(
+            row,
+            fill=value(fill, row.name),
+            occupancy=value(occupancy, row.name),
+            flops_per_s=value(flops, row.name),
+            bytes_per_s=value(moved, row.name),
+        )
+        for row in table.rows
+    )
     return msgspec.structs.replace(table, rows=rows)
 
 
@@ -52,12 +70,21 @@ def _with_inputs(table: Hotspots, trace: Trace) -> Hotspots:
     name, shapes, types = ops.name[known], ops.shapes[known], ops.dtype[known]
     first, group = first_rows(pack([name, shapes, types]))
     order = np.lexsort((-first, np.bincount(group)))
-    most = {strings[int(name[row])]: row for row in first[order].tolist()}  # the most frequent is written last
+    most = {
+        strings[int(name[row])]: row for row in first[order].tolist()
+    }  # the most frequent is written last
 
     def text(column: I32, row: int) -> str | None:
         return strings[int(column[row])] if column[row] != NULL else None
 
-    rows = tuple(msgspec.structs.replace(row, shapes=text(shapes, most[row.name]), dtypes=text(types, most[row.name])) if row.name in most else row for row in table.rows)
+    rows = tuple(
+        msgspec.structs.replace(
+            row, shapes=text(shapes, most[row.name]), dtypes=text(types, most[row.name])
+        )
+        if row.name in most
+        else row
+        for row in table.rows
+    )
     return msgspec.structs.replace(table, rows=rows)
 
 

@@ -21,9 +21,20 @@ def figure(share: Share) -> Callable[[Measurement], Figure]:
         total = float(weight[known].sum())
         if values is None or not total:
             names = " ".join(share.raw) or share.derived[0]
-            return Figure(value=None, unit="share", source=m.origin, needs=f"counters (--pmc {share.derived[0]}, or {names}) on a device whose units are known"
-                          if share.raw else f"counters (--pmc {share.derived[0]})")
-        return Figure(value=float(values[known] @ weight[known]) / total, unit="share", source=m.origin, note="by counters; kernels run one by one there",
-                      coverage=total / float(weight.sum()))
+            return Figure(
+                value=None,
+                unit="share",
+                source=m.origin,
+                needs=f"counters (--pmc {share.derived[0]}, or {names}) on a device whose units are known"
+                if share.raw
+                else f"counters (--pmc {share.derived[0]})",
+            )
+        return Figure(
+            value=float(values[known] @ weight[known]) / total,
+            unit="share",
+            source=m.origin,
+            note="by counters; kernels run one by one there",
+            coverage=total / float(weight.sum()),
+        )
 
     return compute

@@ -47,16 +47,70 @@ class Share:
 
 
 SHARES: tuple[Share, ...] = (
-    Share("gpu_util", "higher", ("GPU_UTIL", "GPUBusy", "GpuUtil"), ("GRBM_GUI_ACTIVE", "GRBM_COUNT"), lambda c, _: np.minimum(c[0] / c[1], 1.0)),  # the two may be of different executions
-    Share("counted_occupancy", "higher", ("OccupancyPercent",), ("SQ_WAVE_CYCLES", "GRBM_GUI_ACTIVE"),
-          lambda c, u: _QUAD * c[0] / (c[1] / u.dies) / u.units / u.waves),
-    Share("simd_utilisation", "higher", ("SIMD_UTILIZATION",), ("SQ_BUSY_CU_CYCLES", "GRBM_COUNT"), lambda c, u: c[0] / (c[1] / u.dies) / u.units, whole=True),
-    Share("valu_busy", "higher", ("VALUBusy",), ("SQ_ACTIVE_INST_VALU", "GRBM_GUI_ACTIVE"), lambda c, u: c[0] / u.units / (c[1] / u.dies)),
-    Share("mfma_util", "higher", ("MfmaUtil",), ("SQ_VALU_MFMA_BUSY_CYCLES", "GRBM_GUI_ACTIVE"), lambda c, u: c[0] / (c[1] / u.dies) / (u.units * u.simds)),
-    Share("lane_use", "higher", ("VALUUtilization",), ("SQ_THREAD_CYCLES_VALU", "SQ_ACTIVE_INST_VALU"), lambda c, u: c[0] / (c[1] * u.lanes)),
-    Share("l2_hit", "higher", ("L2CacheHit",), ("TCC_HIT_sum", "TCC_MISS_sum"), lambda c, _: c[0] / (c[0] + c[1])),
-    Share("lds_bank_conflicts", "lower", ("LDSBankConflict",), ("SQ_LDS_BANK_CONFLICT", "GRBM_GUI_ACTIVE"), lambda c, u: c[0] / (c[1] / u.dies) / u.units),
-    Share("memory_unit_stalled", "lower", ("MemUnitStalled",), (), lambda _c, u: np.full(len(u.units), np.nan)),
+    Share(
+        "gpu_util",
+        "higher",
+        ("GPU_UTIL", "GPUBusy", "GpuUtil"),
+        ("GRBM_GUI_ACTIVE", "GRBM_COUNT"),
+        lambda c, _: np.minimum(c[0] / c[1], 1.0),
+    ),  # the two may be of different executions
+    Share(
+        "counted_occupancy",
+        "higher",
+        ("OccupancyPercent",),
+        ("SQ_WAVE_CYCLES", "GRBM_GUI_ACTIVE"),
+        lambda c, u: _QUAD * c[0] / (c[1] / u.dies) / u.units / u.waves,
+    ),
+    Share(
+        "simd_utilisation",
+        "higher",
+        ("SIMD_UTILIZATION",),
+        ("SQ_BUSY_CU_CYCLES", "GRBM_COUNT"),
+        lambda c, u: c[0] / (c[1] / u.dies) / u.units,
+        whole=True,
+    ),
+    Share(
+        "valu_busy",
+        "higher",
+        ("VALUBusy",),
+        ("SQ_ACTIVE_INST_VALU", "GRBM_GUI_ACTIVE"),
+        lambda c, u: c[0] / u.units / (c[1] / u.dies),
+    ),
+    Share(
+        "mfma_util",
+        "higher",
+        ("MfmaUtil",),
+        ("SQ_VALU_MFMA_BUSY_CYCLES", "GRBM_GUI_ACTIVE"),
+        lambda c, u: c[0] / (c[1] / u.dies) / (u.units * u.simds),
+    ),
+    Share(
+        "lane_use",
+        "higher",
+        ("VALUUtilization",),
+        ("SQ_THREAD_CYCLES_VALU", "SQ_ACTIVE_INST_VALU"),
+        lambda c, u: c[0] / (c[1] * u.lanes),
+    ),
+    Share(
+        "l2_hit",
+        "higher",
+        ("L2CacheHit",),
+        ("TCC_HIT_sum", "TCC_MISS_sum"),
+        lambda c, _: c[0] / (c[0] + c[1]),
+    ),
+    Share(
+        "lds_bank_conflicts",
+        "lower",
+        ("LDSBankConflict",),
+        ("SQ_LDS_BANK_CONFLICT", "GRBM_GUI_ACTIVE"),
+        lambda c, u: c[0] / (c[1] / u.dies) / u.units,
+    ),
+    Share(
+        "memory_unit_stalled",
+        "lower",
+        ("MemUnitStalled",),
+        (),
+        lambda _c, u: np.full(len(u.units), np.nan),
+    ),
 )
 
 
@@ -64,10 +118,16 @@ def of_kernels(trace: Trace) -> dict[str, F64]:
     """Every figure that the counters of a trace give, per kernel (NaN for those without), by name."""
     units = _units(trace)
     found = {}
-    with np.errstate(divide="ignore", invalid="ignore"):  # a count of zero below a fraction: not measured
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # a count of zero below a fraction: not measured
         for share in SHARES:
             told = first_of(trace, share.derived) / (1.0 if share.whole else 100.0)
-            own = share.value([column(trace, name) for name in share.raw], units) if share.raw else np.full(len(trace.kernels), np.nan)
+            own = (
+                share.value([column(trace, name) for name in share.raw], units)
+                if share.raw
+                else np.full(len(trace.kernels), np.nan)
+            )
             values = np.where(np.isfinite(told), told, own)
             values = np.where(np.isfinite(values), values, np.nan)
             if np.isfinite(values).any():
@@ -84,7 +144,9 @@ def _units(trace: Trace) -> Units:
             continue
         rows = trace.kernels.device == device
         limits = known.limits
-        dies = trace.devices[device].dies or (1 if known.architecture_name in _ONE_XCC else known.dies)
+        dies = trace.devices[device].dies or (
+            1 if known.architecture_name in _ONE_XCC else known.dies
+        )
         values = (known.compute_units, limits.simds, dies, limits.waves, limits.wave_size)
         for place, value in zip(columns, values, strict=True):
             place[rows] = np.nan if value is None else value

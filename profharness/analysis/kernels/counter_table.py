@@ -21,7 +21,15 @@ _CLOCKS = re.compile(r"_CYCLES(_|$)|^GRBM_(COUNT|GUI_ACTIVE)")
 
 def unit_of(counter: str) -> str:
     """`%`, `KiB`, `cycles`, else `count`."""
-    return PERCENT if counter in _percentages() else KIB if counter in _SIZES else "cycles" if _CLOCKS.search(counter) else COUNT
+    return (
+        PERCENT
+        if counter in _percentages()
+        else KIB
+        if counter in _SIZES
+        else "cycles"
+        if _CLOCKS.search(counter)
+        else COUNT
+    )
 
 
 @cache
@@ -39,26 +47,52 @@ def counter_rows(trace: Trace) -> tuple[CounterRow, ...]:
         return ()
     name, value = kernels.name[counters.kernel[rows]], counters.value[rows]
     passes = sorted({source.pass_name for source in trace.sources})
-    place = np.array([passes.index(source.pass_name) for source in trace.sources], np.int64)[counters.source[rows]]
+    place = np.array([passes.index(source.pass_name) for source in trace.sources], np.int64)[
+        counters.source[rows]
+    ]
     first, group = first_rows(pack([place, name, counters.name[rows]]))
     sums, number = np.bincount(group, value), np.bincount(group)
     low, high = np.full(len(first), np.inf), np.full(len(first), -np.inf)
     np.minimum.at(low, group, value)
     np.maximum.at(high, group, value)
     times = np.bincount(kernels.name, kernels.dur_ns, minlength=int(kernels.name.max()) + 1)
-    found = [(float(times[name[row]]), _row(trace, (int(name[row]), int(counters.name[rows[row]]), passes[int(place[row])]),
-                                            (int(number[at]), float(sums[at]), float(low[at]), float(high[at]))))
-             for at, row in enumerate(first.tolist())]
-    return tuple(row for _, row in sorted(found, key=lambda one: (-one[0], one[1].kernel, one[1].counter, one[1].pass_name or "")))
+    found = [
+        (
+            float(times[name[row]]),
+            _row(
+                trace,
+                (int(name[row]), int(counters.name[rows[row]]), passes[int(place[row])]),
+                (int(number[at]), float(sums[at]), float(low[at]), float(high[at])),
+            ),
+        )
+        for at, row in enumerate(first.tolist())
+    ]
+    return tuple(
+        row
+        for _, row in sorted(
+            found, key=lambda one: (-one[0], one[1].kernel, one[1].counter, one[1].pass_name or "")
+        )
+    )
 
 
-def _row(trace: Trace, what: tuple[int, int, str], figures: tuple[int, float, float, float]) -> CounterRow:
+def _row(
+    trace: Trace, what: tuple[int, int, str], figures: tuple[int, float, float, float]
+) -> CounterRow:
     """`what` are the codes of kernel and counter, and the pass; `figures` number, sum, lowest and highest value."""
     counter = trace.strings[what[1]]
     number, total, low, high = figures
     unit = unit_of(counter)
-    return CounterRow(kernel=trace.strings[what[0]], counter=counter, unit=unit, dispatches=number, sum=None if unit == PERCENT else total, mean=total / number,
-                      low=low, high=high, pass_name=what[2] or None)
+    return CounterRow(
+        kernel=trace.strings[what[0]],
+        counter=counter,
+        unit=unit,
+        dispatches=number,
+        sum=None if unit == PERCENT else total,
+        mean=total / number,
+        low=low,
+        high=high,
+        pass_name=what[2] or None,
+    )
 
 
 def joined(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[CounterRow, ...]:
@@ -72,5 +106,14 @@ def joined(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[CounterRow, ...]:
 
 def _added(one: CounterRow, two: CounterRow) -> CounterRow:
     number = one.dispatches + two.dispatches
-    return CounterRow(kernel=one.kernel, counter=one.counter, unit=one.unit, dispatches=number, sum=None if one.sum is None or two.sum is None else one.sum + two.sum,
-                      mean=(one.mean * one.dispatches + two.mean * two.dispatches) / number, low=min(one.low, two.low), high=max(one.high, two.high), pass_name=one.pass_name)
+    return CounterRow(
+        kernel=one.kernel,
+        counter=one.counter,
+        unit=one.unit,
+        dispatches=number,
+        sum=None if one.sum is None or two.sum is None else one.sum + two.sum,
+        mean=(one.mean * one.dispatches + two.mean * two.dispatches) / number,
+        low=min(one.low, two.low),
+        high=max(one.high, two.high),
+        pass_name=one.pass_name,
+    )

@@ -23,9 +23,14 @@ from profharness.trace.model import F64, I64, NULL, Trace
 
 KIB = 1024.0
 # The raw counters behind them: (all requests, those of 32 B, those of 128 B, those to DRAM) and (all, those of 64 B, those to DRAM); gfx942 on has the second names.
-_READ_RAW = (("TCC_EA_RDREQ_sum", "TCC_EA_RDREQ_32B_sum", "", "TCC_EA_RDREQ_DRAM_sum"),
-             ("TCC_EA0_RDREQ_sum", "TCC_EA0_RDREQ_32B_sum", "TCC_BUBBLE_sum", "TCC_EA0_RDREQ_DRAM_sum"))
-_WRITTEN_RAW = (("TCC_EA_WRREQ_sum", "TCC_EA_WRREQ_64B_sum", "TCC_EA_WRREQ_DRAM_sum"), ("TCC_EA0_WRREQ_sum", "TCC_EA0_WRREQ_64B_sum", "TCC_EA0_WRREQ_DRAM_sum"))
+_READ_RAW = (
+    ("TCC_EA_RDREQ_sum", "TCC_EA_RDREQ_32B_sum", "", "TCC_EA_RDREQ_DRAM_sum"),
+    ("TCC_EA0_RDREQ_sum", "TCC_EA0_RDREQ_32B_sum", "TCC_BUBBLE_sum", "TCC_EA0_RDREQ_DRAM_sum"),
+)
+_WRITTEN_RAW = (
+    ("TCC_EA_WRREQ_sum", "TCC_EA_WRREQ_64B_sum", "TCC_EA_WRREQ_DRAM_sum"),
+    ("TCC_EA0_WRREQ_sum", "TCC_EA0_WRREQ_64B_sum", "TCC_EA0_WRREQ_DRAM_sum"),
+)
 _READ = ("FETCH_SIZE", "FetchSize")
 _WRITTEN = ("WRITE_SIZE", "WriteSize")
 _MATRIX = ("MfmaFlops",)
@@ -33,9 +38,13 @@ _MOPS = 512.0
 _LANES = 64.0
 # By type: the derived total, the raw matrix counter, the suffix of the raw vector counters, the derived matrix counter.
 _TYPES: tuple[tuple[Dtype, str, str, str, str], ...] = (
-    ("fp64", "TOTAL_64_OPS", "SQ_INSTS_VALU_MFMA_MOPS_F64", "F64", "MfmaFlopsF64"), ("fp32", "TOTAL_32_OPS", "SQ_INSTS_VALU_MFMA_MOPS_F32", "F32", "MfmaFlopsF32"),
-    ("fp16", "TOTAL_16_OPS", "SQ_INSTS_VALU_MFMA_MOPS_F16", "F16", "MfmaFlopsF16"), ("bf16", "", "SQ_INSTS_VALU_MFMA_MOPS_BF16", "", "MfmaFlopsBF16"),
-    ("fp8", "", "SQ_INSTS_VALU_MFMA_MOPS_F8", "", ""), ("fp4", "", "SQ_INSTS_VALU_MFMA_MOPS_F6F4", "", ""), ("int8", "", "SQ_INSTS_VALU_MFMA_MOPS_I8", "", ""),
+    ("fp64", "TOTAL_64_OPS", "SQ_INSTS_VALU_MFMA_MOPS_F64", "F64", "MfmaFlopsF64"),
+    ("fp32", "TOTAL_32_OPS", "SQ_INSTS_VALU_MFMA_MOPS_F32", "F32", "MfmaFlopsF32"),
+    ("fp16", "TOTAL_16_OPS", "SQ_INSTS_VALU_MFMA_MOPS_F16", "F16", "MfmaFlopsF16"),
+    ("bf16", "", "SQ_INSTS_VALU_MFMA_MOPS_BF16", "", "MfmaFlopsBF16"),
+    ("fp8", "", "SQ_INSTS_VALU_MFMA_MOPS_F8", "", ""),
+    ("fp4", "", "SQ_INSTS_VALU_MFMA_MOPS_F6F4", "", ""),
+    ("int8", "", "SQ_INSTS_VALU_MFMA_MOPS_I8", "", ""),
 )
 ARCHITECTURES = {"gfx908": False, "gfx90a": False, "gfx942": True, "gfx950": True}
 """Whether an Infinity Cache lies between L2 and memory."""
@@ -71,8 +80,12 @@ def counted_work(counted: Trace, timed: Trace) -> Counted:
         return Counted(nothing, nothing, nothing, {})
     own = per_dispatch(counted)
     keys = _keys(counted, timed)
-    return Counted(_mean_by(keys, own.fabric_bytes), _mean_by(keys, own.hbm_bytes), _mean_by(keys, own.operations),
-                   {dtype: _mean_by(keys, column) for dtype, column in own.by_type.items()})
+    return Counted(
+        _mean_by(keys, own.fabric_bytes),
+        _mean_by(keys, own.hbm_bytes),
+        _mean_by(keys, own.operations),
+        {dtype: _mean_by(keys, column) for dtype, column in own.by_type.items()},
+    )
 
 
 def mean_of_dispatches(counted: Trace, timed: Trace, values: F64) -> F64:
@@ -87,8 +100,12 @@ def per_dispatch(trace: Trace) -> Counted:
     types = _operations(trace)
     matrix = first_of(trace, _MATRIX)
     stacked = np.stack([*types.values(), np.full(len(trace.kernels), np.nan)])
-    wide = np.isfinite(np.stack([types[dtype] for dtype in ("fp64", "fp32", "fp16", "bf16")])).any(axis=0)
-    narrow = np.nan_to_num(np.nansum(np.stack([types[dtype] for dtype in ("fp8", "fp4", "int8")]), axis=0))
+    wide = np.isfinite(np.stack([types[dtype] for dtype in ("fp64", "fp32", "fp16", "bf16")])).any(
+        axis=0
+    )
+    narrow = np.nan_to_num(
+        np.nansum(np.stack([types[dtype] for dtype in ("fp8", "fp4", "int8")]), axis=0)
+    )
     typed = np.where(np.isfinite(stacked).any(axis=0), np.nansum(stacked, axis=0), np.nan)
     operations = np.where(wide, typed, np.where(np.isfinite(matrix), matrix + narrow, typed))
     return Counted(read + written, read * from_dram + written * to_dram, operations, types)
@@ -99,8 +116,15 @@ def _read(trace: Trace) -> tuple[F64, F64]:
     read, share = KIB * first_of(trace, _READ), np.full(len(trace.kernels), np.nan)
     for whole, short, long, dram in _READ_RAW:
         bubbles = column(trace, long) if long else np.zeros(len(trace.kernels))
-        raw = 128 * bubbles + 64 * (column(trace, whole) - bubbles - column(trace, short)) + 32 * column(trace, short)
-        read, share = np.where(np.isfinite(read), read, raw), _shared(share, column(trace, dram), column(trace, whole))
+        raw = (
+            128 * bubbles
+            + 64 * (column(trace, whole) - bubbles - column(trace, short))
+            + 32 * column(trace, short)
+        )
+        read, share = (
+            np.where(np.isfinite(read), read, raw),
+            _shared(share, column(trace, dram), column(trace, whole)),
+        )
     return read, share
 
 
@@ -108,13 +132,24 @@ def _written(trace: Trace) -> tuple[F64, F64]:
     written, share = KIB * first_of(trace, _WRITTEN), np.full(len(trace.kernels), np.nan)
     for whole, long, dram in _WRITTEN_RAW:
         raw = 32 * (column(trace, whole) - column(trace, long)) + 64 * column(trace, long)
-        written, share = np.where(np.isfinite(written), written, raw), _shared(share, column(trace, dram), column(trace, whole))
+        written, share = (
+            np.where(np.isfinite(written), written, raw),
+            _shared(share, column(trace, dram), column(trace, whole)),
+        )
     return written, share
 
 
 def _shared(known: F64, part: F64, whole: F64) -> F64:
     """Part over whole, at most 1 (the two may be of different executions), where nothing is known yet."""
-    return np.where(np.isfinite(known), known, np.where(whole > 0, np.minimum(part / np.where(whole > 0, whole, 1.0), 1.0), np.where(whole == 0, 0.0, np.nan)))
+    return np.where(
+        np.isfinite(known),
+        known,
+        np.where(
+            whole > 0,
+            np.minimum(part / np.where(whole > 0, whole, 1.0), 1.0),
+            np.where(whole == 0, 0.0, np.nan),
+        ),
+    )
 
 
 def _operations(trace: Trace) -> dict[Dtype, F64]:
@@ -124,9 +159,16 @@ def _operations(trace: Trace) -> dict[Dtype, F64]:
         known = column(trace, total) if total else np.full(len(trace.kernels), np.nan)
         parts = [_MOPS * column(trace, matrix)]
         if vector:
-            parts += [_LANES * weight * column(trace, f"SQ_INSTS_VALU_{kind}_{vector}") for kind, weight in (("ADD", 1), ("MUL", 1), ("TRANS", 1), ("FMA", 2))]
+            parts += [
+                _LANES * weight * column(trace, f"SQ_INSTS_VALU_{kind}_{vector}")
+                for kind, weight in (("ADD", 1), ("MUL", 1), ("TRANS", 1), ("FMA", 2))
+            ]
         raw = _sum(parts)
-        found[dtype] = np.where(np.isfinite(known), known, np.where(np.isfinite(raw), raw, column(trace, derived) if derived else np.nan))
+        found[dtype] = np.where(
+            np.isfinite(known),
+            known,
+            np.where(np.isfinite(raw), raw, column(trace, derived) if derived else np.nan),
+        )
     # the total of 16 bits holds both types
     both = np.isfinite(column(trace, "TOTAL_16_OPS"))
     found["bf16"] = np.where(both, np.nan, found["bf16"])
@@ -142,7 +184,11 @@ def _sum(parts: list[F64]) -> F64:
 def column(trace: Trace, name: str) -> F64:
     """One counter per kernel, over its instances; NaN where it was not collected."""
     found = np.full(len(trace.kernels), np.nan)
-    rows = np.flatnonzero((trace.counters.name == trace.strings.find(name)) & (trace.counters.kernel != NULL) & (trace.counters.name != NULL))
+    rows = np.flatnonzero(
+        (trace.counters.name == trace.strings.find(name))
+        & (trace.counters.kernel != NULL)
+        & (trace.counters.name != NULL)
+    )
     if len(rows):
         owner = trace.counters.kernel[rows]
         found[np.unique(owner)] = 0.0
@@ -163,11 +209,20 @@ def _keys(counted: Trace, timed: Trace) -> tuple[I64, I64]:
     names = {text: code for code, text in enumerate(counted.strings.texts)}
     used, place = coded(timed.kernels.name)
     # names that the counter pass does not know get codes of their own beyond its pool
-    translated = np.array([names.get(timed.strings[int(code)], len(names) + int(code)) for code in used], np.int64)
-    columns = (np.concatenate((counted.kernels.name.astype(np.int64), translated[place] if len(used) else np.empty(0, np.int64))),
-               np.concatenate((counted.kernels.workgroups, timed.kernels.workgroups)))
+    translated = np.array(
+        [names.get(timed.strings[int(code)], len(names) + int(code)) for code in used], np.int64
+    )
+    columns = (
+        np.concatenate(
+            (
+                counted.kernels.name.astype(np.int64),
+                translated[place] if len(used) else np.empty(0, np.int64),
+            )
+        ),
+        np.concatenate((counted.kernels.workgroups, timed.kernels.workgroups)),
+    )
     packed = pack(columns)
-    return packed[: len(counted.kernels)], packed[len(counted.kernels):]
+    return packed[: len(counted.kernels)], packed[len(counted.kernels) :]
 
 
 def _mean_by(keys: tuple[I64, I64], values: F64) -> F64:

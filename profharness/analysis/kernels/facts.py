@@ -70,7 +70,10 @@ class KernelFacts:
         """What counters say of how the units were used, per kernel, by name; empty without counters."""
         other = self.yardstick.counted
         if other is not None and len(other.counters):
-            return {name: counter_work.mean_of_dispatches(other, self.trace, column) for name, column in counter_shares.of_kernels(other).items()}
+            return {
+                name: counter_work.mean_of_dispatches(other, self.trace, column)
+                for name, column in counter_shares.of_kernels(other).items()
+            }
         return counter_shares.of_kernels(self.trace) if len(self.trace.counters) else {}
 
     @cached_property
@@ -85,4 +88,12 @@ class KernelFacts:
             return found
         unknown = np.full(len(self.trace.kernels), np.nan)
         undetermined = np.full(len(self.trace.kernels), roofline.UNDETERMINED, np.int64)
-        return Rates(found.flops, found.moved, unknown, unknown, undetermined, found.counted, np.zeros(len(unknown), np.bool_))
+        return Rates(
+            found.flops,
+            found.moved,
+            unknown,
+            unknown,
+            undetermined,
+            found.counted,
+            np.zeros(len(unknown), np.bool_),
+        )

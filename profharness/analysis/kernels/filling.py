@@ -63,16 +63,27 @@ def offered(trace: Trace, device: int, windows: Intervals) -> Offered:
     known = here & (kernels.workgroups != NULL)
     spans = intervals.lasting(kernels.start_ns, kernels.dur_ns)
     inside = intervals.inside_ns(spans, windows)
-    level = intervals.running(Intervals(spans.start[known], spans.end[known]), kernels.workgroups[known])
+    level = intervals.running(
+        Intervals(spans.start[known], spans.end[known]), kernels.workgroups[known]
+    )
     blind = here & ~known
     unknown = intervals.merge(Intervals(spans.start[blind], spans.end[blind]))
     enough = level.where(lambda workgroups: workgroups >= UNDERFILLED * units)
     filled = intervals.intersect(intervals.union(enough, unknown), compute)
-    return Offered(Fill(
-        window_ns=windows.total, busy_ns=intervals.intersect(line.kernels, windows).total,
-        filled_ns=intervals.integrate(level, windows, lambda workgroups: _share(workgroups, units)),
-        underfilled_ns=compute.total - filled.total, unknown_ns=intervals.intersect(unknown, windows).total,
-        known_kernel_ns=int(inside[known].sum()), kernel_ns=int(inside[here].sum())), filled)
+    return Offered(
+        Fill(
+            window_ns=windows.total,
+            busy_ns=intervals.intersect(line.kernels, windows).total,
+            filled_ns=intervals.integrate(
+                level, windows, lambda workgroups: _share(workgroups, units)
+            ),
+            underfilled_ns=compute.total - filled.total,
+            unknown_ns=intervals.intersect(unknown, windows).total,
+            known_kernel_ns=int(inside[known].sum()),
+            kernel_ns=int(inside[here].sum()),
+        ),
+        filled,
+    )
 
 
 def _share(workgroups: F64, units: int) -> F64:
@@ -82,7 +93,12 @@ def _share(workgroups: F64, units: int) -> F64:
 
 def add(fills: list[Fill]) -> Fill:
     """The sum over devices: the window is their number times the window."""
-    return Fill(window_ns=sum(part.window_ns for part in fills), busy_ns=sum(part.busy_ns for part in fills),
-                filled_ns=sum(part.filled_ns for part in fills), underfilled_ns=sum(part.underfilled_ns for part in fills),
-                unknown_ns=sum(part.unknown_ns for part in fills),
-                known_kernel_ns=sum(part.known_kernel_ns for part in fills), kernel_ns=sum(part.kernel_ns for part in fills))
+    return Fill(
+        window_ns=sum(part.window_ns for part in fills),
+        busy_ns=sum(part.busy_ns for part in fills),
+        filled_ns=sum(part.filled_ns for part in fills),
+        underfilled_ns=sum(part.underfilled_ns for part in fills),
+        unknown_ns=sum(part.unknown_ns for part in fills),
+        known_kernel_ns=sum(part.known_kernel_ns for part in fills),
+        kernel_ns=sum(part.kernel_ns for part in fills),
+    )

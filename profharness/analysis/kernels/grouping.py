@@ -39,7 +39,9 @@ class Grouped:
         """Exact sum per group."""
         if not len(self.first):
             return self.first
-        sums: I64 = np.add.reduceat(self.value if self.weight is None else self.value * self.weight, self.first)
+        sums: I64 = np.add.reduceat(
+            self.value if self.weight is None else self.value * self.weight, self.first
+        )
         return sums
 
     def smallest(self) -> I64:
@@ -88,7 +90,13 @@ class Grouped:
         new[self.first] = True
         places = np.flatnonzero(new)
         weight = np.ones(len(self.value), np.int64) if self.weight is None else self.weight
-        return Grouped(self.key, np.searchsorted(places, self.first), self.count, self.value[places], np.add.reduceat(weight, places))
+        return Grouped(
+            self.key,
+            np.searchsorted(places, self.first),
+            self.count,
+            self.value[places],
+            np.add.reduceat(weight, places),
+        )
 
 
 def group(key: Integers, value: I64, weight: I64 | None = None) -> Grouped:
@@ -108,7 +116,9 @@ def group(key: Integers, value: I64, weight: I64 | None = None) -> Grouped:
         keys, values = keys[order], value[order]
         weight = None if weight is None else weight[order]
     first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-    count = np.diff(np.append(first, len(keys))) if weight is None else np.add.reduceat(weight, first)
+    count = (
+        np.diff(np.append(first, len(keys))) if weight is None else np.add.reduceat(weight, first)
+    )
     return Grouped(keys[first], first, count, values, weight)
 
 

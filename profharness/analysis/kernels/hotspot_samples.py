@@ -10,7 +10,13 @@ import numpy as np
 
 from profharness.analysis.kernels.categories import CATEGORIES
 from profharness.analysis.kernels.hotspots import category_codes, children
-from profharness.analysis.power.sample_joins import Integrals, Spans, integrals, mean_figure, together
+from profharness.analysis.power.sample_joins import (
+    Integrals,
+    Spans,
+    integrals,
+    mean_figure,
+    together,
+)
 from profharness.analysis.records import Figure, HotspotRow, Hotspots, SampledRow
 from profharness.trace.model import F64, I64, NULL, Copies, Kernels, Trace
 
@@ -24,13 +30,29 @@ def with_samples(table: Hotspots, records: Trace, trace: Trace, metrics: Sequenc
     """
     group, sign, spans = _members(table, records)
     place = {row.name: number for number, row in enumerate(table.rows)}
-    number_of = np.array([place.get(name, NULL) for name in (CATEGORIES if table.by == "category" else records.strings.texts)] + [NULL], np.int64)
+    number_of = np.array(
+        [
+            place.get(name, NULL)
+            for name in (CATEGORIES if table.by == "category" else records.strings.texts)
+        ]
+        + [NULL],
+        np.int64,
+    )
     rows = number_of[group]
     kept = rows != NULL
-    owned = _Owned(rows[kept], sign[kept], _in_whole(spans, records, trace).take(kept), len(table.rows))
-    columns = {metric: owned.means(metric, integrals(trace, metric, owned.spans)) for metric in metrics}
-    return msgspec.structs.replace(table, rows=tuple(
-        _sampled(row, {metric: figures[number] for metric, figures in columns.items()}) for number, row in enumerate(table.rows)))
+    owned = _Owned(
+        rows[kept], sign[kept], _in_whole(spans, records, trace).take(kept), len(table.rows)
+    )
+    columns = {
+        metric: owned.means(metric, integrals(trace, metric, owned.spans)) for metric in metrics
+    }
+    return msgspec.structs.replace(
+        table,
+        rows=tuple(
+            _sampled(row, {metric: figures[number] for metric, figures in columns.items()})
+            for number, row in enumerate(table.rows)
+        ),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +66,24 @@ class _Owned:
 
     def means(self, metric: str, found: Integrals) -> list[Figure]:
         """One figure per row."""
-        columns = (found.value, found.covered_ns, (self.spans.end_ns - self.spans.start_ns).astype(np.float64), (self.sign > 0).astype(np.float64))
-        sums: list[list[float]] = [np.bincount(self.row, weights=self.sign * column, minlength=self.count).tolist() for column in columns]
+        columns = (
+            found.value,
+            found.covered_ns,
+            (self.spans.end_ns - self.spans.start_ns).astype(np.float64),
+            (self.sign > 0).astype(np.float64),
+        )
+        sums: list[list[float]] = [
+            np.bincount(self.row, weights=self.sign * column, minlength=self.count).tolist()
+            for column in columns
+        ]
         return [mean_figure(metric, found, one) for one in zip(*sums, strict=True)]
 
 
 def _sampled(row: HotspotRow, samples: dict[str, Figure]) -> SampledRow:
-    return SampledRow(**{name: getattr(row, name) for name in row.__struct_fields__ if name != "samples"}, samples=samples)
+    return SampledRow(
+        **{name: getattr(row, name) for name in row.__struct_fields__ if name != "samples"},
+        samples=samples,
+    )
 
 
 def _members(table: Hotspots, records: Trace) -> Owners:
@@ -58,7 +91,12 @@ def _members(table: Hotspots, records: Trace) -> Owners:
     kernels, ops = records.kernels, records.ops
     if table.by == "category":
         copies = records.copies
-        codes = np.concatenate((category_codes(kernels, records.strings), np.full(len(copies), CATEGORIES.index("copy"), np.int64)))
+        codes = np.concatenate(
+            (
+                category_codes(kernels, records.strings),
+                np.full(len(copies), CATEGORIES.index("copy"), np.int64),
+            )
+        )
         return codes, np.ones(len(codes)), together((_on_device(kernels), _on_device(copies)))
     if table.by == "kernel":
         return kernels.name.astype(np.int64), np.ones(len(kernels)), _on_device(kernels)
@@ -68,10 +106,19 @@ def _members(table: Hotspots, records: Trace) -> Owners:
     child, holder = children(ops)
     end = ops.start_ns + ops.dur_ns
     start = np.maximum(ops.start_ns[child], ops.start_ns[holder])
-    inner = Spans(start, np.maximum(np.minimum(end[child], end[holder]), start), np.full(len(child), NULL), ops.source[child])
+    inner = Spans(
+        start,
+        np.maximum(np.minimum(end[child], end[holder]), start),
+        np.full(len(child), NULL),
+        ops.source[child],
+    )
     whole = Spans(ops.start_ns, end, np.full(len(ops), NULL), ops.source)
     sign = np.concatenate((np.ones(len(ops)), np.full(len(child), -1.0)))
-    return np.concatenate((ops.name, ops.name[holder])).astype(np.int64), sign, together((whole, inner))
+    return (
+        np.concatenate((ops.name, ops.name[holder])).astype(np.int64),
+        sign,
+        together((whole, inner)),
+    )
 
 
 def _on_device(table: Kernels | Copies) -> Spans:
@@ -80,8 +127,13 @@ def _on_device(table: Kernels | Copies) -> Spans:
 
 def _in_whole(spans: Spans, part: Trace, whole: Trace) -> Spans:
     """The same with positions of the whole trace, whose sources and devices its part shares."""
+
     def places(of_part: Sequence[object], of_whole: Sequence[object]) -> I64:
         known = {id(one): number for number, one in enumerate(of_whole)}
         return np.array([*(known.get(id(one), NULL) for one in of_part), NULL], np.int64)
 
-    return replace(spans, device=places(part.devices, whole.devices)[spans.device], source=places(part.sources, whole.sources)[spans.source])
+    return replace(
+        spans,
+        device=places(part.devices, whole.devices)[spans.device],
+        source=places(part.sources, whole.sources)[spans.source],
+    )

@@ -16,7 +16,15 @@ import numpy.typing as npt
 from profharness.analysis.kernels.categories import CATEGORIES, kernel_category, op_category
 from profharness.analysis.kernels.grouping import Grouped, combinations, group, pack
 from profharness.analysis.kernels.printed_totals import call_rows, category_rows, kernel_rows
-from profharness.analysis.kernels.tally import NO_LAUNCHERS, NO_SHAPES, Busy, Grouping, Launchers, Shapes, Tally
+from profharness.analysis.kernels.tally import (
+    NO_LAUNCHERS,
+    NO_SHAPES,
+    Busy,
+    Grouping,
+    Launchers,
+    Shapes,
+    Tally,
+)
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
 from profharness.trace import log_names
@@ -66,11 +74,20 @@ def by_call(trace: Trace) -> Hotspots:
     return grouped(trace, "call")
 
 
-def tally(trace: Trace, by: Grouping | None, devices: Sequence[DeviceCounts] | None = None) -> Tally:
+def tally(
+    trace: Trace, by: Grouping | None, devices: Sequence[DeviceCounts] | None = None
+) -> Tally:
     """The groups behind a table, to be joined with those of other files; None and `devices` as for `default`."""
-    makers: dict[Grouping, Callable[[Trace], Tally]] = {"kernel": _of_kernels, "op": _of_ops, "category": _of_categories, "call": _of_calls}
+    makers: dict[Grouping, Callable[[Trace], Tally]] = {
+        "kernel": _of_kernels,
+        "op": _of_ops,
+        "category": _of_categories,
+        "call": _of_calls,
+    }
     found = makers[default_grouping(trace) if by is None else by](trace)
-    return replace(found, busy=_busy(trace, counts_of_devices(trace) if devices is None else devices))
+    return replace(
+        found, busy=_busy(trace, counts_of_devices(trace) if devices is None else devices)
+    )
 
 
 def listed(trace: Trace) -> Tally:
@@ -81,11 +98,18 @@ def listed(trace: Trace) -> Tally:
 
 
 def _busy(trace: Trace, devices: Sequence[DeviceCounts]) -> Busy | None:
-    times = [(one.busy_ns, one.busy_any_ns, one.span_ns) for one in devices if one.busy_ns is not None and one.busy_any_ns is not None and one.span_ns is not None]
+    times = [
+        (one.busy_ns, one.busy_any_ns, one.span_ns)
+        for one in devices
+        if one.busy_ns is not None and one.busy_any_ns is not None and one.span_ns is not None
+    ]
     if not times:
         return None
-    identities = frozenset((trace.devices[position].host, trace.devices[position].identity) for position in devices_with_work(trace)
-                           if position != NULL and trace.devices[position].identity)
+    identities = frozenset(
+        (trace.devices[position].host, trace.devices[position].identity)
+        for position in devices_with_work(trace)
+        if position != NULL and trace.devices[position].identity
+    )
     busy, busy_any, span = (sum(column) for column in zip(*times, strict=True))
     return Busy(busy, busy_any, span, identities)
 
@@ -106,7 +130,9 @@ def own_ns(ops: Ops) -> I64:
         return ops.dur_ns
     child, holder = children(ops)
     end = ops.start_ns + ops.dur_ns
-    covered = np.minimum(end[child], end[holder]) - np.maximum(ops.start_ns[child], ops.start_ns[holder])
+    covered = np.minimum(end[child], end[holder]) - np.maximum(
+        ops.start_ns[child], ops.start_ns[holder]
+    )
     taken = np.zeros(len(ops), np.int64)
     np.add.at(taken, holder, np.maximum(covered, 0))
     return np.maximum(ops.dur_ns - taken, 0)
@@ -125,8 +151,15 @@ def _of_kernels(trace: Trace) -> Tally:
         return _printed("kernel", trace, kernel_rows(trace))
     groups, names = _named(trace, kernels.name, kernels.dur_ns)
     place = _places(trace, groups)
-    return Tally(by="kernel", pass_name=pass_of(trace), names=names, categories=tuple(kernel_category(name) for name in names),
-                 groups=_numbered(groups), shapes=_shapes(kernels, place), launchers=_launchers(trace, place))
+    return Tally(
+        by="kernel",
+        pass_name=pass_of(trace),
+        names=names,
+        categories=tuple(kernel_category(name) for name in names),
+        groups=_numbered(groups),
+        shapes=_shapes(kernels, place),
+        launchers=_launchers(trace, place),
+    )
 
 
 def _of_ops(trace: Trace) -> Tally:
@@ -135,8 +168,16 @@ def _of_ops(trace: Trace) -> Tally:
         return _printed("op", trace, call_rows(trace))
     groups, names = _named(trace, ops.name, own_ns(ops))
     launched = _kernel_ns_by_op(trace)
-    return Tally(by="op", pass_name=pass_of(trace), names=names, categories=tuple(op_category(name) for name in names), groups=_numbered(groups),
-                 kernel_ns=tuple(launched.get(int(code), 0) for code in groups.key) if len(trace.kernels) else ())
+    return Tally(
+        by="op",
+        pass_name=pass_of(trace),
+        names=names,
+        categories=tuple(op_category(name) for name in names),
+        groups=_numbered(groups),
+        kernel_ns=tuple(launched.get(int(code), 0) for code in groups.key)
+        if len(trace.kernels)
+        else (),
+    )
 
 
 def _of_categories(trace: Trace) -> Tally:
@@ -144,17 +185,34 @@ def _of_categories(trace: Trace) -> Tally:
         return _printed("category", trace, category_rows(trace))
     kernel_codes = category_codes(trace.kernels, trace.strings)
     copies = np.full(len(trace.copies), CATEGORIES.index("copy"), np.int64)
-    groups = group(np.concatenate((kernel_codes, copies)), np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)))
+    groups = group(
+        np.concatenate((kernel_codes, copies)),
+        np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)),
+    )
     names = tuple(CATEGORIES[int(code)] for code in groups.key)
-    return Tally(by="category", pass_name=pass_of(trace), names=names, categories=names, groups=_numbered(groups))
+    return Tally(
+        by="category",
+        pass_name=pass_of(trace),
+        names=names,
+        categories=names,
+        groups=_numbered(groups),
+    )
 
 
 def _of_calls(trace: Trace) -> Tally:
     """Each distinct name is judged once; a function that several libraries have counts for the first."""
     api, marks, strings = trace.api, trace.marks, trace.strings
     codes, first = (part.tolist() for part in np.unique(api.name, return_index=True))
-    calls = {code: (strings[code], _domain(trace, row)) for code, row in zip(codes, first, strict=True) if code != NULL}
-    ranges = {code: found for code in distinct(marks.name).tolist() if code != NULL and (found := log_names.group_of(strings[code]))}
+    calls = {
+        code: (strings[code], _domain(trace, row))
+        for code, row in zip(codes, first, strict=True)
+        if code != NULL
+    }
+    ranges = {
+        code: found
+        for code in distinct(marks.name).tolist()
+        if code != NULL and (found := log_names.group_of(strings[code]))
+    }
     kinds = dict([*ranges.values(), *calls.values()])
     place = {name: position for position, name in enumerate(kinds)}
 
@@ -166,7 +224,13 @@ def _of_calls(trace: Trace) -> Tally:
     key = np.concatenate((rows(api.name, calls), rows(marks.name, ranges)))
     duration = np.concatenate((api.dur_ns, marks.dur_ns))
     groups = group(key[key != NULL], duration[key != NULL])
-    return Tally(by="call", pass_name=pass_of(trace), names=tuple(kinds), categories=tuple(kinds.values()), groups=groups)
+    return Tally(
+        by="call",
+        pass_name=pass_of(trace),
+        names=tuple(kinds),
+        categories=tuple(kinds.values()),
+        groups=groups,
+    )
 
 
 def _domain(trace: Trace, row: int) -> str:
@@ -178,14 +242,22 @@ def _printed(by: Grouping, trace: Trace, rows: Sequence[HotspotRow]) -> Tally:
     return Tally(by=by, pass_name=pass_of(trace), printed=tuple(rows))
 
 
-def _named(trace: Trace, names: npt.NDArray[np.int32], durations: I64) -> tuple[Grouped, tuple[str, ...]]:
+def _named(
+    trace: Trace, names: npt.NDArray[np.int32], durations: I64
+) -> tuple[Grouped, tuple[str, ...]]:
     groups = group(names, durations)
     return groups, tuple(trace.strings[int(code)] for code in groups.key)
 
 
 def _numbered(groups: Grouped) -> Grouped:
     """The same with groups numbered from 0 instead of codes of one trace."""
-    return Grouped(np.arange(len(groups.key), dtype=np.int64), groups.first, groups.count, groups.value, groups.weight)
+    return Grouped(
+        np.arange(len(groups.key), dtype=np.int64),
+        groups.first,
+        groups.count,
+        groups.value,
+        groups.weight,
+    )
 
 
 def _places(trace: Trace, groups: Grouped) -> I64:
@@ -198,7 +270,9 @@ def _places(trace: Trace, groups: Grouped) -> I64:
 def category_codes(kernels: Kernels, strings: Strings) -> I64:
     """Position in CATEGORIES of each kernel; each distinct name is judged once."""
     used, inverse = coded(kernels.name)
-    codes = np.array([CATEGORIES.index(kernel_category(strings[int(code)])) for code in used], np.int64)
+    codes = np.array(
+        [CATEGORIES.index(kernel_category(strings[int(code)])) for code in used], np.int64
+    )
     return codes[inverse] if len(used) else np.empty(0, np.int64)
 
 
@@ -206,8 +280,16 @@ def _shapes(kernels: Kernels, place: I64) -> Shapes:
     rows = np.flatnonzero(kernels.workgroups != NULL)
     if not len(rows):
         return NO_SHAPES
-    columns = (kernels.workgroups, kernels.workgroup_size_x, kernels.workgroup_size_y, kernels.workgroup_size_z)
-    return Shapes.of(place[kernels.name[rows]], np.stack([column[rows].astype(np.int64) for column in columns], axis=1))
+    columns = (
+        kernels.workgroups,
+        kernels.workgroup_size_x,
+        kernels.workgroup_size_y,
+        kernels.workgroup_size_z,
+    )
+    return Shapes.of(
+        place[kernels.name[rows]],
+        np.stack([column[rows].astype(np.int64) for column in columns], axis=1),
+    )
 
 
 def _launchers(trace: Trace, place: I64) -> Launchers:
@@ -218,7 +300,12 @@ def _launchers(trace: Trace, place: I64) -> Launchers:
     used, name = coded(trace.ops.name[kernels.op[rows]])
     owner = place[kernels.name[rows]]
     row, count = combinations([owner, name])
-    return Launchers(tuple(trace.strings[int(code)] for code in used), owner[row], name[row].astype(np.int64), count)
+    return Launchers(
+        tuple(trace.strings[int(code)] for code in used),
+        owner[row],
+        name[row].astype(np.int64),
+        count,
+    )
 
 
 def _kernel_ns_by_op(trace: Trace) -> dict[int, int]:

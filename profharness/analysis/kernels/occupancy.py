@@ -40,7 +40,13 @@ class Residency:
 
     def of(self, rows: I64 | None) -> Residency:
         """Those of these kernels; None: of all."""
-        return self if rows is None else Residency(self.slots[rows], self.occupancy[rows], self.offered[rows], self.quantisation[rows])
+        return (
+            self
+            if rows is None
+            else Residency(
+                self.slots[rows], self.occupancy[rows], self.offered[rows], self.quantisation[rows]
+            )
+        )
 
 
 def residency(trace: Trace) -> Residency:
@@ -59,7 +65,9 @@ def residency(trace: Trace) -> Residency:
         waves = waves_per_workgroup(found.limits, threads(kernels)[rows])
         occupancy[rows] = np.minimum(per_unit, held[rows]) * waves / found.limits.waves
         offered[rows] = per_unit / held[rows]
-    quantisation = np.where(offered > 1, offered / np.ceil(np.where(offered > 1, offered, 1.0)), np.nan)
+    quantisation = np.where(
+        offered > 1, offered / np.ceil(np.where(offered > 1, offered, 1.0)), np.nan
+    )
     return Residency(held, occupancy, offered, quantisation)
 
 
@@ -67,7 +75,11 @@ def kernel_slots(kernels: Kernels, device: Accelerator) -> I64:
     """Workgroups per compute unit of each kernel; each distinct shape is worked out once. NULL where not known."""
     if device.limits is None or not len(kernels):
         return np.full(len(kernels), NULL, np.int64)
-    lds = np.where(kernels.lds_bytes == NULL, NULL, kernels.lds_bytes + np.maximum(kernels.lds_dynamic_bytes, 0))
+    lds = np.where(
+        kernels.lds_bytes == NULL,
+        NULL,
+        kernels.lds_bytes + np.maximum(kernels.lds_dynamic_bytes, 0),
+    )
     columns = (threads(kernels), kernels.vgpr, kernels.accum_vgpr, kernels.sgpr, lds)
     first, place = first_rows(pack(columns))
     shapes = Shapes(*(np.asarray(column[first], np.int64) for column in columns))
@@ -76,7 +88,10 @@ def kernel_slots(kernels: Kernels, device: Accelerator) -> I64:
 
 def threads(kernels: Kernels) -> I64:
     """Work-items of a workgroup; NULL where not recorded."""
-    sizes = [column.astype(np.int64) for column in (kernels.workgroup_size_x, kernels.workgroup_size_y, kernels.workgroup_size_z)]
+    sizes = [
+        column.astype(np.int64)
+        for column in (kernels.workgroup_size_x, kernels.workgroup_size_y, kernels.workgroup_size_z)
+    ]
     known = (sizes[0] != NULL) & (sizes[1] != NULL) & (sizes[2] != NULL)
     return np.where(known, sizes[0] * sizes[1] * sizes[2], NULL)
 
@@ -123,19 +138,28 @@ def occupancy(trace: Trace, device: int, windows: Intervals, held: Residency) ->
     full = offered.where(lambda share: share >= 1 - 1e-9)
     rounds = known & np.isfinite(held.quantisation)
     return Occupancy(
-        window_ns=windows.total, known_ns=intervals.intersect(intervals.merge(chosen(known)), windows).total,
+        window_ns=windows.total,
+        known_ns=intervals.intersect(intervals.merge(chosen(known)), windows).total,
         resident_ns=intervals.integrate(resident, windows, lambda share: np.minimum(share, 1.0)),
         full_ns=intervals.intersect(full, windows).total,
         blind_ns=intervals.intersect(intervals.merge(chosen(blind)), windows).total,
-        rounds_ns=int(inside[rounds].sum()), useful_ns=float(np.dot(inside[rounds], held.quantisation[rounds])),
-        known_kernel_ns=int(inside[known].sum()), kernel_ns=int(inside[here].sum()))
+        rounds_ns=int(inside[rounds].sum()),
+        useful_ns=float(np.dot(inside[rounds], held.quantisation[rounds])),
+        known_kernel_ns=int(inside[known].sum()),
+        kernel_ns=int(inside[here].sum()),
+    )
 
 
 def add(parts: list[Occupancy]) -> Occupancy:
     """The sum over devices: the window is their number times the window."""
     return Occupancy(
-        window_ns=sum(part.window_ns for part in parts), known_ns=sum(part.known_ns for part in parts),
-        resident_ns=sum(part.resident_ns for part in parts), full_ns=sum(part.full_ns for part in parts),
-        blind_ns=sum(part.blind_ns for part in parts), rounds_ns=sum(part.rounds_ns for part in parts),
-        useful_ns=sum(part.useful_ns for part in parts), known_kernel_ns=sum(part.known_kernel_ns for part in parts),
-        kernel_ns=sum(part.kernel_ns for part in parts))
+        window_ns=sum(part.window_ns for part in parts),
+        known_ns=sum(part.known_ns for part in parts),
+        resident_ns=sum(part.resident_ns for part in parts),
+        full_ns=sum(part.full_ns for part in parts),
+        blind_ns=sum(part.blind_ns for part in parts),
+        rounds_ns=sum(part.rounds_ns for part in parts),
+        useful_ns=sum(part.useful_ns for part in parts),
+        known_kernel_ns=sum(part.known_kernel_ns for part in parts),
+        kernel_ns=sum(part.kernel_ns for part in parts),
+    )

@@ -11,4 +11,13 @@ from profharness.trace.call_names import (
     matching,
 )
 
-__all__ = ["CAPTURE_BEGIN", "CAPTURE_END", "COPY_CALL", "EVENT_WAIT", "GRAPH_LAUNCH", "LAUNCH", "SYNCHRONISE", "matching"]
+__all__ = [
+    "CAPTURE_BEGIN",
+    "CAPTURE_END",
+    "COPY_CALL",
+    "EVENT_WAIT",
+    "GRAPH_LAUNCH",
+    "LAUNCH",
+    "SYNCHRONISE",
+    "matching",
+]

@@ -23,9 +23,21 @@ def notable_kernels(m: Measurement) -> tuple[PointKernel, ...]:
     total = np.bincount(place, weights=inside[rows])
     calls = np.bincount(place)
     whole = float(total.sum())
-    chosen = [one for one in np.argsort(-total, kind="stable")[:MOST].tolist() if total[one] >= NOTABLE * whole]
-    return tuple(PointKernel(name=m.trace.strings[int(codes[one])], calls=int(calls[one]), total_ns=int(total[one]), share=float(total[one] / whole),
-                             workgroups=_usual(kernels.workgroups[rows[place == one]])) for one in chosen)
+    chosen = [
+        one
+        for one in np.argsort(-total, kind="stable")[:MOST].tolist()
+        if total[one] >= NOTABLE * whole
+    ]
+    return tuple(
+        PointKernel(
+            name=m.trace.strings[int(codes[one])],
+            calls=int(calls[one]),
+            total_ns=int(total[one]),
+            share=float(total[one] / whole),
+            workgroups=_usual(kernels.workgroups[rows[place == one]]),
+        )
+        for one in chosen
+    )
 
 
 def _usual(workgroups: np.typing.NDArray[np.int64]) -> int | None:

@@ -51,10 +51,16 @@ class Rates:
 
     def of(self, rows: I64 | None) -> Rates:
         """Those of these kernels; None: of all."""
-        return self if rows is None else Rates(*(getattr(self, column.name)[rows] for column in fields(self)))
+        return (
+            self
+            if rows is None
+            else Rates(*(getattr(self, column.name)[rows] for column in fields(self)))
+        )
 
 
-def rates(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: Counted | None = None) -> Rates:
+def rates(
+    trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: Counted | None = None
+) -> Rates:
     """Rates of all kernels against the roofs of their devices. Useful operations come before those that counters saw."""
     kernels = trace.kernels
     flops, moved = work.flops, work.low_bytes
@@ -68,10 +74,20 @@ def rates(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: C
     bandwidth_share = moved / seconds / _bandwidth_roofs(trace, roofs, "value")
     above = flops / seconds > _compute_roofs(trace, work, roofs, "limit")
     cached = moved / seconds > _bandwidth_roofs(trace, roofs, "limit")
-    measured = np.isin(kernels.device, [device for device, roof in roofs.items() if roof.calibration is not None])
+    measured = np.isin(
+        kernels.device, [device for device, roof in roofs.items() if roof.calibration is not None]
+    )
     known = measured & (np.isfinite(compute_share) | from_counters) & np.isfinite(bandwidth_share)
     kind = _kinds(compute_share, np.where(cached, np.nan, bandwidth_share), known & ~cached)
-    return Rates(flops, moved, compute_share, bandwidth_share, np.where(above, UNDETERMINED, kind), from_counters, above)
+    return Rates(
+        flops,
+        moved,
+        compute_share,
+        bandwidth_share,
+        np.where(above, UNDETERMINED, kind),
+        from_counters,
+        above,
+    )
 
 
 def _kinds(compute: F64, bandwidth: F64, known: Mask) -> I64:
@@ -116,7 +132,13 @@ class FilledSplit:
     said: tuple[str, str, str, str]
 
 
-def filled_split(trace: Trace, filled: Mapping[int, Intervals], windows: Intervals, rates_: Rates, roofs: dict[int, Ceilings]) -> FilledSplit:
+def filled_split(
+    trace: Trace,
+    filled: Mapping[int, Intervals],
+    windows: Intervals,
+    rates_: Rates,
+    roofs: dict[int, Ceilings],
+) -> FilledSplit:
     """Of the times in which each device was `filled`, in a merged set of windows.
 
     Where kernels of several classes run at once, the time counts for the one that comes first in CLASSES.
@@ -128,14 +150,22 @@ def filled_split(trace: Trace, filled: Mapping[int, Intervals], windows: Interva
         here, left = (trace.kernels.device == device) & ~talking, held
         for kind in (COMPUTE, BANDWIDTH, INSIDE):
             rows = here & (rates_.kind == kind)
-            part = intervals.intersect(intervals.merge(Intervals(spans.start[rows], spans.end[rows])), left)
+            part = intervals.intersect(
+                intervals.merge(Intervals(spans.start[rows], spans.end[rows])), left
+            )
             total[kind] += part.total
             left = intervals.subtract(left, part)
         total[UNDETERMINED] += left.total
     inside = intervals.inside_ns(spans, windows)
     measured = any(roof.calibration is not None for roof in roofs.values())
-    said = tuple(_evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured) for kind in range(len(CLASSES)))
-    return FilledSplit((int(total[0]), int(total[1]), int(total[2]), int(total[3])), (said[0], said[1], said[2], said[3]))
+    said = tuple(
+        _evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured)
+        for kind in range(len(CLASSES))
+    )
+    return FilledSplit(
+        (int(total[0]), int(total[1]), int(total[2]), int(total[3])),
+        (said[0], said[1], said[2], said[3]),
+    )
 
 
 def _evidence(trace: Trace, found: Rates, inside: I64, kind: int, *, measured: bool) -> str:
@@ -146,14 +176,24 @@ def _evidence(trace: Trace, found: Rates, inside: I64, kind: int, *, measured: b
     place = coded(trace.kernels.name[rows])[1]
     top = rows[place == int(np.argmax(np.bincount(place, weights=inside[rows])))]
     name = _shortened(function_name(trace.strings[int(trace.kernels.name[top[0]])]))
-    gemm, copy = ("the measured GEMM", "the measured copy") if measured else ("the data sheet's peak", "the data sheet's bandwidth")
+    gemm, copy = (
+        ("the measured GEMM", "the measured copy")
+        if measured
+        else ("the data sheet's peak", "the data sheet's bandwidth")
+    )
     bound = "" if found.counted[top].all() else " or more"
-    compute, bandwidth = (_average(share[top], inside[top]) for share in (found.compute_share, found.bandwidth_share))
+    compute, bandwidth = (
+        _average(share[top], inside[top]) for share in (found.compute_share, found.bandwidth_share)
+    )
     if kind == COMPUTE and compute is not None:
         return f"{name} at {format_share(compute)} of {gemm}"
     if kind == BANDWIDTH and bandwidth is not None:
         return f"{name} at {format_share(bandwidth)}{bound} of {copy}"
-    reached = [f"{format_share(share)} of {what}" for share, what in ((compute, gemm), (bandwidth, copy)) if share is not None]
+    reached = [
+        f"{format_share(share)} of {what}"
+        for share, what in ((compute, gemm), (bandwidth, copy))
+        if share is not None
+    ]
     return f"{name} at {' and '.join(reached)}"
 
 

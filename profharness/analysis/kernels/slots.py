@@ -45,7 +45,9 @@ def slots(limits: AmdLimits | NvidiaLimits, shapes: Shapes) -> I64:
     return np.where((held > 0) & _recorded(limits, shapes), held, NULL)
 
 
-def _recorded(limits: AmdLimits | NvidiaLimits, shapes: Shapes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _recorded(
+    limits: AmdLimits | NvidiaLimits, shapes: Shapes
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     needed = [shapes.vector_registers, shapes.lds_bytes]
     if isinstance(limits, AmdLimits):
         needed += [shapes.accum_registers, shapes.scalar_registers]
@@ -70,15 +72,25 @@ def _waves_by_vector_registers(limits: AmdLimits, shapes: Shapes) -> I64:
     """Unified files hold the architectural registers, aligned to 4, and the accumulators after them; split ones the larger of both."""
     arch, accum = np.maximum(shapes.vector_registers, 0), np.maximum(shapes.accum_registers, 0)
     asked = _aligned(arch, 4) + accum if limits.unified else np.maximum(arch, accum)
-    return _share(limits.vector_registers, np.maximum(_aligned(asked, limits.vector_granule), limits.vector_granule))
+    return _share(
+        limits.vector_registers,
+        np.maximum(_aligned(asked, limits.vector_granule), limits.vector_granule),
+    )
 
 
 def _nvidia(limits: NvidiaLimits, shapes: Shapes) -> I64:
     warps = np.maximum(waves_per_workgroup(limits, shapes.threads), 1)
-    per_warp = _aligned(np.maximum(shapes.vector_registers, 0) * limits.wave_size, limits.register_granule)
+    per_warp = _aligned(
+        np.maximum(shapes.vector_registers, 0) * limits.wave_size, limits.register_granule
+    )
     by_registers = limits.parts * _share(limits.registers // limits.parts, per_warp) // warps
-    by_shared = _share(limits.shared_bytes, _aligned(np.maximum(shapes.lds_bytes, 0) + limits.shared_reserved, limits.shared_granule))
-    return np.minimum(np.minimum(by_registers, by_shared), np.minimum(limits.warps // warps, limits.blocks))
+    by_shared = _share(
+        limits.shared_bytes,
+        _aligned(np.maximum(shapes.lds_bytes, 0) + limits.shared_reserved, limits.shared_granule),
+    )
+    return np.minimum(
+        np.minimum(by_registers, by_shared), np.minimum(limits.warps // warps, limits.blocks)
+    )
 
 
 def _aligned(value: I64, granule: int) -> I64:

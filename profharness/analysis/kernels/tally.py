@@ -40,7 +40,10 @@ class Shapes:
     def commonest(self) -> dict[int, tuple[int, int, int, int]]:
         """The most common shape of each group."""
         keys, rows = modes(self.group, list(self.shape.T), self.count)
-        return {int(key): (int(s[0]), int(s[1]), int(s[2]), int(s[3])) for key, s in zip(keys, self.shape[rows], strict=True)}
+        return {
+            int(key): (int(s[0]), int(s[1]), int(s[2]), int(s[3]))
+            for key, s in zip(keys, self.shape[rows], strict=True)
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,9 @@ class Launchers:
         """The operator that launched most kernels of each group; of equals the first in the alphabet."""
         rank = np.argsort(np.argsort(np.array(self.names))) if self.names else np.empty(0, np.int64)
         keys, rows = modes(self.group, [rank[self.name]], self.count)
-        return {int(key): self.names[int(self.name[row])] for key, row in zip(keys, rows, strict=True)}
+        return {
+            int(key): self.names[int(self.name[row])] for key, row in zip(keys, rows, strict=True)
+        }
 
 
 NO_SHAPES = Shapes(np.empty(0, np.int64), np.empty((0, 4), np.int64), np.empty(0, np.int64))
@@ -103,10 +108,19 @@ class Tally:
         """The table: rows by falling total, then by name."""
         found = [*_rows(self), *self.printed]
         whole = sum(row.total_ns for row in found)
-        rows = [_shared(row, whole) for row in sorted(found, key=lambda row: (-row.total_ns, row.name))]
+        rows = [
+            _shared(row, whole) for row in sorted(found, key=lambda row: (-row.total_ns, row.name))
+        ]
         busy = self.busy
-        return Hotspots(by=self.by, pass_name=self.pass_name, total_ns=whole, rows=tuple(rows), busy_ns=busy.kernels_ns if busy else None,
-                        busy_any_ns=busy.any_ns if busy else None, device_span_ns=busy.span_ns if busy else None)
+        return Hotspots(
+            by=self.by,
+            pass_name=self.pass_name,
+            total_ns=whole,
+            rows=tuple(rows),
+            busy_ns=busy.kernels_ns if busy else None,
+            busy_any_ns=busy.any_ns if busy else None,
+            device_span_ns=busy.span_ns if busy else None,
+        )
 
 
 def join(tallies: Sequence[Tally]) -> Tally:
@@ -114,21 +128,43 @@ def join(tallies: Sequence[Tally]) -> Tally:
     first = tallies[0]
     names = tuple(dict.fromkeys(name for tally in tallies for name in tally.names))
     place = {name: position for position, name in enumerate(names)}
-    category = {name: kind for tally in tallies for name, kind in zip(tally.names, tally.categories, strict=True)}
+    category = {
+        name: kind
+        for tally in tallies
+        for name, kind in zip(tally.names, tally.categories, strict=True)
+    }
     moved = [np.array([place[name] for name in tally.names], np.int64) for tally in tallies]
-    parts = [(there, tally.groups.condensed()) for there, tally in zip(moved, tallies, strict=True) if len(tally.groups.value)]
-    groups = group(np.concatenate([there[part.owner()] for there, part in parts]), np.concatenate([part.value for _, part in parts]),
-                   np.concatenate([part.weight for _, part in parts if part.weight is not None])) if parts else NO_GROUPS
+    parts = [
+        (there, tally.groups.condensed())
+        for there, tally in zip(moved, tallies, strict=True)
+        if len(tally.groups.value)
+    ]
+    groups = (
+        group(
+            np.concatenate([there[part.owner()] for there, part in parts]),
+            np.concatenate([part.value for _, part in parts]),
+            np.concatenate([part.weight for _, part in parts if part.weight is not None]),
+        )
+        if parts
+        else NO_GROUPS
+    )
     launched = dict.fromkeys(names, 0)
     for tally in tallies:
         for name, total in zip(tally.names, tally.kernel_ns, strict=bool(tally.kernel_ns)):
             launched[name] += total
     passes = {tally.pass_name for tally in tallies}
     return Tally(
-        by=first.by, pass_name=first.pass_name if len(passes) == 1 else None, names=names, categories=tuple(category[name] for name in names),
-        groups=groups.condensed(), shapes=_joined_shapes(tallies, moved), launchers=_joined_launchers(tallies, moved),
+        by=first.by,
+        pass_name=first.pass_name if len(passes) == 1 else None,
+        names=names,
+        categories=tuple(category[name] for name in names),
+        groups=groups.condensed(),
+        shapes=_joined_shapes(tallies, moved),
+        launchers=_joined_launchers(tallies, moved),
         kernel_ns=tuple(launched.values()) if any(tally.kernel_ns for tally in tallies) else (),
-        printed=_joined_rows([row for tally in tallies for row in tally.printed]), busy=_joined_busy([one.busy for one in tallies if one.busy]))
+        printed=_joined_rows([row for tally in tallies for row in tally.printed]),
+        busy=_joined_busy([one.busy for one in tallies if one.busy]),
+    )
 
 
 def alike(tallies: Sequence[Tally]) -> list[Tally]:
@@ -147,25 +183,43 @@ def _joined_busy(parts: Sequence[Busy]) -> Busy | None:
     identities = frozenset(one for part in parts for one in part.identities)
     if not parts or len(identities) < sum(len(part.identities) for part in parts):
         return None
-    return Busy(sum(one.kernels_ns for one in parts), sum(one.any_ns for one in parts), sum(one.span_ns for one in parts), identities)
+    return Busy(
+        sum(one.kernels_ns for one in parts),
+        sum(one.any_ns for one in parts),
+        sum(one.span_ns for one in parts),
+        identities,
+    )
 
 
 def _joined_shapes(tallies: Sequence[Tally], moved: Sequence[I64]) -> Shapes:
-    pairs = [(tally.shapes, there) for tally, there in zip(tallies, moved, strict=True) if len(tally.shapes.group)]
+    pairs = [
+        (tally.shapes, there)
+        for tally, there in zip(tallies, moved, strict=True)
+        if len(tally.shapes.group)
+    ]
     if not pairs:
         return NO_SHAPES
-    return Shapes.of(np.concatenate([there[part.group] for part, there in pairs]), np.concatenate([part.shape for part, _ in pairs]),
-                     np.concatenate([part.count for part, _ in pairs]))
+    return Shapes.of(
+        np.concatenate([there[part.group] for part, there in pairs]),
+        np.concatenate([part.shape for part, _ in pairs]),
+        np.concatenate([part.count for part, _ in pairs]),
+    )
 
 
 def _joined_launchers(tallies: Sequence[Tally], moved: Sequence[I64]) -> Launchers:
-    pairs = [(tally.launchers, there) for tally, there in zip(tallies, moved, strict=True) if len(tally.launchers.group)]
+    pairs = [
+        (tally.launchers, there)
+        for tally, there in zip(tallies, moved, strict=True)
+        if len(tally.launchers.group)
+    ]
     if not pairs:
         return NO_LAUNCHERS
     names = tuple(sorted({name for part, _ in pairs for name in part.names}))
     place = {name: position for position, name in enumerate(names)}
     owner = np.concatenate([there[part.group] for part, there in pairs])
-    name = np.concatenate([np.array([place[text] for text in part.names], np.int64)[part.name] for part, _ in pairs])
+    name = np.concatenate(
+        [np.array([place[text] for text in part.names], np.int64)[part.name] for part, _ in pairs]
+    )
     row, count = combinations([owner, name], np.concatenate([part.count for part, _ in pairs]))
     return Launchers(names, owner[row], name[row], count)
 
@@ -182,9 +236,18 @@ def _joined_row(rows: Sequence[HotspotRow]) -> HotspotRow:
     calls, total = sum(row.calls for row in rows), sum(row.total_ns for row in rows)
     low = [row.min_ns for row in rows if row.min_ns is not None]
     high = [row.max_ns for row in rows if row.max_ns is not None]
-    return HotspotRow(name=rows[0].name, category=rows[0].category, calls=calls, total_ns=total, share=0.0,
-                      mean_ns=total / calls if calls else 0.0, median_ns=None, std_ns=None,
-                      min_ns=min(low) if len(low) == len(rows) else None, max_ns=max(high) if len(high) == len(rows) else None)
+    return HotspotRow(
+        name=rows[0].name,
+        category=rows[0].category,
+        calls=calls,
+        total_ns=total,
+        share=0.0,
+        mean_ns=total / calls if calls else 0.0,
+        median_ns=None,
+        std_ns=None,
+        min_ns=min(low) if len(low) == len(rows) else None,
+        max_ns=max(high) if len(high) == len(rows) else None,
+    )
 
 
 def _rows(tally: Tally) -> list[HotspotRow]:
@@ -197,12 +260,24 @@ def _rows(tally: Tally) -> list[HotspotRow]:
     rows = []
     for position, key in enumerate(groups.key.tolist()):
         workgroups, *size = shapes.get(key, (NULL, NULL, NULL, NULL))
-        rows.append(HotspotRow(
-            name=tally.names[key], category=tally.categories[key], calls=int(groups.count[position]),
-            total_ns=int(total[position]), share=0.0, mean_ns=float(mean[position]), median_ns=float(medians[position]),
-            min_ns=int(smallest[position]), max_ns=int(largest[position]), std_ns=float(deviations[position]),
-            kernel_ns=tally.kernel_ns[key] if tally.kernel_ns else None, workgroups=None if workgroups == NULL else workgroups,
-            workgroup_size=(size[0], size[1], size[2]) if NULL not in size else None, op=launchers.get(key)))
+        rows.append(
+            HotspotRow(
+                name=tally.names[key],
+                category=tally.categories[key],
+                calls=int(groups.count[position]),
+                total_ns=int(total[position]),
+                share=0.0,
+                mean_ns=float(mean[position]),
+                median_ns=float(medians[position]),
+                min_ns=int(smallest[position]),
+                max_ns=int(largest[position]),
+                std_ns=float(deviations[position]),
+                kernel_ns=tally.kernel_ns[key] if tally.kernel_ns else None,
+                workgroups=None if workgroups == NULL else workgroups,
+                workgroup_size=(size[0], size[1], size[2]) if NULL not in size else None,
+                op=launchers.get(key),
+            )
+        )
     return rows
 
 

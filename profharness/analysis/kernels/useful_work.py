@@ -30,9 +30,13 @@ COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernel
 def _missing(m: Measurement) -> str:
     """Which kinds of matrix work in the windows have no count, as a note."""
     rows = (m.kernel_ns > 0) & ~np.isfinite(m.facts.work.flops)
-    kinds = {kernel_category(m.trace.strings[int(code)]) for code in distinct(m.trace.kernels.name[rows])}
+    kinds = {
+        kernel_category(m.trace.strings[int(code)]) for code in distinct(m.trace.kernels.name[rows])
+    }
     left = [kind for kind in _WITH_FLOPS if kind in kinds]
-    return f"at least: without {', '.join(left)} kernels whose shapes are not recorded" if left else ""
+    return (
+        f"at least: without {', '.join(left)} kernels whose shapes are not recorded" if left else ""
+    )
 
 
 def _seconds(m: Measurement) -> float:
@@ -44,20 +48,26 @@ def achieved_flops(m: Measurement) -> Figure:
     found = m.useful_flops
     if found is None or not m.facts.timed:
         return _lacking("FLOP/s", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
-    return Figure(value=found / _seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m))
+    return Figure(
+        value=found / _seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m)
+    )
 
 
 def _lacking(unit: str, m: Measurement, needs: str) -> Figure:
     return Figure(value=None, unit=unit, source=m.origin, needs=needs)
 
 
-def _over_peak(m: Measurement, peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> tuple[float, str] | None:
+def _over_peak(
+    m: Measurement, peak_of: Callable[[Ceilings, Dtype], Ceiling | None]
+) -> tuple[float, str] | None:
     """Sum over types of FLOPs / ceiling, over the windows of all devices; None where a type has none. With the source of the largest type."""
     work, inside = m.facts.work, m.kernel_shares
     total, sources = 0.0, []
     for device, roof in m.facts.roofs.items():
         for code, dtype in enumerate(work.dtypes):
-            rows = (m.trace.kernels.device == device) & (work.dtype == code) & np.isfinite(work.flops)
+            rows = (
+                (m.trace.kernels.device == device) & (work.dtype == code) & np.isfinite(work.flops)
+            )
             flops = float(np.dot(work.flops[rows], inside[rows]))
             ceiling = peak_of(roof, dtype)
             if not flops:
@@ -76,7 +86,12 @@ def _share(peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> Callable[[Me
         found = _over_peak(m, peak_of)
         if found is None:
             return _lacking("share", m, NO_CEILING)
-        return Figure(value=found[0], unit="share", source=m.origin, note="; ".join(part for part in (f"of {found[1]}", _missing(m)) if part))
+        return Figure(
+            value=found[0],
+            unit="share",
+            source=m.origin,
+            note="; ".join(part for part in (f"of {found[1]}", _missing(m)) if part),
+        )
 
     return compute
 
@@ -95,8 +110,13 @@ def mfu_at_clock(m: Measurement) -> Figure:
 
 def observed_clock(trace: Trace, m: Measurement) -> float | None:
     """Mean clock of the compute units in the windows, in MHz; None without samples there."""
-    found = [mean(one.samples.value, weight) for one in streams(trace) if one.metric == "clock_gpu"
-             for weight in (weights(one.samples, m.when),) if weight.any()]
+    found = [
+        mean(one.samples.value, weight)
+        for one in streams(trace)
+        if one.metric == "clock_gpu"
+        for weight in (weights(one.samples, m.when),)
+        if weight.any()
+    ]
     return float(np.mean(found)) if found else None
 
 
@@ -105,12 +125,18 @@ def _traffic_note(m: Measurement) -> str:
     if not counted.any():
         return "at least: every tensor once, by its shape"
     hbm = m.facts.counted is not None and np.isfinite(m.facts.counted.hbm_bytes[counted]).all()
-    return f"by counters: {_dram_note(m)}" if hbm else "by counters, between L2 and fabric: an upper bound of memory traffic"
+    return (
+        f"by counters: {_dram_note(m)}"
+        if hbm
+        else "by counters, between L2 and fabric: an upper bound of memory traffic"
+    )
 
 
 def _dram_note(m: Measurement) -> str:
     """What requests to DRAM are on this architecture."""
-    cached = any(ARCHITECTURES.get(roof.device.architecture_name, True) for roof in m.facts.roofs.values())
+    cached = any(
+        ARCHITECTURES.get(roof.device.architecture_name, True) for roof in m.facts.roofs.values()
+    )
     return "requests to DRAM" + (", hits of the Infinity Cache included" if cached else "")
 
 
@@ -124,7 +150,13 @@ def achieved_bandwidth(m: Measurement) -> Figure:
     found = m.moved_bytes
     if found is None or not m.facts.timed:
         return _lacking("B/s", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
-    return Figure(value=found / _seconds(m) * len(m.devices), unit="B/s", source=m.origin, note=_traffic_note(m), coverage=_traffic_coverage(m))
+    return Figure(
+        value=found / _seconds(m) * len(m.devices),
+        unit="B/s",
+        source=m.origin,
+        note=_traffic_note(m),
+        coverage=_traffic_coverage(m),
+    )
 
 
 def bandwidth_share(m: Measurement) -> Figure:
@@ -134,8 +166,13 @@ def bandwidth_share(m: Measurement) -> Figure:
         return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
     if roof is None:
         return _lacking("share", m, NO_CEILING)
-    return Figure(value=found / _seconds(m) / roof.value, unit="share", source=m.origin, note=f"of {roof.source}; {_traffic_note(m)}",
-                  coverage=_traffic_coverage(m))
+    return Figure(
+        value=found / _seconds(m) / roof.value,
+        unit="share",
+        source=m.origin,
+        note=f"of {roof.source}; {_traffic_note(m)}",
+        coverage=_traffic_coverage(m),
+    )
 
 
 def operational_intensity(m: Measurement) -> Figure:
@@ -145,14 +182,26 @@ def operational_intensity(m: Measurement) -> Figure:
     moved = float(np.dot(m.facts.rates.moved[rows], inside))
     if not moved:
         return _lacking("FLOP/B", m, NO_FLOPS)
-    note = "matrix products; " + ("traffic by counters" if m.facts.rates.counted[rows].all() else "at most: every tensor moved once")
-    return Figure(value=float(np.dot(m.facts.work.flops[rows], inside)) / moved, unit="FLOP/B", source=m.origin, note=note)
+    note = "matrix products; " + (
+        "traffic by counters"
+        if m.facts.rates.counted[rows].all()
+        else "at most: every tensor moved once"
+    )
+    return Figure(
+        value=float(np.dot(m.facts.work.flops[rows], inside)) / moved,
+        unit="FLOP/B",
+        source=m.origin,
+        note=note,
+    )
 
 
 def ceiling_flops(m: Measurement) -> Figure:
     """The compute roof of the type that most FLOPs are in, of one device; of fp32 where none are known."""
     work, inside = m.facts.work, m.kernel_shares
-    amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
+    amounts = [
+        float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0)))
+        for code in range(len(work.dtypes))
+    ]
     dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp32"
     return _of_roof(_lowest(roof.flops(dtype) for roof in m.facts.roofs.values()), "FLOP/s")
 
@@ -182,18 +231,32 @@ def fabric_bytes(m: Measurement) -> Figure:
         return _lacking("B", m, "counters (--pmc FETCH_SIZE WRITE_SIZE)")
     total = int(m.kernel_ns.sum())
     known = np.isfinite(counted.fabric_bytes)
-    return Figure(value=float(np.nansum(counted.fabric_bytes * m.kernel_shares)), unit="B", source=m.origin,
-                  coverage=int(m.kernel_ns[known].sum()) / total if total else None, note="upper bound of memory traffic")
+    return Figure(
+        value=float(np.nansum(counted.fabric_bytes * m.kernel_shares)),
+        unit="B",
+        source=m.origin,
+        coverage=int(m.kernel_ns[known].sum()) / total if total else None,
+        note="upper bound of memory traffic",
+    )
 
 
 def hbm_bytes(m: Measurement) -> Figure:
     """Bytes to and from memory, by counters of DRAM requests; not measured where the architecture's were not collected."""
     counted = m.facts.counted
     if counted is None or not np.isfinite(counted.hbm_bytes).any():
-        return _lacking("B", m, "counters of DRAM requests (--pmc TCC_EA0_RDREQ_DRAM_sum and TCC_EA0_WRREQ_DRAM_sum, TCC_EA_... before gfx942, beside FETCH_SIZE and WRITE_SIZE)")
+        return _lacking(
+            "B",
+            m,
+            "counters of DRAM requests (--pmc TCC_EA0_RDREQ_DRAM_sum and TCC_EA0_WRREQ_DRAM_sum, TCC_EA_... before gfx942, beside FETCH_SIZE and WRITE_SIZE)",
+        )
     total, known = int(m.kernel_ns.sum()), np.isfinite(counted.hbm_bytes)
-    return Figure(value=float(np.nansum(counted.hbm_bytes * m.kernel_shares)), unit="B", source=m.origin,
-                  coverage=int(m.kernel_ns[known].sum()) / total if total else None, note=_dram_note(m))
+    return Figure(
+        value=float(np.nansum(counted.hbm_bytes * m.kernel_shares)),
+        unit="B",
+        source=m.origin,
+        coverage=int(m.kernel_ns[known].sum()) / total if total else None,
+        note=_dram_note(m),
+    )
 
 
 def hfu(m: Measurement) -> Figure:
@@ -205,12 +268,20 @@ def hfu(m: Measurement) -> Figure:
     if typed is not None:
         return typed
     work, inside = m.facts.work, m.kernel_shares
-    amounts = [float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0))) for code in range(len(work.dtypes))]
+    amounts = [
+        float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0)))
+        for code in range(len(work.dtypes))
+    ]
     dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp16"
     roof = _lowest(one.peak(dtype) for one in m.facts.roofs.values())
     if roof is None:
         return _lacking("share", m, NO_CEILING)
-    return Figure(value=float(np.nansum(counted.operations * inside)) / _seconds(m) / roof.value, unit="share", source=m.origin, note=f"of {roof.source}")
+    return Figure(
+        value=float(np.nansum(counted.operations * inside)) / _seconds(m) / roof.value,
+        unit="share",
+        source=m.origin,
+        note=f"of {roof.source}",
+    )
 
 
 def _hfu_by_type(m: Measurement) -> Figure | None:
@@ -219,7 +290,9 @@ def _hfu_by_type(m: Measurement) -> Figure | None:
     if counted is None or not counted.by_type:
         return None
     columns = np.stack(list(counted.by_type.values()))
-    untyped = np.isfinite(counted.operations) & ~np.isclose(np.nan_to_num(counted.operations), np.nansum(columns, axis=0))
+    untyped = np.isfinite(counted.operations) & ~np.isclose(
+        np.nan_to_num(counted.operations), np.nansum(columns, axis=0)
+    )
     if (untyped & (m.kernel_ns > 0)).any():
         return None
     total, largest = 0.0, (0.0, "")
@@ -233,7 +306,14 @@ def _hfu_by_type(m: Measurement) -> Figure | None:
             if done and peak is not None:
                 total += done / peak.value
                 largest = max(largest, (done, peak.source))
-    return Figure(value=total / _seconds(m), unit="share", source=m.origin, note=f"vector and matrix instructions, each type of its peak; most of {largest[1]}" if largest[1] else "")
+    return Figure(
+        value=total / _seconds(m),
+        unit="share",
+        source=m.origin,
+        note=f"vector and matrix instructions, each type of its peak; most of {largest[1]}"
+        if largest[1]
+        else "",
+    )
 
 
 def of_class(kind: int) -> Callable[[Measurement], Figure]:
@@ -242,11 +322,21 @@ def of_class(kind: int) -> Callable[[Measurement], Figure]:
     def compute(m: Measurement) -> Figure:
         split, rates = m.filled_split, m.facts.rates
         known = m.kernel_ns > 0
-        if not len(m.facts.roofs) or not (np.isfinite(rates.compute_share) | np.isfinite(rates.bandwidth_share))[known].any():
+        if (
+            not len(m.facts.roofs)
+            or not (np.isfinite(rates.compute_share) | np.isfinite(rates.bandwidth_share))[
+                known
+            ].any()
+        ):
             return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
         total = int(m.kernel_ns.sum())
         determined = int(m.kernel_ns[rates.kind != UNDETERMINED].sum())
-        return Figure(value=split.ns[kind] / m.window_ns, unit="share", source=m.origin, note=split.said[kind],
-                      coverage=determined / total if total else None)
+        return Figure(
+            value=split.ns[kind] / m.window_ns,
+            unit="share",
+            source=m.origin,
+            note=split.said[kind],
+            coverage=determined / total if total else None,
+        )
 
     return compute

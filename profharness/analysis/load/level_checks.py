@@ -53,18 +53,29 @@ def diagnose(level: Level) -> Diagnosis | None:
     if excess <= MATERIAL:
         return None
     if not level.error_t or not level.error_l:
-        return Diagnosis("warmup-leak", level.at, level.consistency) if level.consistency > _BLATANT else None
+        return (
+            Diagnosis("warmup-leak", level.at, level.consistency)
+            if level.consistency > _BLATANT
+            else None
+        )
     quiet, loud = sorted((level.error_t, level.error_l))
     lopsided = loud / quiet
     # Even scatter as large as the quieter side shows explains the share quiet / loud of the excess.
     unexplained = excess * (1 - quiet / loud)
     chance = _SIGMAS * math.sqrt(6 * quiet * loud)
-    if unexplained <= MATERIAL or math.log(lopsided) <= max(math.log(_LOPSIDED), min(chance, math.log(_WARMUP_SLOWDOWN))):
+    if unexplained <= MATERIAL or math.log(lopsided) <= max(
+        math.log(_LOPSIDED), min(chance, math.log(_WARMUP_SLOWDOWN))
+    ):
         return None
     if level.error_t > level.error_l:
         return Diagnosis("missing-sync", level.at, level.consistency)
     slowdown = _slowdown(excess, level.consistency, level.error_t * level.error_l)
-    return Diagnosis("warmup-leak" if slowdown >= _WARMUP_SLOWDOWN else "outlier-trial", level.at, level.consistency, slowdown)
+    return Diagnosis(
+        "warmup-leak" if slowdown >= _WARMUP_SLOWDOWN else "outlier-trial",
+        level.at,
+        level.consistency,
+        slowdown,
+    )
 
 
 def _slowdown(excess: float, consistency: float, errors: float) -> float:
@@ -81,7 +92,10 @@ def _slowdown(excess: float, consistency: float, errors: float) -> float:
 def level_findings(levels: Iterable[Level]) -> tuple[Finding, ...]:
     """One finding per kind over a series, each naming its levels."""
     found = [result for result in map(diagnose, levels) if result]
-    grouped = {kind: [one for one in found if one.kind == kind] for kind in ("missing-sync", "warmup-leak", "outlier-trial")}
+    grouped = {
+        kind: [one for one in found if one.kind == kind]
+        for kind in ("missing-sync", "warmup-leak", "outlier-trial")
+    }
     return tuple(_finding(kind, group) for kind, group in grouped.items() if group)
 
 
@@ -89,14 +103,23 @@ def _finding(kind: str, group: list[Diagnosis]) -> Finding:
     levels = ", ".join(f"{one.at:g}" for one in group)
     worst = max(group, key=lambda one: one.consistency)
     low = min(one.consistency for one in group)
-    spread = f"{low:.3g} to {worst.consistency:.3g}" if len(group) > 1 else f"{worst.consistency:.3g}"
+    spread = (
+        f"{low:.3g} to {worst.consistency:.3g}" if len(group) > 1 else f"{worst.consistency:.3g}"
+    )
     text = {
         "missing-sync": "a few trials end far too early and raise the mean: the timer stops before the device does",
         "warmup-leak": "a trial of many times the others' length is in the mean latency",
         "outlier-trial": "a slow trial is in the mean latency",
     }[kind]
-    found = finding(kind, f"at {levels}: throughput x latency / batch is {spread}, 1 expected; {text}",
-                    levels=levels, consistency_max=worst.consistency, consistency_min=low)
+    found = finding(
+        kind,
+        f"at {levels}: throughput x latency / batch is {spread}, 1 expected; {text}",
+        levels=levels,
+        consistency_max=worst.consistency,
+        consistency_min=low,
+    )
     if worst.slowdown is None:
         return found
-    return msgspec.structs.replace(found, figures={**found.figures, "slowdown_of_one_trial": worst.slowdown})
+    return msgspec.structs.replace(
+        found, figures={**found.figures, "slowdown_of_one_trial": worst.slowdown}
+    )

@@ -22,10 +22,18 @@ from profharness.trace.model import F64, Requests, Trace
 
 FEW_PARTS = (8, 5, 3, 2, 1)  # parts of a window, the most that have answers being taken
 PART_NAMES = {
-    load_parts.TRANSPORT_OUT: "part_transport_out", load_parts.BEFORE: "part_before", load_parts.QUEUE: "part_queue",
-    load_parts.COMPUTE_INPUT: "part_input", load_parts.HAND_OVER: "part_hand_over", load_parts.MODEL: "part_model",
-    load_parts.COMPUTE_INFER: "part_infer", load_parts.COMPUTE_OUTPUT: "part_output", load_parts.TRANSPORT_BACK: "part_transport_back",
-    load_parts.AFTER: "part_after", load_parts.TRANSPORT: "part_transport"}
+    load_parts.TRANSPORT_OUT: "part_transport_out",
+    load_parts.BEFORE: "part_before",
+    load_parts.QUEUE: "part_queue",
+    load_parts.COMPUTE_INPUT: "part_input",
+    load_parts.HAND_OVER: "part_hand_over",
+    load_parts.MODEL: "part_model",
+    load_parts.COMPUTE_INFER: "part_infer",
+    load_parts.COMPUTE_OUTPUT: "part_output",
+    load_parts.TRANSPORT_BACK: "part_transport_back",
+    load_parts.AFTER: "part_after",
+    load_parts.TRANSPORT: "part_transport",
+}
 """Metric names of a request's parts, in the order in which they happen."""
 _MS, _S = 1e6, 1e9
 
@@ -69,16 +77,31 @@ def collect(trace: Trace, manifest: Manifest) -> Levels:
     The load generator's window is on CLOCK_MONOTONIC, the trace on the run's clock: the mark of the level's point has it.
     """
     requests, marks = trace.requests, trace.marks
-    records = {(record.pass_name, f"{record.id}~{record.repeat}" if record.repeat else record.id): record for record in manifest.points}
-    windows = {(source.pass_name, source.point): position for position, source in enumerate(trace.sources) if source.format == "level"}
+    records = {
+        (record.pass_name, f"{record.id}~{record.repeat}" if record.repeat else record.id): record
+        for record in manifest.points
+    }
+    windows = {
+        (source.pass_name, source.point): position
+        for position, source in enumerate(trace.sources)
+        if source.format == "level"
+    }
     found: Levels = {}
     for position, source in enumerate(trace.sources):
         key = (source.pass_name, source.point)
         record, there = records.get(key), windows.get(key)
-        if source.format != "requests" or record is None or record.level is None or record.level.window_ns <= 0 or there is None:
+        if (
+            source.format != "requests"
+            or record is None
+            or record.level is None
+            or record.level.window_ns <= 0
+            or there is None
+        ):
             continue
         start = int(marks.start_ns[np.flatnonzero(marks.source == there)[0]])
-        level = msgspec.structs.replace(record.level, window_start_ns=start, window_end_ns=start + record.level.window_ns)
+        level = msgspec.structs.replace(
+            record.level, window_start_ns=start, window_end_ns=start + record.level.window_ns
+        )
         own = requests.take(requests.source == position)
         if len(own):
             found[key] = LoadedLevel(level, own)
@@ -97,7 +120,13 @@ def drifts(levels: Levels, reference: str) -> tuple[Drift, ...]:
         change = values[1] / values[0] - 1
         widths = [one.figures.throughput_half_width for one in (first, repeat)]
         noise = math.hypot(*(width or 0.0 for width in widths))
-        found.append(Drift(change, significant=None not in widths and abs(change) > max(0.01, noise), point=point))
+        found.append(
+            Drift(
+                change,
+                significant=None not in widths and abs(change) > max(0.01, noise),
+                point=point,
+            )
+        )
     return tuple(found)
 
 
@@ -106,15 +135,31 @@ def level_metrics(one: LoadedLevel, unit: str, source: str, drift: Drift) -> dic
     figures = one.figures
     rate, margin = figures.throughput, abs(drift.relative) * (figures.throughput.value or 0.0)
     found = {
-        "throughput": Figure(value=rate.value, unit=unit, low=None if rate.low is None else max(rate.low - margin, 0.0),
-                             high=None if rate.high is None else rate.high + margin, source=source),
+        "throughput": Figure(
+            value=rate.value,
+            unit=unit,
+            low=None if rate.low is None else max(rate.low - margin, 0.0),
+            high=None if rate.high is None else rate.high + margin,
+            source=source,
+        ),
         "requests_per_s": Figure(value=figures.request_rate, unit="requests/s", source=source),
         "failed_share": Figure(value=figures.failed_share, unit="share", source=source),
-        "in_flight": Figure(value=figures.little.held if one.level.mode == "closed" else figures.little.expected, unit="requests", source=source),
+        "in_flight": Figure(
+            value=figures.little.held if one.level.mode == "closed" else figures.little.expected,
+            unit="requests",
+            source=source,
+        ),
     }
-    found |= _latencies("latency", one.latency, source, "from the time that it was meant to be sent" if one.level.mode == "open" else "")
+    found |= _latencies(
+        "latency",
+        one.latency,
+        source,
+        "from the time that it was meant to be sent" if one.level.mode == "open" else "",
+    )
     if one.level.mode == "open":
-        found |= _latencies("service_latency", figures.service, source, "from the time that it was sent")
+        found |= _latencies(
+            "service_latency", figures.service, source, "from the time that it was sent"
+        )
     return found | dict(_parts(figures, source)) | dict(_costs(figures, source))
 
 
@@ -122,11 +167,32 @@ def _latencies(name: str, latency: Latency | None, source: str, note: str) -> di
     if latency is None:
         return {}
     mean = latency.mean
-    found = {f"{name}_mean": Figure(value=_ms(mean.value), unit="ms", low=_ms(mean.low), high=_ms(mean.high), source=source, note=note),
-             f"{name}_std": Figure(value=_ms(latency.std_ns), unit="ms", source=source, needs="" if latency.std_ns is not None else "more requests")}
+    found = {
+        f"{name}_mean": Figure(
+            value=_ms(mean.value),
+            unit="ms",
+            low=_ms(mean.low),
+            high=_ms(mean.high),
+            source=source,
+            note=note,
+        ),
+        f"{name}_std": Figure(
+            value=_ms(latency.std_ns),
+            unit="ms",
+            source=source,
+            needs="" if latency.std_ns is not None else "more requests",
+        ),
+    }
     for one in latency.percentiles:
-        found[f"{name}_p{one.q:g}".replace(".", "_")] = Figure(value=_ms(one.value_ns), unit="ms", low=_ms(one.low_ns), high=_ms(one.high_ns),
-                                                                source=source, note=note, needs=one.needs)
+        found[f"{name}_p{one.q:g}".replace(".", "_")] = Figure(
+            value=_ms(one.value_ns),
+            unit="ms",
+            low=_ms(one.low_ns),
+            high=_ms(one.high_ns),
+            source=source,
+            note=note,
+            needs=one.needs,
+        )
     return found
 
 
@@ -138,21 +204,41 @@ def _parts(figures: LevelFigures, source: str) -> Iterator[tuple[str, Figure]]:
     if figures.parts is not None:
         for part in figures.parts.parts:
             yield PART_NAMES[part.name], Figure(value=part.mean_ns / _MS, unit="ms", source=source)
-        yield "parts_sum", Figure(value=figures.parts.sum_ns / figures.parts.latency_ns, unit="share", source=source, note="of the mean service latency")
+        yield (
+            "parts_sum",
+            Figure(
+                value=figures.parts.sum_ns / figures.parts.latency_ns,
+                unit="share",
+                source=source,
+                note="of the mean service latency",
+            ),
+        )
     if figures.batches is not None:
-        yield "server_batch", Figure(value=figures.batches.mean, unit="items", source="the server's statistics")
+        yield (
+            "server_batch",
+            Figure(value=figures.batches.mean, unit="items", source="the server's statistics"),
+        )
 
 
 def _costs(figures: LevelFigures, source: str) -> Iterator[tuple[str, Figure]]:
     level, generator = figures.level, figures.generator
     if level.cpu_ns is not None:
-        yield "client_cores", Figure(value=level.cpu_ns / level.window_ns, unit="cores", source=source)
+        yield (
+            "client_cores",
+            Figure(value=level.cpu_ns / level.window_ns, unit="cores", source=source),
+        )
     if generator.cpu_ns_per_request is not None:
-        yield "client_cpu_per_request", Figure(value=generator.cpu_ns_per_request, unit="ns", source=source)
+        yield (
+            "client_cpu_per_request",
+            Figure(value=generator.cpu_ns_per_request, unit="ns", source=source),
+        )
     if figures.server_cores is not None:
         yield "server_cores", Figure(value=figures.server_cores, unit="cores", source=source)
     if level.network_bytes is not None:
-        for name, count in (("load_sent", level.network_bytes.tx), ("load_received", level.network_bytes.rx)):
+        for name, count in (
+            ("load_sent", level.network_bytes.tx),
+            ("load_received", level.network_bytes.rx),
+        ):
             yield name, Figure(value=count / level.window_ns * _S, unit="B/s", source=source)
 
 
@@ -162,7 +248,9 @@ def server_limits(manifest: Manifest, level: Level) -> tuple[int | None, int]:
     if settings.get("url") or settings.get("server_command"):
         return level.gathers, level.instances or 1
     largest, instances = settings.get("max_batch_size"), settings.get("instances")
-    return largest if isinstance(largest, int) else None, instances if isinstance(instances, int) else 1
+    return largest if isinstance(largest, int) else None, instances if isinstance(
+        instances, int
+    ) else 1
 
 
 def clients_per_job(manifest: Manifest) -> int:

@@ -23,17 +23,35 @@ _MEDIAN = 50.0
 _MS = 1e6
 
 
-def shared_levels(points: Sequence[PointSummary], levels: Levels, reference: str, drifts: Mapping[str, Drift]) -> tuple[SharedLevel, ...]:
+def shared_levels(
+    points: Sequence[PointSummary], levels: Levels, reference: str, drifts: Mapping[str, Drift]
+) -> tuple[SharedLevel, ...]:
     """Every shared level of the reference pass, in the points' order; `drifts` are those of each target's repeats, "" of all."""
-    alone = {(point.backend, point.batch_size, point.concurrency): point for point in points if point.backend not in SHARED}
+    alone = {
+        (point.backend, point.batch_size, point.concurrency): point
+        for point in points
+        if point.backend not in SHARED
+    }
     found = []
     for point in points:
         level = levels.get((reference, point.point))
         if point.backend not in SHARED or level is None:
             continue
         drift = drifts.get(point.backend, drifts[""])
-        models = tuple(_model(one, alone.get((one, point.batch_size, point.concurrency)), figures, drift) for one, figures in by_model(level).items())
-        found.append(SharedLevel(point=point.point, batch_size=point.batch_size, concurrency=point.concurrency, total=_rate(point), models=models, spread=point.backend == SPREAD))
+        models = tuple(
+            _model(one, alone.get((one, point.batch_size, point.concurrency)), figures, drift)
+            for one, figures in by_model(level).items()
+        )
+        found.append(
+            SharedLevel(
+                point=point.point,
+                batch_size=point.batch_size,
+                concurrency=point.concurrency,
+                total=_rate(point),
+                models=models,
+                spread=point.backend == SPREAD,
+            )
+        )
     return tuple(found)
 
 
@@ -43,26 +61,60 @@ def by_model(level: LoadedLevel) -> dict[str, LevelFigures]:
     found = {}
     for target in dict.fromkeys(level.level.models):
         clients = np.flatnonzero(asked == target)
-        held = None if level.level.concurrency is None else level.level.concurrency // len(set(level.level.models))
+        held = (
+            None
+            if level.level.concurrency is None
+            else level.level.concurrency // len(set(level.level.models))
+        )
         # what was counted over all models is no figure of one
-        own = msgspec.structs.replace(level.level, concurrency=held, clients=len(clients), cpu_ns=None, server_stats=None, server_cpu_ns=None, network_bytes=None)
-        found[target] = level_figures(level.requests.take(np.isin(level.requests.client, clients)), own)
+        own = msgspec.structs.replace(
+            level.level,
+            concurrency=held,
+            clients=len(clients),
+            cpu_ns=None,
+            server_stats=None,
+            server_cpu_ns=None,
+            network_bytes=None,
+        )
+        found[target] = level_figures(
+            level.requests.take(np.isin(level.requests.client, clients)), own
+        )
     return found
 
 
-def _model(target: str, alone: PointSummary | None, figures: LevelFigures, drift: Drift) -> SharedModel:
+def _model(
+    target: str, alone: PointSummary | None, figures: LevelFigures, drift: Drift
+) -> SharedModel:
     first, rate = _rate(alone), figures.throughput
     margin = abs(drift.relative) * (rate.value or 0.0)
-    second = Estimate(value=rate.value, low=None if rate.low is None else max(rate.low - margin, 0.0), high=None if rate.high is None else rate.high + margin)
-    slowdown = Estimate(value=_ratio(first.value, second.value), low=_ratio(first.low, second.high), high=_ratio(first.high, second.low))
+    second = Estimate(
+        value=rate.value,
+        low=None if rate.low is None else max(rate.low - margin, 0.0),
+        high=None if rate.high is None else rate.high + margin,
+    )
+    slowdown = Estimate(
+        value=_ratio(first.value, second.value),
+        low=_ratio(first.low, second.high),
+        high=_ratio(first.high, second.low),
+    )
     median = None if figures.service is None else figures.service.percentile(_MEDIAN).value_ns
-    return SharedModel(target=target, alone=first, together=second, slowdown=slowdown, latency_alone_ms=_median(alone),
-                       latency_together_ms=None if median is None else median / _MS)
+    return SharedModel(
+        target=target,
+        alone=first,
+        together=second,
+        slowdown=slowdown,
+        latency_alone_ms=_median(alone),
+        latency_together_ms=None if median is None else median / _MS,
+    )
 
 
 def _rate(point: PointSummary | None) -> Estimate:
     figure = None if point is None else point.metrics.get("throughput")
-    return Estimate(value=None) if figure is None else Estimate(value=figure.value, low=figure.low, high=figure.high)
+    return (
+        Estimate(value=None)
+        if figure is None
+        else Estimate(value=figure.value, low=figure.low, high=figure.high)
+    )
 
 
 def _median(point: PointSummary | None) -> float | None:

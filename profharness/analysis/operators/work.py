@@ -23,15 +23,50 @@ from profharness.trace.columns.keys import coded, first_rows
 from profharness.trace.model import F64, I64, NULL, Trace
 
 _ITEM_BYTES = {
-    "float": 4, "double": 8, "c10::BFloat16": 2, "c10::Half": 2, "long int": 8, "long": 8, "int": 4, "short": 2, "bool": 1,
-    "unsigned char": 1, "signed char": 1, "c10::complex<float>": 8, "c10::complex<double>": 16, "c10::Float8_e4m3fn": 1,
-    "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2": 1, "c10::Float8_e5m2fnuz": 1,
+    "float": 4,
+    "double": 8,
+    "c10::BFloat16": 2,
+    "c10::Half": 2,
+    "long int": 8,
+    "long": 8,
+    "int": 4,
+    "short": 2,
+    "bool": 1,
+    "unsigned char": 1,
+    "signed char": 1,
+    "c10::complex<float>": 8,
+    "c10::complex<double>": 16,
+    "c10::Float8_e4m3fn": 1,
+    "c10::Float8_e4m3fnuz": 1,
+    "c10::Float8_e5m2": 1,
+    "c10::Float8_e5m2fnuz": 1,
 }
-_PEAK_OF: dict[str, Dtype] = {"float": "fp32", "double": "fp64", "c10::BFloat16": "bf16", "c10::Half": "fp16", "signed char": "int8"}
+_PEAK_OF: dict[str, Dtype] = {
+    "float": "fp32",
+    "double": "fp64",
+    "c10::BFloat16": "bf16",
+    "c10::Half": "fp16",
+    "signed char": "int8",
+}
 # Kernels that multiply fp32 operands in TF32 (AMD: XF32), by their names: CUTLASS calls its instruction m16n8k8 on fp32 operands
 # s1688gemm (s1688f32gemm takes three of them for fp32's own precision), cuDNN and later libraries say tf32.
 _TF32 = re.compile(r"[tx]f32|s1688gemm", re.IGNORECASE)
-_TRUTHS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan", "isinf", "isfinite"))
+_TRUTHS = frozenset(
+    (
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "isnan",
+        "isinf",
+        "isfinite",
+    )
+)
 _WRITES_ONLY = frozenset(("fill_", "zero_"))
 _BOTH_LISTED = frozenset(("copy_",))  # the target stands among the inputs
 
@@ -91,19 +126,31 @@ def of_kernels(trace: Trace) -> KernelWork:
     used, place = coded(kernels.op[rows])
     columns = (ops.name[used], ops.shapes[used], ops.dtype[used])
     first, alike = first_rows(pack(columns))
-    works = [work_of(*(trace.strings[int(column[row])] for column in columns)) for row in first.tolist()]
+    works = [
+        work_of(*(trace.strings[int(column[row])] for column in columns)) for row in first.tolist()
+    ]
     dtypes = tuple(dict.fromkeys(work.dtype for work in works if work.dtype is not None))
     total_ns = np.bincount(place, weights=kernels.dur_ns[rows])
     part = kernels.dur_ns[rows] / total_ns[place]
 
     def each(values: list[float | None]) -> F64:
-        return np.array([np.nan if value is None else value for value in values], np.float64)[alike][place]
+        return np.array([np.nan if value is None else value for value in values], np.float64)[
+            alike
+        ][place]
 
     flops[rows] = part * each([work.flops for work in works])
     low_bytes[rows] = part * each([work.low_bytes for work in works])
-    dtype[rows] = np.array([NULL if work.dtype is None else dtypes.index(work.dtype) for work in works], np.int64)[alike][place]
-    in_tf32 = np.bincount(place, weights=_in_tf32(trace, kernels.name[rows])) > 0  # of an operator's kernels one that adds up parts may not say it
-    rounded = rows[(dtype[rows] == dtypes.index("fp32")) & in_tf32[place]] if "fp32" in dtypes else rows[:0]
+    dtype[rows] = np.array(
+        [NULL if work.dtype is None else dtypes.index(work.dtype) for work in works], np.int64
+    )[alike][place]
+    in_tf32 = (
+        np.bincount(place, weights=_in_tf32(trace, kernels.name[rows])) > 0
+    )  # of an operator's kernels one that adds up parts may not say it
+    rounded = (
+        rows[(dtype[rows] == dtypes.index("fp32")) & in_tf32[place]]
+        if "fp32" in dtypes
+        else rows[:0]
+    )
     if len(rounded):
         dtype[rounded], dtypes = len(dtypes), (*dtypes, "tf32")
     return KernelWork(flops, low_bytes, dtype, dtypes)
@@ -112,7 +159,9 @@ def of_kernels(trace: Trace) -> KernelWork:
 def _in_tf32(trace: Trace, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Per kernel name; each distinct one is looked at once."""
     codes, place = coded(names)
-    return np.array([_TF32.search(trace.strings[code]) is not None for code in codes.tolist()], np.bool_)[place]
+    return np.array(
+        [_TF32.search(trace.strings[code]) is not None for code in codes.tolist()], np.bool_
+    )[place]
 
 
 def work_of(name: str, shapes: str, types: str) -> Work:
@@ -148,7 +197,11 @@ def read_tensors(shapes: str, types: str) -> list[Tensor] | None:
         return None
     found = []
     for dims, kind in zip(extents, kinds, strict=False):
-        if kind in _ITEM_BYTES and isinstance(dims, list) and all(isinstance(extent, int) for extent in dims):
+        if (
+            kind in _ITEM_BYTES
+            and isinstance(dims, list)
+            and all(isinstance(extent, int) for extent in dims)
+        ):
             found.append(Tensor(tuple(dims), _ITEM_BYTES[kind], kind))
         elif kind not in ("", "Scalar", "ScalarList", "None"):
             return None
@@ -168,7 +221,9 @@ def _product(left: Tensor, right: Tensor, further: tuple[Tensor, ...]) -> Work:
     if len(left.dims) < 2 or len(left.dims) != len(right.dims) or left.dims[-1] != right.dims[-2]:
         return NOTHING
     result = left.elements // max(left.dims[-1], 1) * right.dims[-1]
-    moved = left.size + right.size + result * left.item_bytes + sum(tensor.size for tensor in further)
+    moved = (
+        left.size + right.size + result * left.item_bytes + sum(tensor.size for tensor in further)
+    )
     kind: Dtype | None = "fp8" if "Float8" in left.kind else _PEAK_OF.get(left.kind)
     return Work(2.0 * result * left.dims[-1], float(moved), kind)
 

@@ -21,11 +21,15 @@ from profharness.trace.model import Trace
 from profharness.units import format_ns
 
 GAP_NS = 1_000_000_000
-SETTLE_NS = 300_000_000  # at the begin of a span: what the driver's figures still say of the time before
+SETTLE_NS = (
+    300_000_000  # at the begin of a span: what the driver's figures still say of the time before
+)
 MIN_SAMPLES = 3
 BUSY_PERCENT = 50.0
 IDLE_PERCENT = 1.0
-LIKE_WORK = 0.5  # of the way from the lowest to the working value, from which power or clock says busy
+LIKE_WORK = (
+    0.5  # of the way from the lowest to the working value, from which power or clock says busy
+)
 OTHERS = "gpu_processes_other"
 
 
@@ -53,24 +57,43 @@ class _Seen:
 
 def idle_contradicted(trace: Trace, every: Sequence[Stream]) -> tuple[Finding, ...]:
     """Both directions, per device with records in a trace that is aligned with the telemetry."""
-    return tuple(one for seen in _devices(trace, every) for one in (*_busy_in_gaps(seen), *_idle_at_work(seen)))
+    return tuple(
+        one
+        for seen in _devices(trace, every)
+        for one in (*_busy_in_gaps(seen), *_idle_at_work(seen))
+    )
 
 
 def _busy_in_gaps(seen: _Seen) -> Iterator[Finding]:
     busy = seen.mean(seen.percent, seen.gaps)
     if busy is None or busy < BUSY_PERCENT:
         return
-    witnesses = [(words, share) for metric, words in (("power_w", "power"), ("clock_gpu", "clock"))
-                 if (share := _like_work(seen, metric)) is not None]
+    witnesses = [
+        (words, share)
+        for metric, words in (("power_w", "power"), ("clock_gpu", "clock"))
+        if (share := _like_work(seen, metric)) is not None
+    ]
     if witnesses and witnesses[0][1] < LIKE_WORK:
         return  # nothing draws power: the driver's figure is one that stays high
     others = seen.mean(OTHERS, seen.gaps) or 0.0
     proof = f" and its {witnesses[0][0]} is that of work" if witnesses else ""
-    why = f"; {others:.1f} other processes used it meanwhile" if others else "; no other process is seen on it" if OTHERS in seen.streams else ""
+    why = (
+        f"; {others:.1f} other processes used it meanwhile"
+        if others
+        else "; no other process is seen on it"
+        if OTHERS in seen.streams
+        else ""
+    )
     # work of others explains it: then the trace may be whole
     grave: Severity = "error" if witnesses and seen.certain and not others else "warning"
-    yield finding("idle-contradicted", f"the trace has no work on device {seen.name} for {format_ns(seen.gaps.total)} in which the driver says {busy:.0f} % busy{proof}{why}",
-                  severity=grave, idle_ns=seen.gaps.total, gpu_percent=busy, other_processes=others)
+    yield finding(
+        "idle-contradicted",
+        f"the trace has no work on device {seen.name} for {format_ns(seen.gaps.total)} in which the driver says {busy:.0f} % busy{proof}{why}",
+        severity=grave,
+        idle_ns=seen.gaps.total,
+        gpu_percent=busy,
+        other_processes=others,
+    )
 
 
 def _idle_at_work(seen: _Seen) -> Iterator[Finding]:
@@ -79,8 +102,14 @@ def _idle_at_work(seen: _Seen) -> Iterator[Finding]:
     busy = seen.mean(seen.percent, spans)
     if busy is None or busy >= IDLE_PERCENT:
         return
-    yield finding("idle-contradicted", f"the trace has work on device {seen.name} for {format_ns(spans.total)} in which the driver says {busy:.0f} % busy: "
-                  "its times are not those of the telemetry, or it is another device", severity="warning", busy_ns=spans.total, gpu_percent=busy)
+    yield finding(
+        "idle-contradicted",
+        f"the trace has work on device {seen.name} for {format_ns(spans.total)} in which the driver says {busy:.0f} % busy: "
+        "its times are not those of the telemetry, or it is another device",
+        severity="warning",
+        busy_ns=spans.total,
+        gpu_percent=busy,
+    )
 
 
 def _like_work(seen: _Seen, metric: str) -> float | None:
@@ -92,14 +121,22 @@ def _like_work(seen: _Seen, metric: str) -> float | None:
     lowest = float(stream.samples.value.min())
     highest = max(work if work is not None else gaps, gaps)
     if highest <= lowest * 1.1:
-        return 1.0 if highest > 0 and metric == "power_w" and work is not None and gaps >= 0.9 * work else None
+        return (
+            1.0
+            if highest > 0 and metric == "power_w" and work is not None and gaps >= 0.9 * work
+            else None
+        )
     return (gaps - lowest) / (highest - lowest)
 
 
 def _devices(trace: Trace, every: Sequence[Stream]) -> Iterator[_Seen]:
     for position in devices_with_work(trace):
         device = trace.devices[position]
-        mine = {one.metric: one for one in every if one.device and _same(one, device.identity, device.index)}
+        mine = {
+            one.metric: one
+            for one in every
+            if one.device and _same(one, device.identity, device.index)
+        }
         if not mine.keys() & {"gpu_percent", "gpu_activity_mean"}:
             continue
         package = next(iter(mine.values())).package
@@ -116,8 +153,19 @@ def _same(stream: Stream, identity: str, index: str) -> bool:
 def _seen(trace: Trace, position: int, name: str, streams: dict[str, Stream]) -> _Seen:
     """Each source speaks for the time from its first record to its last; see `_silent`."""
     tables = (trace.kernels, trace.copies)
-    work = union_of(*(merge(lasting(table.start_ns[table.device == position], table.dur_ns[table.device == position])) for table in tables))
-    sources = np.unique(np.concatenate([table.source[table.device == position] for table in tables]))
+    work = union_of(
+        *(
+            merge(
+                lasting(
+                    table.start_ns[table.device == position], table.dur_ns[table.device == position]
+                )
+            )
+            for table in tables
+        )
+    )
+    sources = np.unique(
+        np.concatenate([table.source[table.device == position] for table in tables])
+    )
     silent = [_silent(trace, int(source), work) for source in sources]
     sure = merge(union_of(*(gaps for gaps, certain in silent if certain)))
     gaps = merge(union_of(*(gaps for gaps, _ in silent)))
@@ -129,8 +177,13 @@ def _silent(trace: Trace, source: int, work: Intervals) -> tuple[Intervals, bool
 
     Where a source has host records, a span without any of them is one in which it was paused.
     """
-    host = np.concatenate([table.start_ns[table.source == source] for table in (trace.api, trace.ops)])
-    device = [(table.start_ns[table.source == source], table.dur_ns[table.source == source]) for table in (trace.kernels, trace.copies)]
+    host = np.concatenate(
+        [table.start_ns[table.source == source] for table in (trace.api, trace.ops)]
+    )
+    device = [
+        (table.start_ns[table.source == source], table.dur_ns[table.source == source])
+        for table in (trace.kernels, trace.copies)
+    ]
     starts = np.concatenate([host, *(start for start, _ in device)])
     ends = np.concatenate([host, *(start + length for start, length in device)])
     gaps = complement(work, int(starts.min()), int(ends.max()))
@@ -148,7 +201,10 @@ def _joined(work: Intervals) -> Intervals:
     if not len(work):
         return work
     apart = work.start[1:] - work.end[:-1] > GAP_NS // 10
-    starts, ends = work.start[np.concatenate(([True], apart))], work.end[np.concatenate((apart, [True]))]
+    starts, ends = (
+        work.start[np.concatenate(([True], apart))],
+        work.end[np.concatenate((apart, [True]))],
+    )
     long = ends - starts >= GAP_NS
     return Intervals(starts[long], ends[long])
 

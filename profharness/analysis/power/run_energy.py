@@ -20,13 +20,17 @@ def step_energy(view: RunView, trace: Trace) -> dict[str, Figure]:
     """
     if view.manifest.kind != "command" or not view.packages:
         return {}
-    for name in sorted((record.name for record in view.manifest.passes), key=lambda one: one != BARE):
+    for name in sorted(
+        (record.name for record in view.manifest.passes), key=lambda one: one != BARE
+    ):
         found = steady_steps(trace, name)
         if not len(found):
             continue
         when = found.when
         items = None if found.items is None else int(found.items.sum())
-        figures = power_figures(view.telemetry, view.packages, when, items, f"{name} pass, {len(found)} steady steps")
+        figures = power_figures(
+            view.telemetry, view.packages, when, items, f"{name} pass, {len(found)} steady steps"
+        )
         energy = figures.get("energy")
         if energy is not None:
             figures["energy_per_step"] = _over(energy, len(found) / len(np.unique(found.owner)))
@@ -35,5 +39,8 @@ def step_energy(view: RunView, trace: Trace) -> dict[str, Figure]:
 
 
 def _over(energy: Figure, steps: float) -> Figure:
-    scaled = {end: None if value is None else value / steps for end, value in (("value", energy.value), ("low", energy.low), ("high", energy.high))}
+    scaled = {
+        end: None if value is None else value / steps
+        for end, value in (("value", energy.value), ("low", energy.low), ("high", energy.high))
+    }
     return msgspec.structs.replace(energy, unit="J/step", **scaled)

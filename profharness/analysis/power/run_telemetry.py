@@ -21,8 +21,24 @@ SLOW_FACTOR = 2
 _PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_memory_used"})
 _NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
 # Over several devices these add up; of all others the mean is told.
-_SUMS = frozenset({"power_w", "power_average", "power_energy", "power_limit", "pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received",
-                   "xgmi_read", "xgmi_written", "gpu_memory_used", "gpu_memory_total", "gpu_processes", "gpu_processes_other"})
+_SUMS = frozenset(
+    {
+        "power_w",
+        "power_average",
+        "power_energy",
+        "power_limit",
+        "pcie_sent",
+        "pcie_received",
+        "nvlink_sent",
+        "nvlink_received",
+        "xgmi_read",
+        "xgmi_written",
+        "gpu_memory_used",
+        "gpu_memory_total",
+        "gpu_processes",
+        "gpu_processes_other",
+    }
+)
 
 
 def rows(trace: Trace) -> tuple[TelemetryRow, ...]:
@@ -37,9 +53,17 @@ def _row(stream: Stream, first: int) -> TelemetryRow:
     length = samples.until_ns - samples.at_ns
     weight = np.where(length > 0, length, 0) if length.any() else np.ones(len(samples), np.int64)
     at, values = _thinned(samples, first)
-    return TelemetryRow(metric=stream.metric, unit=stream.unit, device=stream.device, mean=mean(samples.value, weight),
-                        low=float(samples.value.min()), high=float(samples.value.max()), samples=len(samples),
-                        at_s=at, values=values)
+    return TelemetryRow(
+        metric=stream.metric,
+        unit=stream.unit,
+        device=stream.device,
+        mean=mean(samples.value, weight),
+        low=float(samples.value.min()),
+        high=float(samples.value.max()),
+        samples=len(samples),
+        at_s=at,
+        values=values,
+    )
 
 
 def _thinned(samples: Samples, first: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -71,7 +95,12 @@ def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[st
             continue
         name = figure_name(one.metric)
         if one.metric == "cpu_tree":
-            found["cpu_sampled"] = Figure(value=int(weights(one.samples, when).sum()), unit="ns", source=source, note="time that CPU samples cover")
+            found["cpu_sampled"] = Figure(
+                value=int(weights(one.samples, when).sum()),
+                unit="ns",
+                source=source,
+                note="time that CPU samples cover",
+            )
         if several and one.device:
             found[f"{name}_{one.device}"] = figure
             if one.device in active:
@@ -87,7 +116,12 @@ def _figure(one: Stream, when: Intervals, source: str) -> Figure | None:
         return None
     peak = one.metric in _PEAKS
     value = float(one.samples.value[weight > 0].max()) if peak else mean(one.samples.value, weight)
-    return Figure(value=value, unit=one.unit, source=source, note="highest sample" if peak else _slow(one.samples, weight))
+    return Figure(
+        value=value,
+        unit=one.unit,
+        source=source,
+        note="highest sample" if peak else _slow(one.samples, weight),
+    )
 
 
 def _slow(samples: Samples, weight: I64) -> str:
@@ -96,14 +130,31 @@ def _slow(samples: Samples, weight: I64) -> str:
     covered = int(length[weight > 0].sum())
     if covered <= SLOW_FACTOR * int(weight.sum()) or not (length > 0).all():
         return ""
-    return f"{TOO_SLOW}: every {format_ns(int(np.median(length)))}, so it holds time before or after"
+    return (
+        f"{TOO_SLOW}: every {format_ns(int(np.median(length)))}, so it holds time before or after"
+    )
 
 
-def _together(shared: dict[str, list[Figure]], active: Sequence[str]) -> Iterator[tuple[str, Figure]]:
+def _together(
+    shared: dict[str, list[Figure]], active: Sequence[str]
+) -> Iterator[tuple[str, Figure]]:
     """Several devices as one: sums of what adds up, means of shares."""
-    who = f"devices {', '.join(active)}" if len(active) > 1 else f"device {active[0]}" if active else ""
+    who = (
+        f"devices {', '.join(active)}"
+        if len(active) > 1
+        else f"device {active[0]}"
+        if active
+        else ""
+    )
     for metric, figures in shared.items():
         values = [float(figure.value) for figure in figures if figure.value is not None]
         add = metric in _SUMS
-        yield metric, Figure(value=sum(values) if add else sum(values) / len(values), unit=figures[0].unit, source=figures[0].source,
-                             note=f"{'sum' if add else 'mean'} over {who}" if len(values) > 1 else who)
+        yield (
+            metric,
+            Figure(
+                value=sum(values) if add else sum(values) / len(values),
+                unit=figures[0].unit,
+                source=figures[0].source,
+                note=f"{'sum' if add else 'mean'} over {who}" if len(values) > 1 else who,
+            ),
+        )

@@ -63,7 +63,10 @@ def named(text: str, trace: Trace) -> tuple[str, ...]:
     sampled = list(dict.fromkeys(one.metric for one in streams(trace)))
     words = [word.strip() for word in text.split(",")]
     if not all(words):
-        raise UsageError(f"--samples: {text!r} names no metrics", "names with commas between, as power_w,clock_gpu")
+        raise UsageError(
+            f"--samples: {text!r} names no metrics",
+            "names with commas between, as power_w,clock_gpu",
+        )
     return tuple(dict.fromkeys(_one(word, sampled, trace) for word in words))
 
 
@@ -74,10 +77,22 @@ def _one(word: str, sampled: Sequence[str], trace: Trace) -> str:
     by_word = [metric for metric in sampled if metric.startswith(f"{name}_")]
     if by_word and metric_of(name) is None:
         return by_word[0]
-    here = f"sampled here: {', '.join(sampled)}" if sampled else "nothing was sampled here: record with --telemetry"
+    here = (
+        f"sampled here: {', '.join(sampled)}"
+        if sampled
+        else "nothing was sampled here: record with --telemetry"
+    )
     if metric_of(name) is None:
         raise UsageError(f"--samples {word}: there is no such metric", here)
-    why = next((text for source in trace.sources for key, text in source.details if key == f"missing.{name}"), "")
+    why = next(
+        (
+            text
+            for source in trace.sources
+            for key, text in source.details
+            if key == f"missing.{name}"
+        ),
+        "",
+    )
     raise UsageError(f"--samples {word}: not sampled in this run{f' ({why})' if why else ''}", here)
 
 
@@ -88,7 +103,9 @@ def held(stream: Stream) -> Stream:
         return stream
     gaps = np.diff(samples.at_ns)
     usual = int(np.median(gaps)) if len(gaps) else 0
-    until = np.where(samples.until_ns > samples.at_ns, samples.until_ns, samples.at_ns + LONGEST_HOLD * usual)
+    until = np.where(
+        samples.until_ns > samples.at_ns, samples.until_ns, samples.at_ns + LONGEST_HOLD * usual
+    )
     until[:-1] = np.minimum(until[:-1], samples.at_ns[1:])
     if samples.until_ns[-1] <= samples.at_ns[-1]:
         until[-1] = samples.at_ns[-1] + usual
@@ -104,7 +121,11 @@ def integrals(trace: Trace, metric: str, spans: Spans) -> Integrals:
     pairs, owner = np.unique(np.stack((spans.source, spans.device)), axis=1, return_inverse=True)
     for number, (source, device) in enumerate(pairs.T.tolist()):
         host = trace.sources[source].host if source != NULL else ""
-        samples = by_place.get(_sampled_place(trace, by_place, host, device)) or of_host.get(host) or _only(of_host)
+        samples = (
+            by_place.get(_sampled_place(trace, by_place, host, device))
+            or of_host.get(host)
+            or _only(of_host)
+        )
         if samples is None:
             continue
         rows = np.flatnonzero(owner.ravel() == number)
@@ -141,7 +162,11 @@ def _by_place(trace: Trace, metric: str) -> Places:
 
 def _package(trace: Trace, identity: str) -> str:
     key = f"package.{identity}"
-    return next((text for source in trace.sources for name, text in source.details if name == key), "") if identity else ""
+    return (
+        next((text for source in trace.sources for name, text in source.details if name == key), "")
+        if identity
+        else ""
+    )
 
 
 def _sampled_place(trace: Trace, known: Places, host: str, device: int) -> tuple[str, int]:
@@ -163,13 +188,17 @@ def _over(samples: Samples, start: I64, end: I64) -> tuple[F64, F64]:
     origin = int(samples.at_ns[0])
     at, until = samples.at_ns - origin, samples.until_ns - origin
     length = until - at
-    times, sums = (np.concatenate(([0], np.cumsum(column))) for column in (length, length * samples.value))
+    times, sums = (
+        np.concatenate(([0], np.cumsum(column))) for column in (length, length * samples.value)
+    )
 
     def before(instant: I64) -> tuple[F64, I64]:
         piece = np.searchsorted(at, instant - origin, "right") - 1
         inside = np.clip(instant - origin - at[piece], 0, length[piece])
         known = piece >= 0
-        return np.where(known, sums[piece] + inside * samples.value[piece], 0.0), np.where(known, times[piece] + inside, 0)
+        return np.where(known, sums[piece] + inside * samples.value[piece], 0.0), np.where(
+            known, times[piece] + inside, 0
+        )
 
     (value_end, time_end), (value_start, time_start) = before(end), before(start)
     return value_end - value_start, (time_end - time_start).astype(np.float64)
@@ -180,14 +209,27 @@ def mean_figure(metric: str, found: Integrals, sums: tuple[float, float, float, 
     integral, covered_ns, total_ns, calls = sums
     unit, coverage = unit_of(metric), covered_ns / total_ns if total_ns else 0.0
     if coverage < NEEDED_COVERAGE:
-        return Figure(value=None, unit=unit, source="telemetry", needs=found.lacks, coverage=coverage)
+        return Figure(
+            value=None, unit=unit, source="telemetry", needs=found.lacks, coverage=coverage
+        )
     note = ""
     if calls and found.every_ns > total_ns / calls:
         note = f"one value every {format_ns(found.every_ns)}, longer than the records: it also holds what ran beside and between them"
-    return Figure(value=integral / covered_ns, unit=unit, source="telemetry", coverage=min(coverage, 1.0), note=note)
+    return Figure(
+        value=integral / covered_ns,
+        unit=unit,
+        source="telemetry",
+        coverage=min(coverage, 1.0),
+        note=note,
+    )
 
 
 def together(parts: Iterable[Spans]) -> Spans:
     """All records of several tables."""
     every = list(parts)
-    return Spans(*(np.concatenate([getattr(part, name) for part in every]) for name in ("start_ns", "end_ns", "device", "source")))
+    return Spans(
+        *(
+            np.concatenate([getattr(part, name) for part in every])
+            for name in ("start_ns", "end_ns", "device", "source")
+        )
+    )

@@ -24,7 +24,11 @@ TOO_SLOW = "sampled too slowly"
 """Begins the note of a figure whose samples are longer than the time that it speaks for."""
 
 # Share of time from which a device's own throttling makes throughput differ visibly.
-_DEVICE_THROTTLED = (("throttle_power", 0.05, "its power limit"), ("throttle_thermal", 0.01, "its temperature"), ("throttle_external", 0.01, "a signal from outside"))
+_DEVICE_THROTTLED = (
+    ("throttle_power", 0.05, "its power limit"),
+    ("throttle_thermal", 0.01, "its temperature"),
+    ("throttle_external", 0.01, "a signal from outside"),
+)
 
 
 AMD_LIBRARY = "amdsmi"  # the one source that others stand by for
@@ -39,24 +43,38 @@ def incomplete_findings(manifest: Manifest, state: str) -> tuple[Finding, ...]:
     missing = [words for record in manifest.passes if (words := _missing(manifest, record))]
     if state == "done" and not missing:
         return ()
-    how = {"killed": "the harness was killed", "running": "the run had not ended when it was read", "interrupted": "the run was interrupted",
-           "failed": "the run failed" + (f": {manifest.error}" if manifest.error else "")}.get(state, "a pass did not end")
+    how = {
+        "killed": "the harness was killed",
+        "running": "the run had not ended when it was read",
+        "interrupted": "the run was interrupted",
+        "failed": "the run failed" + (f": {manifest.error}" if manifest.error else ""),
+    }.get(state, "a pass did not end")
     return (finding("run-incomplete", "; ".join((how, *missing)), state=state),)
 
 
 def _missing(manifest: Manifest, record: PassRecord) -> str:
     """What a pass lacks, in words; empty for one that is complete."""
     planned = manifest.scan.planned.get(record.name, ()) if manifest.scan is not None else ()
-    there = {f"{point.id}~{point.repeat}" if point.repeat else point.id for point in manifest.points if point.pass_name == record.name}
+    there = {
+        f"{point.id}~{point.repeat}" if point.repeat else point.id
+        for point in manifest.points
+        if point.pass_name == record.name
+    }
     absent = [key for key in planned if key not in there]
     if record.state == "planned":
-        return f"the {record.name} pass never began" + (f" ({len(absent)} points)" if absent else "")
+        return f"the {record.name} pass never began" + (
+            f" ({len(absent)} points)" if absent else ""
+        )
     if record.state == "done" and not absent:
         return ""
-    how = {"running": "did not end", "interrupted": "was interrupted", "failed": "failed"}.get(record.state, "is incomplete")
+    how = {"running": "did not end", "interrupted": "was interrupted", "failed": "failed"}.get(
+        record.state, "is incomplete"
+    )
     if not absent:
         return f"the {record.name} pass {how}"
-    listed = ", ".join(absent[:_NAMED]) + (f" and {len(absent) - _NAMED} more" if len(absent) > _NAMED else "")
+    listed = ", ".join(absent[:_NAMED]) + (
+        f" and {len(absent) - _NAMED} more" if len(absent) > _NAMED else ""
+    )
     return f"the {record.name} pass {how}: {len(absent)} of {len(planned)} points are missing ({listed})"
 
 
@@ -77,8 +95,15 @@ def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
             continue
         lost = [one for one in second if one.isdigit() and int(one) >= len(first)]
         said = f"ROCR_VISIBLE_DEVICES leaves {len(first)} {'device' if len(first) == 1 else 'devices'} on {node.host or 'the node'}, of which {name}={','.join(second)} counts"
-        found.append(finding("mask-applied-twice", f"{said}: {'device ' + ', '.join(lost) + ' is not among them' if lost else 'other devices are used than either says'}",
-                             severity="error" if lost else "warning", rocr=",".join(first), hip=",".join(second)))
+        found.append(
+            finding(
+                "mask-applied-twice",
+                f"{said}: {'device ' + ', '.join(lost) + ' is not among them' if lost else 'other devices are used than either says'}",
+                severity="error" if lost else "warning",
+                rocr=",".join(first),
+                hip=",".join(second),
+            )
+        )
     return tuple(found)
 
 
@@ -88,16 +113,28 @@ def _listed(mask: str) -> list[str]:
 
 def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Finding, ...]:
     """Findings from figures over the measured time (`run_telemetry.figures_in`) and from the sampler's own account."""
-    return (*_cpu(figures), *_device(figures), *(gap for source in trace.sources for gap in (*_gaps(source), *_lost(source))))
+    return (
+        *_cpu(figures),
+        *_device(figures),
+        *(gap for source in trace.sources for gap in (*_gaps(source), *_lost(source))),
+    )
 
 
 def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
     waited, stopped = waiting_share(figures), _value(figures, "cpu_throttled")
     if waited:
-        found = finding("cpu-pressure", f"the workload waited for a core {100 * waited:.0f} % of the time that it wanted one", waiting_share=waited)
+        found = finding(
+            "cpu-pressure",
+            f"the workload waited for a core {100 * waited:.0f} % of the time that it wanted one",
+            waiting_share=waited,
+        )
         yield msgspec.structs.replace(found, advice=NOBODY) if alone(figures) else found
     if stopped is not None and stopped > THROTTLED:
-        yield finding("cpu-pressure", f"the CPU quota of its cgroup stopped the workload {100 * stopped:.0f} % of the time", throttled_share=stopped)
+        yield finding(
+            "cpu-pressure",
+            f"the CPU quota of its cgroup stopped the workload {100 * stopped:.0f} % of the time",
+            throttled_share=stopped,
+        )
 
 
 def alone(figures: Mapping[str, Figure]) -> bool:
@@ -123,10 +160,18 @@ def _device(figures: Mapping[str, Figure]) -> Iterator[Finding]:
     for name, limit, cause in _DEVICE_THROTTLED:
         share = _value(figures, name)
         if share is not None and share > limit:
-            yield finding("throttled", f"{cause} held the device's clock down {100 * share:.0f} % of the time", throttled_share=share)
+            yield finding(
+                "throttled",
+                f"{cause} held the device's clock down {100 * share:.0f} % of the time",
+                throttled_share=share,
+            )
     others = _value(figures, "gpu_processes_other")
     if others:
-        yield finding("device-shared", f"processes that are not the workload's used its devices meanwhile: {others:.3g} on average", other_processes=others)
+        yield finding(
+            "device-shared",
+            f"processes that are not the workload's used its devices meanwhile: {others:.3g} on average",
+            other_processes=others,
+        )
 
 
 def _value(figures: Mapping[str, Figure], name: str) -> float | None:
@@ -140,8 +185,12 @@ def _gaps(source: Source) -> Iterator[Finding]:
     missed, rows = _count(details.get("missed")), _count(details.get("rows"))
     if missed and rows and missed / (missed + rows) > MISSED:
         share = missed / (missed + rows)
-        yield finding("sampler-gaps", f"{source.path}: {missed} of {missed + rows} samples were missed ({100 * share:.0f} %)",
-                      missed=missed, missed_share=share)
+        yield finding(
+            "sampler-gaps",
+            f"{source.path}: {missed} of {missed + rows} samples were missed ({100 * share:.0f} %)",
+            missed=missed,
+            missed_share=share,
+        )
 
 
 def _lost(source: Source) -> Iterator[Finding]:
@@ -151,12 +200,22 @@ def _lost(source: Source) -> Iterator[Finding]:
         kind, _, part = name.partition(".")
         if kind == "failed":
             takes_over = "; our own reader took over" if part == AMD_LIBRARY else ""
-            yield finding("sampler-gaps", f"the telemetry source {part} failed on {source.host} ({text}){takes_over}", severity="warning", source=part)
+            yield finding(
+                "sampler-gaps",
+                f"the telemetry source {part} failed on {source.host} ({text}){takes_over}",
+                severity="warning",
+                source=part,
+            )
     why = details.get(f"missing.{AMD_LIBRARY}")
     if why is not None:
         took_over = any(name.startswith("package.") for name in details)
-        yield finding("sampler-gaps", f"{AMD_LIBRARY} gives nothing on {source.host}: {why}"
-                      + ("; our own reader takes its place" if took_over else ""), severity="warning", source=AMD_LIBRARY)
+        yield finding(
+            "sampler-gaps",
+            f"{AMD_LIBRARY} gives nothing on {source.host}: {why}"
+            + ("; our own reader takes its place" if took_over else ""),
+            severity="warning",
+            source=AMD_LIBRARY,
+        )
 
 
 def _count(text: str | None) -> int:

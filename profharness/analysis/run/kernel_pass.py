@@ -15,7 +15,9 @@ ORDER = ("rocprofv3", "rocprof", "rocprof-sys", "torch")
 """The layers whose kernels are taken first."""
 
 
-def choose(trace: Trace, wanted: str | None = None, perturbing: frozenset[str] = frozenset()) -> tuple[str | None, Trace]:
+def choose(
+    trace: Trace, wanted: str | None = None, perturbing: frozenset[str] = frozenset()
+) -> tuple[str | None, Trace]:
     """The pass asked for, else the first with kernels in `ORDER`, else the first with operators, or with host calls; and its records.
 
     Passes that are `perturbing` speak only where no other holds kernels.
@@ -31,25 +33,49 @@ def choose(trace: Trace, wanted: str | None = None, perturbing: frozenset[str] =
     if not names:
         return None, trace
     with_kernels = _holding(trace, trace.kernels.source)
-    speaker = _first(trace, [position for position in with_kernels if wanted in (None, trace.sources[position].pass_name)], perturbing)
+    speaker = _first(
+        trace,
+        [
+            position
+            for position in with_kernels
+            if wanted in (None, trace.sources[position].pass_name)
+        ],
+        perturbing,
+    )
     if speaker is None:
         holding = [*_holding(trace, trace.ops.source), *_holding(trace, trace.api.source)]
-        chosen = wanted or next((name for position in holding if (name := trace.sources[position].pass_name)), names[0])
-        return chosen, select.by_source(trace, [source.pass_name == chosen for source in trace.sources])
+        chosen = wanted or next(
+            (name for position in holding if (name := trace.sources[position].pass_name)), names[0]
+        )
+        return chosen, select.by_source(
+            trace, [source.pass_name == chosen for source in trace.sources]
+        )
     chosen, layer = speaker.pass_name, speaker.layer
     device = set(with_kernels) | set(_holding(trace, trace.copies.source))
-    return chosen, select.by_source(trace, [source.pass_name == chosen and (source.layer == layer or position not in device)
-                                    for position, source in enumerate(trace.sources)])
+    return chosen, select.by_source(
+        trace,
+        [
+            source.pass_name == chosen and (source.layer == layer or position not in device)
+            for position, source in enumerate(trace.sources)
+        ],
+    )
 
 
 def _holding(trace: Trace, sources: npt.NDArray[np.int32]) -> list[int]:
-    return [int(position) for position in np.unique(sources) if position != NULL and trace.sources[position].pass_name]
+    return [
+        int(position)
+        for position in np.unique(sources)
+        if position != NULL and trace.sources[position].pass_name
+    ]
 
 
 def _first(trace: Trace, positions: Sequence[int], perturbing: frozenset[str]) -> Source | None:
     """The source whose layer comes first in ORDER; layers that are not in it come last, in the order of the trace."""
+
     def place(position: int) -> tuple[bool, int]:
         source = trace.sources[position]
-        return source.pass_name in perturbing, ORDER.index(source.layer) if source.layer in ORDER else len(ORDER)
+        return source.pass_name in perturbing, ORDER.index(
+            source.layer
+        ) if source.layer in ORDER else len(ORDER)
 
     return trace.sources[min(positions, key=place)] if positions else None

@@ -21,7 +21,9 @@ def rates(durations_ns: npt.ArrayLike, items: npt.ArrayLike) -> F64:
     return np.asarray(np.asarray(items, np.float64) / np.asarray(durations_ns, np.float64) * _S)
 
 
-def layer_overhead(bare: Sequence[F64], layer: Sequence[F64], drift: Drift = NO_DRIFT, seed: str = "") -> Estimate:
+def layer_overhead(
+    bare: Sequence[F64], layer: Sequence[F64], drift: Drift = NO_DRIFT, seed: str = ""
+) -> Estimate:
     """1 - T_layer / T_bare over points given in the same order as rates per trial (items/s).
 
     Points count equally (geometric mean of their ratios). The 95 % interval comes from block bootstraps of
@@ -31,14 +33,20 @@ def layer_overhead(bare: Sequence[F64], layer: Sequence[F64], drift: Drift = NO_
     """
     if not bare or len(bare) != len(layer):
         raise ValueError("overhead needs the same points in both passes")
-    value = 1 - math.exp(float(np.mean([math.log(b.mean() / a.mean()) for a, b in zip(bare, layer, strict=True)])))
+    value = 1 - math.exp(
+        float(np.mean([math.log(b.mean() / a.mean()) for a, b in zip(bare, layer, strict=True)]))
+    )
     if min(r.size for r in (*bare, *layer)) < 2:
         return Estimate(value=value)
-    logs = [_log_means(b, f"{seed}/layer/{i}") - _log_means(a, f"{seed}/bare/{i}")
-            for i, (a, b) in enumerate(zip(bare, layer, strict=True))]
+    logs = [
+        _log_means(b, f"{seed}/layer/{i}") - _log_means(a, f"{seed}/bare/{i}")
+        for i, (a, b) in enumerate(zip(bare, layer, strict=True))
+    ]
     low, high = percentile_interval(1 - np.exp(np.mean(logs, axis=0)))
     margin = abs(drift.relative) * (1 - value)
-    return Estimate(value=value, low=min(low - margin, value), high=min(max(high + margin, value), 1.0))
+    return Estimate(
+        value=value, low=min(low - margin, value), high=min(max(high + margin, value), 1.0)
+    )
 
 
 def _log_means(values: F64, seed: str) -> F64:

@@ -14,12 +14,60 @@ from profharness.stats.throughput import Drift, drift_between, largest_drift, su
 from profharness.trace.model import FIRST_STEP, STEPS, Trace
 
 # The settings of a scan that bear on throughput and latency; the others say what is recorded, and where.
-_MEASURED = ("backend", "model", "device", "compile", "torchscript", "batch_sizes", "trials", "min_seconds", "warmup", "order", "inputs", "shape",
-             "seed", "threads", "isolate", "ranks", "python", "command")
-_SERVED = ("via", "concurrency", "rate", "arrivals", "think_ms", "clients_per_job", "time", "warmup_time", "timeout", "latency_limit", "protocol", "shared_memory",
-           "compression", "clients", "instances", "max_batch_size", "queue_delay_us", "url", "server_command", "ragged", "body")
+_MEASURED = (
+    "backend",
+    "model",
+    "device",
+    "compile",
+    "torchscript",
+    "batch_sizes",
+    "trials",
+    "min_seconds",
+    "warmup",
+    "order",
+    "inputs",
+    "shape",
+    "seed",
+    "threads",
+    "isolate",
+    "ranks",
+    "python",
+    "command",
+)
+_SERVED = (
+    "via",
+    "concurrency",
+    "rate",
+    "arrivals",
+    "think_ms",
+    "clients_per_job",
+    "time",
+    "warmup_time",
+    "timeout",
+    "latency_limit",
+    "protocol",
+    "shared_memory",
+    "compression",
+    "clients",
+    "instances",
+    "max_batch_size",
+    "queue_delay_us",
+    "url",
+    "server_command",
+    "ragged",
+    "body",
+)
 _DIRECT = frozenset({"trials", "min_seconds", "warmup", "isolate", "order"})
-_THREADS = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES"})
+_THREADS = frozenset(
+    {
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "KMP_AFFINITY",
+        "OMP_PROC_BIND",
+        "OMP_PLACES",
+    }
+)
 
 
 def repeats(trials: Trials, reference: str) -> tuple[Drift, ...]:
@@ -30,8 +78,13 @@ def repeats(trials: Trials, reference: str) -> tuple[Drift, ...]:
         first = trials.get((reference, point))
         if pass_name != reference or key == point or first is None:
             continue
-        found.append(drift_between(summarise_trials(first.durations_ns, first.items, point),
-                                   summarise_trials(repeat.durations_ns, repeat.items, key), point))
+        found.append(
+            drift_between(
+                summarise_trials(first.durations_ns, first.items, point),
+                summarise_trials(repeat.durations_ns, repeat.items, key),
+                point,
+            )
+        )
     return tuple(found)
 
 
@@ -48,19 +101,34 @@ def pass_rows(view: RunView, trace: Trace) -> tuple[PassRow, ...]:
     """Every pass with the overhead of its layers over all points (or steady steps) that it shares with the bare pass."""
     keys = sorted({point for _, point in view.trials if base_of(point) == point})
     windows = {record.name: captured(trace, record.name) for record in view.manifest.passes}
-    return tuple(PassRow(name=record.name, layers=record.layers, seconds=_seconds(record), state="split" if record.split else record.state,
-                         overhead=_overhead(view, trace, record, keys), first_step=windows[record.name][0],
-                         captured_steps=windows[record.name][1]) for record in view.manifest.passes)
+    return tuple(
+        PassRow(
+            name=record.name,
+            layers=record.layers,
+            seconds=_seconds(record),
+            state="split" if record.split else record.state,
+            overhead=_overhead(view, trace, record, keys),
+            first_step=windows[record.name][0],
+            captured_steps=windows[record.name][1],
+        )
+        for record in view.manifest.passes
+    )
 
 
 def captured(trace: Trace, pass_name: str) -> tuple[int | None, int | None]:
     """First step and number of steps that all captures of the pass agree on; (None, None) where they differ or say nothing."""
     stated = [dict(source.details) for source in trace.sources if source.pass_name == pass_name]
-    found = {(int(facts[FIRST_STEP]), int(facts[STEPS])) for facts in stated if FIRST_STEP in facts and STEPS in facts}
+    found = {
+        (int(facts[FIRST_STEP]), int(facts[STEPS]))
+        for facts in stated
+        if FIRST_STEP in facts and STEPS in facts
+    }
     return found.pop() if len(found) == 1 else (None, None)
 
 
-def _overhead(view: RunView, trace: Trace, record: PassRecord, keys: list[str]) -> dict[str, Estimate]:
+def _overhead(
+    view: RunView, trace: Trace, record: PassRecord, keys: list[str]
+) -> dict[str, Estimate]:
     if view.manifest.kind == "scan":
         return _of_scan(view, record, keys)
     bare = view.manifest.pass_named(BARE)
@@ -76,7 +144,9 @@ def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Es
     backends = {point.id: point.backend for point in view.manifest.points}
     found: dict[str, Estimate] = {}
     for layer in record.layers:
-        own = [key for key in keys if layer not in set(backends.values()) or backends.get(key) == layer]
+        own = [
+            key for key in keys if layer not in set(backends.values()) or backends.get(key) == layer
+        ]
         of_layer = overheads(view, own, layer if layer in set(backends.values()) else "", record)
         found |= {layer: of_layer[layer]} if layer in of_layer else {}
     return found
@@ -105,24 +175,60 @@ def _seconds(record: PassRecord) -> float | None:
 def run_info(manifest: Manifest, path: str) -> RunInfo:
     """Identity and provenance. The device is the one that points name most, else the first node's accelerator, else its CPU."""
     node = manifest.nodes[0] if manifest.nodes else NodeRecord(host="")
-    git = "" if manifest.git is None else (f"{manifest.git.commit[:12]} ({manifest.git.branch or 'detached'}, "
-                                           f"{'dirty' if manifest.git.dirty else 'clean'})")
+    git = (
+        ""
+        if manifest.git is None
+        else (
+            f"{manifest.git.commit[:12]} ({manifest.git.branch or 'detached'}, "
+            f"{'dirty' if manifest.git.dirty else 'clean'})"
+        )
+    )
     return RunInfo(
-        id=manifest.id, path=path, kind=manifest.kind, created=manifest.created, profharness=manifest.profharness, argv=manifest.argv,
-        state=manifest.state, exit_status=manifest.exit_status, host=node.host, device=_device(manifest, node), cpu_model=node.cpu_model,
-        versions=node.versions, git=git, scan="" if manifest.scan is None else manifest.scan.name, capture=manifest.capture,
-        command=manifest.command, asked=_asked(manifest, node))
+        id=manifest.id,
+        path=path,
+        kind=manifest.kind,
+        created=manifest.created,
+        profharness=manifest.profharness,
+        argv=manifest.argv,
+        state=manifest.state,
+        exit_status=manifest.exit_status,
+        host=node.host,
+        device=_device(manifest, node),
+        cpu_model=node.cpu_model,
+        versions=node.versions,
+        git=git,
+        scan="" if manifest.scan is None else manifest.scan.name,
+        capture=manifest.capture,
+        command=manifest.command,
+        asked=_asked(manifest, node),
+    )
 
 
 def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
     """What was asked for and bears on the figures, by name: a scan's settings, or a command's words and capture; thread variables."""
-    found = {f"variable {name}": value for name, value in node.variables.items() if name in _THREADS}
+    found = {
+        f"variable {name}": value for name, value in node.variables.items() if name in _THREADS
+    }
     if manifest.scan is None:
-        return found | {"command": " ".join(manifest.command), "capture": manifest.capture, "ranks": str(manifest.ranks)}
+        return found | {
+            "command": " ".join(manifest.command),
+            "capture": manifest.capture,
+            "ranks": str(manifest.ranks),
+        }
     served = any(point.mode is not None for point in manifest.points)
-    names = [*(name for name in _MEASURED if name not in _DIRECT), *_SERVED] if served else _MEASURED
+    names = (
+        [*(name for name in _MEASURED if name not in _DIRECT), *_SERVED] if served else _MEASURED
+    )
     settings = {name: manifest.scan.settings.get(name) for name in names}
-    return found | {"scan": manifest.scan.name} | {name: _text(value) for name, value in settings.items() if value not in (None, "", [], {}, ())}
+    return (
+        found
+        | {"scan": manifest.scan.name}
+        | {
+            name: _text(value)
+            for name, value in settings.items()
+            if value not in (None, "", [], {}, ())
+        }
+    )
 
 
 def _text(value: object) -> str:
@@ -134,7 +240,9 @@ def _text(value: object) -> str:
 
 
 def _device(manifest: Manifest, node: NodeRecord) -> str:
-    named = [point.device for point in manifest.points if point.device not in ("", "cpu", "unknown")]
+    named = [
+        point.device for point in manifest.points if point.device not in ("", "cpu", "unknown")
+    ]
     if named:
         return max(sorted(set(named)), key=named.count)
     accelerators = [device.name for device in node.devices if device.kind != "cpu"]

@@ -64,11 +64,17 @@ class RunView:
     def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
         """Statistics of the point in a pass (default: the reference); None where it has no trials."""
         found = self.trials.get((pass_name or self.reference, point))
-        return None if found is None else summarise_trials(found.durations_ns, found.items, f"{found.pass_name}/{point}")
+        return (
+            None
+            if found is None
+            else summarise_trials(found.durations_ns, found.items, f"{found.pass_name}/{point}")
+        )
 
     def records(self, point: str) -> list[PointRecord]:
         """First measurements of the point, the reference pass first."""
-        own = [record for record in self.manifest.points if record.id == point and record.repeat == 0]
+        own = [
+            record for record in self.manifest.points if record.id == point and record.repeat == 0
+        ]
         return sorted(own, key=lambda record: record.pass_name != self.reference)
 
 
@@ -85,28 +91,59 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     records, stats = view.records(point), view.stats(point)
     record = records[0] if records else None
     base = device if device is not None else PointSummary(point=point)
-    summary = base if record is None else msgspec.structs.replace(
-        base, backend=record.backend, batch_size=record.batch_size, concurrency=record.concurrency, processes=record.processes,
-        mode=record.mode or "", rate=record.rate,
-        state=record.state, error=record.error, trials=record.trials, warmup_trials=record.warmup_trials)
+    summary = (
+        base
+        if record is None
+        else msgspec.structs.replace(
+            base,
+            backend=record.backend,
+            batch_size=record.batch_size,
+            concurrency=record.concurrency,
+            processes=record.processes,
+            mode=record.mode or "",
+            rate=record.rate,
+            state=record.state,
+            error=record.error,
+            trials=record.trials,
+            warmup_trials=record.warmup_trials,
+        )
+    )
     metrics = dict(base.metrics)
     if record is not None:
         metrics |= _record_figures(record)
-    if (level := view.levels.get((view.reference, point))) is not None and level.figures.requests + level.figures.failed:
+    if (
+        level := view.levels.get((view.reference, point))
+    ) is not None and level.figures.requests + level.figures.failed:
         return _of_level(view, summary, level, metrics, records)
     if stats is None:
-        return PointResult(msgspec.structs.replace(summary, metrics=metrics), tuple(_record_findings(records)))
+        return PointResult(
+            msgspec.structs.replace(summary, metrics=metrics), tuple(_record_findings(records))
+        )
     trials = view.trials[(view.reference, point)]
     backend = record.backend if record is not None else ""
     metrics |= _timing_figures(view, trials, stats, backend)
     metrics |= _bare_figures(view, point, base.metrics, stats)
     metrics |= figures_in(view.telemetry, trials.span, f"{view.reference} pass, telemetry")
     metrics |= _work_figures(view, record, stats, metrics)
-    metrics |= power_figures(view.telemetry, view.packages, trials.span, int(trials.items.sum()), f"{view.reference} pass, telemetry")
+    metrics |= power_figures(
+        view.telemetry,
+        view.packages,
+        trials.span,
+        int(trials.items.sum()),
+        f"{view.reference} pass, telemetry",
+    )
     summary = msgspec.structs.replace(
-        summary, trials=stats.trials, throughput=_throughput(trials, stats), throughput_sem=_throughput_sem(trials, stats), classic=classic(trials, _model(view.manifest)),
-        latency_ms=stats.latency_mean_ns / _MS, consistency=stats.consistency if trials.processes == 1 else None,
-        overhead=overheads(view, [point], backend), metrics=metrics, trials_ms=tuple((trials.durations_ns / _MS).tolist()))
+        summary,
+        trials=stats.trials,
+        throughput=_throughput(trials, stats),
+        throughput_sem=_throughput_sem(trials, stats),
+        classic=classic(trials, _model(view.manifest)),
+        latency_ms=stats.latency_mean_ns / _MS,
+        consistency=stats.consistency if trials.processes == 1 else None,
+        overhead=overheads(view, [point], backend),
+        metrics=metrics,
+        trials_ms=tuple((trials.durations_ns / _MS).tolist()),
+    )
     found = trial_findings(trials.durations_ns, stats, point)
     if any(record.device == "cpu" for record in records):
         # a CPU runs in the timed thread: there is no device to wait for, fast trials are the machine's doing
@@ -114,24 +151,53 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     return PointResult(summary, (*found, *_record_findings(records)))
 
 
-def _of_level(view: RunView, summary: PointSummary, level: LoadedLevel, metrics: dict[str, Figure], records: list[PointRecord]) -> PointResult:
+def _of_level(
+    view: RunView,
+    summary: PointSummary,
+    level: LoadedLevel,
+    metrics: dict[str, Figure],
+    records: list[PointRecord],
+) -> PointResult:
     """A point of a served scan: its load stands where a direct scan has trials."""
     figures, point = level.figures, summary.point
     origin = f"{view.reference} pass, {figures.requests} requests"
     drift = view.drifts.get(summary.backend, view.drifts[""])
-    metrics = {name: figure for name, figure in metrics.items() if name not in ("warmup_trials", "warmup_time")}
+    metrics = {
+        name: figure
+        for name, figure in metrics.items()
+        if name not in ("warmup_trials", "warmup_time")
+    }
     metrics |= run_levels.level_metrics(level, rate_unit(view), origin, drift)
     metrics |= figures_in(view.telemetry, level.span, f"{view.reference} pass, telemetry")
     metrics |= {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
-    metrics |= power_figures(view.telemetry, view.packages, level.span, figures.items, f"{view.reference} pass, telemetry")
+    metrics |= power_figures(
+        view.telemetry,
+        view.packages,
+        level.span,
+        figures.items,
+        f"{view.reference} pass, telemetry",
+    )
     latency = level.latency
     largest, instances = run_levels.server_limits(view.manifest, level.level)
     summary = msgspec.structs.replace(
-        summary, mode=level.level.mode, rate=level.level.rate, requests=figures.requests, failed=figures.failed, trials=0, warmup_trials=0,
-        throughput=figures.throughput.value, throughput_sem=figures.throughput_sem,
-        latency_ms=None if latency is None or latency.mean.value is None else latency.mean.value / _MS,
-        overhead=overheads(view, [point], summary.backend), metrics=metrics)
-    copies = instances * max(1, len(set(level.level.models)))  # of several models at once each has its own
+        summary,
+        mode=level.level.mode,
+        rate=level.level.rate,
+        requests=figures.requests,
+        failed=figures.failed,
+        trials=0,
+        warmup_trials=0,
+        throughput=figures.throughput.value,
+        throughput_sem=figures.throughput_sem,
+        latency_ms=None
+        if latency is None or latency.mean.value is None
+        else latency.mean.value / _MS,
+        overhead=overheads(view, [point], summary.backend),
+        metrics=metrics,
+    )
+    copies = instances * max(
+        1, len(set(level.level.models))
+    )  # of several models at once each has its own
     found = level_findings(figures, point, max_batch_size=largest, instances=copies)
     return PointResult(summary, (*found, *_record_findings(records)))
 
@@ -160,29 +226,65 @@ def _throughput_sem(trials: PointTrials, stats: TrialStats) -> float | None:
     return stats.sem if common is None else common.sem
 
 
-def _timing_figures(view: RunView, trials: PointTrials, stats: TrialStats, backend: str) -> dict[str, Figure]:
+def _timing_figures(
+    view: RunView, trials: PointTrials, stats: TrialStats, backend: str
+) -> dict[str, Figure]:
     origin = _origin(view, stats)
     note = "" if view.reference == BARE else "no bare pass: slowed by the profiler"
     unit = rate_unit(view)
     drift = view.drifts.get(backend, view.drifts[""])
     low, high = widened(stats, drift)
 
-    def timed(value: float | None, ends: tuple[float | None, float | None], needs: str = "") -> Figure:
+    def timed(
+        value: float | None, ends: tuple[float | None, float | None], needs: str = ""
+    ) -> Figure:
         """A time with its interval, widened by the drift as throughput is."""
         margin = abs(drift.relative) * (value or 0.0)
-        first, last = (None if end is None else max(end + sign * margin, 0.0) for end, sign in zip(ends, (-1, 1), strict=True))
-        return Figure(value=_ms(value), unit="ms", low=_ms(first), high=_ms(last), source=origin, note=note if not needs else "", needs=needs)
+        first, last = (
+            None if end is None else max(end + sign * margin, 0.0)
+            for end, sign in zip(ends, (-1, 1), strict=True)
+        )
+        return Figure(
+            value=_ms(value),
+            unit="ms",
+            low=_ms(first),
+            high=_ms(last),
+            source=origin,
+            note=note if not needs else "",
+            needs=needs,
+        )
 
     found = {
-        "throughput": Figure(value=_throughput(trials, stats), unit=unit, low=low, high=high, source=origin, note=note),
-        "throughput_median": Figure(value=stats.throughput_median, unit=unit, source=origin, note=note),
-        "throughput_of_mean_time": Figure(value=stats.rate_of_mean, unit=unit, source=origin, note="all items over the summed time"),
+        "throughput": Figure(
+            value=_throughput(trials, stats),
+            unit=unit,
+            low=low,
+            high=high,
+            source=origin,
+            note=note,
+        ),
+        "throughput_median": Figure(
+            value=stats.throughput_median, unit=unit, source=origin, note=note
+        ),
+        "throughput_of_mean_time": Figure(
+            value=stats.rate_of_mean,
+            unit=unit,
+            source=origin,
+            note="all items over the summed time",
+        ),
         "latency_mean": timed(stats.latency_mean_ns, (stats.latency_low_ns, stats.latency_high_ns)),
-        "latency_std": Figure(value=_ms(stats.latency_std_ns), unit="ms", source=origin, needs="" if stats.trials > 1 else "more trials"),
+        "latency_std": Figure(
+            value=_ms(stats.latency_std_ns),
+            unit="ms",
+            source=origin,
+            needs="" if stats.trials > 1 else "more trials",
+        ),
     }
     for percentile in stats.percentiles:
         name = f"latency_p{percentile.q:g}".replace(".", "_")
-        found[name] = timed(percentile.value_ns, (percentile.low_ns, percentile.high_ns), percentile.needs)
+        found[name] = timed(
+            percentile.value_ns, (percentile.low_ns, percentile.high_ns), percentile.needs
+        )
     if trials.processes > 1:
         found |= process_figures(trials, origin, unit, drift)
     return found
@@ -192,9 +294,15 @@ def _ms(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / _MS
 
 
-def _bare_figures(view: RunView, point: str, traced: dict[str, Figure], stats: TrialStats) -> dict[str, Figure]:
+def _bare_figures(
+    view: RunView, point: str, traced: dict[str, Figure], stats: TrialStats
+) -> dict[str, Figure]:
     """Device time per traced trial over the bare trial time (METRICS 2); needs trials of the point in both passes."""
-    other = None if view.chosen in (None, view.reference) or view.reference != BARE else view.stats(point, view.chosen)
+    other = (
+        None
+        if view.chosen in (None, view.reference) or view.reference != BARE
+        else view.stats(point, view.chosen)
+    )
     found: dict[str, Figure] = {}
     for name in ("busy", "fill"):
         figure = traced.get(name)
@@ -202,12 +310,20 @@ def _bare_figures(view: RunView, point: str, traced: dict[str, Figure], stats: T
             continue
         stretch = other.latency_mean_ns / stats.latency_mean_ns
         low, high = (None if end is None else end * stretch for end in (figure.low, figure.high))
-        found[f"{name}_bare"] = Figure(value=figure.value * stretch, unit=figure.unit, low=low, high=high, coverage=figure.coverage,
-                                       source=f"{figure.source}, over the trial time of the {view.reference} pass")
+        found[f"{name}_bare"] = Figure(
+            value=figure.value * stretch,
+            unit=figure.unit,
+            low=low,
+            high=high,
+            coverage=figure.coverage,
+            source=f"{figure.source}, over the trial time of the {view.reference} pass",
+        )
     return found
 
 
-def _work_figures(view: RunView, record: PointRecord | None, stats: TrialStats, so_far: dict[str, Figure]) -> dict[str, Figure]:
+def _work_figures(
+    view: RunView, record: PointRecord | None, stats: TrialStats, so_far: dict[str, Figure]
+) -> dict[str, Figure]:
     """FLOPs and bytes against the ceilings of the point's device; energy needs power, which `power_figures` looks for."""
     found = {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
     if record is None:
@@ -218,14 +334,23 @@ def _work_figures(view: RunView, record: PointRecord | None, stats: TrialStats, 
 
 def _record_figures(record: PointRecord) -> dict[str, Figure]:
     origin = f"{record.pass_name} pass"
-    found = {"warmup_trials": Figure(value=record.warmup_trials, unit="trials", source=origin, note=record.notes.get("warmup", ""))}
+    found = {
+        "warmup_trials": Figure(
+            value=record.warmup_trials,
+            unit="trials",
+            source=origin,
+            note=record.notes.get("warmup", ""),
+        )
+    }
     if record.warmup_ns is not None:
         found["warmup_time"] = Figure(value=record.warmup_ns, unit="ns", source=origin)
     if record.compile_ns is not None:
         found["compile_time"] = Figure(value=record.compile_ns, unit="ns", source=origin)
     peak = number(record.notes.get("peak_memory_bytes"))
     if peak is not None:
-        found["device_memory_peak"] = Figure(value=peak, unit="B", source=origin, note="reserved by the framework")
+        found["device_memory_peak"] = Figure(
+            value=peak, unit="B", source=origin, note="reserved by the framework"
+        )
     return found
 
 
@@ -234,13 +359,23 @@ def _record_findings(records: list[PointRecord]) -> Iterator[Finding]:
     cold = next((record for record in records if record.cold_cache), None)
     if cold is not None:
         took = "" if cold.compile_ns is None else f" (compiling took {format_ns(cold.compile_ns)})"
-        yield finding("cold-cache", f"compile caches were cold in the {cold.pass_name} pass{took}", point=cold.id)
+        yield finding(
+            "cold-cache",
+            f"compile caches were cold in the {cold.pass_name} pass{took}",
+            point=cold.id,
+        )
     eager = next((record for record in records if NOT_COMPILED in record.notes), None)
     if eager is not None:
-        yield finding("failed-to-compile", f"torch.compile fell back to eager: {eager.notes[NOT_COMPILED]}", point=eager.id)
+        yield finding(
+            "failed-to-compile",
+            f"torch.compile fell back to eager: {eager.notes[NOT_COMPILED]}",
+            point=eager.id,
+        )
 
 
-def overheads(view: RunView, points: list[str], backend: str = "", only: PassRecord | None = None) -> dict[str, Estimate]:
+def overheads(
+    view: RunView, points: list[str], backend: str = "", only: PassRecord | None = None
+) -> dict[str, Estimate]:
     """Overhead per layer over the given points; passes with several layers give each the cost of all together.
 
     A framework's own layer is not counted where another backend ran. Empty without a bare pass.
@@ -249,11 +384,23 @@ def overheads(view: RunView, points: list[str], backend: str = "", only: PassRec
     if view.reference != BARE:
         return found
     for record in view.manifest.passes if only is None else (only,):
-        pairs = {point: (bare, under) for point in points if (bare := view.rates(BARE, point)) is not None
-                 and (under := view.rates(record.name, point)) is not None}
+        pairs = {
+            point: (bare, under)
+            for point in points
+            if (bare := view.rates(BARE, point)) is not None
+            and (under := view.rates(record.name, point)) is not None
+        }
         shared = list(pairs)
-        layers = [layer for layer in record.layers if layer not in UNTIMED_LAYERS
-                  and (layer not in BACKENDS or backend in ("", layer, *SHARED) or backend.startswith(f"{layer}@"))]
+        layers = [
+            layer
+            for layer in record.layers
+            if layer not in UNTIMED_LAYERS
+            and (
+                layer not in BACKENDS
+                or backend in ("", layer, *SHARED)
+                or backend.startswith(f"{layer}@")
+            )
+        ]
         if record.name == BARE or not shared or not layers:
             continue
         first, second = ([pair[side] for pair in pairs.values()] for side in (0, 1))

@@ -11,7 +11,11 @@ from profharness.stats.throughput import CommonWindow, Drift, common_window
 
 def together(trials: PointTrials) -> CommonWindow | None:
     """None for one process, and where they never worked at the same time."""
-    return None if trials.processes == 1 else common_window(trials.starts_ns, trials.durations_ns, trials.items, trials.owner)
+    return (
+        None
+        if trials.processes == 1
+        else common_window(trials.starts_ns, trials.durations_ns, trials.items, trials.owner)
+    )
 
 
 def process_figures(trials: PointTrials, origin: str, unit: str, drift: Drift) -> dict[str, Figure]:
@@ -20,12 +24,27 @@ def process_figures(trials: PointTrials, origin: str, unit: str, drift: Drift) -
     if found is None:
         return {}
     margin = abs(drift.relative) * found.throughput
-    low, high = (None if end is None else max(0.0, end + side * margin) for end, side in ((found.low, -1), (found.high, 1)))
+    low, high = (
+        None if end is None else max(0.0, end + side * margin)
+        for end, side in ((found.low, -1), (found.high, 1))
+    )
     note = f"common window of {found.processes} processes"
     return {
-        "throughput": Figure(value=found.throughput, unit=unit, low=low, high=high, source=origin, note=note),
-        "throughput_summed": Figure(value=found.summed, unit=unit, source=origin, note="sum of each process over its own window"),
-        "process_spread": Figure(value=found.spread, unit="1", source=origin, note="the fastest process over the slowest, less 1"),
+        "throughput": Figure(
+            value=found.throughput, unit=unit, low=low, high=high, source=origin, note=note
+        ),
+        "throughput_summed": Figure(
+            value=found.summed,
+            unit=unit,
+            source=origin,
+            note="sum of each process over its own window",
+        ),
+        "process_spread": Figure(
+            value=found.spread,
+            unit="1",
+            source=origin,
+            note="the fastest process over the slowest, less 1",
+        ),
     }
 
 
@@ -39,5 +58,12 @@ def classic(trials: PointTrials, model: str) -> Classic | None:
         ends = trials.starts_ns[rows] + trials.durations_ns[rows]
         rates.append(trials.items[rows].sum() / (ends.max() - trials.starts_ns[rows].min()) * 1e9)
     times = trials.durations_ns / 1e6
-    return Classic(model=model, batch_size=int(trials.items[0]), throughput=float(sum(rates)), latency_mean_ms=float(times.mean()),
-                   latency_median_ms=float(np.median(times)), latency_std_ms=float(times.std()), iterations=len(times))
+    return Classic(
+        model=model,
+        batch_size=int(trials.items[0]),
+        throughput=float(sum(rates)),
+        latency_mean_ms=float(times.mean()),
+        latency_median_ms=float(np.median(times)),
+        latency_std_ms=float(times.std()),
+        iterations=len(times),
+    )

@@ -46,13 +46,17 @@ def columns(trace: Trace, manifest: Manifest | None) -> Resources | None:
         total = node.memory_bytes if node is not None else None
         memory = 100 * _held(trace, MEMORY_NODE, NULL, at) / (total or np.nan)
     begin = int(at[0])
-    return Resources((at - begin) / 1e9, np.minimum(use, 100.0), memory, of_device, _marks(trace, begin))
+    return Resources(
+        (at - begin) / 1e9, np.minimum(use, 100.0), memory, of_device, _marks(trace, begin)
+    )
 
 
 def _held(trace: Trace, metric: str, device: int, at: I64) -> F64:
     """The last value of a metric at or before each instant; NaN before the first."""
     samples, code = trace.samples, trace.strings.find(metric)
-    rows = np.flatnonzero((samples.metric == code) & (samples.metric != NULL) & (samples.device == device))
+    rows = np.flatnonzero(
+        (samples.metric == code) & (samples.metric != NULL) & (samples.device == device)
+    )
     if not len(rows):
         return np.full(len(at), np.nan)
     rows = rows[np.argsort(samples.at_ns[rows], kind="stable")]
@@ -64,6 +68,11 @@ def _marks(trace: Trace, begin: int) -> tuple[tuple[float, str], ...]:
     """Points of the bare pass by their begin; `torch-b16` is marked 16."""
     marks = trace.marks
     rows = np.flatnonzero((marks.kind == trace.strings.find("point")) & (marks.kind != NULL))
-    own = [row for row in rows.tolist() if trace.sources[marks.source[row]].pass_name == BARE and trace.sources[marks.source[row]].layer == "trials"]
+    own = [
+        row
+        for row in rows.tolist()
+        if trace.sources[marks.source[row]].pass_name == BARE
+        and trace.sources[marks.source[row]].layer == "trials"
+    ]
     found = sorted((int(marks.start_ns[row]), trace.strings[marks.point[row]]) for row in own)
     return tuple(((at - begin) / 1e9, name.rpartition("-b")[2] or name) for at, name in found)

@@ -77,11 +77,24 @@ def steady_steps(trace: Trace, pass_name: str, *, profiled: bool = False) -> Ste
     windows = _windows(trace, pass_name, groups)
     if not groups:
         found = steps(by_source(trace, [source.pass_name == pass_name for source in trace.sources]))
-        groups = {process: [step for step in found if step.process == process] for process in dict.fromkeys(step.process for step in found)}
-    lasting = {process: [step for step in group if step.dur_ns > 0] for process, group in groups.items()}
-    chosen = [_chosen(group, windows.get(process, []), profiled=profiled) for process, group in lasting.items() if group]
+        groups = {
+            process: [step for step in found if step.process == process]
+            for process in dict.fromkeys(step.process for step in found)
+        }
+    lasting = {
+        process: [step for step in group if step.dur_ns > 0] for process, group in groups.items()
+    }
+    chosen = [
+        _chosen(group, windows.get(process, []), profiled=profiled)
+        for process, group in lasting.items()
+        if group
+    ]
     if not profiled and any(group.where == "inside" for group in chosen):
-        chosen = [_chosen(group, windows.get(process, []), profiled=True) for process, group in lasting.items() if group]
+        chosen = [
+            _chosen(group, windows.get(process, []), profiled=True)
+            for process, group in lasting.items()
+            if group
+        ]
     return _joined(pass_name, chosen)
 
 
@@ -90,7 +103,10 @@ def _logged(trace: Trace, pass_name: str) -> dict[int, list[Step]]:
     own = [source.pass_name == pass_name and source.layer == OWN_LAYER for source in trace.sources]
     logs = by_source(trace, own)
     places = np.flatnonzero(own).tolist()
-    read = {place: steps(by_source(logs, np.arange(len(places)) == number)) for number, place in enumerate(places)}
+    read = {
+        place: steps(by_source(logs, np.arange(len(places)) == number))
+        for number, place in enumerate(places)
+    }
     return {place: group for place, group in read.items() if group}
 
 
@@ -99,11 +115,18 @@ def _joined(pass_name: str, groups: list[_Group]) -> SteadySteps:
     items = [step.items for step in kept]
     known = bool(items) and all(count is not None and count > 0 for count in items)
     places = {group.where for group in groups}
-    where: Where = "inside" if "inside" in places else "outside" if "outside" in places else "everywhere"
+    where: Where = (
+        "inside" if "inside" in places else "outside" if "outside" in places else "everywhere"
+    )
     return SteadySteps(
-        pass_name, np.array([step.start_ns for step in kept], np.int64), np.array([step.dur_ns for step in kept], np.int64),
-        np.array(items, np.int64) if known else None, np.repeat(np.arange(len(groups)), [len(group.kept) for group in groups]).astype(np.int64),
-        sum(group.slow for group in groups), where)
+        pass_name,
+        np.array([step.start_ns for step in kept], np.int64),
+        np.array([step.dur_ns for step in kept], np.int64),
+        np.array(items, np.int64) if known else None,
+        np.repeat(np.arange(len(groups)), [len(group.kept) for group in groups]).astype(np.int64),
+        sum(group.slow for group in groups),
+        where,
+    )
 
 
 def _chosen(group: list[Step], windows: list[tuple[int, int]], *, profiled: bool) -> _Group:
@@ -111,7 +134,10 @@ def _chosen(group: list[Step], windows: list[tuple[int, int]], *, profiled: bool
     if not windows:
         kept = steady(group)
         return _Group(kept, len(group) - len(kept), "everywhere")
-    starts, ends = (np.array([getattr(step, side) for step in group], np.int64) for side in ("start_ns", "end_ns"))
+    starts, ends = (
+        np.array([getattr(step, side) for step in group], np.int64)
+        for side in ("start_ns", "end_ns")
+    )
     inside = np.zeros(len(group), np.bool_)
     for opened, closed in windows:
         inside |= (starts < closed) & (ends > opened)
@@ -119,30 +145,55 @@ def _chosen(group: list[Step], windows: list[tuple[int, int]], *, profiled: bool
     edge[1:] |= inside[:-1] & ~inside[1:]
     edge[:-1] |= inside[1:] & ~inside[:-1]
     after = starts >= max(closed for _, closed in windows)
-    for wanted in (() if profiled else (after & ~inside & ~edge, ~inside & ~edge)):
+    for wanted in () if profiled else (after & ~inside & ~edge, ~inside & ~edge):
         if int(wanted.sum()) >= ENOUGH:
             return _Group(*_steady_of(group, wanted), "outside")
     # The last step that touches a window may hold the writing of its trace.
     last = inside & np.append(~inside[1:], False)
-    return _Group(*_steady_of(group, inside & ~last if (inside & ~last).any() else inside), "inside")
+    return _Group(
+        *_steady_of(group, inside & ~last if (inside & ~last).any() else inside), "inside"
+    )
 
 
-def _steady_of(group: list[Step], wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[list[Step], int]:
+def _steady_of(
+    group: list[Step], wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]
+) -> tuple[list[Step], int]:
     picked = [step for step, take in zip(group, wanted.tolist(), strict=True) if take]
     kept = steady(picked)
     return kept, len(picked) - len(kept)
 
 
-def _windows(trace: Trace, pass_name: str, logged: dict[int, list[Step]]) -> dict[int, list[tuple[int, int]]]:
+def _windows(
+    trace: Trace, pass_name: str, logged: dict[int, list[Step]]
+) -> dict[int, list[tuple[int, int]]]:
     """The capture windows of each process that logged steps: from the first to the last record of each of its files.
 
     A file that is not on the run's clock says by its sidecar which steps it holds.
     """
-    files = [(place, source) for place, source in enumerate(trace.sources)
-             if source.pass_name == pass_name and source.layer in _HOOKED and not source.format.endswith("-marker")] if logged else []
-    spans = {place: _span(trace, place) if source.clock is ClockDomain.RUN else None for place, source in files}
-    return {owner: [span for place, source in files if _same_process(source, trace.sources[owner])
-                    and (span := spans[place] or _by_number(source, group)) is not None] for owner, group in logged.items()}
+    files = (
+        [
+            (place, source)
+            for place, source in enumerate(trace.sources)
+            if source.pass_name == pass_name
+            and source.layer in _HOOKED
+            and not source.format.endswith("-marker")
+        ]
+        if logged
+        else []
+    )
+    spans = {
+        place: _span(trace, place) if source.clock is ClockDomain.RUN else None
+        for place, source in files
+    }
+    return {
+        owner: [
+            span
+            for place, source in files
+            if _same_process(source, trace.sources[owner])
+            and (span := spans[place] or _by_number(source, group)) is not None
+        ]
+        for owner, group in logged.items()
+    }
 
 
 def _by_number(source: Source, group: list[Step]) -> tuple[int, int] | None:
@@ -151,7 +202,11 @@ def _by_number(source: Source, group: list[Step]) -> tuple[int, int] | None:
     if FIRST_STEP not in facts or STEPS not in facts:
         return None
     first = int(facts[FIRST_STEP])
-    inside = [step for step in group if first <= int(step.label.rpartition(" ")[2]) < first + int(facts[STEPS])]
+    inside = [
+        step
+        for step in group
+        if first <= int(step.label.rpartition(" ")[2]) < first + int(facts[STEPS])
+    ]
     return (inside[0].start_ns, inside[-1].end_ns) if inside else None
 
 
@@ -164,11 +219,22 @@ def _same_process(one: Source, other: Source) -> bool:
 def _span(trace: Trace, place: int) -> tuple[int, int] | None:
     """From the start of the first record of a source on the host to the end of the last; its steps where it marks any."""
     marks = trace.marks
-    steps_here = (marks.source == place) & (marks.kind == trace.strings.find("step")) & (marks.kind != NULL)
+    steps_here = (
+        (marks.source == place) & (marks.kind == trace.strings.find("step")) & (marks.kind != NULL)
+    )
     ends: list[tuple[int, int]] = []
-    for table, rows in ((marks, steps_here), (trace.ops, trace.ops.source == place), (trace.api, trace.api.source == place)):
+    for table, rows in (
+        (marks, steps_here),
+        (trace.ops, trace.ops.source == place),
+        (trace.api, trace.api.source == place),
+    ):
         if rows.any():
-            ends.append((int(table.start_ns[rows].min()), int((table.start_ns[rows] + table.dur_ns[rows]).max())))
+            ends.append(
+                (
+                    int(table.start_ns[rows].min()),
+                    int((table.start_ns[rows] + table.dur_ns[rows]).max()),
+                )
+            )
     return (min(start for start, _ in ends), max(end for _, end in ends)) if ends else None
 
 
@@ -186,11 +252,19 @@ def step_figures(manifest: Manifest, trace: Trace) -> dict[str, Figure]:
     for name in sorted(layers, key=lambda one: one != BARE):
         found = steady_steps(trace, name)
         if len(found):
-            whole_pass = set(layers[name]) - {"telemetry"} - (_HOOKED if found.where == "outside" else frozenset())
+            whole_pass = (
+                set(layers[name])
+                - {"telemetry"}
+                - (_HOOKED if found.where == "outside" else frozenset())
+            )
             return _figures(found, slowed=found.where == "inside" or bool(whole_pass))
     if any(record.perturbing for record in manifest.passes):
-        return {name: Figure(value=None, unit=unit, needs="an execution without counters and logs: --bare")
-                for name, unit in (("steps_per_second", "steps/s"), ("step_time", "ns"))}
+        return {
+            name: Figure(
+                value=None, unit=unit, needs="an execution without counters and logs: --bare"
+            )
+            for name, unit in (("steps_per_second", "steps/s"), ("step_time", "ns"))
+        }
     return {}
 
 
@@ -198,24 +272,55 @@ def _figures(found: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
     shared = _in_common(found)
     owners = np.unique(found.owner)
     counts = np.array([(shared & (found.owner == one)).sum() for one in owners], np.float64)
-    times = np.array([found.durations_ns[shared & (found.owner == one)].sum() for one in owners], np.float64)
+    times = np.array(
+        [found.durations_ns[shared & (found.owner == one)].sum() for one in owners], np.float64
+    )
     stats = summarise_trials(found.durations_ns[shared], 1, f"steps/{found.pass_name}")
     rate = float(np.mean(counts / times)) * 1e9
     # The interval of the mean time, around the rate of the processes together.
     scale = rate * stats.latency_mean_ns
-    low, high = (None if end is None else scale / end for end in (stats.latency_high_ns, stats.latency_low_ns))
-    words = f", {found.left_out} slower {'one' if found.left_out == 1 else 'ones'} at the start left out" if found.left_out else ""
-    place = {"outside": " outside of the capture window", "inside": " in the capture window", "everywhere": ""}[found.where]
+    low, high = (
+        None if end is None else scale / end
+        for end in (stats.latency_high_ns, stats.latency_low_ns)
+    )
+    words = (
+        f", {found.left_out} slower {'one' if found.left_out == 1 else 'ones'} at the start left out"
+        if found.left_out
+        else ""
+    )
+    place = {
+        "outside": " outside of the capture window",
+        "inside": " in the capture window",
+        "everywhere": "",
+    }[found.where]
     origin = f"{found.pass_name} pass, {int(shared.sum())} steady steps{place}{words}"
     note = "slowed by the profiler" if slowed else ""
-    figures = {"steps_per_second": Figure(value=rate, unit="steps/s", low=low, high=high, source=origin, note=note),
-               "step_time": Figure(value=1e9 / rate, unit="ns", low=None if high is None else 1e9 / high, high=None if low is None else 1e9 / low,
-                                   source=origin, note=note or "mean")}
+    figures = {
+        "steps_per_second": Figure(
+            value=rate, unit="steps/s", low=low, high=high, source=origin, note=note
+        ),
+        "step_time": Figure(
+            value=1e9 / rate,
+            unit="ns",
+            low=None if high is None else 1e9 / high,
+            high=None if low is None else 1e9 / low,
+            source=origin,
+            note=note or "mean",
+        ),
+    }
     if found.items is not None:
-        items = np.array([found.items[shared & (found.owner == one)].sum() for one in owners], np.float64)
+        items = np.array(
+            [found.items[shared & (found.owner == one)].sum() for one in owners], np.float64
+        )
         total = float(np.sum(items / times)) * 1e9
-        figures["throughput"] = Figure(value=total, unit="items/s", low=None if low is None else low * total / rate,
-                                       high=None if high is None else high * total / rate, source=origin, note=note)
+        figures["throughput"] = Figure(
+            value=total,
+            unit="items/s",
+            low=None if low is None else low * total / rate,
+            high=None if high is None else high * total / rate,
+            source=origin,
+            note=note,
+        )
     return figures
 
 
@@ -226,5 +331,7 @@ def _in_common(found: SteadySteps) -> np.ndarray[tuple[int], np.dtype[np.bool_]]
     opens = max(int(found.starts_ns[found.owner == one].min()) for one in owners)
     closes = min(int(ends[found.owner == one].max()) for one in owners)
     shared = (found.starts_ns >= opens) & (ends <= closes)
-    enough = len(owners) > 1 and all(int((shared & (found.owner == one)).sum()) >= 2 for one in owners)
+    enough = len(owners) > 1 and all(
+        int((shared & (found.owner == one)).sum()) >= 2 for one in owners
+    )
     return np.asarray(shared if enough else np.ones(len(found), np.bool_))

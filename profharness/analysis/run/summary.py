@@ -45,7 +45,9 @@ from profharness.trace.model import Trace
 HIGH_OVERHEAD = 0.05
 
 
-def summarise_run(manifest: Manifest, trace: Trace, source: str, calibrations: tuple[Calibration, ...] = ()) -> Summary:
+def summarise_run(
+    manifest: Manifest, trace: Trace, source: str, calibrations: tuple[Calibration, ...] = ()
+) -> Summary:
     """The summary of a run from its manifest and its merged, aligned trace; `source` is the run as the user named it.
 
     Works on what a killed run left: points without trials keep their state, missing passes leave figures out.
@@ -53,29 +55,84 @@ def summarise_run(manifest: Manifest, trace: Trace, source: str, calibrations: t
     """
     chosen, records = passes.choose(trace, perturbing=_perturbing(manifest))
     cores = allowed_cores(manifest)
-    yardstick = Yardstick(calibrations, manifest.nodes[0].versions if manifest.nodes else None, trace if len(trace.counters) else None)
+    yardstick = Yardstick(
+        calibrations,
+        manifest.nodes[0].versions if manifest.nodes else None,
+        trace if len(trace.counters) else None,
+    )
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
     view = _view(manifest, trace, chosen)
-    watts = calibrated(view.packages, trace, calibrations, yardstick.software, manifest.nodes[0].cpu_model if manifest.nodes else "")
+    watts = calibrated(
+        view.packages,
+        trace,
+        calibrations,
+        yardstick.software,
+        manifest.nodes[0].cpu_model if manifest.nodes else "",
+    )
     view = replace(view, yardstick=yardstick, packages=watts)
     by_id = {point.point: point for point in device.points}
-    results = [run_points.summarise(view, point, by_id.get(point)) for point in _points(manifest, view.trials)]
+    results = [
+        run_points.summarise(view, point, by_id.get(point))
+        for point in _points(manifest, view.trials)
+    ]
     # a point's share of a peak may come from another pass than its device's figures: it is judged when they stand together
     of_device = tuple(one for one in device.findings if one.id != "above-peak" or one.point is None)
-    found = _unique((*manifest.findings, *mask_findings(manifest), *of_device, *(one for result in results for one in result.findings),
-                     *(one for drift in view.repeats for one in drift_finding(drift)), *kernels_differ(trace, view.trials), *_beyond_bare([result.summary for result in results]),
-                     *(one for result in results if result.summary.state == "ok" for one in above_peak(result.summary.metrics, result.summary.point))))
+    found = _unique(
+        (
+            *manifest.findings,
+            *mask_findings(manifest),
+            *of_device,
+            *(one for result in results for one in result.findings),
+            *(one for drift in view.repeats for one in drift_finding(drift)),
+            *kernels_differ(trace, view.trials),
+            *_beyond_bare([result.summary for result in results]),
+            *(
+                one
+                for result in results
+                if result.summary.state == "ok"
+                for one in above_peak(result.summary.metrics, result.summary.point)
+            ),
+        )
+    )
     rows = pass_rows(view, trace)
     figures = _run_figures(view, trace)
     told = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
-    found = _unique((*eased_by_pressure(found, [result.summary for result in results], told), *_overhead_findings(rows), *told, *package_findings(view.packages)))
+    found = _unique(
+        (
+            *eased_by_pressure(found, [result.summary for result in results], told),
+            *_overhead_findings(rows),
+            *told,
+            *package_findings(view.packages),
+        )
+    )
     points = _in_order(tuple(_judged(result.summary, found, cores) for result in results))
-    metrics = {**device.metrics, **ceilings_of_points(points[0].metrics if points else None, device.metrics), **figures, **step_figures(manifest, trace), **step_energy(view, trace)}
+    metrics = {
+        **device.metrics,
+        **ceilings_of_points(points[0].metrics if points else None, device.metrics),
+        **figures,
+        **step_figures(manifest, trace),
+        **step_energy(view, trace),
+    }
     return msgspec.structs.replace(
-        device, points=points, metrics=metrics, findings=found, problems=tuple(problem_row(one) for one in trace.problems),
-        run=run_info(manifest, source), passes=rows, series=run_series(tuple(point for point in points if point.backend not in SHARED), found, source, run_levels.clients_per_job(manifest)), sources=_sources(trace),
-        verdict=verdict(device.partition, metrics, found), telemetry=run_telemetry.rows(trace),
-        counters=counter_rows(trace), sharing=shared_levels(points, view.levels, view.reference, view.drifts))
+        device,
+        points=points,
+        metrics=metrics,
+        findings=found,
+        problems=tuple(problem_row(one) for one in trace.problems),
+        run=run_info(manifest, source),
+        passes=rows,
+        series=run_series(
+            tuple(point for point in points if point.backend not in SHARED),
+            found,
+            source,
+            run_levels.clients_per_job(manifest),
+        ),
+        sources=_sources(trace),
+        verdict=verdict(device.partition, metrics, found),
+        telemetry=run_telemetry.rows(trace),
+        counters=counter_rows(trace),
+        sharing=shared_levels(points, view.levels, view.reference, view.drifts),
+    )
 
 
 def _perturbing(manifest: Manifest) -> frozenset[str]:
@@ -84,16 +141,37 @@ def _perturbing(manifest: Manifest) -> frozenset[str]:
 
 
 def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
-    items = {record.id: record.items_per_trial for record in manifest.points if record.items_per_trial}
+    items = {
+        record.id: record.items_per_trial for record in manifest.points if record.items_per_trial
+    }
     # no time of a pass that perturbs the workload is ever used
-    trials = {key: found for key, found in collect(trace, items).items() if key[0] not in _perturbing(manifest)}
-    levels = {key: found for key, found in run_levels.collect(trace, manifest).items() if key[0] not in _perturbing(manifest)}
-    reference = reference_pass({**trials, **levels}, tuple(record.name for record in manifest.passes))
+    trials = {
+        key: found
+        for key, found in collect(trace, items).items()
+        if key[0] not in _perturbing(manifest)
+    }
+    levels = {
+        key: found
+        for key, found in run_levels.collect(trace, manifest).items()
+        if key[0] not in _perturbing(manifest)
+    }
+    reference = reference_pass(
+        {**trials, **levels}, tuple(record.name for record in manifest.passes)
+    )
     backends = {record.id: record.backend for record in manifest.points}
     every = _concerned(manifest, streams(trace))
     repeated = (*repeats(trials, reference), *run_levels.drifts(levels, reference))
-    return RunView(manifest, trials, reference, chosen, every, drifts(repeated, backends), packages(every, idle_window(trace)), repeats=repeated,
-                   levels=levels)
+    return RunView(
+        manifest,
+        trials,
+        reference,
+        chosen,
+        every,
+        drifts(repeated, backends),
+        packages(every, idle_window(trace)),
+        repeats=repeated,
+        levels=levels,
+    )
 
 
 def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:
@@ -109,7 +187,11 @@ def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, .
 
 def _points(manifest: Manifest, trials: Trials) -> list[str]:
     """Points in the order of the manifest, then those that only the trace knows; repeats belong to their point."""
-    return list(dict.fromkeys([*(record.id for record in manifest.points), *(base_of(key) for _, key in trials)]))
+    return list(
+        dict.fromkeys(
+            [*(record.id for record in manifest.points), *(base_of(key) for _, key in trials)]
+        )
+    )
 
 
 def _in_order(points: tuple[PointSummary, ...]) -> tuple[PointSummary, ...]:
@@ -117,17 +199,32 @@ def _in_order(points: tuple[PointSummary, ...]) -> tuple[PointSummary, ...]:
     if not all(point.mode for point in points):
         return points
     backends = list(dict.fromkeys(point.backend for point in points))
-    return tuple(sorted(points, key=lambda point: (backends.index(point.backend), point.batch_size or 0, point.rate or 0.0, point.concurrency or 0)))
+    return tuple(
+        sorted(
+            points,
+            key=lambda point: (
+                backends.index(point.backend),
+                point.batch_size or 0,
+                point.rate or 0.0,
+                point.concurrency or 0,
+            ),
+        )
+    )
 
 
 def _unique(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple({(one.id, one.point, one.message): one for one in findings}.values())
 
 
-def _judged(point: PointSummary, findings: tuple[Finding, ...], cores: float | None) -> PointSummary:
+def _judged(
+    point: PointSummary, findings: tuple[Finding, ...], cores: float | None
+) -> PointSummary:
     """The verdict once the figures of all passes stand together; none for a point that failed."""
     metrics = dict(point.metrics)
-    if cores is not None and metrics.get("cores_allowed", Figure(value=None, unit="")).value is None:
+    if (
+        cores is not None
+        and metrics.get("cores_allowed", Figure(value=None, unit="")).value is None
+    ):
         metrics["cores_allowed"] = Figure(value=cores, unit="cores", source="the probe")
     own = [one for one in findings if one.point in (None, point.point)]
     judged = verdict(point.partition, metrics, own) if point.state == "ok" else None
@@ -141,8 +238,14 @@ def _overhead_findings(rows: tuple[PassRow, ...]) -> tuple[Finding, ...]:
         for layer, estimate in row.overhead.items():
             certain = estimate.value if estimate.low is None else estimate.low
             if estimate.value is not None and certain is not None and certain > HIGH_OVERHEAD:
-                found.append(finding("profiler-overhead", f"{layer} slowed the {row.name} pass by {100 * estimate.value:.1f} %",
-                                     layer=layer, overhead_share=estimate.value))
+                found.append(
+                    finding(
+                        "profiler-overhead",
+                        f"{layer} slowed the {row.name} pass by {100 * estimate.value:.1f} %",
+                        layer=layer,
+                        overhead_share=estimate.value,
+                    )
+                )
     return tuple(found)
 
 
@@ -152,8 +255,14 @@ def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
     for point in points:
         busy = point.metrics.get("busy_bare")
         if busy is not None and busy.value is not None and busy.value > 1:
-            found.append(finding("kernels-differ", f"kernels of a traced trial take {busy.value:.2f} times a bare trial",
-                                 point=point.point, busy_bare=float(busy.value)))
+            found.append(
+                finding(
+                    "kernels-differ",
+                    f"kernels of a traced trial take {busy.value:.2f} times a bare trial",
+                    point=point.point,
+                    busy_bare=float(busy.value),
+                )
+            )
     return tuple(found)
 
 
@@ -161,9 +270,16 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
     """Telemetry over the pass that throughput comes from, or over the whole run where no trials show."""
     if not view.telemetry:
         return {}
-    spans = [(int(trials.starts_ns[0]), int((trials.starts_ns + trials.durations_ns).max()))
-             for (name, _), trials in view.trials.items() if name == view.reference]
-    spans += [(one.level.window_start_ns, one.level.window_end_ns) for (name, _), one in view.levels.items() if name == view.reference]
+    spans = [
+        (int(trials.starts_ns[0]), int((trials.starts_ns + trials.durations_ns).max()))
+        for (name, _), trials in view.trials.items()
+        if name == view.reference
+    ]
+    spans += [
+        (one.level.window_start_ns, one.level.window_end_ns)
+        for (name, _), one in view.levels.items()
+        if name == view.reference
+    ]
     if spans:
         start, end = min(first for first, _ in spans), max(last for _, last in spans)
         where = f"{view.reference} pass, telemetry"
@@ -171,13 +287,19 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
         start, end = _active(view, trace)
         where = "the whole run, telemetry"
     when = window(start, end)
-    return {**run_telemetry.figures_in(view.telemetry, when, where), **power_figures(view.telemetry, view.packages, when, None, where)}
+    return {
+        **run_telemetry.figures_in(view.telemetry, when, where),
+        **power_figures(view.telemetry, view.packages, when, None, where),
+    }
 
 
 def _active(view: RunView, trace: Trace) -> tuple[int, int]:
     """The time of the passes as the manifest has it, else of all samples."""
-    known = [(record.start_boot_ns, record.end_boot_ns) for record in view.manifest.passes
-             if record.start_boot_ns is not None and record.end_boot_ns is not None]
+    known = [
+        (record.start_boot_ns, record.end_boot_ns)
+        for record in view.manifest.passes
+        if record.start_boot_ns is not None and record.end_boot_ns is not None
+    ]
     bare = view.manifest.pass_named(BARE)
     if bare is not None and bare.start_boot_ns is not None and bare.end_boot_ns is not None:
         return bare.start_boot_ns, bare.end_boot_ns
@@ -194,7 +316,15 @@ def _sources(trace: Trace) -> tuple[SourceRow, ...]:
     rows = []
     for position, source in enumerate(trace.sources):
         ends = intervals.get(position, [])
-        lows, highs = [low for low, _ in ends if low is not None], [high for _, high in ends if high is not None]
-        rows.append(msgspec.structs.replace(source_row(source), causal_low_ns=max(lows, default=None), causal_high_ns=min(highs, default=None)))
+        lows, highs = (
+            [low for low, _ in ends if low is not None],
+            [high for _, high in ends if high is not None],
+        )
+        rows.append(
+            msgspec.structs.replace(
+                source_row(source),
+                causal_low_ns=max(lows, default=None),
+                causal_high_ns=min(highs, default=None),
+            )
+        )
     return tuple(rows)
-

@@ -49,7 +49,9 @@ class _Spread:
         return np.asarray(far & (self.times < _UNSYNCED_BELOW * self.median))
 
 
-def trial_findings(durations_ns: npt.ArrayLike, stats: TrialStats, point: str | None = None) -> tuple[Finding, ...]:
+def trial_findings(
+    durations_ns: npt.ArrayLike, stats: TrialStats, point: str | None = None
+) -> tuple[Finding, ...]:
     """Findings of one point, in the order missing-sync, warmup-leak or outlier-trial, too-few-trials.
 
     Of fewer than ten trials one that was disturbed looks like a fault: there an error is a warning.
@@ -67,8 +69,14 @@ def trial_findings(durations_ns: npt.ArrayLike, stats: TrialStats, point: str | 
         found = [one for one in (unsynced, slow) if one]
     if times.size < FEWEST_TRIALS:
         found = [eased(one) for one in found]
-        found.append(finding("too-few-trials", f"{times.size} trials: an interval from fewer than {FEWEST_TRIALS} says little",
-                             point=point, trials=int(times.size)))
+        found.append(
+            finding(
+                "too-few-trials",
+                f"{times.size} trials: an interval from fewer than {FEWEST_TRIALS} says little",
+                point=point,
+                trials=int(times.size),
+            )
+        )
     return tuple(found)
 
 
@@ -76,7 +84,9 @@ def eased(found: Finding, why: str = "") -> Finding:
     """The finding as a warning at most, where so few trials, or other work (`why`), may explain it as well."""
     if found.severity != "error":
         return found
-    return msgspec.structs.replace(found, severity="warning", message=f"{found.message}; {why}" if why else found.message)
+    return msgspec.structs.replace(
+        found, severity="warning", message=f"{found.message}; {why}" if why else found.message
+    )
 
 
 def _missing_sync(spread: _Spread, point: str | None) -> Finding | None:
@@ -88,9 +98,15 @@ def _missing_sync(spread: _Spread, point: str | None) -> Finding | None:
         return None
     shortest = float(spread.times[fast].min())
     return finding(
-        "missing-sync", f"{int(fast.sum())} of {fast.size} trials end far below the rest (shortest {format_ns(shortest)}, "
+        "missing-sync",
+        f"{int(fast.sum())} of {fast.size} trials end far below the rest (shortest {format_ns(shortest)}, "
         f"median {format_ns(spread.median)}) and raise the mean throughput by {100 * moved:.1f} %: the timer stopped before the device did",
-        point=point, trials=int(fast.sum()), shortest_ns=shortest, median_ns=spread.median, moved_share=moved)
+        point=point,
+        trials=int(fast.sum()),
+        shortest_ns=shortest,
+        median_ns=spread.median,
+        moved_share=moved,
+    )
 
 
 def _slow_trials(spread: _Spread, point: str | None) -> Finding | None:
@@ -105,12 +121,21 @@ def _slow_trials(spread: _Spread, point: str | None) -> Finding | None:
     leak = bool(excess[:early].sum() > 0.5 * excess.sum())
     longest = float(times.max())
     one = int(slow.sum()) == 1
-    where = f"trial {int(times.argmax())} of {times.size}" if one else f"{int(slow.sum())} of {times.size} trials"
+    where = (
+        f"trial {int(times.argmax())} of {times.size}"
+        if one
+        else f"{int(slow.sum())} of {times.size} trials"
+    )
     words = "at the start, before the steady part" if leak else "far above the rest"
     return finding(
         "warmup-leak" if leak else "outlier-trial",
         f"{where} {words} (longest {format_ns(longest)}, median {format_ns(spread.median)}) {'raises' if one else 'raise'} the mean time by {100 * moved:.1f} %",
-        point=point, trials=int(slow.sum()), longest_ns=longest, median_ns=spread.median, moved_share=moved)
+        point=point,
+        trials=int(slow.sum()),
+        longest_ns=longest,
+        median_ns=spread.median,
+        moved_share=moved,
+    )
 
 
 def _excess(spread: _Spread, stats: TrialStats, point: str | None) -> Finding | None:
@@ -128,12 +153,23 @@ def _excess(spread: _Spread, stats: TrialStats, point: str | None) -> Finding | 
         "warmup-leak" if leak else "outlier-trial",
         f"mean throughput times mean time is {stats.consistency:.3f} of the items, {1 + square:.3f} expected from the scatter: "
         + ("the first trials are slower" if leak else "a few trials are far from the rest"),
-        point=point, consistency=stats.consistency, expected=1 + square, error=error)
+        point=point,
+        consistency=stats.consistency,
+        expected=1 + square,
+        error=error,
+    )
 
 
 def drift_finding(drift: Drift) -> tuple[Finding, ...]:
     """The finding `drift` when a repeated point moved beyond chance."""
     if not drift.significant:
         return ()
-    return (finding("drift", f"{drift.point or 'a repeated point'} changed by {100 * drift.relative:+.1f} % between its first "
-                    "measurement and the repeat at the end", point=drift.point or None, drift_share=drift.relative),)
+    return (
+        finding(
+            "drift",
+            f"{drift.point or 'a repeated point'} changed by {100 * drift.relative:+.1f} % between its first "
+            "measurement and the repeat at the end",
+            point=drift.point or None,
+            drift_share=drift.relative,
+        ),
+    )

@@ -54,19 +54,31 @@ def collect(trace: Trace, items_per_trial: dict[str, int] | None = None) -> Tria
     Repeats of a point keep their own keys (`id~1`). Trials without duration are left out.
     """
     marks = trace.marks
-    wanted = (marks.kind == trace.strings.find("trial")) & (marks.kind != NULL) & (marks.dur_ns > 0) & (marks.source != NULL)
+    wanted = (
+        (marks.kind == trace.strings.find("trial"))
+        & (marks.kind != NULL)
+        & (marks.dur_ns > 0)
+        & (marks.source != NULL)
+    )
     found: dict[tuple[str, str], list[tuple[int, npt.NDArray[np.intp]]]] = {}
     for source in np.unique(marks.source[wanted]).tolist():
         rows = np.flatnonzero(wanted & (marks.source == source))
         for code in np.unique(marks.point[rows]).tolist():
             key = trace.strings[code] or trace.sources[source].point
             if key:
-                found.setdefault((trace.sources[source].pass_name, key), []).append((source, rows[marks.point[rows] == code]))
+                found.setdefault((trace.sources[source].pass_name, key), []).append(
+                    (source, rows[marks.point[rows] == code])
+                )
     fallback = items_per_trial or {}
-    return {name: _trials(trace, name, _preferred(trace, groups), fallback.get(name[1], 1)) for name, groups in found.items()}
+    return {
+        name: _trials(trace, name, _preferred(trace, groups), fallback.get(name[1], 1))
+        for name, groups in found.items()
+    }
 
 
-def _preferred(trace: Trace, groups: list[tuple[int, npt.NDArray[np.intp]]]) -> list[npt.NDArray[np.intp]]:
+def _preferred(
+    trace: Trace, groups: list[tuple[int, npt.NDArray[np.intp]]]
+) -> list[npt.NDArray[np.intp]]:
     """Our own record where there is one; else one tool's, the one with most trials, in all of its processes."""
     own = [rows for source, rows in groups if trace.sources[source].layer == OWN_LAYER]
     if own:
@@ -77,12 +89,16 @@ def _preferred(trace: Trace, groups: list[tuple[int, npt.NDArray[np.intp]]]) -> 
     return max(by_layer.values(), key=lambda parts: sum(len(rows) for rows in parts))
 
 
-def _trials(trace: Trace, name: tuple[str, str], parts: list[npt.NDArray[np.intp]], items: int) -> PointTrials:
+def _trials(
+    trace: Trace, name: tuple[str, str], parts: list[npt.NDArray[np.intp]], items: int
+) -> PointTrials:
     marks: Marks = trace.marks.take(np.concatenate(parts))
     owner = np.repeat(np.arange(len(parts)), [len(rows) for rows in parts])
     order = np.argsort(marks.start_ns, kind="stable")
     counted = np.where(marks.items > 0, marks.items, items)
-    return PointTrials(*name, marks.start_ns[order], marks.dur_ns[order], counted[order], owner[order])
+    return PointTrials(
+        *name, marks.start_ns[order], marks.dur_ns[order], counted[order], owner[order]
+    )
 
 
 def base_of(key: str) -> str:

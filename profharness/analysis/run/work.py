@@ -25,21 +25,37 @@ _CEILINGS = ("ceiling_flops", "ceiling_bandwidth")
 
 def ceilings_of(manifest: Manifest, record: PointRecord, yardstick: Yardstick) -> Ceilings | None:
     """The roofs of the device that a point ran on; None where the manifest does not say which."""
-    node = next((one for one in manifest.nodes if one.host == record.host), manifest.nodes[0] if manifest.nodes else None)
+    node = next(
+        (one for one in manifest.nodes if one.host == record.host),
+        manifest.nodes[0] if manifest.nodes else None,
+    )
     if node is None or not record.device:
         return None
     if record.device == "cpu":
         threads = _threads(manifest, node, record)
-        found = of_name(node.cpu_model, yardstick.calibrations, compute_units=threads, software=yardstick.software)
-        return replace(found, needs=_calibration_of_cpu(threads, relevant(yardstick.calibrations, {node.cpu_model})))
+        found = of_name(
+            node.cpu_model,
+            yardstick.calibrations,
+            compute_units=threads,
+            software=yardstick.software,
+        )
+        return replace(
+            found,
+            needs=_calibration_of_cpu(threads, relevant(yardstick.calibrations, {node.cpu_model})),
+        )
     number = record.device.partition(":")[2]
     accelerators = [device for device in node.devices if device.kind != "cpu"]
     position = int(number) if number.isdigit() else 0
     if position >= len(accelerators):
         return None
     chosen = accelerators[position]
-    return of_name(chosen.name, yardstick.calibrations, architecture=chosen.architecture, compute_units=chosen.compute_units,
-                   software=yardstick.software)
+    return of_name(
+        chosen.name,
+        yardstick.calibrations,
+        architecture=chosen.architecture,
+        compute_units=chosen.compute_units,
+        software=yardstick.software,
+    )
 
 
 def _calibration_of_cpu(threads: int | None, others: Iterable[Calibration]) -> str:
@@ -59,26 +75,48 @@ def _threads(manifest: Manifest, node: NodeRecord, record: PointRecord) -> int |
     if isinstance(asked, int) and asked > 0:
         return asked
     limited = node.variables.get("OMP_NUM_THREADS", "")
-    return int(limited) if limited.isdigit() and int(limited) > 0 else len(node.cpus_allowed) or None
+    return (
+        int(limited) if limited.isdigit() and int(limited) > 0 else len(node.cpus_allowed) or None
+    )
 
 
-def work_figures(record: PointRecord, stats: TrialStats, origin: str, roofs: Ceilings | None, traced: Mapping[str, Figure]) -> dict[str, Figure]:
+def work_figures(
+    record: PointRecord,
+    stats: TrialStats,
+    origin: str,
+    roofs: Ceilings | None,
+    traced: Mapping[str, Figure],
+) -> dict[str, Figure]:
     """Figures of FLOPs and bytes over the trial time; those that a trace's operators or counters gave stay where a point has none of its own.
 
     `traced` also holds the point's telemetry, of which the clock is used.
     """
     dtype = _dtype(record)
-    found = _ceiling_figures(roofs, dtype) | _flop_figures(record, stats, origin, roofs, traced) | _byte_figures(record, stats, origin, roofs)
+    found = (
+        _ceiling_figures(roofs, dtype)
+        | _flop_figures(record, stats, origin, roofs, traced)
+        | _byte_figures(record, stats, origin, roofs)
+    )
     flops, moved = (_value(found.get(name)) for name in ("achieved_flops", "achieved_bandwidth"))
     if flops and moved:
         intensity = flops / moved
-        found["operational_intensity"] = Figure(value=intensity, unit="FLOP/B", source=origin, note="at most: traffic is a lower bound")
+        found["operational_intensity"] = Figure(
+            value=intensity, unit="FLOP/B", source=origin, note="at most: traffic is a lower bound"
+        )
         compute, bandwidth = (_value(found.get(name)) for name in _CEILINGS)
         if compute and bandwidth:
             attainable = min(compute, intensity * bandwidth)
-            found["roofline_share"] = Figure(value=flops / attainable, unit="share", source=origin,
-                                             note="achieved over attainable FLOP/s; at least, since traffic is a lower bound")
-    return {name: figure for name, figure in found.items() if figure.value is not None or _value(traced.get(name)) is None}
+            found["roofline_share"] = Figure(
+                value=flops / attainable,
+                unit="share",
+                source=origin,
+                note="achieved over attainable FLOP/s; at least, since traffic is a lower bound",
+            )
+    return {
+        name: figure
+        for name, figure in found.items()
+        if figure.value is not None or _value(traced.get(name)) is None
+    }
 
 
 def _dtype(record: PointRecord) -> Dtype:
@@ -86,24 +124,50 @@ def _dtype(record: PointRecord) -> Dtype:
     return cast("Dtype", noted) if noted in get_args(Dtype) else "fp32"
 
 
-def _flop_figures(record: PointRecord, stats: TrialStats, origin: str, roofs: Ceilings | None, traced: Mapping[str, Figure]) -> dict[str, Figure]:
+def _flop_figures(
+    record: PointRecord,
+    stats: TrialStats,
+    origin: str,
+    roofs: Ceilings | None,
+    traced: Mapping[str, Figure],
+) -> dict[str, Figure]:
     flops = number(record.notes.get("flops_per_item"))
     if flops is None:
         return {"achieved_flops": Figure(value=None, unit="FLOP/s", needs="--flops-per-item")} | {
-            name: Figure(value=None, unit="share", needs=NO_FLOPS) for name in ("mfu", "flops_of_ceiling")}
+            name: Figure(value=None, unit="share", needs=NO_FLOPS)
+            for name in ("mfu", "flops_of_ceiling")
+        }
     low, high = (None if end is None else end * flops for end in (stats.low, stats.high))
     achieved = stats.throughput * flops
     dtype = _dtype(record)
     found = {
-        "flops_per_item": Figure(value=flops, unit="FLOP", source="counted outside the timed region, or as given", note=record.notes.get("flops", "")),
-        "achieved_flops": Figure(value=achieved, unit="FLOP/s", low=low, high=high, source=origin, note="over the trial time"),
+        "flops_per_item": Figure(
+            value=flops,
+            unit="FLOP",
+            source="counted outside the timed region, or as given",
+            note=record.notes.get("flops", ""),
+        ),
+        "achieved_flops": Figure(
+            value=achieved,
+            unit="FLOP/s",
+            low=low,
+            high=high,
+            source=origin,
+            note="over the trial time",
+        ),
     }
 
     def over(roof: Ceiling | None) -> Figure:
         if roof is None:
             return Figure(value=None, unit="share", needs=_needs(roofs))
-        return Figure(value=achieved / roof.value, unit="share", low=None if low is None else low / roof.value,
-                      high=None if high is None else high / roof.value, source=origin, note=f"of {roof.source}")
+        return Figure(
+            value=achieved / roof.value,
+            unit="share",
+            low=None if low is None else low / roof.value,
+            high=None if high is None else high / roof.value,
+            source=origin,
+            note=f"of {roof.source}",
+        )
 
     peak = None if roofs is None else roofs.peak(dtype) or roofs.flops(dtype)
     found["mfu"] = over(peak)
@@ -118,29 +182,56 @@ def _needs(roofs: Ceilings | None) -> str:
     return NO_CEILING if roofs is None else roofs.needs
 
 
-def _byte_figures(record: PointRecord, stats: TrialStats, origin: str, roofs: Ceilings | None) -> dict[str, Figure]:
-    weights, inputs = number(record.notes.get("weight_bytes")), number(record.notes.get("input_bytes_per_item"))
+def _byte_figures(
+    record: PointRecord, stats: TrialStats, origin: str, roofs: Ceilings | None
+) -> dict[str, Figure]:
+    weights, inputs = (
+        number(record.notes.get("weight_bytes")),
+        number(record.notes.get("input_bytes_per_item")),
+    )
     if inputs is None or not record.items_per_trial:
-        return {"achieved_bandwidth": Figure(value=None, unit="B/s", needs=NO_TRAFFIC),
-                "bandwidth_share": Figure(value=None, unit="share", needs=NO_TRAFFIC)}
+        return {
+            "achieved_bandwidth": Figure(value=None, unit="B/s", needs=NO_TRAFFIC),
+            "bandwidth_share": Figure(value=None, unit="share", needs=NO_TRAFFIC),
+        }
     per_item = inputs + (weights or 0.0) / record.items_per_trial
     achieved = stats.throughput * per_item
-    found = {"achieved_bandwidth": Figure(value=achieved, unit="B/s", source=origin, note=_AT_LEAST)}
+    found = {
+        "achieved_bandwidth": Figure(value=achieved, unit="B/s", source=origin, note=_AT_LEAST)
+    }
     roof = None if roofs is None else roofs.bandwidth
-    found["bandwidth_share"] = (Figure(value=None, unit="share", needs=_needs(roofs)) if roof is None else
-                                Figure(value=achieved / roof.value, unit="share", source=origin, note=f"of {roof.source}; {_AT_LEAST}"))
+    found["bandwidth_share"] = (
+        Figure(value=None, unit="share", needs=_needs(roofs))
+        if roof is None
+        else Figure(
+            value=achieved / roof.value,
+            unit="share",
+            source=origin,
+            note=f"of {roof.source}; {_AT_LEAST}",
+        )
+    )
     return found
 
 
 def _ceiling_figures(roofs: Ceilings | None, dtype: Dtype) -> dict[str, Figure]:
     both = (None, None) if roofs is None else (roofs.flops(dtype), roofs.bandwidth)
-    return {name: Figure(value=None, unit=unit, needs=_needs(roofs)) if roof is None else Figure(value=roof.value, unit=unit, source=roof.source)
-            for name, unit, roof in zip(_CEILINGS, ("FLOP/s", "B/s"), both, strict=True)}
+    return {
+        name: Figure(value=None, unit=unit, needs=_needs(roofs))
+        if roof is None
+        else Figure(value=roof.value, unit=unit, source=roof.source)
+        for name, unit, roof in zip(_CEILINGS, ("FLOP/s", "B/s"), both, strict=True)
+    }
 
 
-def ceilings_of_points(points: Mapping[str, Figure] | None, own: Mapping[str, Figure]) -> dict[str, Figure]:
+def ceilings_of_points(
+    points: Mapping[str, Figure] | None, own: Mapping[str, Figure]
+) -> dict[str, Figure]:
     """A run's ceilings: those of its trace, else of its first point."""
-    return {name: points[name] for name in _CEILINGS if points is not None and name in points and _value(own.get(name)) is None}
+    return {
+        name: points[name]
+        for name in _CEILINGS
+        if points is not None and name in points and _value(own.get(name)) is None
+    }
 
 
 def number(text: str | None) -> float | None:

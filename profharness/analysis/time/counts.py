@@ -21,7 +21,9 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
-def count(trace: Trace, links: Links | None = None, devices: Sequence[DeviceCounts] | None = None) -> TraceCounts:
+def count(
+    trace: Trace, links: Links | None = None, devices: Sequence[DeviceCounts] | None = None
+) -> TraceCounts:
     """Counts over all devices: sums, except the span, which goes from the first start to the last end.
 
     `ranks` counts the distinct ranks among the sources, a source without one counting as a rank of its
@@ -40,23 +42,43 @@ def count(trace: Trace, links: Links | None = None, devices: Sequence[DeviceCoun
         kernels=len(kernels),
         copies=len(copies),
         devices=len(per_device),
-        streams=len(distinct(np.concatenate((_stream_keys(kernels.device, kernels.stream),
-                                              _stream_keys(copies.device, copies.stream))))),
+        streams=len(
+            distinct(
+                np.concatenate(
+                    (
+                        _stream_keys(kernels.device, kernels.stream),
+                        _stream_keys(copies.device, copies.stream),
+                    )
+                )
+            )
+        ),
         ranks=len({source.rank for source in _working_sources(trace)}),
         span_ns=(int(ends.max() - starts.min()) if len(starts) else 0) if placed else None,
         busy_ns=sum(device.busy_ns or 0 for device in per_device) if placed else None,
         busy_any_ns=sum(device.busy_any_ns or 0 for device in per_device) if placed else None,
         sum_kernel_ns=int(kernels.dur_ns.sum()),
-        unlinked_kernels=int(np.sum(judged & ~links.linked)) if judged.any() or not len(kernels) else None,
-        graph_launches=int(np.sum(patterns.matching(trace.strings, trace.api, patterns.GRAPH_LAUNCH))),
+        unlinked_kernels=int(np.sum(judged & ~links.linked))
+        if judged.any() or not len(kernels)
+        else None,
+        graph_launches=int(
+            np.sum(patterns.matching(trace.strings, trace.api, patterns.GRAPH_LAUNCH))
+        ),
         kernels_in_graphs=int(links.in_graph.sum()),
         distinct_kernels=len(distinct(kernels.name)),
     )
 
 
-def count_devices(trace: Trace, devices: Sequence[DeviceCounts] | None = None) -> dict[str, DeviceCounts]:
+def count_devices(
+    trace: Trace, devices: Sequence[DeviceCounts] | None = None
+) -> dict[str, DeviceCounts]:
     """The counts of each device that did work, under its key (`device_keys`)."""
-    return dict(zip(device_keys(trace).values(), counts_of_devices(trace) if devices is None else devices, strict=True))
+    return dict(
+        zip(
+            device_keys(trace).values(),
+            counts_of_devices(trace) if devices is None else devices,
+            strict=True,
+        )
+    )
 
 
 def counts_of_devices(trace: Trace) -> list[DeviceCounts]:
@@ -67,7 +89,13 @@ def counts_of_devices(trace: Trace) -> list[DeviceCounts]:
 
 def devices_with_work(trace: Trace) -> list[int]:
     """Positions of the devices that ran a kernel or a copy; NULL stands for records that name none."""
-    return sorted({int(device) for table in (trace.kernels, trace.copies) for device in distinct(table.device)})
+    return sorted(
+        {
+            int(device)
+            for table in (trace.kernels, trace.copies)
+            for device in distinct(table.device)
+        }
+    )
 
 
 def device_keys(trace: Trace) -> dict[int, str]:
@@ -99,17 +127,27 @@ def pass_of(trace: Trace) -> str | None:
 
 def _device(trace: Trace, device: int, *, placed: bool = True) -> DeviceCounts:
     if not placed:
-        return DeviceCounts(kernels=int((trace.kernels.device == device).sum()), busy_ns=None, busy_any_ns=None, span_ns=None)
+        return DeviceCounts(
+            kernels=int((trace.kernels.device == device).sum()),
+            busy_ns=None,
+            busy_any_ns=None,
+            span_ns=None,
+        )
     kernels = trace.kernels.device == device
     copies = trace.copies.device == device
-    spans = [intervals.lasting(table.start_ns[rows], table.dur_ns[rows]) for table, rows in ((trace.kernels, kernels), (trace.copies, copies))]
+    spans = [
+        intervals.lasting(table.start_ns[rows], table.dur_ns[rows])
+        for table, rows in ((trace.kernels, kernels), (trace.copies, copies))
+    ]
     busy, copying = (intervals.merge(one) for one in spans)
     some = [one for one in spans if len(one)]
     return DeviceCounts(
         kernels=int(kernels.sum()),
         busy_ns=busy.total,
         busy_any_ns=intervals.union(busy, copying).total if len(copying) else busy.total,
-        span_ns=max(int(one.end.max()) for one in some) - min(int(one.start.min()) for one in some) if some else 0,
+        span_ns=max(int(one.end.max()) for one in some) - min(int(one.start.min()) for one in some)
+        if some
+        else 0,
     )
 
 
@@ -119,8 +157,11 @@ def _stream_keys(device: I32, stream: I32) -> I64:
 
 
 def _device_sources(trace: Trace) -> list[int]:
-    return [int(position) for position in distinct(np.concatenate((trace.kernels.source, trace.copies.source)))
-            if position != NULL]
+    return [
+        int(position)
+        for position in distinct(np.concatenate((trace.kernels.source, trace.copies.source)))
+        if position != NULL
+    ]
 
 
 def _working_sources(trace: Trace) -> list[Source]:

@@ -61,7 +61,9 @@ class Work:
     def on(self, device: int) -> I64:
         """Rows of one device with a duration, by start; among equals linked ones first, by launching call."""
         rows = np.flatnonzero((self.device == device) & (self.end > self.start))
-        ordered: I64 = rows[np.lexsort((self.call[rows], self.call[rows] == NULL, self.start[rows]))]
+        ordered: I64 = rows[
+            np.lexsort((self.call[rows], self.call[rows] == NULL, self.start[rows]))
+        ]
         return ordered
 
     @cached_property
@@ -70,7 +72,9 @@ class Work:
         order = np.lexsort((self.start, self.call))
         call = self.call[order]
         first = np.zeros(len(order), np.bool_)
-        first[order] = np.concatenate(([True], call[1:] != call[:-1]))[: len(order)] & (call != NULL)
+        first[order] = np.concatenate(([True], call[1:] != call[:-1]))[: len(order)] & (
+            call != NULL
+        )
         return first
 
 
@@ -86,7 +90,9 @@ def work_of(trace: Trace) -> Work:
         stream=np.concatenate((kernels.stream, copies.stream)),
         source=np.concatenate((kernels.source, copies.source)),
         call=np.concatenate((links.api, link_copies(trace).api)),
-        links=links, api=trace.api)
+        links=links,
+        api=trace.api,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +118,11 @@ def delays(trace: Trace, work: Work) -> Delays:
         met_empty[order[:1]] = True
         met_empty[order[1:]] = done[:-1] <= launched[order[1:]]
     kernel = np.flatnonzero(work.call[: work.kernels] != NULL)
-    delay = work.start[kernel] - trace.api.start_ns[work.call[kernel]] if len(kernel) else np.empty(0, np.int64)
+    delay = (
+        work.start[kernel] - trace.api.start_ns[work.call[kernel]]
+        if len(kernel)
+        else np.empty(0, np.int64)
+    )
     return Delays(kernel, delay, met_empty[kernel])
 
 
@@ -123,12 +133,19 @@ def queued_ns(work: Work, windows: Intervals) -> int:
 
 def backlogged_streams(work: Work, device: int) -> Steps:
     """How many streams of a device held unfinished work, over time."""
-    backlog = [intervals.merge(Intervals(work.launched[rows], work.end[rows]))
-               for rows in _streams(work) if int(work.device[rows[0]]) == device]
+    backlog = [
+        intervals.merge(Intervals(work.launched[rows], work.end[rows]))
+        for rows in _streams(work)
+        if int(work.device[rows[0]]) == device
+    ]
     if not backlog:
         return intervals.running(intervals.EMPTY)
-    return intervals.running(Intervals(np.concatenate([held.start for held in backlog]),
-                                       np.concatenate([held.end for held in backlog])))
+    return intervals.running(
+        Intervals(
+            np.concatenate([held.start for held in backlog]),
+            np.concatenate([held.end for held in backlog]),
+        )
+    )
 
 
 def _streams(work: Work) -> list[I64]:

@@ -117,7 +117,9 @@ class IdleAnalysis:
 
     def _gaps_in(self, device: int, low_ns: int, high_ns: int) -> Gaps:
         whole = self._on(device)
-        first = max(int(np.searchsorted(whole.times.end, low_ns, "right")) - 1, 0)  # one piece before, one behind: what lies beyond them is no gap's end
+        first = max(
+            int(np.searchsorted(whole.times.end, low_ns, "right")) - 1, 0
+        )  # one piece before, one behind: what lies beyond them is no gap's end
         last = int(np.searchsorted(whole.times.start, high_ns, "left")) + 1
         busy = Intervals(whole.times.start[first:last], whole.times.end[first:last])
         low = min(low_ns, int(busy.start[0])) if len(busy) else low_ns
@@ -135,13 +137,22 @@ class IdleAnalysis:
         if device not in self._busy:
             rows = self.work.on(device)
             start = self.work.start[rows]
-            self._busy[device] = Busy(rows, start, intervals.merge(Intervals(start, self.work.end[rows])))
+            self._busy[device] = Busy(
+                rows, start, intervals.merge(Intervals(start, self.work.end[rows]))
+            )
         return self._busy[device]
 
-    def _launched(self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts) -> None:
+    def _launched(
+        self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts
+    ) -> None:
         """The stretch of each gap after its launching call began: waiting, queued, or launch in progress."""
         known = call != NULL
-        start, end, ended_by, call = gaps.start[known], gaps.end[known], gaps.next[known], call[known]
+        start, end, ended_by, call = (
+            gaps.start[known],
+            gaps.end[known],
+            gaps.next[known],
+            call[known],
+        )
         api = self.trace.api
         began = api.start_ns[call]
         stretch = Intervals(np.clip(began, start, end), end)
@@ -154,21 +165,39 @@ class IdleAnalysis:
         parts.queued_gap += int((length - waiting)[queued].sum())
         parts.launch_in_progress += int((length - waiting)[~queued].sum())
 
-    def _before_launch(self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts) -> None:
+    def _before_launch(
+        self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts
+    ) -> None:
         """The stretch of each gap before its launching call began: what was the launching thread doing?"""
         api = self.trace.api
         linked = call != NULL
-        began = np.where(linked, api.start_ns[np.maximum(call, 0)] if len(api) else gaps.end, gaps.end)
+        began = np.where(
+            linked, api.start_ns[np.maximum(call, 0)] if len(api) else gaps.end, gaps.end
+        )
         stretch = Intervals(gaps.start, np.clip(began, gaps.start, gaps.end))
-        thread = np.where(linked, self._thread_of_call[np.maximum(call, 0)] if len(api) else NULL, NULL)
+        thread = np.where(
+            linked, self._thread_of_call[np.maximum(call, 0)] if len(api) else NULL, NULL
+        )
         after_all = gaps.next == NULL
         for number in distinct(thread[linked]):
             mine = linked & (thread == number)
-            self._host_time(self._thread(int(number)), Intervals(stretch.start[mine], stretch.end[mine]), windows, parts)
+            self._host_time(
+                self._thread(int(number)),
+                Intervals(stretch.start[mine], stretch.end[mine]),
+                windows,
+                parts,
+            )
         if after_all.any():
-            self._host_time(self._all_launching(device), Intervals(stretch.start[after_all], stretch.end[after_all]), windows, parts)
+            self._host_time(
+                self._all_launching(device),
+                Intervals(stretch.start[after_all], stretch.end[after_all]),
+                windows,
+                parts,
+            )
 
-    def _host_time(self, host: HostThread, stretch: Intervals, windows: Intervals, parts: _Parts) -> None:
+    def _host_time(
+        self, host: HostThread, stretch: Intervals, windows: Intervals, parts: _Parts
+    ) -> None:
         """Of what the host did in the stretches, which lie in order and apart from each other."""
         within = intervals.intersect(intervals.merge(stretch), windows)
 
@@ -233,8 +262,11 @@ class IdleAnalysis:
         def span(which: Mask) -> Intervals:
             return intervals.merge(intervals.lasting(api.start_ns[which], api.dur_ns[which]))
 
-        return HostThread(span(calls & self._copy_calls), span(calls & self._synchronising_calls & ~self._copy_calls),
-                          self._recorded(distinct(api.source[calls])))
+        return HostThread(
+            span(calls & self._copy_calls),
+            span(calls & self._synchronising_calls & ~self._copy_calls),
+            self._recorded(distinct(api.source[calls])),
+        )
 
     def _recorded(self, sources: npt.NDArray[np.int32]) -> Intervals:
         """From the first to the last host record (calls, operators, marks) of each source."""
@@ -255,7 +287,9 @@ class IdleAnalysis:
     def _remote_copies(self, device: int) -> Intervals:
         """Copies that another engine ran with this device as source or destination."""
         copies = self.trace.copies
-        rows = (copies.device != device) & ((copies.src_device == device) | (copies.dst_device == device))
+        rows = (copies.device != device) & (
+            (copies.src_device == device) | (copies.dst_device == device)
+        )
         return intervals.merge(intervals.lasting(copies.start_ns[rows], copies.dur_ns[rows]))
 
 
@@ -274,7 +308,12 @@ class _Parts:
 
     def frozen(self) -> IdleCauses:
         return IdleCauses(
-            no_host_record_ns=self.no_host_record, waiting_copy_or_event_ns=self.waiting_copy_or_event,
-            queued_gap_ns=self.queued_gap, launch_in_progress_ns=self.launch_in_progress,
-            synchronisation_ns=self.synchronisation, host_not_ready_ns=self.host_not_ready,
-            micro_ns=self.micro_ns, macro_ns=self.macro_ns)
+            no_host_record_ns=self.no_host_record,
+            waiting_copy_or_event_ns=self.waiting_copy_or_event,
+            queued_gap_ns=self.queued_gap,
+            launch_in_progress_ns=self.launch_in_progress,
+            synchronisation_ns=self.synchronisation,
+            host_not_ready_ns=self.host_not_ready,
+            micro_ns=self.micro_ns,
+            macro_ns=self.macro_ns,
+        )

@@ -25,7 +25,11 @@ BETWEEN_LAUNCHES_NS = 1_000_000
 
 def launch_bound_ns(work: Work, device: int, windows: Intervals, launching: Intervals) -> int:
     """Launch-bound time of a device in a merged set of windows, in ns; `launching` is what `host_launching` says of it."""
-    here = (work.device == device) & (work.end > work.start) & intervals.reaching(Intervals(work.ready, work.end), windows)
+    here = (
+        (work.device == device)
+        & (work.end > work.start)
+        & intervals.reaching(Intervals(work.ready, work.end), windows)
+    )
     fed = intervals.overlapping(Intervals(work.ready[here], work.end[here]))
     starved = intervals.subtract(windows, fed)
     return intervals.intersect(starved, launching).total
@@ -41,12 +45,20 @@ def host_launching(trace: Trace, work: Work, device: int) -> Intervals:
     thread = pack([api.source, api.pid, api.tid])
     launches = patterns.matching(trace.strings, api, patterns.LAUNCH).copy()
     launches[calls] = True
-    other = patterns.matching(trace.strings, api, patterns.SYNCHRONISE) | patterns.matching(trace.strings, api, patterns.COPY_CALL)
-    return intervals.union(*[_of_thread(trace, launches & (thread == number), other & (thread == number))
-                             for number in distinct(thread[calls])])
+    other = patterns.matching(trace.strings, api, patterns.SYNCHRONISE) | patterns.matching(
+        trace.strings, api, patterns.COPY_CALL
+    )
+    return intervals.union(
+        *[
+            _of_thread(trace, launches & (thread == number), other & (thread == number))
+            for number in distinct(thread[calls])
+        ]
+    )
 
 
-def _of_thread(trace: Trace, launches: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]) -> Intervals:
+def _of_thread(
+    trace: Trace, launches: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]
+) -> Intervals:
     api = trace.api
     rows = np.flatnonzero(launches)
     rows = rows[np.argsort(api.start_ns[rows], kind="stable")]

@@ -32,7 +32,9 @@ class Selection:
         """Whether a step is wanted; one without a number only where all are."""
         if number is None:
             return self == Selection()
-        return (self.first is None or number >= self.first) and (self.last is None or number < self.last)
+        return (self.first is None or number >= self.first) and (
+            self.last is None or number < self.last
+        )
 
 
 def parse(text: str) -> Selection:
@@ -41,7 +43,10 @@ def parse(text: str) -> Selection:
         return Selection()
     low, colon, high = text.partition(":")
     if not all(part.isdecimal() or not part for part in (low, high)) or not (low or high):
-        raise UsageError(f"--steps: {text!r} names no steps", "all, one step as 3, or a range as 10:30 (the end is not included)")
+        raise UsageError(
+            f"--steps: {text!r} names no steps",
+            "all, one step as 3, or a range as 10:30 (the end is not included)",
+        )
     if not colon:
         return Selection(int(low), int(low) + 1)
     if low and high and int(low) >= int(high):
@@ -49,7 +54,9 @@ def parse(text: str) -> Selection:
     return Selection(int(low) if low else None, int(high) if high else None)
 
 
-def step_summaries(trace: Trace, facts: KernelFacts, selection: Selection) -> tuple[StepSummary, ...]:
+def step_summaries(
+    trace: Trace, facts: KernelFacts, selection: Selection
+) -> tuple[StepSummary, ...]:
     """The chosen steps (or trials) in order of time, each measured on its own; none where all were asked for and the trace marks none.
 
     Raises UsageError, with the steps that there are, where it holds none of those that were asked for.
@@ -58,24 +65,47 @@ def step_summaries(trace: Trace, facts: KernelFacts, selection: Selection) -> tu
     whole = Whole(trace, facts)
     found = []
     for number, group in chosen:
-        when = intervals.merge(intervals.of([step.start_ns for step in group], [step.end_ns for step in group]))
+        when = intervals.merge(
+            intervals.of([step.start_ns for step in group], [step.end_ns for step in group])
+        )
         inside = Measurement(trace, Windows(when, group[0].label, 1), known=whole)
         start, end = min(step.start_ns for step in group), max(step.end_ns for step in group)
         name = f"{group[0].point} {_plain(group[0])}".strip()
-        found.append(StepSummary(step=name, number=number, start_ns=start, dur_ns=end - start, processes=len(group),
-                                 partition=device_partition(inside), metrics=figures(inside)))
+        found.append(
+            StepSummary(
+                step=name,
+                number=number,
+                start_ns=start,
+                dur_ns=end - start,
+                processes=len(group),
+                partition=device_partition(inside),
+                metrics=figures(inside),
+            )
+        )
     return tuple(found)
 
 
-def _chosen(groups: Sequence[list[Step]], selection: Selection, trace: Trace) -> list[tuple[int | None, list[Step]]]:
+def _chosen(
+    groups: Sequence[list[Step]], selection: Selection, trace: Trace
+) -> list[tuple[int | None, list[Step]]]:
     """The wanted ones, each with its number."""
     counted = not any(group[0].number is not None for group in groups)
-    numbered = [(place if counted else group[0].number, group) for place, group in enumerate(groups)]
-    chosen = [(None if counted else number, group) for number, group in numbered if selection.holds(number)]
+    numbered = [
+        (place if counted else group[0].number, group) for place, group in enumerate(groups)
+    ]
+    chosen = [
+        (None if counted else number, group)
+        for number, group in numbered
+        if selection.holds(number)
+    ]
     if not chosen and selection != Selection():
         known = [number for number, _ in numbered if number is not None]
-        raise nothing_left(words((selection.first, selection.last)), held((min(known), max(known)), counted=counted) if known else
-                           f"the trace marks no steps; --step-range REGEX makes ranges of the program into steps: {there_are(range_names(trace))}")
+        raise nothing_left(
+            words((selection.first, selection.last)),
+            held((min(known), max(known)), counted=counted)
+            if known
+            else f"the trace marks no steps; --step-range REGEX makes ranges of the program into steps: {there_are(range_names(trace))}",
+        )
     return chosen
 
 
@@ -91,13 +121,21 @@ def _together(every: Sequence[Step]) -> list[list[Step]]:
     """Steps of several processes that belong together: of one point, of equal name (or place, where a process uses a name twice), at one time."""
     groups: dict[tuple[str, str, int], list[Step]] = {}
     names = [_plain(step) for step in every]
-    repeated = len({(step.process, name) for step, name in zip(every, names, strict=True)}) < len(every)
+    repeated = len({(step.process, name) for step, name in zip(every, names, strict=True)}) < len(
+        every
+    )
     seen: dict[int, int] = {}
     for step, name in zip(every, names, strict=True):
         place = seen.get(step.process, 0)
         seen[step.process] = place + 1
-        groups.setdefault((step.point, "" if repeated else name, place if repeated else 0), []).append(step)
-    apart = [cluster for group in groups.values() for cluster in _at_one_time(sorted(group, key=lambda step: step.start_ns))]
+        groups.setdefault(
+            (step.point, "" if repeated else name, place if repeated else 0), []
+        ).append(step)
+    apart = [
+        cluster
+        for group in groups.values()
+        for cluster in _at_one_time(sorted(group, key=lambda step: step.start_ns))
+    ]
     return sorted(apart, key=lambda group: group[0].start_ns)
 
 

@@ -79,11 +79,18 @@ def _read(trace: Trace, rows: I64) -> list[Step]:
     process = pack([marks.source[rows], marks.pid[rows]])
     order = np.lexsort((marks.start_ns[rows], process))
     numbers = step_numbers(trace, ("trial", "step"))
-    return [Step(label=trace.strings[int(marks.name[row])], start_ns=int(marks.start_ns[row]),
-                 end_ns=int(marks.start_ns[row] + marks.dur_ns[row]),
-                 items=None if marks.items[row] == NULL else int(marks.items[row]), process=int(owner),
-                 point=trace.strings[int(marks.point[row])], number=None if numbers[row] == NULL else int(numbers[row]))
-            for row, owner in zip(rows[order], process[order], strict=True)]
+    return [
+        Step(
+            label=trace.strings[int(marks.name[row])],
+            start_ns=int(marks.start_ns[row]),
+            end_ns=int(marks.start_ns[row] + marks.dur_ns[row]),
+            items=None if marks.items[row] == NULL else int(marks.items[row]),
+            process=int(owner),
+            point=trace.strings[int(marks.point[row])],
+            number=None if numbers[row] == NULL else int(numbers[row]),
+        )
+        for row, owner in zip(rows[order], process[order], strict=True)
+    ]
 
 
 def steady(of_process: list[Step]) -> list[Step]:
@@ -123,8 +130,11 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
 
 def everything(trace: Trace) -> Windows:
     """From the first to the last device work; of operators where there is none; empty for an empty trace."""
-    for tables, words in (((trace.kernels, trace.copies), "all device work"), ((trace.ops,), "all operators"),
-                          ((trace.api, trace.marks), "all host records")):
+    for tables, words in (
+        ((trace.kernels, trace.copies), "all device work"),
+        ((trace.ops,), "all operators"),
+        ((trace.api, trace.marks), "all host records"),
+    ):
         starts = np.concatenate([table.start_ns for table in tables])
         ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
         if len(starts):
@@ -140,16 +150,28 @@ def _are_trials(trace: Trace, point: str | None) -> bool:
 
 
 def _of_trials(found: list[Step]) -> Windows:
-    sets = [intervals.merge(intervals.of([step.start_ns for step in group], [step.end_ns for step in group]))
-            for group in _by_process(found)]
-    return Windows(_common(sets), f"{len(found)} {'trial' if len(found) == 1 else 'trials'}", len(found))
+    sets = [
+        intervals.merge(
+            intervals.of([step.start_ns for step in group], [step.end_ns for step in group])
+        )
+        for group in _by_process(found)
+    ]
+    return Windows(
+        _common(sets), f"{len(found)} {'trial' if len(found) == 1 else 'trials'}", len(found)
+    )
 
 
 def _of_steps(found: list[Step]) -> Windows:
     groups = [steady(group) for group in _by_process(found)]
-    sets = [intervals.window(group[0].start_ns, max(step.end_ns for step in group)) for group in groups]
+    sets = [
+        intervals.window(group[0].start_ns, max(step.end_ns for step in group)) for group in groups
+    ]
     kept = sum(len(group) for group in groups)
-    label = f"{kept} {'step' if kept == 1 else 'steps'}" if kept == len(found) else f"{kept} steady of {len(found)} steps"
+    label = (
+        f"{kept} {'step' if kept == 1 else 'steps'}"
+        if kept == len(found)
+        else f"{kept} steady of {len(found)} steps"
+    )
     return Windows(_common(sets), label, kept)
 
 
@@ -176,11 +198,16 @@ def _of_point(trace: Trace, point: str | None) -> Windows | None:
     rows = (marks.point == code) & (marks.kind == trace.strings.find("point")) & (code != NULL)
     if not rows.any():
         return None
-    return Windows(intervals.merge(intervals.lasting(marks.start_ns[rows], marks.dur_ns[rows])), f"point {point}")
+    return Windows(
+        intervals.merge(intervals.lasting(marks.start_ns[rows], marks.dur_ns[rows])),
+        f"point {point}",
+    )
 
 
 def _holds_work(trace: Trace, when: Intervals) -> bool:
-    work = [intervals.lasting(table.start_ns, table.dur_ns) for table in (trace.kernels, trace.copies)]
+    work = [
+        intervals.lasting(table.start_ns, table.dur_ns) for table in (trace.kernels, trace.copies)
+    ]
     if not any(len(held) for held in work):
         return True
     return any(int(intervals.inside_ns(held, when).sum()) > 0 for held in work)

@@ -23,7 +23,11 @@ def no_timeline(trace: Trace) -> str:
     if not len(kernels):
         return ""
     positions = np.unique(kernels.source)
-    if any(trace.sources[int(position)].format.startswith(_REPLAYED) for position in positions if position != NULL):
+    if any(
+        trace.sources[int(position)].format.startswith(_REPLAYED)
+        for position in positions
+        if position != NULL
+    ):
         return f"{TIMELINE} of one execution (rocprof-compute measures each dispatch in several): --profile rocprofv3"
     if not kernels.dur_ns.any():
         return f"{TIMELINE} (no kernel in the file has a length): record kernels with their times, as --profile rocprofv3 does"
@@ -34,6 +38,10 @@ def no_places(trace: Trace) -> bool:
     """Whether nothing can be said of unions and spans either: starts stand for no instant of one execution."""
     if not no_timeline(trace):
         return False
-    replayed = any(trace.sources[int(position)].format.startswith(_REPLAYED) for position in distinct(trace.kernels.source) if position != NULL)
+    replayed = any(
+        trace.sources[int(position)].format.startswith(_REPLAYED)
+        for position in distinct(trace.kernels.source)
+        if position != NULL
+    )
     # kernels at zero are without a time, unless the clock of the file begins there
     return replayed or not (trace.kernels.start_ns.any() or (trace.copies.start_ns == 0).any())

@@ -38,7 +38,9 @@ class DeviceTimeline:
 
 def timeline(trace: Trace, device: int) -> DeviceTimeline:
     """The timeline of the device at this position in `trace.devices`; kept with the table of kernels, since every split asks for it."""
-    return trace.kernels.kept((timeline, device), (trace.copies, trace.strings), lambda: _timeline(trace, device))
+    return trace.kernels.kept(
+        (timeline, device), (trace.copies, trace.strings), lambda: _timeline(trace, device)
+    )
 
 
 def _timeline(trace: Trace, device: int) -> DeviceTimeline:
@@ -50,18 +52,29 @@ def _timeline(trace: Trace, device: int) -> DeviceTimeline:
     moved = copies.device == device
     return DeviceTimeline(
         compute=intervals.merge(Intervals(both.start[compute], both.end[compute])),
-        communication=intervals.merge(Intervals(both.start[communication], both.end[communication])),
+        communication=intervals.merge(
+            Intervals(both.start[communication], both.end[communication])
+        ),
         copies=intervals.merge(intervals.lasting(copies.start_ns[moved], copies.dur_ns[moved])),
     )
 
 
 def is_communication(strings: Strings, kernels: Kernels) -> npt.NDArray[np.bool_]:
     """Which kernels are collectives (RCCL, NCCL and their like) by name; each distinct name is judged once. Kept, and not to be written to."""
-    return kernels.kept(is_communication, (strings,), lambda: _is_communication(strings, kernels.name))
+    return kernels.kept(
+        is_communication, (strings,), lambda: _is_communication(strings, kernels.name)
+    )
 
 
 def _is_communication(strings: Strings, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    talking = np.array([code for code in distinct(names) if kernel_category(strings[int(code)]) == "communication"], np.int32)
+    talking = np.array(
+        [
+            code
+            for code in distinct(names)
+            if kernel_category(strings[int(code)]) == "communication"
+        ],
+        np.int32,
+    )
     found = np.isin(names, talking)
     found.flags.writeable = False
     return found
@@ -69,14 +82,23 @@ def _is_communication(strings: Strings, names: npt.NDArray[np.int32]) -> npt.NDA
 
 def partition(trace: Trace, start_ns: int, end_ns: int, device: int | None = None) -> Partition:
     """The split of [start, end) on one device (a position in `trace.devices`), or on all that did work."""
-    return partition_windows(trace, intervals.window(start_ns, end_ns), None if device is None else (device,))
+    return partition_windows(
+        trace, intervals.window(start_ns, end_ns), None if device is None else (device,)
+    )
 
 
-def partition_windows(trace: Trace, windows: Intervals, devices: tuple[int, ...] | None = None,
-                      idle: IdleAnalysis | None = None) -> Partition:
+def partition_windows(
+    trace: Trace,
+    windows: Intervals,
+    devices: tuple[int, ...] | None = None,
+    idle: IdleAnalysis | None = None,
+) -> Partition:
     """The split of a merged set of windows. With an `idle` analysis the causes of idle time are split too."""
     chosen = tuple(devices_with_work(trace)) if devices is None else devices
-    parts = [_one(timeline(trace, device), windows, idle.causes(device, windows) if idle else None) for device in chosen]
+    parts = [
+        _one(timeline(trace, device), windows, idle.causes(device, windows) if idle else None)
+        for device in chosen
+    ]
     return add(parts)
 
 
@@ -87,22 +109,36 @@ def _one(line: DeviceTimeline, windows: Intervals, causes: IdleCauses | None) ->
     kernels = intervals.union(compute, communication)
     busy = intervals.union(kernels, copies)
     return Partition(
-        window_ns=windows.total, compute_ns=compute.total,
-        exposed_communication_ns=kernels.total - compute.total, exposed_copy_ns=busy.total - kernels.total,
-        idle_ns=windows.total - busy.total, communication_ns=communication.total, copy_ns=copies.total,
-        idle_causes=causes)
+        window_ns=windows.total,
+        compute_ns=compute.total,
+        exposed_communication_ns=kernels.total - compute.total,
+        exposed_copy_ns=busy.total - kernels.total,
+        idle_ns=windows.total - busy.total,
+        communication_ns=communication.total,
+        copy_ns=copies.total,
+        idle_causes=causes,
+    )
 
 
 def add(parts: list[Partition]) -> Partition:
     """The sum of partitions, part by part; causes are kept only where all have them."""
     causes = [part.idle_causes for part in parts if part.idle_causes is not None]
     return Partition(
-        window_ns=sum(part.window_ns for part in parts), compute_ns=sum(part.compute_ns for part in parts),
+        window_ns=sum(part.window_ns for part in parts),
+        compute_ns=sum(part.compute_ns for part in parts),
         exposed_communication_ns=sum(part.exposed_communication_ns for part in parts),
-        exposed_copy_ns=sum(part.exposed_copy_ns for part in parts), idle_ns=sum(part.idle_ns for part in parts),
-        communication_ns=sum(part.communication_ns for part in parts), copy_ns=sum(part.copy_ns for part in parts),
-        idle_causes=_add_causes(causes) if causes and len(causes) == len(parts) else None)
+        exposed_copy_ns=sum(part.exposed_copy_ns for part in parts),
+        idle_ns=sum(part.idle_ns for part in parts),
+        communication_ns=sum(part.communication_ns for part in parts),
+        copy_ns=sum(part.copy_ns for part in parts),
+        idle_causes=_add_causes(causes) if causes and len(causes) == len(parts) else None,
+    )
 
 
 def _add_causes(causes: list[IdleCauses]) -> IdleCauses:
-    return IdleCauses(**{name: sum(getattr(cause, name) for cause in causes) for name in IdleCauses.__struct_fields__})
+    return IdleCauses(
+        **{
+            name: sum(getattr(cause, name) for cause in causes)
+            for name in IdleCauses.__struct_fields__
+        }
+    )

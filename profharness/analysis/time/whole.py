@@ -69,4 +69,9 @@ class Whole:
         if rows.all() and moved.all():
             return Near(self.trace, None)
         seen = np.flatnonzero(rows)
-        return Near(replace(self.trace, kernels=kernels.take(seen), copies=copies.take(np.flatnonzero(moved))), seen)
+        return Near(
+            replace(
+                self.trace, kernels=kernels.take(seen), copies=copies.take(np.flatnonzero(moved))
+            ),
+            seen,
+        )

@@ -21,7 +21,12 @@ from profharness.trace.columns.keys import coded
 from profharness.units import format_share
 
 NOTABLE_SHARE = 0.01
-_COMPUTE = {"mfu": "mfu", "mfu_at_clock": "mfu at the observed clock", "flops_of_ceiling": "FLOP/s of the ceiling", "hfu": "hfu"}
+_COMPUTE = {
+    "mfu": "mfu",
+    "mfu_at_clock": "mfu at the observed clock",
+    "flops_of_ceiling": "FLOP/s of the ceiling",
+    "hfu": "hfu",
+}
 _TRAFFIC = {"bandwidth_share": "memory bandwidth", "roofline_share": "FLOP/s of the roofline"}
 _NOT_OF_ONE_SHEET = frozenset({"mfu_at_clock", "roofline_share"})
 _OF_AN_ITEM = "the FLOPs of an item are those of another shape (or --flops-per-item is wrong), or the timer stopped before the device had finished"
@@ -34,26 +39,53 @@ def impossible(name: str, figure: Figure | None) -> bool:
     if figure is None or figure.value is None:
         return False
     loose = name in _NOT_OF_ONE_SHEET or f"of {CALIBRATED}" in figure.note
-    return float(figure.value if figure.low is None else figure.low) > (ABOVE_MEASURED if loose else ABOVE_SHEET)
+    return float(figure.value if figure.low is None else figure.low) > (
+        ABOVE_MEASURED if loose else ABOVE_SHEET
+    )
 
 
-def above_peak(figures: Mapping[str, Figure], point: str | None = None, where: str = "") -> Iterator[Finding]:
+def above_peak(
+    figures: Mapping[str, Figure], point: str | None = None, where: str = ""
+) -> Iterator[Finding]:
     """One finding for what is above the peak of the compute units, else one for traffic. `where` comes before the sentence."""
-    compute, traffic = ({name: figures[name] for name in names if impossible(name, figures.get(name))} for names in (_COMPUTE, _TRAFFIC))
+    compute, traffic = (
+        {name: figures[name] for name in names if impossible(name, figures.get(name))}
+        for names in (_COMPUTE, _TRAFFIC)
+    )
     if compute:
-        yield _found(compute, _why_compute(compute, figures), _severity(compute, "error"), point, where)
+        yield _found(
+            compute, _why_compute(compute, figures), _severity(compute, "error"), point, where
+        )
     elif traffic:
         counted = any("by counters" in figure.note for figure in traffic.values())
-        why = (_OF_COUNTERS if counted else "tensors that stay in a cache and are not read from memory") + f", or {_device(traffic)}"
+        why = (
+            _OF_COUNTERS if counted else "tensors that stay in a cache and are not read from memory"
+        ) + f", or {_device(traffic)}"
         yield _found(traffic, why, "warning" if counted else "info", point, where)
 
 
-def _found(shares: Mapping[str, Figure], why: str, severity: Severity, point: str | None, where: str) -> Finding:
+def _found(
+    shares: Mapping[str, Figure], why: str, severity: Severity, point: str | None, where: str
+) -> Finding:
     titles = _COMPUTE | _TRAFFIC
     values = {name: float(figure.value or 0.0) for name, figure in shares.items()}
     told = ", ".join(f"{titles[name]} {value:.3g}" for name, value in values.items())
-    roof = next((part for figure in shares.values() for part in figure.note.split("; ") if part.startswith("of ")), "")
-    return finding("above-peak", f"{where}{told} of a possible 1{f' ({roof})' if roof else ''}; likely {why}", point=point, severity=severity, **values)
+    roof = next(
+        (
+            part
+            for figure in shares.values()
+            for part in figure.note.split("; ")
+            if part.startswith("of ")
+        ),
+        "",
+    )
+    return finding(
+        "above-peak",
+        f"{where}{told} of a possible 1{f' ({roof})' if roof else ''}; likely {why}",
+        point=point,
+        severity=severity,
+        **values,
+    )
 
 
 def _why_compute(shares: Mapping[str, Figure], figures: Mapping[str, Figure]) -> str:
@@ -83,15 +115,30 @@ def kernels_above_peak(m: Measurement) -> Iterator[Finding]:
     top = rows[place == int(np.argmax(np.bincount(place, weights=m.kernel_ns[rows])))]
     share = float(np.average(m.facts.rates.compute_share[top], weights=m.kernel_ns[top]))
     name = function_name(m.trace.strings[int(m.trace.kernels.name[top[0]])])
-    yield finding("above-peak", f"{len(rows)} {'kernel does' if len(rows) == 1 else 'kernels do'} more FLOP/s than the device can ({format_share(part / whole)} of kernel time; "
-                  f"{name} on average {share:.3g} times its peak); likely {_OF_A_TRACE}, or a device taken for another",
-                  severity="warning", kernels=len(rows), kernel_time_share=part / whole, of_peak=share)
+    yield finding(
+        "above-peak",
+        f"{len(rows)} {'kernel does' if len(rows) == 1 else 'kernels do'} more FLOP/s than the device can ({format_share(part / whole)} of kernel time; "
+        f"{name} on average {share:.3g} times its peak); likely {_OF_A_TRACE}, or a device taken for another",
+        severity="warning",
+        kernels=len(rows),
+        kernel_time_share=part / whole,
+        of_peak=share,
+    )
 
 
 def steps_above_peak(steps: Sequence[StepSummary], told: Sequence[Finding]) -> tuple[Finding, ...]:
     """For the step that is furthest above, with how many there are; nothing where the same was `told` of the whole trace."""
     above = [one for step in steps for one in above_peak(step.metrics, where=f"step {step.step}: ")]
-    if not above or any(one.id == "above-peak" and one.point is None and set(one.figures) & set(above[0].figures) for one in told):
+    if not above or any(
+        one.id == "above-peak" and one.point is None and set(one.figures) & set(above[0].figures)
+        for one in told
+    ):
         return ()
     worst = max(above, key=lambda one: max(map(float, one.figures.values())))
-    return (msgspec.structs.replace(worst, message=f"{worst.message} (above in {len(above)} of {len(steps)} steps)", figures={**worst.figures, "steps": len(above)}),)
+    return (
+        msgspec.structs.replace(
+            worst,
+            message=f"{worst.message} (above in {len(above)} of {len(steps)} steps)",
+            figures={**worst.figures, "steps": len(above)},
+        ),
+    )

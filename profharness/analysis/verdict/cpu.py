@@ -34,24 +34,45 @@ def cpu_verdict(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> V
         return None
     evidence = f"the process ran on {used:.1f} of {allowed:g} allowed cores"
     if used / allowed >= BUSY:
-        return Verdict(limiter="undetermined", share=min(used / allowed, 1.0), evidence=f"{evidence}; whether by compute or by bandwidth is not measured")
+        return Verdict(
+            limiter="undetermined",
+            share=min(used / allowed, 1.0),
+            evidence=f"{evidence}; whether by compute or by bandwidth is not measured",
+        )
     sleeps = wanted_cores(figures) < HALF_A_CORE
     why = _too_short(figures) or ("" if sleeps else _held(figures, findings, used, allowed))
     if why:
-        return Verdict(limiter="none", share=0.0, evidence=f"no verdict: {why}; {evidence}", trusted=False)
+        return Verdict(
+            limiter="none", share=0.0, evidence=f"no verdict: {why}; {evidence}", trusted=False
+        )
     free = allowed - _others(figures, used)
     talking = _waiting_for_ranks(findings)
     if talking >= 0.5:
-        return Verdict(limiter="communication", share=talking, evidence=f"its ranks wait {format_share(talking)} of the time in collectives with nothing to compute; {evidence}",
-                       headroom=1 / (1 - talking) if talking < 1 and _paced(figures) else None)
+        return Verdict(
+            limiter="communication",
+            share=talking,
+            evidence=f"its ranks wait {format_share(talking)} of the time in collectives with nothing to compute; {evidence}",
+            headroom=1 / (1 - talking) if talking < 1 and _paced(figures) else None,
+        )
     if used < ONE_CORE:
-        return Verdict(limiter="none", share=1 - min(used, 1.0), evidence=f"the process waits (for input, output, a timer or another process): it ran on {used:.2g} of {allowed:g} allowed cores")
+        return Verdict(
+            limiter="none",
+            share=1 - min(used, 1.0),
+            evidence=f"the process waits (for input, output, a timer or another process): it ran on {used:.2g} of {allowed:g} allowed cores",
+        )
     return _of_free_cores(used, free, evidence, paced=_paced(figures))
 
 
 def _waiting_for_ranks(findings: Sequence[Finding]) -> float:
     """The share of the time in which collectives ran and nothing else; 0 where it is small."""
-    return max((float(one.figures["exposed_share"]) for one in findings if one.id == "exposed-communication"), default=0.0)
+    return max(
+        (
+            float(one.figures["exposed_share"])
+            for one in findings
+            if one.id == "exposed-communication"
+        ),
+        default=0.0,
+    )
 
 
 def _paced(figures: Mapping[str, Figure]) -> bool:
@@ -61,21 +82,31 @@ def _paced(figures: Mapping[str, Figure]) -> bool:
 def _of_free_cores(used: float, free: float, evidence: str, *, paced: bool) -> Verdict:
     busy = min(used / free, 1.0)
     if busy < 0.5:
-        return Verdict(limiter="idle", share=1 - busy, evidence=evidence, headroom=1 / busy if paced else None)
+        return Verdict(
+            limiter="idle", share=1 - busy, evidence=evidence, headroom=1 / busy if paced else None
+        )
     gain = f"; using the others gains at most {1 / busy:.2f}x" if paced else ""
     return Verdict(limiter="undetermined", share=busy, evidence=f"{evidence}{gain}")
 
 
 def _too_short(figures: Mapping[str, Figure]) -> str:
     sampled = value_of(figures, "cpu_sampled")
-    return f"sampled for less than {format_ns(SHORTEST_NS, 1)} ({format_ns(round(sampled))}), too short to judge the cores" if sampled is not None and sampled < SHORTEST_NS else ""
+    return (
+        f"sampled for less than {format_ns(SHORTEST_NS, 1)} ({format_ns(round(sampled))}), too short to judge the cores"
+        if sampled is not None and sampled < SHORTEST_NS
+        else ""
+    )
 
 
-def _held(figures: Mapping[str, Figure], findings: Sequence[Finding], used: float, allowed: float) -> str:
+def _held(
+    figures: Mapping[str, Figure], findings: Sequence[Finding], used: float, allowed: float
+) -> str:
     """Why the process could not have had the other cores; empty where it could."""
     stopped = value_of(figures, "cpu_throttled")
     if stopped is not None and stopped > THROTTLED:
-        return f"the CPU quota of its cgroup stopped the process ({format_share(stopped)} of the time)"
+        return (
+            f"the CPU quota of its cgroup stopped the process ({format_share(stopped)} of the time)"
+        )
     others = _others(figures, used)
     if under_pressure(figures, findings) or used / (allowed - others) >= BUSY:
         if alone(figures):

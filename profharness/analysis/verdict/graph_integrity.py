@@ -27,9 +27,14 @@ def graph_kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     The last launch of a trace is left out: its kernels may have run beyond the end of the file.
     """
     api = trace.api
-    launches = np.flatnonzero(patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH) & ~of_host_files(trace)[api.source])
+    launches = np.flatnonzero(
+        patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH)
+        & ~of_host_files(trace)[api.source]
+    )
     launches = launches[np.argsort(api.start_ns[launches], kind="stable")]
-    counted = np.bincount(work.call[: work.kernels][work.call[: work.kernels] != NULL], minlength=len(api))[launches]
+    counted = np.bincount(
+        work.call[: work.kernels][work.call[: work.kernels] != NULL], minlength=len(api)
+    )[launches]
     launches, counted = _outermost(trace, launches, counted)
     judged = np.ones(len(launches), np.bool_)
     judged[-1:] = len(launches) == 1 and not work.kernels
@@ -38,18 +43,36 @@ def graph_kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     if not empty and not short:
         return []
     parts = [f"{empty} of {len(launches)} graph launches show no kernel"] if empty else []
-    parts += [f"{short} replays show {lost} kernels less than their counterparts in other steps"] if short else []
-    return [finding("graph-kernels-missing", "; ".join(parts), graph_launches=len(launches), without_kernels=empty,
-                    short_replays=short, lost_kernels=lost)]
+    parts += (
+        [f"{short} replays show {lost} kernels less than their counterparts in other steps"]
+        if short
+        else []
+    )
+    return [
+        finding(
+            "graph-kernels-missing",
+            "; ".join(parts),
+            graph_launches=len(launches),
+            without_kernels=empty,
+            short_replays=short,
+            lost_kernels=lost,
+        )
+    ]
 
 
 def _outermost(trace: Trace, launches: I64, counted: I64) -> tuple[I64, I64]:
     """Without driver calls inside a runtime call: those begin before an earlier launch of the thread has returned."""
     api = trace.api
-    order = np.lexsort((api.start_ns[launches], api.tid[launches], api.pid[launches], api.source[launches]))
+    order = np.lexsort(
+        (api.start_ns[launches], api.tid[launches], api.pid[launches], api.source[launches])
+    )
     rows = launches[order]
     end = api.start_ns[rows] + api.dur_ns[rows]
-    same = (api.tid[rows[1:]] == api.tid[rows[:-1]]) & (api.pid[rows[1:]] == api.pid[rows[:-1]]) & (api.source[rows[1:]] == api.source[rows[:-1]])
+    same = (
+        (api.tid[rows[1:]] == api.tid[rows[:-1]])
+        & (api.pid[rows[1:]] == api.pid[rows[:-1]])
+        & (api.source[rows[1:]] == api.source[rows[:-1]])
+    )
     nested = np.zeros(len(rows), np.bool_)
     nested[1:] = same & (api.start_ns[rows[1:]] < end[:-1])
     keep = np.ones(len(rows), np.bool_)
@@ -57,7 +80,9 @@ def _outermost(trace: Trace, launches: I64, counted: I64) -> tuple[I64, I64]:
     return launches[keep], counted[keep]
 
 
-def _short_replays(trace: Trace, start: I64, counted: I64, judged: npt.NDArray[np.bool_]) -> tuple[int, int]:
+def _short_replays(
+    trace: Trace, start: I64, counted: I64, judged: npt.NDArray[np.bool_]
+) -> tuple[int, int]:
     """Judged launches with fewer kernels than the median at their place within a step, and how many kernels those lack.
 
     Judged per process, where at least three steps hold equally many graph launches. Launches with no

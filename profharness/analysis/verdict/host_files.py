@@ -9,8 +9,12 @@ from profharness.trace.model import TABLES, Source, Trace
 
 # without a tool's file nobody meant to record device work
 _HARNESS_FILES = frozenset({"trials", "steps", "telemetry", "requests", "executions", "level"})
-_HOST_LOGS = frozenset({"amd-log", "miopen-log"})  # what the host submitted: when the device worked stands in none of them
-_DESCRIPTIONS = frozenset({"rocminfo", "rocprof-compute-machine"})  # of the machine, or tables of results
+_HOST_LOGS = frozenset(
+    {"amd-log", "miopen-log"}
+)  # what the host submitted: when the device worked stands in none of them
+_DESCRIPTIONS = frozenset(
+    {"rocminfo", "rocprof-compute-machine"}
+)  # of the machine, or tables of results
 _DEVICE_TABLES = frozenset({"kernel", "counter", "copy"})
 
 
@@ -21,7 +25,10 @@ def meant_none(source: Source) -> bool:
 
 def of_host_files(trace: Trace) -> npt.NDArray[np.bool_]:
     """Per source, whether it tells of the host's calls alone: a log of them, or the table of them without that of kernels."""
-    return np.array([source.format in _HOST_LOGS or _of_other_records(source) for source in trace.sources], np.bool_)
+    return np.array(
+        [source.format in _HOST_LOGS or _of_other_records(source) for source in trace.sources],
+        np.bool_,
+    )
 
 
 def _of_other_records(source: Source) -> bool:

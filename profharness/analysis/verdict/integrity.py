@@ -32,16 +32,25 @@ NOTABLE_SHARE = 0.01
 AMD_DEFAULT_QUEUES = 4
 """HIP maps all streams of a process onto this many hardware queues per device unless GPU_MAX_HW_QUEUES says otherwise."""
 
-_TRUNCATED = re.compile(r"ends (early|inside|abruptly)|not closed|truncat|interrupted|cut (off|short)|is cut or damaged|bundles cannot be read")
-_DROPPED = re.compile(r"dropped by|discarded|overwritten|buffer (was |is )?(full|overrun)|data[ _]loss|lost (by|records|events)")
+_TRUNCATED = re.compile(
+    r"ends (early|inside|abruptly)|not closed|truncat|interrupted|cut (off|short)|is cut or damaged|bundles cannot be read"
+)
+_DROPPED = re.compile(
+    r"dropped by|discarded|overwritten|buffer (was |is )?(full|overrun)|data[ _]loss|lost (by|records|events)"
+)
 
 
 def findings(trace: Trace, work: Work | None = None) -> tuple[Finding, ...]:
     """All findings on the trace's own completeness and consistency, the graver checks first."""
     work = work_of(trace) if work is None else work
     with_work: tuple[Callable[[Trace, Work], Sequence[Finding]], ...] = (
-        empty_trace, kernels_missing, graph_kernels_missing, steps_without_device_events, launches_missing,
-        streams_exceed_queues)
+        empty_trace,
+        kernels_missing,
+        graph_kernels_missing,
+        steps_without_device_events,
+        launches_missing,
+        streams_exceed_queues,
+    )
     found = [item for check in with_work for item in check(trace, work)]
     return (*found, *from_problems(trace.problems))
 
@@ -57,8 +66,18 @@ def empty_trace(trace: Trace, work: Work) -> list[Finding]:
     launches = int(patterns.matching(trace.strings, trace.api, patterns.LAUNCH).sum())
     if len(trace.ops) and not launches:
         return []
-    message = "the trace holds no device work" + (f" although the host launched {launches} times" if launches else "")
-    return [finding("empty-trace", message, launches=launches, host_calls=len(trace.api), operators=len(trace.ops))]
+    message = "the trace holds no device work" + (
+        f" although the host launched {launches} times" if launches else ""
+    )
+    return [
+        finding(
+            "empty-trace",
+            message,
+            launches=launches,
+            host_calls=len(trace.api),
+            operators=len(trace.ops),
+        )
+    ]
 
 
 def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
@@ -69,17 +88,34 @@ def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     """
     api = trace.api
     launches = patterns.matching(trace.strings, api, patterns.LAUNCH)
-    launches = launches & ~patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH) & ~_captured(trace) & ~of_host_files(trace)[api.source]
+    launches = (
+        launches
+        & ~patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH)
+        & ~_captured(trace)
+        & ~of_host_files(trace)[api.source]
+    )
     if not launches.any():
         return []
     recorded = _recorded(trace, work)
-    missing = launches & ~recorded & (api.start_ns < _last_recorded_launch(trace, launches & recorded, work))
+    missing = (
+        launches
+        & ~recorded
+        & (api.start_ns < _last_recorded_launch(trace, launches & recorded, work))
+    )
     count, total = int(missing.sum()), int(launches.sum())
     if not count:
         return []
     share = count / total
-    return [finding("kernels-missing", f"{count} of {total} kernel launches have no kernel in the trace",
-                    severity="error" if share >= NOTABLE_SHARE else "warning", missing=count, launches=total, missing_share=share)]
+    return [
+        finding(
+            "kernels-missing",
+            f"{count} of {total} kernel launches have no kernel in the trace",
+            severity="error" if share >= NOTABLE_SHARE else "warning",
+            missing=count,
+            launches=total,
+            missing_share=share,
+        )
+    ]
 
 
 def launches_missing(trace: Trace, work: Work) -> list[Finding]:
@@ -92,9 +128,17 @@ def launches_missing(trace: Trace, work: Work) -> list[Finding]:
     durations = trace.kernels.dur_ns
     time_share = int(durations[unlinked].sum()) / max(int(durations[judged].sum()), 1)
     notable = max(count / total, time_share) >= NOTABLE_SHARE
-    return [finding("launches-missing", f"{count} of {total} kernels ({time_share:.1%} of kernel time) were launched by calls that the trace does not hold",
-                    severity="warning" if notable else "info", unlinked=count, kernels=total, unlinked_share=count / total,
-                    time_share=time_share)]
+    return [
+        finding(
+            "launches-missing",
+            f"{count} of {total} kernels ({time_share:.1%} of kernel time) were launched by calls that the trace does not hold",
+            severity="warning" if notable else "info",
+            unlinked=count,
+            kernels=total,
+            unlinked_share=count / total,
+            time_share=time_share,
+        )
+    ]
 
 
 def steps_without_device_events(trace: Trace, work: Work) -> list[Finding]:
@@ -118,8 +162,15 @@ def steps_without_device_events(trace: Trace, work: Work) -> list[Finding]:
     if not silent.any() or not active.any():
         return []
     names = [step.label for step, quiet in zip(marked, silent, strict=True) if quiet]
-    return [finding("steps-without-device-events", f"{len(names)} of {len(marked)} steps have no device work, first {names[0]}",
-                    silent=len(names), steps=len(marked), first=names[0])]
+    return [
+        finding(
+            "steps-without-device-events",
+            f"{len(names)} of {len(marked)} steps have no device work, first {names[0]}",
+            silent=len(names),
+            steps=len(marked),
+            first=names[0],
+        )
+    ]
 
 
 def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
@@ -134,8 +185,15 @@ def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
         peak = int(backlog.value.max(initial=0))
         if peak > queues:
             time_ns = backlog.where(lambda streams, queues=queues: streams > queues).total  # type: ignore[misc]  # mypy cannot type a lambda's default
-            found.append(finding("streams-exceed-queues", f"device {keys[device]}: up to {peak} streams shared {queues} hardware queue{'' if queues == 1 else 's'}",
-                                 streams=peak, queues=queues, shared_ns=time_ns))
+            found.append(
+                finding(
+                    "streams-exceed-queues",
+                    f"device {keys[device]}: up to {peak} streams shared {queues} hardware queue{'' if queues == 1 else 's'}",
+                    streams=peak,
+                    queues=queues,
+                    shared_ns=time_ns,
+                )
+            )
     return found
 
 
@@ -144,9 +202,17 @@ def from_problems(problems: Sequence[Problem]) -> list[Finding]:
     found = []
     for problem in problems:
         if problem.severity == "error" and _TRUNCATED.search(problem.message):
-            found.append(finding("truncated-file", f"{problem.source}: {problem.message}", count=problem.count))
+            found.append(
+                finding(
+                    "truncated-file", f"{problem.source}: {problem.message}", count=problem.count
+                )
+            )
         elif _DROPPED.search(problem.message):
-            found.append(finding("events-dropped", f"{problem.source}: {problem.message}", count=problem.count))
+            found.append(
+                finding(
+                    "events-dropped", f"{problem.source}: {problem.message}", count=problem.count
+                )
+            )
     return found
 
 
@@ -166,7 +232,9 @@ def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work) -> I64:
     judged where it holds some that are linked to nothing.
     """
     api = trace.api
-    last = np.full(len(trace.sources), np.iinfo(np.int64).min if work.kernels else np.iinfo(np.int64).max)
+    last = np.full(
+        len(trace.sources), np.iinfo(np.int64).min if work.kernels else np.iinfo(np.int64).max
+    )
     with_records = distinct(api.source[recorded])
     last[with_records] = np.iinfo(np.int64).min
     np.maximum.at(last, api.source[recorded], api.start_ns[recorded])
@@ -189,7 +257,9 @@ def _captured(trace: Trace) -> Mask:
 
 def _between(sorted_times: I64, spans: Intervals) -> I64:
     """How many of the times lie in each span."""
-    counts: I64 = np.searchsorted(sorted_times, spans.end) - np.searchsorted(sorted_times, spans.start)
+    counts: I64 = np.searchsorted(sorted_times, spans.end) - np.searchsorted(
+        sorted_times, spans.start
+    )
     return counts
 
 
@@ -201,5 +271,8 @@ def _hardware_queues(trace: Trace, device: int) -> int | None:
     if len(queues) and NULL not in queues and len(streams) > 1:
         return len(queues)
     record = trace.devices[device] if device != NULL else None
-    is_amd = record is not None and ("amd" in record.vendor.lower() or re.search(r"AMD|Instinct|Radeon|^gfx", record.name) is not None)
+    is_amd = record is not None and (
+        "amd" in record.vendor.lower()
+        or re.search(r"AMD|Instinct|Radeon|^gfx", record.name) is not None
+    )
     return AMD_DEFAULT_QUEUES if is_amd else None

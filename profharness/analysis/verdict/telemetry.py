@@ -27,10 +27,19 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
     busy = _busy(figures)
     if busy is None:
         found = verdict(None, figures, ())
-        return None if found is None else msgspec.structs.replace(found, evidence=f"{found.evidence} ({CONFIDENCE})")
+        return (
+            None
+            if found is None
+            else msgspec.structs.replace(found, evidence=f"{found.evidence} ({CONFIDENCE})")
+        )
     idle = max(1 - busy, 0.0)
     if idle >= 0.5:
-        return _said("idle", idle, f"the device is idle {format_share(idle)} of the time{_host(figures)}", 1 / busy if busy else None)
+        return _said(
+            "idle",
+            idle,
+            f"the device is idle {format_share(idle)} of the time{_host(figures)}",
+            1 / busy if busy else None,
+        )
     limiter, evidence = _while_busy(figures, busy)
     if idle > 0.05:
         evidence += f"; idle {format_share(idle)}{_host(figures)}"
@@ -38,7 +47,9 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
 
 
 def _said(limiter: str, share: float, evidence: str, headroom: float | None) -> Verdict:
-    return Verdict(limiter=limiter, share=share, evidence=f"{evidence} ({CONFIDENCE})", headroom=headroom)
+    return Verdict(
+        limiter=limiter, share=share, evidence=f"{evidence} ({CONFIDENCE})", headroom=headroom
+    )
 
 
 def _busy(figures: Mapping[str, Figure]) -> float | None:
@@ -60,16 +71,38 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
         return "bandwidth", f"{said}, {format_share(dram)} of the peak memory bandwidth"
     sms = _value(figures, "sm_activity")
     if sms is not None and sms / busy < UNDERFILLED_SMS:
-        return "underfilled", f"{said}, but only {format_share(sms / busy)} of the SMs work meanwhile"
+        return (
+            "underfilled",
+            f"{said}, but only {format_share(sms / busy)} of the SMs work meanwhile",
+        )
     waves = _waves(figures)
     if waves is not None and waves / busy < UNDERFILLED_WAVES:
-        return "underfilled", f"{said}, but it holds {format_share(waves / busy)} of the waves that it could meanwhile"
-    memory = next((share for name in ("memory_activity_mean", "memory_activity") if (share := _value(figures, name)) is not None), None)
+        return (
+            "underfilled",
+            f"{said}, but it holds {format_share(waves / busy)} of the waves that it could meanwhile",
+        )
+    memory = next(
+        (
+            share
+            for name in ("memory_activity_mean", "memory_activity")
+            if (share := _value(figures, name)) is not None
+        ),
+        None,
+    )
     if dram is None and memory is not None and memory >= FULL:
         return "bandwidth", f"{said}, the memory controller {format_share(memory)}"
-    known = [f"{words} {format_share(share)}" for words, share in (("SMs", sms), ("waves", waves), ("memory", dram if dram is not None else memory))
-             if share is not None]
-    return "undetermined", ", ".join((said, *known)) + "; whether by compute or by bandwidth is not measured"
+    known = [
+        f"{words} {format_share(share)}"
+        for words, share in (
+            ("SMs", sms),
+            ("waves", waves),
+            ("memory", dram if dram is not None else memory),
+        )
+        if share is not None
+    ]
+    return "undetermined", ", ".join(
+        (said, *known)
+    ) + "; whether by compute or by bandwidth is not measured"
 
 
 def _waves(figures: Mapping[str, Figure]) -> float | None:

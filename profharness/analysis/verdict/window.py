@@ -19,22 +19,40 @@ from profharness.analysis.verdict.cpu import value_of as _value
 from profharness.findings import Finding
 from profharness.units import format_ns, format_share
 
-UNTRUSTWORTHY = frozenset({
-    "empty-trace", "kernels-missing", "graph-kernels-missing", "steps-without-device-events", "truncated-file",
-    "events-dropped", "idle-contradicted", "hook-not-loaded", "clock-stepped",
-})
+UNTRUSTWORTHY = frozenset(
+    {
+        "empty-trace",
+        "kernels-missing",
+        "graph-kernels-missing",
+        "steps-without-device-events",
+        "truncated-file",
+        "events-dropped",
+        "idle-contradicted",
+        "hook-not-loaded",
+        "clock-stepped",
+    }
+)
 NOTABLE_LOSS = 0.01
-_GROUPS = {"compute": "compute_bound", "bandwidth": "bandwidth_bound", "inside-kernel": "inside_kernel"}
+_GROUPS = {
+    "compute": "compute_bound",
+    "bandwidth": "bandwidth_bound",
+    "inside-kernel": "inside_kernel",
+}
 """Parts of the filled time by the figure that measures them; the figure's note is the evidence."""
 
 _CAUSES = {
-    "no_host_record_ns": "no host record", "waiting_copy_or_event_ns": "waiting on a copy or an event",
-    "queued_gap_ns": "gaps between queued kernels", "launch_in_progress_ns": "launches in progress",
-    "synchronisation_ns": "the host in a synchronisation call", "host_not_ready_ns": "the host not ready",
+    "no_host_record_ns": "no host record",
+    "waiting_copy_or_event_ns": "waiting on a copy or an event",
+    "queued_gap_ns": "gaps between queued kernels",
+    "launch_in_progress_ns": "launches in progress",
+    "synchronisation_ns": "the host in a synchronisation call",
+    "host_not_ready_ns": "the host not ready",
 }
 
 
-def verdict(partition: Partition | None, figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
+def verdict(
+    partition: Partition | None, figures: Mapping[str, Figure], findings: Sequence[Finding]
+) -> Verdict | None:
     """The verdict on a window; None where nothing was measured that could give one.
 
     Without device work (`partition` None or empty) the CPU is judged, by `cores_used` of `cores_allowed`; where there is
@@ -42,7 +60,9 @@ def verdict(partition: Partition | None, figures: Mapping[str, Figure], findings
     """
     broken = [item for item in findings if item.severity == "error" and item.id in UNTRUSTWORTHY]
     if broken:
-        return Verdict(limiter="none", share=0.0, evidence=f"no verdict: {broken[0].message}", trusted=False)
+        return Verdict(
+            limiter="none", share=0.0, evidence=f"no verdict: {broken[0].message}", trusted=False
+        )
     if partition is None or not partition.window_ns:
         return None if _timeless(figures) else _of_cpu(figures, findings)
     return _of_device(partition, figures)
@@ -70,7 +90,12 @@ def _of_device(partition: Partition, figures: Mapping[str, Figure]) -> Verdict:
     elif losses[loss] >= NOTABLE_LOSS:
         evidence += f"; the largest loss: {_evidence(loss, losses[loss], partition, figures)} (removing it gains at most {1 / (1 - losses[loss]):.2f}x)"
     caps = () if limiter == "idle" else clock_caps(figures, 1 - partition.idle_ns / window)
-    return Verdict(limiter=limiter, share=shares[limiter], evidence="; ".join((evidence, *caps)), headroom=headroom)
+    return Verdict(
+        limiter=limiter,
+        share=shares[limiter],
+        evidence="; ".join((evidence, *caps)),
+        headroom=headroom,
+    )
 
 
 def _filled(whole: float, figures: Mapping[str, Figure]) -> dict[str, float]:
@@ -95,7 +120,10 @@ def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:
     if impossible("flops_of_ceiling", figures.get("flops_of_ceiling")):
         return None
     cached = impossible("bandwidth_share", figures.get("bandwidth_share"))
-    compute, bandwidth = _value(figures, "flops_of_ceiling") or 0.0, 0.0 if cached else _value(figures, "bandwidth_share") or 0.0
+    compute, bandwidth = (
+        _value(figures, "flops_of_ceiling") or 0.0,
+        0.0 if cached else _value(figures, "bandwidth_share") or 0.0,
+    )
     if during <= 0 or max(compute, bandwidth) < REACHED * during:
         return None
     return "compute" if compute >= bandwidth else "bandwidth"
@@ -105,10 +133,16 @@ def _headroom(share: float) -> float | None:
     return 1 / (1 - share) if share < 1 else None
 
 
-def _evidence(limiter: str, share: float, partition: Partition, figures: Mapping[str, Figure]) -> str:
+def _evidence(
+    limiter: str, share: float, partition: Partition, figures: Mapping[str, Figure]
+) -> str:
     if limiter == "idle":
         causes = _named_causes(partition.idle_causes, partition.window_ns)
-        return f"the device is idle {format_share(share)} of the time" + (f": {causes}" if causes else "") + _one_gap(partition, figures)
+        return (
+            f"the device is idle {format_share(share)} of the time"
+            + (f": {causes}" if causes else "")
+            + _one_gap(partition, figures)
+        )
     if limiter == "communication":
         whole = format_share(partition.communication_ns / partition.window_ns)
         return f"collectives run alone {format_share(share)} of the time (of {whole} in all)"
@@ -119,7 +153,11 @@ def _evidence(limiter: str, share: float, partition: Partition, figures: Mapping
     fill = _value(figures, "fill_busy")
     if limiter == "underfilled":
         return f"kernels that leave more than half of the compute units empty run {format_share(share)} of the time (fill while busy {fill or 0.0:.2f})"
-    filled = "kernels fill the device" if fill is not None else "kernels run (how far they fill the device is not measured)"
+    filled = (
+        "kernels fill the device"
+        if fill is not None
+        else "kernels run (how far they fill the device is not measured)"
+    )
     return f"{filled} {format_share(share)} of the time; whether by compute or by bandwidth is not measured"
 
 
@@ -128,8 +166,11 @@ def _group_evidence(limiter: str, share: float, figures: Mapping[str, Figure]) -
     figure = figures.get(_GROUPS[limiter])
     if figure is not None and figure.value and figure.note:
         return f"{figure.note}; such kernels run {format_share(share)} of the time"
-    rate, words = (("flops_of_ceiling", "useful FLOP/s at {} of the ceiling") if limiter == "compute" else
-                   ("bandwidth_share", "memory traffic at {} of the ceiling"))
+    rate, words = (
+        ("flops_of_ceiling", "useful FLOP/s at {} of the ceiling")
+        if limiter == "compute"
+        else ("bandwidth_share", "memory traffic at {} of the ceiling")
+    )
     return f"{words.format(format_share(_value(figures, rate) or 0.0))}; kernels run {format_share(share)} of the time"
 
 
@@ -138,14 +179,18 @@ def _one_gap(partition: Partition, figures: Mapping[str, Figure]) -> str:
     longest = _value(figures, "idle_longest_gap") or 0.0
     if not partition.idle_ns / 2 < longest < partition.idle_ns:
         return ""
-    return f"; one gap of {format_ns(longest)} makes up {format_share(longest / partition.window_ns)}"
+    return (
+        f"; one gap of {format_ns(longest)} makes up {format_share(longest / partition.window_ns)}"
+    )
 
 
 def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:
     """The causes of idle time that matter, largest first: up to three, each at least a tenth of the largest."""
     if causes is None:
         return ""
-    times = sorted(((getattr(causes, field), words) for field, words in _CAUSES.items()), reverse=True)
+    times = sorted(
+        ((getattr(causes, field), words) for field, words in _CAUSES.items()), reverse=True
+    )
     kept = [(ns, words) for ns, words in times[:3] if ns and 10 * ns >= times[0][0]]
     return ", ".join(f"{words} {format_share(ns / window_ns)}" for ns, words in kept)
 
@@ -158,5 +203,8 @@ def _of_cpu(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdi
         return cpu_verdict(figures, findings)
     share = _value(figures, "flops_of_ceiling" if at == "compute" else "bandwidth_share") or 0.0
     roof = "the measured GEMM" if at == "compute" else "the measured copy"
-    return Verdict(limiter=at, share=min(used / allowed, 1.0),
-                   evidence=f"{format_share(share)} of {roof}; the process ran on {used:.1f} of {allowed:g} allowed cores")
+    return Verdict(
+        limiter=at,
+        share=min(used / allowed, 1.0),
+        evidence=f"{format_share(share)} of {roof}; the process ran on {used:.1f} of {allowed:g} allowed cores",
+    )

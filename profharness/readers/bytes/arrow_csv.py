@@ -97,7 +97,12 @@ class CsvColumns:
         blocks = self._attempt(None)
         width, rows = next(iter(self._lengths.most_common(1)), (None, 0))
         # where several rows, and all of them, have one length that is not the header's, the header is at fault; a cut file has one such row
-        if not self.rows and rows == self.uneven > 1 and width is not None and self._suffices(width):
+        if (
+            not self.rows
+            and rows == self.uneven > 1
+            and width is not None
+            and self._suffices(width)
+        ):
             blocks = self._attempt(width)
             self.bad_header = self.rows > 0
         return blocks
@@ -119,7 +124,10 @@ class CsvColumns:
                 if "Empty CSV" in str(error):
                     return []
                 if careful:
-                    raise InputError(f"{self.path} is no readable CSV file: {error}", "copy it again from where the tool wrote it") from error
+                    raise InputError(
+                        f"{self.path} is no readable CSV file: {error}",
+                        "copy it again from where the tool wrote it",
+                    ) from error
                 # some number is none: read texts and judge each
         return []
 
@@ -127,16 +135,40 @@ class CsvColumns:
         """What is wrong with the file itself."""
         where = str(self.path)
         if self.damage:
-            yield Problem("error", where, 1, f"the file is cut or damaged: {self.damage}; {self.rows} rows were read")
+            yield Problem(
+                "error",
+                where,
+                1,
+                f"the file is cut or damaged: {self.damage}; {self.rows} rows were read",
+            )
         if self.uneven:
-            yield Problem("warning", where, self.uneven, "rows have more or fewer fields than the header and were left out")
+            yield Problem(
+                "warning",
+                where,
+                self.uneven,
+                "rows have more or fewer fields than the header and were left out",
+            )
         if self.bad_header:
-            yield Problem("warning", where, 1, "the header does not fit the rows: columns behind the first fault in it are not read, and a row may be lost")
+            yield Problem(
+                "warning",
+                where,
+                1,
+                "the header does not fit the rows: columns behind the first fault in it are not read, and a row may be lost",
+            )
         if self.not_whole:
-            yield Problem("error", where, self.not_whole,
-                          f"rows have times that are no whole numbers and were left out (first: {self.first_bad!r}; a spreadsheet cuts digits)")
+            yield Problem(
+                "error",
+                where,
+                self.not_whole,
+                f"rows have times that are no whole numbers and were left out (first: {self.first_bad!r}; a spreadsheet cuts digits)",
+            )
         if self.unreadable:
-            yield Problem("warning", where, self.unreadable, "values are no whole numbers: taken as not recorded")
+            yield Problem(
+                "warning",
+                where,
+                self.unreadable,
+                "values are no whole numbers: taken as not recorded",
+            )
 
     def _read(self, width: int | None, *, careful: bool) -> Iterator[Block]:
         """The blocks, with as many names of the header as `width` says."""
@@ -151,13 +183,23 @@ class CsvColumns:
         code = pa.dictionary(pa.int32(), pa.binary())
         types = {"text": code, "figure": pa.float64(), "time": pa.int64(), "integer": pa.int64()}
         with arrow_csv.open_csv(
-                stream,
-                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=self.block_bytes, column_names=names, skip_rows=lines),
-                parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._skip),
-                convert_options=arrow_csv.ConvertOptions(
-                    check_utf8=False, null_values=[""], include_columns=kept,
-                    column_types={name: pa.binary() if careful and self.wanted[name] != "text" else types[self.wanted[name]]
-                                  for name in kept})) as batches:
+            stream,
+            read_options=arrow_csv.ReadOptions(
+                use_threads=False, block_size=self.block_bytes, column_names=names, skip_rows=lines
+            ),
+            parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._skip),
+            convert_options=arrow_csv.ConvertOptions(
+                check_utf8=False,
+                null_values=[""],
+                include_columns=kept,
+                column_types={
+                    name: pa.binary()
+                    if careful and self.wanted[name] != "text"
+                    else types[self.wanted[name]]
+                    for name in kept
+                },
+            ),
+        ) as batches:
             for batch in batches:
                 block = self._judged(batch, kept) if careful else self._plain(batch, kept)
                 self.rows += block.rows
@@ -180,9 +222,22 @@ class CsvColumns:
                 figures[name] = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
             else:
                 # copied, so that Arrow can use the block's memory for the next one
-                integers[name] = np.array((column.fill_null(NULL) if column.null_count else column).to_numpy(zero_copy_only=False), np.int64)
-        times = [batch.column(name).is_valid() for name in names if self.wanted[name] == "time" and batch.column(name).null_count]
-        return self._without(Block(batch.num_rows, integers, figures), [valid.to_numpy(zero_copy_only=False) for valid in times], "")
+                integers[name] = np.array(
+                    (column.fill_null(NULL) if column.null_count else column).to_numpy(
+                        zero_copy_only=False
+                    ),
+                    np.int64,
+                )
+        times = [
+            batch.column(name).is_valid()
+            for name in names
+            if self.wanted[name] == "time" and batch.column(name).null_count
+        ]
+        return self._without(
+            Block(batch.num_rows, integers, figures),
+            [valid.to_numpy(zero_copy_only=False) for valid in times],
+            "",
+        )
 
     def _judged(self, batch: Any, names: list[str]) -> Block:
         """The slow way for files with damaged numbers."""
@@ -193,18 +248,26 @@ class CsvColumns:
             if self.wanted[name] == "text":
                 integers[name] = self._codes(column)
                 continue
-            texts = [(value or b"").decode("utf-8", "replace").strip() for value in column.to_pylist()]
+            texts = [
+                (value or b"").decode("utf-8", "replace").strip() for value in column.to_pylist()
+            ]
             if self.wanted[name] == "figure":
                 figures[name] = np.array([_figure(text) for text in texts], np.float64)
                 continue
             numbers = [_whole(text) for text in texts]
             good = np.array([number is not None for number in numbers], np.bool_)
-            integers[name] = np.array([NULL if number is None else number for number in numbers], np.int64)
+            integers[name] = np.array(
+                [NULL if number is None else number for number in numbers], np.int64
+            )
             if self.wanted[name] == "time":
                 valid.append(good)
-                first_bad = first_bad or next((text for text, known in zip(texts, good, strict=True) if not known), "")
+                first_bad = first_bad or next(
+                    (text for text, known in zip(texts, good, strict=True) if not known), ""
+                )
             else:
-                self.unreadable += sum(1 for text, known in zip(texts, good, strict=True) if text and not known)
+                self.unreadable += sum(
+                    1 for text, known in zip(texts, good, strict=True) if text and not known
+                )
         return self._without(Block(batch.num_rows, integers, figures), valid, first_bad)
 
     def _without(self, block: Block, valid: list[Any], first_bad: str) -> Block:
@@ -214,13 +277,18 @@ class CsvColumns:
         keep = np.logical_and.reduce(valid)
         self.not_whole += int((~keep).sum())
         self.first_bad = self.first_bad or first_bad
-        return Block(int(keep.sum()), {name: column[keep] for name, column in block.integers.items()},
-                     {name: column[keep] for name, column in block.figures.items()})
+        return Block(
+            int(keep.sum()),
+            {name: column[keep] for name, column in block.integers.items()},
+            {name: column[keep] for name, column in block.figures.items()},
+        )
 
     def _codes(self, column: Any) -> I64:
         """Codes in the pool; NULL where the field is empty."""
         texts = [value.decode("utf-8", "replace") for value in column.dictionary.to_pylist()]
-        table = np.array([*(self.strings.code(text) if text else NULL for text in texts), NULL], np.int64)
+        table = np.array(
+            [*(self.strings.code(text) if text else NULL for text in texts), NULL], np.int64
+        )
         found: I64 = table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
         return found
 

@@ -49,10 +49,23 @@ class Table:
         """What is wrong with the file itself."""
         found = []
         if self.damage:
-            found.append(Problem("error", str(self.path), 1, f"the file is cut or damaged: {self.damage}; {self.rows} rows were read"))
+            found.append(
+                Problem(
+                    "error",
+                    str(self.path),
+                    1,
+                    f"the file is cut or damaged: {self.damage}; {self.rows} rows were read",
+                )
+            )
         if self.uneven:
-            found.append(Problem("warning", str(self.path), self.uneven,
-                                 "rows have more or fewer fields than the header and were left out"))
+            found.append(
+                Problem(
+                    "warning",
+                    str(self.path),
+                    self.uneven,
+                    "rows have more or fewer fields than the header and were left out",
+                )
+            )
         return found
 
 
@@ -75,9 +88,14 @@ def parse_table(path: Path, text: str, damage: str = "") -> Table:
     try:
         rows = [row for row in csv.reader(io.StringIO(text.replace("\0", ""), newline="")) if row]
     except csv.Error as error:
-        raise InputError(f"{path} is no readable CSV file: {error}", "copy it again from where the tool wrote it") from error
+        raise InputError(
+            f"{path} is no readable CSV file: {error}", "copy it again from where the tool wrote it"
+        ) from error
     if not rows:
-        raise InputError(f"{path} holds no header line", "the tool was interrupted before it wrote anything: record again")
+        raise InputError(
+            f"{path} holds no header line",
+            "the tool was interrupted before it wrote anything: record again",
+        )
     header = [name.strip() for name in rows[0]]
     even = [row for row in rows[1:] if len(row) == len(header)]
     columns = [list(column) for column in zip(*even, strict=True)] if even else [[] for _ in header]
@@ -104,7 +122,9 @@ def integers(texts: Sequence[str] | None, rows: int) -> Integers:
     if texts is None:
         return Integers(np.full(rows, NULL, np.int64), np.zeros(rows, np.bool_))
     try:
-        return Integers(np.fromiter(map(int, texts), np.int64, len(texts)), np.ones(len(texts), np.bool_))
+        return Integers(
+            np.fromiter(map(int, texts), np.int64, len(texts)), np.ones(len(texts), np.bool_)
+        )
     except (ValueError, OverflowError):
         return _each(texts)
 

@@ -16,15 +16,19 @@ import numpy.typing as npt
 
 _COMMA, _DOT, _ZERO = ord(","), ord("."), ord("0")
 _LARGEST_US = (2**63 - 1) // 1000
-_DIGITS = 16  # an integer part of up to 16 digits stays exact in int64 and is checked against _LARGEST_US
+_DIGITS = (
+    16  # an integer part of up to 16 digits stays exact in int64 and is checked against _LARGEST_US
+)
 _DIGIT_TEXT = b"0123456789"
 _TO_ZERO = bytes.maketrans(_DIGIT_TEXT, b"0" * len(_DIGIT_TEXT))
 _TOO_LONG = b"0" * _DIGITS + b"."  # fewer digits than these fit int64 in nanoseconds
-_HALF = 9  # digits: exact in float64, and in single precision a BLAS may be told to compute with less
+_HALF = (
+    9  # digits: exact in float64, and in single precision a BLAS may be told to compute with less
+)
 _NARROWEST, _WIDEST = 6, 20  # "0.000," to 18 digits: more may not fit int64
 _EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _IS_DIGIT = np.zeros(256, np.bool_)
-_IS_DIGIT[_ZERO:_ZERO + 10] = True
+_IS_DIGIT[_ZERO : _ZERO + 10] = True
 _IS_PLAIN = _IS_DIGIT.copy()
 _IS_PLAIN[[_COMMA, _DOT]] = True
 
@@ -62,7 +66,13 @@ def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
     for place in range(3):
         at = point + 1 + place
         fraction += np.where(at < ends, digits.take(at, mode="clip"), 0) * 10 ** (2 - place)
-    hard = (np.searchsorted(points, ends) - first > 1) | (point == starts) | (point - starts > _DIGITS) | (ends - point > 4) | (whole >= _LARGEST_US)
+    hard = (
+        (np.searchsorted(points, ends) - first > 1)
+        | (point == starts)
+        | (point - starts > _DIGITS)
+        | (ends - point > 4)
+        | (whole >= _LARGEST_US)
+    )
     hard[np.searchsorted(ends, np.flatnonzero(~_IS_PLAIN[text]))] = True
     return _each(texts, np.where(hard, 0, whole * 1000 + fraction), np.flatnonzero(hard))
 
@@ -77,7 +87,10 @@ def _of_equal_width(joined: bytes, count: int) -> npt.NDArray[np.int64] | None:
     if np.count_nonzero(digits > 9) != 2 * count:
         return None
     rows = digits.reshape(count, width)
-    if not (rows[:, -1] == (_COMMA - _ZERO) % 256).all() or not (rows[:, -5] == (_DOT - _ZERO) % 256).all():
+    if (
+        not (rows[:, -1] == (_COMMA - _ZERO) % 256).all()
+        or not (rows[:, -5] == (_DOT - _ZERO) % 256).all()
+    ):
         return None
     sums = (rows.astype(np.float64) @ _place_values(width)).astype(np.int64)
     ns: npt.NDArray[np.int64] = sums[:, 0] + sums[:, 1] * 10**_HALF
@@ -98,10 +111,14 @@ def _is_uniform(joined: bytes, count: int) -> bool:
     if joined.translate(None, _DIGIT_TEXT) != b".," * (count - 1) + b".":
         return False
     shape = joined.translate(_TO_ZERO)
-    return shape.count(b"0.000,") == count - 1 and shape.endswith(b"0.000") and _TOO_LONG not in shape
+    return (
+        shape.count(b"0.000,") == count - 1 and shape.endswith(b"0.000") and _TOO_LONG not in shape
+    )
 
 
-def _whole_numbers(digits: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _whole_numbers(
+    digits: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """The digits in [start, end) of each number, up to `_DIGITS` of them."""
     whole = np.zeros(len(ends), np.int64)
     for place in range(min(int((ends - starts).max(initial=0)), _DIGITS)):
@@ -110,7 +127,9 @@ def _whole_numbers(digits: npt.NDArray[np.int64], starts: npt.NDArray[np.int64],
     return whole
 
 
-def _each(texts: Sequence[bytes | msgspec.Raw], ns: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> Times:
+def _each(
+    texts: Sequence[bytes | msgspec.Raw], ns: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+) -> Times:
     """Fill in the rows that need exact arithmetic: exponents, signs, strings, digits below a nanosecond."""
     valid = np.ones(len(ns), np.bool_)
     rounded = 0

@@ -36,7 +36,9 @@ class Blocks:
             with self.path.open("rb") as file:
                 first = file.read(self.size)
                 rest = iter(lambda: file.read(self.size), b"")
-                yield from self._inflate(first, rest) if first.startswith(GZIP) else _chain(first, rest)
+                yield from (
+                    self._inflate(first, rest) if first.startswith(GZIP) else _chain(first, rest)
+                )
         except OSError as error:
             raise _unreadable(self.path, error) from error
 
@@ -55,17 +57,19 @@ class Blocks:
             with self.path.open("rb") as file:
                 first = file.read(len(GZIP))
                 if first == GZIP:
-                    yield from self._gathered(self._inflate(first, iter(lambda: file.read(self.size), b"")))
+                    yield from self._gathered(
+                        self._inflate(first, iter(lambda: file.read(self.size), b""))
+                    )
                     return
                 while True:
                     lead = self._lead + first
                     text = _sized(self._used, len(self._lead) + max(self.size, self._least))
                     text[: len(lead)] = lead
-                    read = file.readinto(memoryview(text)[len(lead):])
+                    read = file.readinto(memoryview(text)[len(lead) :])
                     if not first and not read:
                         return
                     first = b""
-                    del text[len(lead) + read:]
+                    del text[len(lead) + read :]
                     yield text
         except OSError as error:
             raise _unreadable(self.path, error) from error
@@ -127,7 +131,7 @@ def _salvage(member: zlib._Decompress, compressed: bytes) -> Iterator[bytes]:
     """What a damaged stretch of compressed data still gives, in small steps up to the damage."""
     try:
         for start in range(0, len(compressed), _STEP):
-            if block := member.decompress(compressed[start:start + _STEP]):
+            if block := member.decompress(compressed[start : start + _STEP]):
                 yield block
     except zlib.error:
         return
@@ -139,7 +143,9 @@ def read_head(path: Path, size: int) -> bytes:
     Raises InputError when it is missing, a folder, unreadable or empty.
     """
     if path.is_dir():
-        raise InputError(f"{path} is a folder, not a trace file", "name the files inside, or a run directory")
+        raise InputError(
+            f"{path} is a folder, not a trace file", "name the files inside, or a run directory"
+        )
     head = bytearray()
     blocks = Blocks(path, size)
     for block in blocks:
@@ -148,11 +154,16 @@ def read_head(path: Path, size: int) -> bytes:
             break
     if not head:
         what = f"cannot be read: {blocks.damage}" if blocks.damage else "is empty"
-        raise InputError(f"{path} {what}", "the writer was interrupted before it wrote anything: record again")
+        raise InputError(
+            f"{path} {what}", "the writer was interrupted before it wrote anything: record again"
+        )
     return bytes(head[:size])
 
 
 def _unreadable(path: Path, error: OSError) -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError(f"{path} does not exist", "check the spelling of the path")
-    return InputError(f"{path} cannot be read: {error.strerror or error}", "check the permissions of the file and its disk")
+    return InputError(
+        f"{path} cannot be read: {error.strerror or error}",
+        "check the permissions of the file and its disk",
+    )

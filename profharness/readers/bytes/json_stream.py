@@ -40,7 +40,14 @@ class EventStream(Generic[EventT]):
     the type (`first_error` is the reason of the first), `repaired` those that were after a repair.
     """
 
-    def __init__(self, path: Path, event: type[EventT], block_bytes: int = BLOCK_BYTES, *, usual: object = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        event: type[EventT],
+        block_bytes: int = BLOCK_BYTES,
+        *,
+        usual: object = None,
+    ) -> None:
         """`usual` is a narrower type, faster to decode: a block is decoded as that throughout, or else as `event` throughout."""
         self.path = path
         self.keys: dict[str, bytes] = {}
@@ -51,7 +58,9 @@ class EventStream(Generic[EventT]):
         self.damage = ""
         self.is_list = False
         self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # the class is a value here
-        self._usual: msgspec.json.Decoder[list[EventT]] | None = msgspec.json.Decoder(list[usual]) if usual else None  # type: ignore[valid-type]  # as above
+        self._usual: msgspec.json.Decoder[list[EventT]] | None = (
+            msgspec.json.Decoder(list[usual]) if usual else None
+        )  # type: ignore[valid-type]  # as above
         self._unusual = 0
         self._blocks = Blocks(path, block_bytes)
         self._text = bytearray()
@@ -67,17 +76,35 @@ class EventStream(Generic[EventT]):
         if not self.damage:
             self.damage = self._blocks.damage
         if not self.events and (self.damage or self.unreadable):
-            raise InputError(f"{self.path} holds no readable trace event: {self.damage or self.first_error}", _HINT)
+            raise InputError(
+                f"{self.path} holds no readable trace event: {self.damage or self.first_error}",
+                _HINT,
+            )
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong with the file itself, to pass on once all events were read."""
         where = str(self.path)
         if self.damage:
-            yield Problem("error", where, 1, f"the file is cut or damaged: {self.damage}; {self.events} events were read")
+            yield Problem(
+                "error",
+                where,
+                1,
+                f"the file is cut or damaged: {self.damage}; {self.events} events were read",
+            )
         if self.unreadable:
-            yield Problem("warning", where, self.unreadable, f"events are no valid JSON and were left out (first: {self.first_error})")
+            yield Problem(
+                "warning",
+                where,
+                self.unreadable,
+                f"events are no valid JSON and were left out (first: {self.first_error})",
+            )
         if self.repaired:
-            yield Problem("info", where, self.repaired, f"events were no valid JSON and were repaired (first: {self.first_error})")
+            yield Problem(
+                "info",
+                where,
+                self.repaired,
+                f"events were no valid JSON and were repaired (first: {self.first_error})",
+            )
 
     def _find_list(self) -> bytes:
         """Read up to the list of events; the text before it. The same key in a string or a nested object is passed over."""
@@ -104,7 +131,7 @@ class EventStream(Generic[EventT]):
         list is found, a bracket stands in front of what is left, so that it can be decoded where it lies.
         """
         lead = b"[" if self._start else b""
-        kept = b"".join((lead, memoryview(self._text)[self._start:]))
+        kept = b"".join((lead, memoryview(self._text)[self._start :]))
         self._text, self._start = self._blocks.behind(kept, least, used=self._text), len(lead)
         return len(self._text) > len(kept)
 
@@ -121,12 +148,16 @@ class EventStream(Generic[EventT]):
             if batch:
                 self.events += len(batch)
                 yield batch
-                del batch  # before the next is decoded: its memory, still in the cache, is used again
+                del (
+                    batch
+                )  # before the next is decoded: its memory, still in the cache, is used again
             if self._closed:
                 return
             if ended:
-                rest = self._text[self._start:].strip(_BETWEEN)
-                self.damage = "it ends inside an event" if rest else "its list of events is not closed"
+                rest = self._text[self._start :].strip(_BETWEEN)
+                self.damage = (
+                    "it ends inside an event" if rest else "its list of events is not closed"
+                )
                 return
             ended = not self._more(0 if found else left)
 
@@ -158,7 +189,7 @@ class EventStream(Generic[EventT]):
 
     def _by_scan(self) -> list[EventT]:
         """All complete events in the text, by an exact scan; notices the end of the list."""
-        scan = json_scan.scan(memoryview(self._text)[self._start:])
+        scan = json_scan.scan(memoryview(self._text)[self._start :])
         ends = (scan.ends + self._start).tolist()
         batch: list[EventT] = []
         if ends:
@@ -166,7 +197,9 @@ class EventStream(Generic[EventT]):
                 batch = self._decode(self._start, ends[-1], self._decoder)
             except json_scan.NOT_JSON:
                 starts = [self._start, *ends[:-1]]
-                batch = self._one_by_one(bytes(self._text[a:b]) for a, b in zip(starts, ends, strict=True))
+                batch = self._one_by_one(
+                    bytes(self._text[a:b]) for a, b in zip(starts, ends, strict=True)
+                )
         if scan.closed is not None:
             self._closed = True
             self._start += scan.closed + 1
@@ -176,7 +209,7 @@ class EventStream(Generic[EventT]):
 
     def _by_borders(self) -> list[EventT]:
         """What can be saved where quotes or brackets do not match, so that a scan finds no end: all but the last piece."""
-        pieces = json_scan.pieces_at_borders(bytes(self._text[self._start:]))
+        pieces = json_scan.pieces_at_borders(bytes(self._text[self._start :]))
         before = self.unreadable, self.first_error
         batch = self._one_by_one(pieces[:-1])
         if batch:
@@ -188,7 +221,9 @@ class EventStream(Generic[EventT]):
     def _one_by_one(self, pieces: Iterable[bytes]) -> list[EventT]:
         batch: list[EventT] = []
         for whole in pieces:
-            scalars, brace, piece = whole.partition(b"{")  # elements without brackets have no end of their own
+            scalars, brace, piece = whole.partition(
+                b"{"
+            )  # elements without brackets have no end of their own
             self.unreadable += bool(scalars.strip(_BETWEEN))
             found = self._decode_one(brace + piece)
             if found is None:
@@ -212,16 +247,18 @@ class EventStream(Generic[EventT]):
         self.repaired += len(found)
         return found
 
-    def _decode(self, start: int, end: int, decoder: msgspec.json.Decoder[list[EventT]]) -> list[EventT]:
+    def _decode(
+        self, start: int, end: int, decoder: msgspec.json.Decoder[list[EventT]]
+    ) -> list[EventT]:
         """The events in `text[start:end]` as one list, without a copy: its brackets replace the bytes around for so long."""
         text = self._text
         first = json_scan.skip_gap(text, start) - 1
         if end == len(text):
-            return decoder.decode(b"".join((b"[", memoryview(text)[first + 1:], b"]")))
+            return decoder.decode(b"".join((b"[", memoryview(text)[first + 1 :], b"]")))
         around = text[first], text[end]
         text[first], text[end] = _LIST
         try:
-            return decoder.decode(memoryview(text)[first:end + 1])
+            return decoder.decode(memoryview(text)[first : end + 1])
         finally:
             text[first], text[end] = around
 
@@ -229,7 +266,7 @@ class EventStream(Generic[EventT]):
         """The other keys of the object. Where what follows the events is cut, those before them and the base time."""
         while self._closed and self._more(len(self._text)):
             pass
-        tail = bytes(self._text[self._start:]) if self._closed else b""
+        tail = bytes(self._text[self._start :]) if self._closed else b""
         keys = _top_level(prefix + b"]" + tail)
         if not keys:
             keys = _top_level(prefix + b"]}")
@@ -242,6 +279,9 @@ class EventStream(Generic[EventT]):
 def _top_level(text: bytes) -> dict[str, bytes]:
     """Raw values of a JSON object by key; nothing where `text` is no such object."""
     try:
-        return {key: bytes(value) for key, value in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()}
+        return {
+            key: bytes(value)
+            for key, value in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()
+        }
     except json_scan.NOT_JSON:
         return {}

@@ -107,10 +107,12 @@ class JsonWalk:
                 yield batch
             del batch  # before the next is decoded: its memory is used again
 
-    def _one_by_one(self, decoder: msgspec.json.Decoder[list[ValueT]], stretch: bytes, ends: list[int]) -> list[ValueT]:
+    def _one_by_one(
+        self, decoder: msgspec.json.Decoder[list[ValueT]], stretch: bytes, ends: list[int]
+    ) -> list[ValueT]:
         batch: list[ValueT] = []
         for start, end in zip([0, *ends[:-1]], ends, strict=True):
-            piece = stretch[json_scan.skip_gap(stretch, start):end]
+            piece = stretch[json_scan.skip_gap(stretch, start) : end]
             try:
                 batch += decoder.decode(b"[" + piece + b"]")
             except json_scan.NOT_JSON as error:
@@ -122,16 +124,21 @@ class JsonWalk:
         """Whole elements of the list at the cursor, as much as a block holds at once, and where each ends."""
         self._take(b"[")
         while True:
-            scan = json_scan.scan(memoryview(self._text)[self._at:])
+            scan = json_scan.scan(memoryview(self._text)[self._at :])
             ends = scan.ends.tolist()
             if ends:
                 first = json_scan.skip_gap(self._text, self._at)
-                yield self._text[first : self._at + ends[-1]], [self._at + end - first for end in ends]
+                yield (
+                    self._text[first : self._at + ends[-1]],
+                    [self._at + end - first for end in ends],
+                )
             if scan.closed is not None:
                 self._at += scan.closed + 1
                 return
             self._at += ends[-1] if ends else 0
-            if len(self._text) - self._at > _LONGEST_VALUE or not self._more(0 if ends else len(self._text) - self._at):
+            if len(self._text) - self._at > _LONGEST_VALUE or not self._more(
+                0 if ends else len(self._text) - self._at
+            ):
                 raise DocumentEnds(self.damage or "it ends inside a list")
 
     def _raw(self) -> bytes:
@@ -162,7 +169,9 @@ class JsonWalk:
     def _take(self, wanted: bytes) -> None:
         found = self.peek()
         if found != wanted:
-            raise DocumentEnds(f"{found.decode('latin-1')!r} stands where {wanted.decode()!r} should")
+            raise DocumentEnds(
+                f"{found.decode('latin-1')!r} stands where {wanted.decode()!r} should"
+            )
         self._at += 1
 
     def _next(self, closing: bytes) -> None:
@@ -171,7 +180,7 @@ class JsonWalk:
 
     def _more(self, least: int = 0) -> bool:
         """Add a block, or `least` bytes, to what is left of the text; False when the file had nothing more."""
-        added, size = [self._text[self._at:]], 0
+        added, size = [self._text[self._at :]], 0
         for block in self._supply:
             added.append(block)
             size += len(block)

@@ -43,8 +43,15 @@ class Fields:
         return self.take((self.number == number) & (self.wire == wire))
 
     def take(self, where: Mask) -> Fields:
-        return Fields(self.row[where], self.number[where], self.wire[where], self.value[where], self.start[where],
-                      self.end[where], self.damaged)
+        return Fields(
+            self.row[where],
+            self.number[where],
+            self.wire[where],
+            self.value[where],
+            self.start[where],
+            self.end[where],
+            self.damaged,
+        )
 
     def last(self, number: int, rows: int, missing: int = 0) -> I64:
         """One varint per message, the last one where it is repeated; as signed 64-bit numbers."""
@@ -93,7 +100,10 @@ def scan(data: U8, start: I64, end: I64) -> Fields:
     """Fields of the messages at [start, end) of the data."""
     steps: list[tuple[npt.NDArray[Any], ...]] = []
     damaged: list[I64] = []
-    row, at = np.arange(len(start)), start.astype(np.int64)  # lengths in damaged data may lead far beyond its end
+    row, at = (
+        np.arange(len(start)),
+        start.astype(np.int64),
+    )  # lengths in damaged data may lead far beyond its end
     stop = end.astype(np.int64)
     while True:
         live = at < stop
@@ -105,7 +115,16 @@ def scan(data: U8, start: I64, end: I64) -> Fields:
         value, begin, after, readable = _payload(data, wire, at, stop)
         good = fine & readable & (key >> np.uint64(3) > 0)
         damaged.append(row[~good])
-        steps.append((row[good], (key >> np.uint64(3)).astype(np.int64)[good], wire[good], value[good], begin[good], after[good]))
+        steps.append(
+            (
+                row[good],
+                (key >> np.uint64(3)).astype(np.int64)[good],
+                wire[good],
+                value[good],
+                begin[good],
+                after[good],
+            )
+        )
         row, at, stop = row[good], after[good], stop[good]
     return _joined(steps, damaged)
 
@@ -114,7 +133,9 @@ def _joined(steps: Sequence[tuple[npt.NDArray[Any], ...]], damaged: Sequence[I64
     none = np.zeros(0, np.int64)
     if not steps:
         return Fields(none, none, none, none.astype(np.uint64), none, none, none)
-    row, number, wire, value, start, end = (np.concatenate(column) for column in zip(*steps, strict=True))
+    row, number, wire, value, start, end = (
+        np.concatenate(column) for column in zip(*steps, strict=True)
+    )
     return Fields(row, number, wire, value, start, end, np.concatenate(damaged))
 
 

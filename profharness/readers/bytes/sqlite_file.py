@@ -18,7 +18,9 @@ DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 
 
 @contextmanager
-def opened(path: Path, largest_bytes: int = LARGEST_BYTES) -> Iterator[tuple[sqlite3.Connection, str]]:
+def opened(
+    path: Path, largest_bytes: int = LARGEST_BYTES
+) -> Iterator[tuple[sqlite3.Connection, str]]:
     """A connection, and what damaged the compressed file if anything did. Nothing is written beside the file.
 
     Raises InputError when it cannot be read, and when a gzipped file holds more than `largest_bytes`.
@@ -27,7 +29,10 @@ def opened(path: Path, largest_bytes: int = LARGEST_BYTES) -> Iterator[tuple[sql
         with path.open("rb") as file:
             compressed = file.read(len(GZIP)) == GZIP
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}", "check the path and its permissions") from error
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}",
+            "check the path and its permissions",
+        ) from error
     if not compressed:
         with _connected(path) as connection:
             yield connection, ""
@@ -47,11 +52,16 @@ def _inflate(path: Path, plain: Path, largest_bytes: int) -> str:
             for block in blocks:
                 size += len(block)
                 if size > largest_bytes:
-                    raise InputError(f"{path} holds more than {largest_bytes >> 20} MiB", "decompress it yourself and name the plain file")
+                    raise InputError(
+                        f"{path} holds more than {largest_bytes >> 20} MiB",
+                        "decompress it yourself and name the plain file",
+                    )
                 out.write(block)
     except OSError as error:
-        raise InputError(f"{path} cannot be decompressed to {plain.parent}: {error.strerror or error}",
-                         "free some space, or choose another folder with TMPDIR") from error
+        raise InputError(
+            f"{path} cannot be decompressed to {plain.parent}: {error.strerror or error}",
+            "free some space, or choose another folder with TMPDIR",
+        ) from error
     return blocks.damage
 
 
@@ -61,9 +71,13 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
     log = path.with_name(f"{path.name}-wal")
     immutable = "" if log.is_file() and log.stat().st_size else "&immutable=1"
     try:
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro{immutable}", uri=True, isolation_level=None)
+        connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode=ro{immutable}", uri=True, isolation_level=None
+        )
     except sqlite3.Error as error:
-        raise InputError(f"{path} cannot be opened: {error}", "check that it is a whole SQLite file") from error
+        raise InputError(
+            f"{path} cannot be opened: {error}", "check that it is a whole SQLite file"
+        ) from error
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     try:
         yield connection

@@ -39,12 +39,24 @@ def opened(path: Path) -> Iterator[Database]:
     read_head(path, 1)  # says what is wrong with a path that cannot be read
     try:
         with sqlite_file.opened(path) as (connection, damage):
-            names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
-            columns = {name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})")) for name in names}
+            names = [
+                row[0]
+                for row in connection.execute(
+                    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+                )
+            ]
+            columns = {
+                name: tuple(
+                    row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})")
+                )
+                for name in names
+            }
             yield Database(connection, columns, damage)
     except sqlite3.Error as error:
-        raise InputError(f"{path} is no readable database: {error}",
-                         "the tool was interrupted, or the file was damaged on its way: copy or record it again") from error
+        raise InputError(
+            f"{path} is no readable database: {error}",
+            "the tool was interrupted, or the file was damaged on its way: copy or record it again",
+        ) from error
 
 
 def quoted(name: str) -> str:

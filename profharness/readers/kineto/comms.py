@@ -20,8 +20,19 @@ from profharness.trace.model import I64, NULL, Strings
 PREFIXES = tuple(f"{name}:" for name in HOST_BACKENDS)
 # C++'s names of types, which these ranges have, as torch's (c10::toString)
 _TYPES = {
-    "float": "Float", "double": "Double", "c10::Half": "Half", "c10::BFloat16": "BFloat16", "long int": "Long", "long": "Long", "int": "Int",
-    "short int": "Short", "short": "Short", "signed char": "Char", "char": "Char", "unsigned char": "Byte", "bool": "Bool",
+    "float": "Float",
+    "double": "Double",
+    "c10::Half": "Half",
+    "c10::BFloat16": "BFloat16",
+    "long int": "Long",
+    "long": "Long",
+    "int": "Int",
+    "short int": "Short",
+    "short": "Short",
+    "signed char": "Char",
+    "char": "Char",
+    "unsigned char": "Byte",
+    "bool": "Bool",
 }
 _GATHERS = frozenset({"all_gather", "gather"})
 
@@ -29,10 +40,14 @@ Spoken = tuple[str, bytes, bytes]
 """Name, `Input Dims` and `Input type` of a range, as they stand in the file."""
 
 
-def codes(strings: Strings, spoken: Iterable[Spoken], groups: Sequence[Sequence[int]], told: I64) -> I64:
+def codes(
+    strings: Strings, spoken: Iterable[Spoken], groups: Sequence[Sequence[int]], told: I64
+) -> I64:
     """Codes of what each range does: `told` are positions among the distinct `spoken`; NULL for ranges that are no collective."""
     ranks = tuple(dict.fromkeys(tuple(sorted(one)) for one in groups))
-    table = np.array([*(strings.code(encode(collective(one, ranks))) for one in spoken), NULL], np.int64)
+    table = np.array(
+        [*(strings.code(encode(collective(one, ranks))) for one in spoken), NULL], np.int64
+    )
     found: I64 = table[told]
     return found
 
@@ -44,10 +59,19 @@ def collective(spoken: Spoken, groups: Sequence[tuple[int, ...]]) -> Collective:
     sole = groups[0] if len(groups) == 1 else ()
     size = len(sole) or None
     elements, dtype = (None, "") if name.startswith("sparse") else _moved(spoken[1], spoken[2])
-    gathered = elements * size if elements is not None and size is not None and kind in _GATHERS else None
+    gathered = (
+        elements * size if elements is not None and size is not None and kind in _GATHERS else None
+    )
     if kind in _GATHERS and gathered is None:
         elements = None  # the size of a gather is that of all ranks together
-    return Collective(kind, elements, gathered, dtype, size, f"{backend} {list(sole)}" if sole else f"{backend} {UNTOLD}" if groups else backend)
+    return Collective(
+        kind,
+        elements,
+        gathered,
+        dtype,
+        size,
+        f"{backend} {list(sole)}" if sole else f"{backend} {UNTOLD}" if groups else backend,
+    )
 
 
 def _moved(dims: bytes, types: bytes) -> tuple[int | None, str]:

@@ -36,7 +36,12 @@ class DeviceRows(KinetoRows):
 
     def __init__(self, strings: Strings) -> None:
         super().__init__(strings)
-        self._adders.update(kernel=self._add_placed, cuda_runtime=self._add_launches, cpu_op=unwanted, user_annotation=unwanted)
+        self._adders.update(
+            kernel=self._add_placed,
+            cuda_runtime=self._add_launches,
+            cpu_op=unwanted,
+            user_annotation=unwanted,
+        )
 
     def ambiguous(self) -> bool:
         """Whether calls share the id of a kernel: which of them launched it tells their duration, and that is not here."""
@@ -49,17 +54,36 @@ class DeviceRows(KinetoRows):
         args = self._decode_args(events, DeviceKernelArgs)
         self._note_kinds(args)
         self.kernels.add(
-            len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
-            stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
-            grid=self._triples([a.grid for a in args]), block=self._triples([a.block for a in args]),
-            external=NULL, registers=NULL, shared=NULL, collective=NULL)
+            len(events),
+            start=start,
+            dur=dur,
+            name=self._name_codes(events),
+            device=self._device_codes(events, args),
+            stream=self._stream_codes(events, args),
+            correlation=integers([a.correlation for a in args]),
+            grid=self._triples([a.grid for a in args]),
+            block=self._triples([a.block for a in args]),
+            external=NULL,
+            registers=NULL,
+            shared=NULL,
+            collective=NULL,
+        )
 
     def _add_launches(self, events: Sequence[Event | Launch | DriverLaunch]) -> None:
         args = self._decode_args(events, LaunchArgs)
         self.calls.add(
-            len(events), name=self._name_codes(events), correlation=integers([a.correlation for a in args]),
-            grid=self._triples([a.grid for a in args]), block=self._triples([a.block for a in args]),
-            start=0, dur=0, pid=NULL, tid=NULL, shared=NULL, bytes=NULL)
+            len(events),
+            name=self._name_codes(events),
+            correlation=integers([a.correlation for a in args]),
+            grid=self._triples([a.grid for a in args]),
+            block=self._triples([a.block for a in args]),
+            start=0,
+            dur=0,
+            pid=NULL,
+            tid=NULL,
+            shared=NULL,
+            bytes=NULL,
+        )
 
 
 class TimeRows(KinetoRows):
@@ -70,10 +94,24 @@ class TimeRows(KinetoRows):
 
     def __init__(self, strings: Strings) -> None:
         super().__init__(strings)
-        self._adders.update(kernel=self._add_times, cuda_runtime=unwanted, cpu_op=unwanted, user_annotation=unwanted)
+        self._adders.update(
+            kernel=self._add_times, cuda_runtime=unwanted, cpu_op=unwanted, user_annotation=unwanted
+        )
 
     def _add_times(self, events: Sequence[Event | TimedKernel]) -> None:
         events, start, dur = self._timed(events)
         self.kernels.add(
-            len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, self._decode_args(events, DeviceArgs)),
-            stream=NULL, correlation=NULL, grid=NULL, block=NULL, external=NULL, registers=NULL, shared=NULL, collective=NULL)
+            len(events),
+            start=start,
+            dur=dur,
+            name=self._name_codes(events),
+            device=self._device_codes(events, self._decode_args(events, DeviceArgs)),
+            stream=NULL,
+            correlation=NULL,
+            grid=NULL,
+            block=NULL,
+            external=NULL,
+            registers=NULL,
+            shared=NULL,
+            collective=NULL,
+        )

@@ -46,12 +46,24 @@ from profharness.trace.model import I32, I64, NULL, Strings
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 SpanT = TypeVar("SpanT", bound=Timed)
 
-_KERNEL, _COPY, _CALL, _OP, _MARK = "kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "user_annotation"
+_KERNEL, _COPY, _CALL, _OP, _MARK = (
+    "kernel",
+    "gpu_memcpy",
+    "cuda_runtime",
+    "cpu_op",
+    "user_annotation",
+)
 _FILLS = frozenset({"gpu_memset", "Memset"})
 # Categories that share a table go together, so that its rows keep the order of the file.
 _SAME_TABLE: dict[str | None, str] = {
-    "Kernel": _KERNEL, "Memcpy": _COPY, **dict.fromkeys(_FILLS, _COPY), "Operator": _OP,
-    **dict.fromkeys(("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), _CALL)}
+    "Kernel": _KERNEL,
+    "Memcpy": _COPY,
+    **dict.fromkeys(_FILLS, _COPY),
+    "Operator": _OP,
+    **dict.fromkeys(
+        ("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), _CALL
+    ),
+}
 _MARK_NAMES = ("ProfilerStep#", "profharness.")
 _NUL = b"\0"  # stands in no JSON
 
@@ -82,9 +94,24 @@ class KinetoRows:
     def __init__(self, strings: Strings) -> None:
         times = ("start", "dur", "name")
         self.strings = strings
-        self.kernels = Growing(*times, "device", "stream", "correlation", "external", "grid", "block", "registers", "shared", "collective")
-        self.copies = Growing(*times, "device", "stream", "correlation", "bytes", "from_device", "to_device", "fill")
-        self.calls = Growing(*times, "pid", "tid", "correlation", "grid", "block", "shared", "bytes")
+        self.kernels = Growing(
+            *times,
+            "device",
+            "stream",
+            "correlation",
+            "external",
+            "grid",
+            "block",
+            "registers",
+            "shared",
+            "collective",
+        )
+        self.copies = Growing(
+            *times, "device", "stream", "correlation", "bytes", "from_device", "to_device", "fill"
+        )
+        self.calls = Growing(
+            *times, "pid", "tid", "correlation", "grid", "block", "shared", "bytes"
+        )
         self.ops = Growing(*times, "pid", "tid", "external", "shapes", "types", "collective")
         self.marks = Growing(*times, "pid", "tid", "spoken")
         self.spoken: Pool[Spoken] = Pool()
@@ -99,11 +126,22 @@ class KinetoRows:
         self._plain: set[str] = set()
         self._texts = text_pool(strings)
         self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[str(number)])
-        self._stream_numbers: Pool[Number] = Pool(lambda number: self.streams[str(number).removeprefix("stream ")])
-        self._stated_devices: Pool[Number] = Pool(lambda number: NULL if number is None else self._device_numbers[number])
-        self._stated_streams: Pool[Number] = Pool(lambda number: NULL if number is None else self._stream_numbers[number])
+        self._stream_numbers: Pool[Number] = Pool(
+            lambda number: self.streams[str(number).removeprefix("stream ")]
+        )
+        self._stated_devices: Pool[Number] = Pool(
+            lambda number: NULL if number is None else self._device_numbers[number]
+        )
+        self._stated_streams: Pool[Number] = Pool(
+            lambda number: NULL if number is None else self._stream_numbers[number]
+        )
         self._adders: dict[str, Callable[[Any], None]] = {
-            _KERNEL: self._add_kernels, _COPY: self._add_copies, _CALL: self._add_calls, _OP: self._add_ops, _MARK: self._add_marks}
+            _KERNEL: self._add_kernels,
+            _COPY: self._add_copies,
+            _CALL: self._add_calls,
+            _OP: self._add_ops,
+            _MARK: self._add_marks,
+        }
 
     def add(self, batch: Sequence[Record]) -> None:
         """Sort a block of events into the columns; all of them are `Event`, or none is."""
@@ -116,7 +154,11 @@ class KinetoRows:
         found: dict[str, list[Any]] = {category: [] for category in self._adders}
         unneeded: dict[type[Unneeded], list[Any]] = {kind: [] for kind in get_args(Unneeded)}
         append: dict[type[Record], Callable[[Any], None]] = {
-            kind: (unneeded[kind] if kind in unneeded else found[_SAME_TABLE.get(kind.cat, kind.cat)]).append for kind in get_args(self.usual)}
+            kind: (
+                unneeded[kind] if kind in unneeded else found[_SAME_TABLE.get(kind.cat, kind.cat)]
+            ).append
+            for kind in get_args(self.usual)
+        }
         for event in batch:
             append[type(event)](event)  # its type says which list it belongs to
         for category, events in found.items():
@@ -156,30 +198,58 @@ class KinetoRows:
         args = self._decode_args(events, KernelArgs)
         self._note_kinds(args)
         self.kernels.add(
-            len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
-            stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
-            external=np.maximum(integers([a.external for a in args]), rare_integers([a.external_2021 for a in args])),
-            grid=self._triples([a.grid for a in args]), block=self._triples([a.block for a in args]),
-            registers=rare_integers([a.registers for a in args]), shared=rare_integers([a.shared for a in args]), collective=self._collectives(args))
+            len(events),
+            start=start,
+            dur=dur,
+            name=self._name_codes(events),
+            device=self._device_codes(events, args),
+            stream=self._stream_codes(events, args),
+            correlation=integers([a.correlation for a in args]),
+            external=np.maximum(
+                integers([a.external for a in args]), rare_integers([a.external_2021 for a in args])
+            ),
+            grid=self._triples([a.grid for a in args]),
+            block=self._triples([a.block for a in args]),
+            registers=rare_integers([a.registers for a in args]),
+            shared=rare_integers([a.shared for a in args]),
+            collective=self._collectives(args),
+        )
 
     def _add_copies(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, CopyArgs)
         self.copies.add(
-            len(events), start=start, dur=dur, name=self._name_codes(events), device=self._device_codes(events, args),
-            stream=self._stream_codes(events, args), correlation=integers([a.correlation for a in args]),
-            bytes=integers([a.bytes for a in args]), from_device=self._optional_devices(a.from_device for a in args),
-            to_device=self._optional_devices(a.to_device for a in args), fill=[e.cat in _FILLS for e in events])
+            len(events),
+            start=start,
+            dur=dur,
+            name=self._name_codes(events),
+            device=self._device_codes(events, args),
+            stream=self._stream_codes(events, args),
+            correlation=integers([a.correlation for a in args]),
+            bytes=integers([a.bytes for a in args]),
+            from_device=self._optional_devices(a.from_device for a in args),
+            to_device=self._optional_devices(a.to_device for a in args),
+            fill=[e.cat in _FILLS for e in events],
+        )
 
     def _add_calls(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, CallArgs)
         self.calls.add(
-            len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
-            tid=integers([e.tid for e in events]), correlation=integers([a.correlation for a in args]),
-            grid=self._triples([a.grid for a in args]), block=self._triples([a.block for a in args]),
+            len(events),
+            start=start,
+            dur=dur,
+            name=self._name_codes(events),
+            pid=integers([e.pid for e in events]),
+            tid=integers([e.tid for e in events]),
+            correlation=integers([a.correlation for a in args]),
+            grid=self._triples([a.grid for a in args]),
+            block=self._triples([a.block for a in args]),
             shared=integers([a.shared for a in args]),
-            bytes=np.maximum(rare_integers([a.bytes for a in args]), rare_integers([a.size for a in args])))
+            bytes=np.maximum(
+                rare_integers([a.bytes for a in args]), rare_integers([a.size for a in args])
+            ),
+        )
 
     def _add_ops(self, events: Sequence[Timed]) -> None:
         names = [e.name for e in events]
@@ -189,22 +259,43 @@ class KinetoRows:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, OpArgs)
         self.ops.add(
-            len(events), start=start, dur=dur, name=self._name_codes(events), pid=integers([e.pid for e in events]),
-            tid=integers([e.tid for e in events]), external=integers([a.external for a in args]),
-            shapes=self._texts.codes(_raw_bytes([a.dims for a in args])), types=self._texts.codes(_raw_bytes([a.types for a in args])),
-            collective=self._collectives(args))
+            len(events),
+            start=start,
+            dur=dur,
+            name=self._name_codes(events),
+            pid=integers([e.pid for e in events]),
+            tid=integers([e.tid for e in events]),
+            external=integers([a.external for a in args]),
+            shapes=self._texts.codes(_raw_bytes([a.dims for a in args])),
+            types=self._texts.codes(_raw_bytes([a.types for a in args])),
+            collective=self._collectives(args),
+        )
 
     def _add_marks(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
-        self.marks.add(len(events), start=start, dur=dur, name=self._name_codes(events),
-                       pid=integers([e.pid for e in events]), tid=integers([e.tid for e in events]), spoken=self._spoken_codes(events))
+        self.marks.add(
+            len(events),
+            start=start,
+            dur=dur,
+            name=self._name_codes(events),
+            pid=integers([e.pid for e in events]),
+            tid=integers([e.tid for e in events]),
+            spoken=self._spoken_codes(events),
+        )
 
     def _spoken_codes(self, events: Sequence[Timed]) -> I64:
         """Which of `spoken` each range is; NULL for ranges that are no collective of the host."""
         found = np.full(len(events), NULL, np.int64)
-        rows = [row for row, event in enumerate(events) if event.name is not None and event.name.startswith(PREFIXES)]
+        rows = [
+            row
+            for row, event in enumerate(events)
+            if event.name is not None and event.name.startswith(PREFIXES)
+        ]
         args = self._decode_args([events[row] for row in rows], RangeArgs)
-        found[rows] = [self.spoken[events[row].name or "", bytes(a.dims), bytes(a.types)] for row, a in zip(rows, args, strict=True)]
+        found[rows] = [
+            self.spoken[events[row].name or "", bytes(a.dims), bytes(a.types)]
+            for row, a in zip(rows, args, strict=True)
+        ]
         return found
 
     def _timed(self, events: Sequence[SpanT]) -> tuple[Sequence[SpanT], I64, I64]:
@@ -243,11 +334,15 @@ class KinetoRows:
         """Codes of what collectives do; NULL for everything else, once where there are none."""
         if [a.collective for a in args].count(None) == len(args):
             return NULL
-        return [NULL if a.collective is None else self.strings.code(encode(_comms(a))) for a in args]
+        return [
+            NULL if a.collective is None else self.strings.code(encode(_comms(a))) for a in args
+        ]
 
     def _note_kinds(self, args: Sequence[StatedArgs | PlacedArgs]) -> None:
         if not self.has_dispatch_kind:
-            self.has_dispatch_kind = any(isinstance(a.kind, str) and a.kind.startswith("Dispatch") for a in args)
+            self.has_dispatch_kind = any(
+                isinstance(a.kind, str) and a.kind.startswith("Dispatch") for a in args
+            )
 
     def _triples(self, values: Sequence[msgspec.Raw] | Sequence[Triple]) -> I32:
         """Codes of grids or blocks, decoded or not: what was the same text has one code."""
@@ -258,13 +353,17 @@ class KinetoRows:
     def _name_codes(self, events: Sequence[Span]) -> I32:
         return self._names.codes([e.name for e in events])
 
-    def _device_codes(self, events: Sequence[Timed], args: Sequence[StatedArgs | DeviceArgs | CopyArgs]) -> I32:
+    def _device_codes(
+        self, events: Sequence[Timed], args: Sequence[StatedArgs | DeviceArgs | CopyArgs]
+    ) -> I32:
         codes = self._stated_devices.codes([a.device for a in args])
         for row in np.flatnonzero(codes == NULL).tolist():
             codes[row] = self._device_numbers[events[row].pid]
         return codes
 
-    def _stream_codes(self, events: Sequence[Timed], args: Sequence[StatedArgs | PlacedArgs | CopyArgs]) -> I32:
+    def _stream_codes(
+        self, events: Sequence[Timed], args: Sequence[StatedArgs | PlacedArgs | CopyArgs]
+    ) -> I32:
         codes = self._stated_streams.codes([a.stream for a in args])
         for row in np.flatnonzero(codes == NULL).tolist():
             codes[row] = self._stream_numbers[events[row].tid]
@@ -279,8 +378,18 @@ def unwanted(_: Sequence[Any]) -> None:
 
 
 def _comms(args: CommsArgs) -> Collective:
-    moved, arrived, ranks = (None if (number := _integer(value)) < 0 else number for value in (args.in_elements, args.out_elements, args.group_size))
-    return Collective(normalised(str(args.collective)), moved, arrived, str(args.comms_dtype or ""), ranks, str(args.group_ranks or args.group_name or ""))
+    moved, arrived, ranks = (
+        None if (number := _integer(value)) < 0 else number
+        for value in (args.in_elements, args.out_elements, args.group_size)
+    )
+    return Collective(
+        normalised(str(args.collective)),
+        moved,
+        arrived,
+        str(args.comms_dtype or ""),
+        ranks,
+        str(args.group_ranks or args.group_name or ""),
+    )
 
 
 def _raw_bytes(values: Sequence[msgspec.Raw]) -> list[bytes]:

@@ -13,9 +13,22 @@ import msgspec
 
 from profharness.readers.bytes.json_scan import NOT_JSON
 
-_VERSIONS = ("schemaVersion", "roctracer_version", "hip_runtime_version", "hip_driver_version", "cupti_version",
-             "cuda_runtime_version", "cuda_driver_version", "nccl_version", "trace_id", "with_stack", "record_shapes",
-             "profile_memory", "with_flops", "with_modules")
+_VERSIONS = (
+    "schemaVersion",
+    "roctracer_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+    "cupti_version",
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "nccl_version",
+    "trace_id",
+    "with_stack",
+    "record_shapes",
+    "profile_memory",
+    "with_flops",
+    "with_modules",
+)
 
 
 # HIP tells generations apart by the minor number from gfx942 on; 9.0 may be gfx908 or gfx90a.
@@ -60,7 +73,13 @@ class Distributed(msgspec.Struct, frozen=True):
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The ranks of each process group; empty where the file does not say."""
         try:
-            return tuple(one.ranks for one in msgspec.json.decode(self.pg_config, type=tuple[_Group, ...], strict=False) if one.ranks)
+            return tuple(
+                one.ranks
+                for one in msgspec.json.decode(
+                    self.pg_config, type=tuple[_Group, ...], strict=False
+                )
+                if one.ranks
+            )
         except NOT_JSON:
             return ()
 
@@ -85,7 +104,11 @@ class Header:
     def tool_version(self) -> str:
         """The tracing library and its version, empty where the file does not say."""
         known = dict(self.details)
-        named = ((key.removesuffix("_version"), known[key]) for key in ("roctracer_version", "cupti_version") if key in known)
+        named = (
+            (key.removesuffix("_version"), known[key])
+            for key in ("roctracer_version", "cupti_version")
+            if key in known
+        )
         return " ".join(next(named, ()))
 
     @property
@@ -124,12 +147,21 @@ def read_header(keys: dict[str, bytes]) -> Header:
             return None
 
     base, host = value("baseTimeNanoseconds", int), value("host_name", str)
-    distributed, devices = value("distributedInfo", Distributed), value("deviceProperties", tuple[DeviceProperties, ...])
-    details = [(key, keys[key].decode("utf-8", "replace").strip('"')) for key in _VERSIONS if key in keys]
+    distributed, devices = (
+        value("distributedInfo", Distributed),
+        value("deviceProperties", tuple[DeviceProperties, ...]),
+    )
+    details = [
+        (key, keys[key].decode("utf-8", "replace").strip('"')) for key in _VERSIONS if key in keys
+    ]
     if isinstance(distributed, Distributed):
         details += [("backend", distributed.backend)] * bool(distributed.backend)
         details += [("nccl_version", distributed.nccl_version)] * bool(distributed.nccl_version)
     return Header(
-        base_ns=base if isinstance(base, int) else None, host=host if isinstance(host, str) else "",
+        base_ns=base if isinstance(base, int) else None,
+        host=host if isinstance(host, str) else "",
         distributed=distributed if isinstance(distributed, Distributed) else _ALONE,
-        devices=devices if isinstance(devices, tuple) else (), details=tuple(details), unreadable=tuple(unreadable))
+        devices=devices if isinstance(devices, tuple) else (),
+        details=tuple(details),
+        unreadable=tuple(unreadable),
+    )

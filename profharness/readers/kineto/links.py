@@ -21,10 +21,18 @@ from profharness.trace.launches import matched
 from profharness.trace.model import I64, NULL, Ops, Strings
 
 _WORK_ITEMS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
-_WORKGROUPS = frozenset({
-    "hipLaunchKernel", "hipExtLaunchKernel", "hipModuleLaunchKernel", "hipLaunchCooperativeKernel", "hipLaunchByPtr",
-    "hipModuleLaunchCooperativeKernel", "hipLaunchKernelExC", "hipDrvLaunchKernelEx",
-})
+_WORKGROUPS = frozenset(
+    {
+        "hipLaunchKernel",
+        "hipExtLaunchKernel",
+        "hipModuleLaunchKernel",
+        "hipLaunchCooperativeKernel",
+        "hipLaunchByPtr",
+        "hipModuleLaunchCooperativeKernel",
+        "hipLaunchKernelExC",
+        "hipDrvLaunchKernelEx",
+    }
+)
 
 
 _UNKNOWN, _IN_GROUPS, _IN_ITEMS = range(3)
@@ -60,7 +68,11 @@ class Geometry:
 def launching_calls(calls: Calls, strings: Strings, correlation: I64) -> I64:
     """The row of the call with the same correlation, NULL for none; of several the launch, then the first and longest."""
     other = per_text(strings, calls.name, lambda name: "Launch" not in name)
-    return matched((calls.correlation, calls.correlation != NULL), (correlation, correlation != NULL), (-calls.dur, calls.start, other))
+    return matched(
+        (calls.correlation, calls.correlation != NULL),
+        (correlation, correlation != NULL),
+        (-calls.dur, calls.start, other),
+    )
 
 
 def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
@@ -68,7 +80,9 @@ def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
     triples = np.full((len(geometry) + 1, 3), NULL, np.int64)
     for row, one in enumerate(geometry):
         try:
-            numbers = msgspec.json.decode(one, type=list[int]) if isinstance(one, bytes) else one or ()
+            numbers = (
+                msgspec.json.decode(one, type=list[int]) if isinstance(one, bytes) else one or ()
+            )
         except NOT_JSON:
             continue
         if 1 <= len(numbers) <= 3 and all(0 < n < 2**31 for n in numbers):
@@ -76,7 +90,9 @@ def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
     return triples
 
 
-def geometry(own: tuple[I64, I64], calls: Calls, launch: I64, triples: I64, rocm_names: Strings | None) -> Geometry:
+def geometry(
+    own: tuple[I64, I64], calls: Calls, launch: I64, triples: I64, rocm_names: Strings | None
+) -> Geometry:
     """Geometry from the record's own grid and block rows, else the call's. `rocm_names` is given for ROCm files only."""
     grid, block = triples[own[0]], triples[own[1]]
     linked = launch != NULL
@@ -98,7 +114,9 @@ def _grid_unit(call: str) -> int:
     return _IN_ITEMS if call in _WORK_ITEMS else _IN_GROUPS if call in _WORKGROUPS else _UNKNOWN
 
 
-def operators(ops: Ops, nested: nesting.Nesting, calls: Calls, launch: I64, ids: tuple[I64, I64]) -> I64:
+def operators(
+    ops: Ops, nested: nesting.Nesting, calls: Calls, launch: I64, ids: tuple[I64, I64]
+) -> I64:
     """The row in `ops` of the innermost operator that launched each record; `ids` are its external and correlation ids.
 
     The external id names it, but files of 2022 and 2023 repeat the correlation id there: an operator found by id must
@@ -110,13 +128,19 @@ def operators(ops: Ops, nested: nesting.Nesting, calls: Calls, launch: I64, ids:
         return found
     linked = np.flatnonzero(launch != NULL)
     call = launch[linked]
-    thread = nesting.threads(np.concatenate((ops.pid, calls.pid[call])), np.concatenate((ops.tid, calls.tid[call])))
-    op_thread, call_thread = thread[: len(ops)], thread[len(ops):]
-    found[linked] = nesting.innermost(ops.start_ns, ops.dur_ns, op_thread, nested, (calls.start[call], call_thread))
+    thread = nesting.threads(
+        np.concatenate((ops.pid, calls.pid[call])), np.concatenate((ops.tid, calls.tid[call]))
+    )
+    op_thread, call_thread = thread[: len(ops)], thread[len(ops) :]
+    found[linked] = nesting.innermost(
+        ops.start_ns, ops.dur_ns, op_thread, nested, (calls.start[call], call_thread)
+    )
     named = _rows_by_id(ops.external, external)
     holds = np.zeros(len(launch), np.bool_)
     held = named[linked]
-    inside = (ops.start_ns[held] <= calls.start[call]) & (calls.start[call] <= ops.start_ns[held] + ops.dur_ns[held])
+    inside = (ops.start_ns[held] <= calls.start[call]) & (
+        calls.start[call] <= ops.start_ns[held] + ops.dur_ns[held]
+    )
     holds[linked] = (held != NULL) & inside & (op_thread[held] == call_thread)
     has_id = external > 0
     if np.any(external[has_id] != correlation[has_id]):

@@ -46,7 +46,9 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     if any(key in head for key in _OTHERS):
         return False
     if start.startswith(b"{"):
-        return any(key in head for key in _KEYS) or (len(head) >= _LONG_HEAD and start[1:].lstrip().startswith(b'"'))
+        return any(key in head for key in _KEYS) or (
+            len(head) >= _LONG_HEAD and start[1:].lstrip().startswith(b'"')
+        )
     return start.startswith(b"[") and b'"ph"' in head
 
 
@@ -58,7 +60,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     return read_blocks(path, wanted=wanted)
 
 
-def read_blocks(path: Path, *, wanted: Wanted = Wanted.ALL, block_bytes: int = BLOCK_BYTES) -> Trace:
+def read_blocks(
+    path: Path, *, wanted: Wanted = Wanted.ALL, block_bytes: int = BLOCK_BYTES
+) -> Trace:
     """`read` with blocks of a size of your choice. The result does not depend on it; memory and speed do."""
     strings = Strings()
     rows = _ROWS[wanted](strings)
@@ -72,14 +76,31 @@ def read_blocks(path: Path, *, wanted: Wanted = Wanted.ALL, block_bytes: int = B
     beside, problems = sidecars.load_or_report(path)
     rank = beside.rank if header.distributed.rank is None else header.distributed.rank
     base_ns, clock, doubt = _clock(path, header, rows)
-    origin = Origin(base_ns, beside.host or header.host, rank, (*beside.groups, *header.distributed.groups))
+    origin = Origin(
+        base_ns, beside.host or header.host, rank, (*beside.groups, *header.distributed.groups)
+    )
     tables = build_tables(rows, header, origin)
     if wanted is Wanted.TIMES and tables.twins:  # only their queues and calls tell whether they are
         return read_blocks(path, wanted=Wanted.DEVICES, block_bytes=block_bytes)
     source = _source(header, beside, origin, clock, tables, path)
-    problems += [*doubt, *stream.problems(), *_header_problems(path, stream, header), *_row_problems(path, rows, tables)]
-    return Trace(sources=(source,), strings=strings, devices=tables.devices, streams=tables.streams, kernels=tables.kernels,
-                 copies=tables.copies, api=tables.api, ops=tables.ops, marks=tables.marks, problems=tuple(problems))
+    problems += [
+        *doubt,
+        *stream.problems(),
+        *_header_problems(path, stream, header),
+        *_row_problems(path, rows, tables),
+    ]
+    return Trace(
+        sources=(source,),
+        strings=strings,
+        devices=tables.devices,
+        streams=tables.streams,
+        kernels=tables.kernels,
+        copies=tables.copies,
+        api=tables.api,
+        ops=tables.ops,
+        marks=tables.marks,
+        problems=tuple(problems),
+    )
 
 
 def _clock(path: Path, header: Header, rows: KinetoRows) -> tuple[int, ClockDomain, list[Problem]]:
@@ -88,23 +109,55 @@ def _clock(path: Path, header: Header, rows: KinetoRows) -> tuple[int, ClockDoma
     if header.base_ns is None:
         return 0, ClockDomain.REALTIME if is_epoch else ClockDomain.UNKNOWN, []
     if is_epoch and header.base_ns >= _EPOCH_NS:
-        return 0, ClockDomain.REALTIME, [Problem("warning", str(path), 1, "event times hold the time of day already: baseTimeNanoseconds was not added")]
+        return (
+            0,
+            ClockDomain.REALTIME,
+            [
+                Problem(
+                    "warning",
+                    str(path),
+                    1,
+                    "event times hold the time of day already: baseTimeNanoseconds was not added",
+                )
+            ],
+        )
     return header.base_ns, ClockDomain.REALTIME, []
 
 
-def _source(header: Header, beside: Sidecar, origin: Origin, clock: ClockDomain, tables: Tables, path: Path) -> Source:
+def _source(
+    header: Header, beside: Sidecar, origin: Origin, clock: ClockDomain, tables: Tables, path: Path
+) -> Source:
     pids = np.unique(tables.api.pid if len(tables.api) else tables.ops.pid)
     return Source(
-        path=str(path), format=name, clock=clock, host=origin.host, rank=origin.rank, world_size=header.distributed.world_size,
-        pid=int(pids[0]) if len(pids) == 1 else beside.pid, point=beside.point, has_host_calls=tables.has_calls,
-        tool_version=header.tool_version, details=(*header.details, *beside.captured))
+        path=str(path),
+        format=name,
+        clock=clock,
+        host=origin.host,
+        rank=origin.rank,
+        world_size=header.distributed.world_size,
+        pid=int(pids[0]) if len(pids) == 1 else beside.pid,
+        point=beside.point,
+        has_host_calls=tables.has_calls,
+        tool_version=header.tool_version,
+        details=(*header.details, *beside.captured),
+    )
 
 
 def _header_problems(path: Path, stream: EventStream[Record], header: Header) -> Iterator[Problem]:
     if stream.damage and header.base_ns is None and not stream.is_list:
-        yield Problem("warning", str(path), 1, "the clock base that newer files state behind their events may be lost with the rest")
+        yield Problem(
+            "warning",
+            str(path),
+            1,
+            "the clock base that newer files state behind their events may be lost with the rest",
+        )
     if header.unreadable:
-        yield Problem("warning", str(path), len(header.unreadable), f"keys have values of unexpected form: {', '.join(header.unreadable)}")
+        yield Problem(
+            "warning",
+            str(path),
+            len(header.unreadable),
+            f"keys have values of unexpected form: {', '.join(header.unreadable)}",
+        )
 
 
 def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Problem]:
@@ -113,12 +166,38 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
         if rows.repairs[key]:
             yield Problem(severity, str(path), rows.repairs[key], sentence)
     if tables.twins:
-        yield Problem("warning", str(path), tables.twins, "kernels repeat another in name, stream, times and correlation: kept")
+        yield Problem(
+            "warning",
+            str(path),
+            tables.twins,
+            "kernels repeat another in name, stream, times and correlation: kept",
+        )
     if tables.without_geometry and len(tables.kernels):
-        why = "their launching call is not in the file, or is a graph launch" if tables.is_rocm else "the file does not state it"
-        yield Problem("info", str(path), tables.without_geometry, f"kernels have no launch geometry: {why}")
+        why = (
+            "their launching call is not in the file, or is a graph launch"
+            if tables.is_rocm
+            else "the file does not state it"
+        )
+        yield Problem(
+            "info", str(path), tables.without_geometry, f"kernels have no launch geometry: {why}"
+        )
     if tables.sizes_dropped:
-        yield Problem("info", str(path), tables.sizes_dropped, "copies have a size of one byte that their call did not ask for: size not known")
+        yield Problem(
+            "info",
+            str(path),
+            tables.sizes_dropped,
+            "copies have a size of one byte that their call did not ask for: size not known",
+        )
     if rows.left_out:
-        listed = ", ".join(f"{category} {count}" for category, count in sorted(rows.left_out.items(), key=lambda item: (-item[1], item[0])))
-        yield Problem("info", str(path), rows.left_out.total(), f"events of kinds that are not analysed were left out: {listed}")
+        listed = ", ".join(
+            f"{category} {count}"
+            for category, count in sorted(
+                rows.left_out.items(), key=lambda item: (-item[1], item[0])
+            )
+        )
+        yield Problem(
+            "info",
+            str(path),
+            rows.left_out.total(),
+            f"events of kinds that are not analysed were left out: {listed}",
+        )

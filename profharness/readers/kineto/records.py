@@ -317,8 +317,21 @@ class SkippedMark(msgspec.Struct, tag_field="cat", tag="user_annotation", gc=Fal
 
 Unneeded = Arrow | Backward | Frame | DeviceMark
 Usual = Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | Unneeded
-UsualOfDevices = DeviceKernel | Copy | Fill | Launch | DriverLaunch | SkippedOperator | SkippedMark | Unneeded
-UsualOfTimes = TimedKernel | Copy | Fill | SkippedCall | SkippedDriverCall | SkippedOperator | SkippedMark | Unneeded
-Timed = Event | Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | DeviceKernel | TimedKernel
+UsualOfDevices = (
+    DeviceKernel | Copy | Fill | Launch | DriverLaunch | SkippedOperator | SkippedMark | Unneeded
+)
+UsualOfTimes = (
+    TimedKernel
+    | Copy
+    | Fill
+    | SkippedCall
+    | SkippedDriverCall
+    | SkippedOperator
+    | SkippedMark
+    | Unneeded
+)
+Timed = (
+    Event | Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | DeviceKernel | TimedKernel
+)
 Span = Timed | Launch | DriverLaunch
 Record = Span | SkippedCall | SkippedDriverCall | SkippedOperator | SkippedMark | Unneeded

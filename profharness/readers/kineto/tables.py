@@ -33,7 +33,14 @@ from profharness.trace.model import (
 _UNKNOWN = DeviceProperties()
 _DIRECTION = re.compile(r"\b([HDPA])to([HDPA])\b")
 _KINDS = ("h2d", "d2h", "d2d", "p2p", "h2h")
-_DOMAINS = (("hip", "hip"), ("cuda", "cuda"), ("cu", "cuda_driver"), ("hsa_", "hsa"), ("nccl", "rccl"), ("rccl", "rccl"))
+_DOMAINS = (
+    ("hip", "hip"),
+    ("cuda", "cuda"),
+    ("cu", "cuda_driver"),
+    ("hsa_", "hsa"),
+    ("nccl", "rccl"),
+    ("rccl", "rccl"),
+)
 
 
 @dataclass(frozen=True)
@@ -67,25 +74,51 @@ class Tables:
 def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     """All tables. The rows' columns are used up."""
     strings = rows.strings
-    shared = {"host": strings.code(origin.host) if origin.host else NULL, "source": 0,
-              "rank": NULL if origin.rank is None else origin.rank}
+    shared = {
+        "host": strings.code(origin.host) if origin.host else NULL,
+        "source": 0,
+        "rank": NULL if origin.rank is None else origin.rank,
+    }
     calls, call_sizes, dynamic_lds = _calls(rows, origin)
     domain = _domains(strings, calls.name)
-    api = Api.build(start_ns=calls.start, dur_ns=calls.dur, name=calls.name, pid=calls.pid, tid=calls.tid,
-                    correlation=calls.correlation, domain=domain, **shared) if rows.wanted is Wanted.ALL else Api.empty()
+    api = (
+        Api.build(
+            start_ns=calls.start,
+            dur_ns=calls.dur,
+            name=calls.name,
+            pid=calls.pid,
+            tid=calls.tid,
+            correlation=calls.correlation,
+            domain=domain,
+            **shared,
+        )
+        if rows.wanted is Wanted.ALL
+        else Api.empty()
+    )
     ops, nested = _ops(rows, origin, shared)
-    is_rocm = header.is_rocm or rows.has_dispatch_kind or bool(np.any(domain == strings.find("hip")))
+    is_rocm = (
+        header.is_rocm or rows.has_dispatch_kind or bool(np.any(domain == strings.find("hip")))
+    )
     vendor = "amd" if is_rocm else "nvidia" if bool(np.any(domain == strings.find("cuda"))) else ""
     builder = _Builder(rows, origin, calls, Places(rows), shared)
     kernels = builder.kernels(ops, nested, dynamic_lds, is_rocm=is_rocm)
     copies, dropped = builder.copies(call_sizes, is_rocm=is_rocm)
     return Tables(
-        kernels=kernels, copies=copies, api=api, ops=ops, marks=_marks(rows, origin, shared),
-        devices=builder.places.devices(header, origin, vendor), streams=builder.places.streams(),
-        has_calls=len(domain) > 0, is_rocm=is_rocm,
-        without_geometry=0 if rows.wanted is Wanted.TIMES else int((kernels.workgroups == NULL).sum()),
+        kernels=kernels,
+        copies=copies,
+        api=api,
+        ops=ops,
+        marks=_marks(rows, origin, shared),
+        devices=builder.places.devices(header, origin, vendor),
+        streams=builder.places.streams(),
+        has_calls=len(domain) > 0,
+        is_rocm=is_rocm,
+        without_geometry=0
+        if rows.wanted is Wanted.TIMES
+        else int((kernels.workgroups == NULL).sum()),
         sizes_dropped=dropped if rows.wanted is Wanted.ALL else 0,
-        twins=_twins(kernels))
+        twins=_twins(kernels),
+    )
 
 
 class Places:
@@ -113,7 +146,9 @@ class Places:
         if not len(pairs):
             return pairs
         low = int(pairs.min())
-        present = np.zeros(int(pairs.max()) - low + 1, np.bool_)  # as many as there are devices times streams
+        present = np.zeros(
+            int(pairs.max()) - low + 1, np.bool_
+        )  # as many as there are devices times streams
         present[pairs - low] = True
         known = np.zeros(len(present), np.int64)
         for place in np.flatnonzero(present).tolist():
@@ -129,9 +164,18 @@ class Places:
         for name in self._names:
             properties = header.device(name) or _UNKNOWN
             maker = vendor or _vendor(properties.name)
-            found.append(Device(
-                index=name, host=origin.host, name=properties.name, rank=origin.rank, vendor=maker,
-                compute_units=properties.compute_units, architecture=properties.architecture(maker), memory_bytes=properties.memory_bytes))
+            found.append(
+                Device(
+                    index=name,
+                    host=origin.host,
+                    name=properties.name,
+                    rank=origin.rank,
+                    vendor=maker,
+                    compute_units=properties.compute_units,
+                    architecture=properties.architecture(maker),
+                    memory_bytes=properties.memory_bytes,
+                )
+            )
         return tuple(found)
 
 
@@ -151,23 +195,42 @@ class _Builder:
         sole = pids[0] if len(pids) == 1 else NULL
         return _of_call(self.calls.pid, launch, sole)
 
-    def kernels(self, ops: Ops, nested: nesting.Nesting, dynamic_lds: I64, *, is_rocm: bool) -> Kernels:
+    def kernels(
+        self, ops: Ops, nested: nesting.Nesting, dynamic_lds: I64, *, is_rocm: bool
+    ) -> Kernels:
         take, strings = self.rows.kernels.take, self.rows.strings
         correlation, external = take("correlation"), take("external")
         launch = kineto_links.launching_calls(self.calls, strings, correlation)
         op = kineto_links.operators(ops, nested, self.calls, launch, (external, correlation))
         stated, of_op = take("collective"), self.rows.ops.take("collective")
         triples = kineto_links.parse_triples(list(self.rows.geometry))
-        geometry = kineto_links.geometry((take("grid"), take("block")), self.calls, launch, triples, strings if is_rocm else None)
+        geometry = kineto_links.geometry(
+            (take("grid"), take("block")), self.calls, launch, triples, strings if is_rocm else None
+        )
         device = self.places.device(take("device"))
         return Kernels.build(
-            start_ns=take("start") + self.origin.base_ns, dur_ns=take("dur"), name=take("name"), device=device,
-            stream=self.places.stream(device, take("stream")), pid=self._process(launch),
-            tid=_of_call(self.calls.tid, launch, NULL), correlation=correlation, workgroups=geometry.workgroups,
-            workgroup_count_x=geometry.count[:, 0], workgroup_count_y=geometry.count[:, 1], workgroup_count_z=geometry.count[:, 2],
-            workgroup_size_x=geometry.size[:, 0], workgroup_size_y=geometry.size[:, 1], workgroup_size_z=geometry.size[:, 2],
-            vgpr=take("registers"), lds_bytes=take("shared"), lds_dynamic_bytes=_of_call(dynamic_lds, launch, NULL),
-            op=op, collective=np.where(stated == NULL, _of_call(of_op, op, NULL), stated), **self.shared)
+            start_ns=take("start") + self.origin.base_ns,
+            dur_ns=take("dur"),
+            name=take("name"),
+            device=device,
+            stream=self.places.stream(device, take("stream")),
+            pid=self._process(launch),
+            tid=_of_call(self.calls.tid, launch, NULL),
+            correlation=correlation,
+            workgroups=geometry.workgroups,
+            workgroup_count_x=geometry.count[:, 0],
+            workgroup_count_y=geometry.count[:, 1],
+            workgroup_count_z=geometry.count[:, 2],
+            workgroup_size_x=geometry.size[:, 0],
+            workgroup_size_y=geometry.size[:, 1],
+            workgroup_size_z=geometry.size[:, 2],
+            vgpr=take("registers"),
+            lds_bytes=take("shared"),
+            lds_dynamic_bytes=_of_call(dynamic_lds, launch, NULL),
+            op=op,
+            collective=np.where(stated == NULL, _of_call(of_op, op, NULL), stated),
+            **self.shared,
+        )
 
     def copies(self, call_sizes: I64, *, is_rocm: bool) -> tuple[Copies, int]:
         """The copies, and how many sizes were dropped.
@@ -182,11 +245,26 @@ class _Builder:
         size = np.where((recorded == NULL) | doubtful, asked, recorded)
         name, device = take("name"), self.places.device(take("device"))
         kind = _copy_kinds(strings, name, take("fill"))
-        source, target = self._ends(strings, kind, device, (self.places.device(take("from_device")), self.places.device(take("to_device"))))
+        source, target = self._ends(
+            strings,
+            kind,
+            device,
+            (self.places.device(take("from_device")), self.places.device(take("to_device"))),
+        )
         copies = Copies.build(
-            start_ns=take("start") + self.origin.base_ns, dur_ns=take("dur"), kind=kind, name=name, bytes=size, device=device,
-            src_device=source, dst_device=target, stream=self.places.stream(device, take("stream")),
-            pid=self._process(launch), correlation=correlation, **self.shared)
+            start_ns=take("start") + self.origin.base_ns,
+            dur_ns=take("dur"),
+            kind=kind,
+            name=name,
+            bytes=size,
+            device=device,
+            src_device=source,
+            dst_device=target,
+            stream=self.places.stream(device, take("stream")),
+            pid=self._process(launch),
+            correlation=correlation,
+            **self.shared,
+        )
         return copies, int((doubtful & (size == NULL)).sum())
 
     @staticmethod
@@ -200,8 +278,16 @@ class _Builder:
 
 def _calls(rows: KinetoRows, origin: Origin) -> tuple[Calls, I64, I64]:
     take = rows.calls.take
-    calls = Calls(start=take("start") + origin.base_ns, dur=take("dur"), name=take("name"), pid=take("pid"), tid=take("tid"),
-                  correlation=take("correlation"), grid=take("grid"), block=take("block"))
+    calls = Calls(
+        start=take("start") + origin.base_ns,
+        dur=take("dur"),
+        name=take("name"),
+        pid=take("pid"),
+        tid=take("tid"),
+        correlation=take("correlation"),
+        grid=take("grid"),
+        block=take("block"),
+    )
     return calls, take("bytes"), take("shared")
 
 
@@ -209,8 +295,18 @@ def _ops(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> tuple[Ops,
     take = rows.ops.take
     start, dur, pid, tid = take("start") + origin.base_ns, take("dur"), take("pid"), take("tid")
     nested = nesting.nest(start, dur, nesting.threads(pid, tid))
-    return Ops.build(start_ns=start, dur_ns=dur, pid=pid, tid=tid, depth=nested.depth, name=take("name"), external=take("external"),
-                     shapes=take("shapes"), dtype=take("types"), **shared), nested
+    return Ops.build(
+        start_ns=start,
+        dur_ns=dur,
+        pid=pid,
+        tid=tid,
+        depth=nested.depth,
+        name=take("name"),
+        external=take("external"),
+        shapes=take("shapes"),
+        dtype=take("types"),
+        **shared,
+    ), nested
 
 
 def _marks(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> Marks:
@@ -218,33 +314,68 @@ def _marks(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> Marks:
     return marks_from(rows.marks, rows.strings, origin.base_ns, shared, told)
 
 
-def marks_from(rows: Growing, strings: Strings, base_ns: int, shared: dict[str, int], collective: I64 | int = NULL) -> Marks:
+def marks_from(
+    rows: Growing,
+    strings: Strings,
+    base_ns: int,
+    shared: dict[str, int],
+    collective: I64 | int = NULL,
+) -> Marks:
     """Marks from columns start, dur, name, pid, tid; in order of their start, the longer first. `collective` are codes in the order of the rows."""
     names, row = np.unique(rows.take("name"), return_inverse=True)
     parsed = [parse_mark(strings[int(code)]) for code in names]
     label, kind, point, items = (
         np.array(column, np.int64)[row] if parsed else np.zeros(0, np.int64)
-        for column in ([strings.code(m.label) for m in parsed], [strings.code(m.kind) for m in parsed],
-                       [strings.code(m.point) if m.point else NULL for m in parsed], [m.items for m in parsed]))
-    marks = Marks.build(start_ns=rows.take("start") + base_ns, dur_ns=rows.take("dur"), name=label, kind=kind, point=point,
-                        items=items, pid=rows.take("pid"), tid=rows.take("tid"), collective=collective, **shared)
+        for column in (
+            [strings.code(m.label) for m in parsed],
+            [strings.code(m.kind) for m in parsed],
+            [strings.code(m.point) if m.point else NULL for m in parsed],
+            [m.items for m in parsed],
+        )
+    )
+    marks = Marks.build(
+        start_ns=rows.take("start") + base_ns,
+        dur_ns=rows.take("dur"),
+        name=label,
+        kind=kind,
+        point=point,
+        items=items,
+        pid=rows.take("pid"),
+        tid=rows.take("tid"),
+        collective=collective,
+        **shared,
+    )
     return marks.take(np.lexsort((-marks.dur_ns, marks.start_ns)))
 
 
 def _of_call(column: I64, launch: I64, otherwise: int) -> I64:
     """The call's value for linked records."""
-    return np.where(launch != NULL, column[launch], otherwise) if len(column) else np.full(len(launch), otherwise, np.int64)
+    return (
+        np.where(launch != NULL, column[launch], otherwise)
+        if len(column)
+        else np.full(len(launch), otherwise, np.int64)
+    )
 
 
 def _domains(strings: Strings, names: I64) -> I64:
-    codes = {domain: strings.code(domain) for domain in ("runtime", *(domain for _, domain in _DOMAINS))}
-    return per_text(strings, names, lambda text: codes[next((d for prefix, d in _DOMAINS if text.startswith(prefix)), "runtime")])
+    codes = {
+        domain: strings.code(domain) for domain in ("runtime", *(domain for _, domain in _DOMAINS))
+    }
+    return per_text(
+        strings,
+        names,
+        lambda text: codes[
+            next((d for prefix, d in _DOMAINS if text.startswith(prefix)), "runtime")
+        ],
+    )
 
 
 def _copy_kinds(strings: Strings, names: I64, fill: I64) -> I64:
     """Kinds from names as "Memcpy HtoD (Pinned -> Device)"; arrays (A) are device memory."""
     codes = {kind: strings.code(kind) for kind in (*_KINDS, "fill", "unknown")}
-    return np.where(fill == 1, codes["fill"], per_text(strings, names, lambda text: codes[_direction(text)]))
+    return np.where(
+        fill == 1, codes["fill"], per_text(strings, names, lambda text: codes[_direction(text)])
+    )
 
 
 def _direction(name: str) -> str:
@@ -270,8 +401,19 @@ def _twins(kernels: Kernels) -> int:
     """How many kernels repeat another one in start, device, stream, name, duration and correlation."""
     order = np.argsort(kernels.start_ns, kind="stable")
     together = np.diff(kernels.start_ns[order]) == 0
-    rows = order[np.concatenate((together, [False])) | np.concatenate(([False], together))] if len(order) else order
-    columns = (kernels.device, kernels.stream, kernels.name, kernels.dur_ns, kernels.correlation, kernels.start_ns)
+    rows = (
+        order[np.concatenate((together, [False])) | np.concatenate(([False], together))]
+        if len(order)
+        else order
+    )
+    columns = (
+        kernels.device,
+        kernels.stream,
+        kernels.name,
+        kernels.dur_ns,
+        kernels.correlation,
+        kernels.start_ns,
+    )
     rows = rows[np.lexsort(tuple(column[rows] for column in columns))]
     same = np.ones(max(len(rows) - 1, 0), np.bool_)
     for column in columns:

@@ -25,7 +25,8 @@ name = "amd-log"
 _LINE = re.compile(r":\d+:\S+\s*:\d+\s*: (\d+)d? us: ?(.*)\Z")
 _SNIFF = re.compile(rb"^:\d+:\S+\s*:\d+\s*: \d+d? us: ", re.MULTILINE)
 _ID = re.compile(
-    r"(?:(?P<pid>\d+)\s*:\s*)?\[(?:pid:(?P<pid6>\d+)\s+)?(?:tid:\s*)?(?:0x)?(?P<tid>[0-9a-f]+)\]\s*!?\s*")
+    r"(?:(?P<pid>\d+)\s*:\s*)?\[(?:pid:(?P<pid6>\d+)\s+)?(?:tid:\s*)?(?:0x)?(?P<tid>[0-9a-f]+)\]\s*!?\s*"
+)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _RETURN = re.compile(r"(\w+): Returned (\w+)")
 _DURATION = re.compile(r"duration: (\d+) us")
@@ -74,7 +75,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     for line in _lines(blocks):
         _take(log, line)
     if not log.counts["lines"]:
-        raise InputError(f"{path} holds no line of a HIP log", "record it with AMD_LOG_LEVEL=3 or more")
+        raise InputError(
+            f"{path} holds no line of a HIP log", "record it with AMD_LOG_LEVEL=3 or more"
+        )
     _close(log)
     return trace_of(log.rows, path, name, tuple(_problems(path, log.counts, blocks.damage)))
 
@@ -106,7 +109,7 @@ def _identified(rest: str) -> tuple[int, int, str]:
     if match is None:
         return NULL, NULL, rest
     pid = match["pid"] or match["pid6"]
-    return int(pid) if pid else NULL, int(match["tid"], 16) & (2**63 - 1), rest[match.end():]
+    return int(pid) if pid else NULL, int(match["tid"], 16) & (2**63 - 1), rest[match.end() :]
 
 
 def _understand(log: _Log, at: Moment, message: str) -> None:
@@ -131,13 +134,18 @@ def _dispatch(log: _Log, thread: _Thread, at: Moment, message: str) -> None:
         return
     triples = {key: (int(x), int(y), int(z)) for key, x, y, z in _TRIPLE.findall(message)}
     grid, group = triples.get("grid"), triples.get("workgroup")
-    geometry = None if grid is None or group is None or 0 in group else (
-        (-(-grid[0] // group[0]), -(-grid[1] // group[1]), -(-grid[2] // group[2])), group)
+    geometry = (
+        None
+        if grid is None or group is None or 0 in group
+        else ((-(-grid[0] // group[0]), -(-grid[1] // group[1]), -(-grid[2] // group[2])), group)
+    )
     completion = _COMPLETION.search(message)
     _submit(log, thread, at, geometry, int(completion[1], 16) if completion else 0)
 
 
-def _submit(log: _Log, thread: _Thread, at: Moment, geometry: Geometry | None, signal: int = 0) -> None:
+def _submit(
+    log: _Log, thread: _Thread, at: Moment, geometry: Geometry | None, signal: int = 0
+) -> None:
     if thread.shader is not None:
         started, kernel = thread.shader
         log.rows.submission(started, at, kernel, geometry, signal)
@@ -167,7 +175,14 @@ def _returned(log: _Log, thread: _Thread, at: Moment, call: str, message: str) -
             log.counts["not dispatched"] += 1
             thread.shader = None
     duration = _DURATION.search(message)
-    started = next((place for place in range(len(thread.entries) - 1, -1, -1) if thread.entries[place][1] == call), None)
+    started = next(
+        (
+            place
+            for place in range(len(thread.entries) - 1, -1, -1)
+            if thread.entries[place][1] == call
+        ),
+        None,
+    )
     if started is not None:
         log.counts["unreturned"] += len(thread.entries) - started - 1
         begin = thread.entries[started][0]
@@ -188,7 +203,12 @@ def _close(log: _Log) -> None:
 
 def _problems(path: Path, counts: Counter[str], damage: str) -> Iterator[Problem]:
     where = str(path)
-    yield Problem("info", where, counts["lines"], "lines of a HIP log: the time of kernels is when the host submitted them, and logging slows the program down")
+    yield Problem(
+        "info",
+        where,
+        counts["lines"],
+        "lines of a HIP log: the time of kernels is when the host submitted them, and logging slows the program down",
+    )
     said = {
         "other text": "lines are no lines of the log (text of the program) and were passed over",
         "unreturned": "calls have no return in the log and were left out",

@@ -12,7 +12,17 @@ from pathlib import Path
 import numpy as np
 
 from profharness.trace import log_names
-from profharness.trace.model import NULL, Api, ClockDomain, Kernels, Marks, Problem, Source, Strings, Trace
+from profharness.trace.model import (
+    NULL,
+    Api,
+    ClockDomain,
+    Kernels,
+    Marks,
+    Problem,
+    Source,
+    Strings,
+    Trace,
+)
 
 Triple = tuple[int, int, int]
 Geometry = tuple[Triple, Triple]  # workgroups, and work-items of each
@@ -33,26 +43,49 @@ class LogRows:
     """Records as they are found, in order of their end."""
 
     strings: Strings = field(default_factory=Strings)
-    calls: list[tuple[int, int, int, int, int]] = field(default_factory=list)  # start, end, name, pid, tid
+    calls: list[tuple[int, int, int, int, int]] = field(
+        default_factory=list
+    )  # start, end, name, pid, tid
     marks: list[tuple[int, int, int, int, int]] = field(default_factory=list)
-    signals: list[tuple[int, int, int, int]] = field(default_factory=list)  # start, end, name, workgroups
+    signals: list[tuple[int, int, int, int]] = field(
+        default_factory=list
+    )  # start, end, name, workgroups
     _waiting: dict[int, tuple[str, Geometry | None]] = field(default_factory=dict)
 
     def call(self, begin: int, end: Moment, name: str) -> None:
         """A call of the runtime."""
         self.calls.append((begin, end.ns, self.strings.code(name), end.pid, end.tid))
 
-    def submission(self, begin: int, end: Moment, kernel: str, geometry: Geometry | None, signal: int) -> None:
+    def submission(
+        self, begin: int, end: Moment, kernel: str, geometry: Geometry | None, signal: int
+    ) -> None:
         """A kernel on its way to a queue; `signal` is the one that its end sets, 0 for none."""
-        shape = "" if geometry is None else f"{_text(geometry[0])} workgroups of {_text(geometry[1])}"
-        self.marks.append((begin, end.ns, self.strings.code(log_names.submission(kernel, shape)), end.pid, end.tid))
+        shape = (
+            "" if geometry is None else f"{_text(geometry[0])} workgroups of {_text(geometry[1])}"
+        )
+        self.marks.append(
+            (
+                begin,
+                end.ns,
+                self.strings.code(log_names.submission(kernel, shape)),
+                end.pid,
+                end.tid,
+            )
+        )
         if signal:
             self._waiting[signal] = (kernel, geometry)
 
     def signal(self, address: int, start: int, end: int) -> None:
         """The GPU's times of what a signal belongs to."""
         kernel, geometry = self._waiting.pop(address, (_UNNAMED, None))
-        self.signals.append((start, end, self.strings.code(kernel), NULL if geometry is None else int(np.prod(geometry[0]))))
+        self.signals.append(
+            (
+                start,
+                end,
+                self.strings.code(kernel),
+                NULL if geometry is None else int(np.prod(geometry[0])),
+            )
+        )
 
 
 def _text(triple: Triple) -> str:
@@ -65,16 +98,52 @@ def trace_of(rows: LogRows, path: Path, format_name: str, problems: tuple[Proble
     signals = np.array(rows.signals, np.int64).reshape(-1, 4)
     pids = np.unique(np.concatenate((calls[:, 3], marks[:, 3])))
     pids = pids[pids != NULL]
-    source = Source(str(path), format_name, ClockDomain.MONOTONIC, pid=int(pids[0]) if len(pids) == 1 else None,
-                    has_host_calls=len(calls) > 0)
-    api = Api.build(start_ns=calls[:, 0], dur_ns=calls[:, 1] - calls[:, 0], name=calls[:, 2], domain=rows.strings.code("hip"),
-                    pid=calls[:, 3], tid=calls[:, 4], source=0)
-    ranges = Marks.build(start_ns=marks[:, 0], dur_ns=marks[:, 1] - marks[:, 0], name=marks[:, 2], kind=rows.strings.code("range"),
-                         pid=marks[:, 3], tid=marks[:, 4], source=0)
-    kernels = Kernels.build(start_ns=signals[:, 0], dur_ns=np.maximum(signals[:, 1] - signals[:, 0], 0), name=signals[:, 2],
-                            workgroups=signals[:, 3], pid=source.pid if source.pid is not None else NULL, source=1)
+    source = Source(
+        str(path),
+        format_name,
+        ClockDomain.MONOTONIC,
+        pid=int(pids[0]) if len(pids) == 1 else None,
+        has_host_calls=len(calls) > 0,
+    )
+    api = Api.build(
+        start_ns=calls[:, 0],
+        dur_ns=calls[:, 1] - calls[:, 0],
+        name=calls[:, 2],
+        domain=rows.strings.code("hip"),
+        pid=calls[:, 3],
+        tid=calls[:, 4],
+        source=0,
+    )
+    ranges = Marks.build(
+        start_ns=marks[:, 0],
+        dur_ns=marks[:, 1] - marks[:, 0],
+        name=marks[:, 2],
+        kind=rows.strings.code("range"),
+        pid=marks[:, 3],
+        tid=marks[:, 4],
+        source=0,
+    )
+    kernels = Kernels.build(
+        start_ns=signals[:, 0],
+        dur_ns=np.maximum(signals[:, 1] - signals[:, 0], 0),
+        name=signals[:, 2],
+        workgroups=signals[:, 3],
+        pid=source.pid if source.pid is not None else NULL,
+        source=1,
+    )
     sources: tuple[Source, ...] = (source,)
     if len(signals):
-        sources = (source, Source(str(path), format_name, ClockDomain.BOOTTIME, pid=source.pid, has_host_calls=False))
-    return Trace(sources=sources, strings=rows.strings, kernels=kernels, api=api.take(np.argsort(api.start_ns, kind="stable")),
-                 marks=ranges.take(np.argsort(ranges.start_ns, kind="stable")), problems=problems)
+        sources = (
+            source,
+            Source(
+                str(path), format_name, ClockDomain.BOOTTIME, pid=source.pid, has_host_calls=False
+            ),
+        )
+    return Trace(
+        sources=sources,
+        strings=rows.strings,
+        kernels=kernels,
+        api=api.take(np.argsort(api.start_ns, kind="stable")),
+        marks=ranges.take(np.argsort(ranges.start_ns, kind="stable")),
+        problems=problems,
+    )

@@ -23,8 +23,11 @@ name = "miopen-log"
 STAMP = "@"
 
 _LINE = re.compile(
-    r"(?:@(?P<at>\d+) )?(?:(?P<tid>\d+) )?MIOpen\((?:HIP|OpenCL)\)(?:\s+(?P<delta>[\d.]+)(?= ?:| ))?\s*: ?(?P<text>.*)\Z")
-_MESSAGE = re.compile(r"(?P<level>Fatal|Error|Warning|Info2?|Trace|Command) \[(?P<function>[^\]]*)\] ?(?P<text>.*)\Z")
+    r"(?:@(?P<at>\d+) )?(?:(?P<tid>\d+) )?MIOpen\((?:HIP|OpenCL)\)(?:\s+(?P<delta>[\d.]+)(?= ?:| ))?\s*: ?(?P<text>.*)\Z"
+)
+_MESSAGE = re.compile(
+    r"(?P<level>Fatal|Error|Warning|Info2?|Trace|Command) \[(?P<function>[^\]]*)\] ?(?P<text>.*)\Z"
+)
 _SNIFF = re.compile(rb"^(?:@\d+ )?(?:\d+ )?MIOpen\((?:HIP|OpenCL)\)", re.MULTILINE)
 _BUILDING = ("SaveBinary", "StoreRecord")
 
@@ -53,17 +56,40 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     text, damage = read_text(path)
     lines, others = parse_lines(text)
     if not lines:
-        raise InputError(f"{path} holds no line of a MIOpen log", "record it with MIOPEN_ENABLE_LOGGING_CMD=1 or MIOPEN_LOG_LEVEL=5")
+        raise InputError(
+            f"{path} holds no line of a MIOpen log",
+            "record it with MIOPEN_ENABLE_LOGGING_CMD=1 or MIOPEN_LOG_LEVEL=5",
+        )
     timed = [line for line in lines if line.at_ns != NULL]
     strings = Strings()
     marks = Marks.build(
-        start_ns=np.array([line.at_ns for line in timed], np.int64), dur_ns=np.zeros(len(timed), np.int64), source=0,
-        name=strings.codes([log_names.library_line(line.level, line.function, line.text) for line in timed]), kind=strings.code("range"), tid=np.array([line.tid for line in timed], np.int64))
+        start_ns=np.array([line.at_ns for line in timed], np.int64),
+        dur_ns=np.zeros(len(timed), np.int64),
+        source=0,
+        name=strings.codes(
+            [log_names.library_line(line.level, line.function, line.text) for line in timed]
+        ),
+        kind=strings.code("range"),
+        tid=np.array([line.tid for line in timed], np.int64),
+    )
     levels = Counter(line.level for line in lines)
-    details = (*((f"lines of level {level}", str(count)) for level, count in sorted(levels.items())),
-               *(("command", line.text) for line in lines if line.level == "Command"))
-    source = Source(str(path), name, ClockDomain.MONOTONIC if timed else ClockDomain.UNKNOWN, has_host_calls=False, details=details)
-    return Trace(sources=(source,), strings=strings, marks=marks, problems=tuple(_problems(path, lines, others, damage)))
+    details = (
+        *((f"lines of level {level}", str(count)) for level, count in sorted(levels.items())),
+        *(("command", line.text) for line in lines if line.level == "Command"),
+    )
+    source = Source(
+        str(path),
+        name,
+        ClockDomain.MONOTONIC if timed else ClockDomain.UNKNOWN,
+        has_host_calls=False,
+        details=details,
+    )
+    return Trace(
+        sources=(source,),
+        strings=strings,
+        marks=marks,
+        problems=tuple(_problems(path, lines, others, damage)),
+    )
 
 
 def parse_lines(text: str) -> tuple[list[Line], int]:
@@ -77,8 +103,11 @@ def parse_lines(text: str) -> tuple[list[Line], int]:
             continue
         message = _MESSAGE.match(match["text"])
         at, tid = (int(match[key]) if match[key] else NULL for key in ("at", "tid"))
-        lines.append(Line(at, tid, message["level"], message["function"], message["text"].strip()) if message
-                     else Line(at, tid, "Call", "", match["text"].strip()))
+        lines.append(
+            Line(at, tid, message["level"], message["function"], message["text"].strip())
+            if message
+            else Line(at, tid, "Call", "", match["text"].strip())
+        )
     return lines, others
 
 
@@ -87,14 +116,42 @@ def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[P
     found = []
     unstamped = sum(line.at_ns == NULL for line in lines)
     if unstamped:
-        found.append(Problem("info", where, unstamped, "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does"))
+        found.append(
+            Problem(
+                "info",
+                where,
+                unstamped,
+                "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does",
+            )
+        )
     if unstamped < len(lines):
-        found.append(Problem("info", where, len(lines) - unstamped, "lines are stamped with when they arrived, not when they were written"))
+        found.append(
+            Problem(
+                "info",
+                where,
+                len(lines) - unstamped,
+                "lines are stamped with when they arrived, not when they were written",
+            )
+        )
     building = sum(any(word in line.function for word in _BUILDING) for line in lines)
     if building:
-        found.append(Problem("info", where, building, "lines tell of kernels being compiled or tuned: such iterations are no steady state"))
+        found.append(
+            Problem(
+                "info",
+                where,
+                building,
+                "lines tell of kernels being compiled or tuned: such iterations are no steady state",
+            )
+        )
     if others:
-        found.append(Problem("info", where, others, "lines are no lines of the log (text of the program) and were passed over"))
+        found.append(
+            Problem(
+                "info",
+                where,
+                others,
+                "lines are no lines of the log (text of the program) and were passed over",
+            )
+        )
     if damage:
         found.append(Problem("error", where, 1, f"the file is cut or damaged: {damage}"))
     return found

@@ -25,7 +25,18 @@ from profharness.readers.own.sidecar import Sidecar
 from profharness.readers.wanted import Wanted
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, Pool, text_pool
-from profharness.trace.model import I32, I64, NULL, ClockDomain, Marks, Ops, Problem, Source, Strings, Trace
+from profharness.trace.model import (
+    I32,
+    I64,
+    NULL,
+    ClockDomain,
+    Marks,
+    Ops,
+    Problem,
+    Source,
+    Strings,
+    Trace,
+)
 
 name = "onnxruntime"
 
@@ -57,7 +68,9 @@ class Event(msgspec.Struct, gc=False):
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
     """A list whose events are of onnxruntime's categories."""
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") and _CATEGORY.search(head) is not None
+    return (
+        head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") and _CATEGORY.search(head) is not None
+    )
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
@@ -69,7 +82,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     return read_blocks(path, wanted=wanted)
 
 
-def read_blocks(path: Path, *, wanted: Wanted = Wanted.ALL, block_bytes: int = BLOCK_BYTES) -> Trace:
+def read_blocks(
+    path: Path, *, wanted: Wanted = Wanted.ALL, block_bytes: int = BLOCK_BYTES
+) -> Trace:
     """`read` with blocks of a size of your choice. The result does not depend on it."""
     beside, problems = sidecars.load_or_report(path)
     rows = _Rows(Strings(), ops=wanted is Wanted.ALL)
@@ -78,17 +93,32 @@ def read_blocks(path: Path, *, wanted: Wanted = Wanted.ALL, block_bytes: int = B
         rows.add(batch)
         del batch  # before the next is decoded
     base_ns = beside.start_ns or 0
-    shared = {"host": rows.strings.code(beside.host) if beside.host else NULL, "source": 0,
-              "rank": NULL if beside.rank is None else beside.rank}
+    shared = {
+        "host": rows.strings.code(beside.host) if beside.host else NULL,
+        "source": 0,
+        "rank": NULL if beside.rank is None else beside.rank,
+    }
     marks = _marks(rows, base_ns, beside, shared)
     table = _ops(rows, base_ns, shared)
     pids = np.unique(np.concatenate((table.pid, marks.pid)))
     source = Source(
-        path=str(path), format=name, clock=ClockDomain.UNKNOWN if beside.start_ns is None else ClockDomain.REALTIME,
-        host=beside.host, rank=beside.rank, pid=int(pids[0]) if len(pids) == 1 else beside.pid, point=beside.point,
-        has_host_calls=False, details=(("providers", " ".join(sorted(rows.providers))),) if rows.providers else ())
-    return Trace(sources=(source,), strings=rows.strings, ops=table, marks=marks,
-                 problems=(*problems, *stream.problems(), *_problems(path, rows)))
+        path=str(path),
+        format=name,
+        clock=ClockDomain.UNKNOWN if beside.start_ns is None else ClockDomain.REALTIME,
+        host=beside.host,
+        rank=beside.rank,
+        pid=int(pids[0]) if len(pids) == 1 else beside.pid,
+        point=beside.point,
+        has_host_calls=False,
+        details=(("providers", " ".join(sorted(rows.providers))),) if rows.providers else (),
+    )
+    return Trace(
+        sources=(source,),
+        strings=rows.strings,
+        ops=table,
+        marks=marks,
+        problems=(*problems, *stream.problems(), *_problems(path, rows)),
+    )
 
 
 class _Rows:
@@ -108,8 +138,11 @@ class _Rows:
     def add(self, batch: list[Event]) -> None:
         nodes = [e for e in batch if e.cat == "Node" and e.ph == "X"]
         runs = [e for e in batch if e.cat == "Session" and e.ph == "X" and e.name == _RUN]
-        self.left_out.update(f"{e.cat} {e.name}" if e.cat == "Session" else str(e.cat) for e in batch
-                             if (e.cat != "Node" and e.name != _RUN) or e.ph != "X")
+        self.left_out.update(
+            f"{e.cat} {e.name}" if e.cat == "Session" else str(e.cat)
+            for e in batch
+            if (e.cat != "Node" and e.name != _RUN) or e.ph != "X"
+        )
         if self.wants_ops and nodes:
             self._add(self.nodes, nodes, with_ops=True)
         if runs:
@@ -120,12 +153,18 @@ class _Rows:
         valid = start.valid & dur.valid & (dur.ns >= 0)
         self.untimed += len(events) - int(valid.sum())
         events = list(compress(events, valid))
-        columns: dict[str, I32 | I64] = {"start": start.ns[valid], "dur": dur.ns[valid], "pid": integers([e.pid for e in events]),
-                   "tid": integers([e.tid for e in events])}
+        columns: dict[str, I32 | I64] = {
+            "start": start.ns[valid],
+            "dur": dur.ns[valid],
+            "pid": integers([e.pid for e in events]),
+            "tid": integers([e.tid for e in events]),
+        }
         if with_ops:
             args = [e.args or NodeArgs() for e in events]
             self.providers.update({a.provider for a in args if a.provider})
-            columns["name"] = self._names.codes([a.op or e.name or "" for a, e in zip(args, events, strict=True)])
+            columns["name"] = self._names.codes(
+                [a.op or e.name or "" for a, e in zip(args, events, strict=True)]
+            )
             columns["shapes"] = self._texts.codes(map(bytes, [a.inputs for a in args]))
         rows.add(len(events), **columns)
 
@@ -134,8 +173,16 @@ def _ops(rows: _Rows, base_ns: int, shared: dict[str, int]) -> Ops:
     take = rows.nodes.take
     start, dur, pid, tid = take("start") + base_ns, take("dur"), take("pid"), take("tid")
     nested = nesting.nest(start, dur, nesting.threads(pid, tid))
-    return Ops.build(start_ns=start, dur_ns=dur, name=take("name"), pid=pid, tid=tid, depth=nested.depth,
-                     shapes=take("shapes"), **shared)
+    return Ops.build(
+        start_ns=start,
+        dur_ns=dur,
+        name=take("name"),
+        pid=pid,
+        tid=tid,
+        depth=nested.depth,
+        shapes=take("shapes"),
+        **shared,
+    )
 
 
 def _marks(rows: _Rows, base_ns: int, beside: Sidecar, shared: dict[str, int]) -> Marks:
@@ -148,13 +195,31 @@ def _marks(rows: _Rows, base_ns: int, beside: Sidecar, shared: dict[str, int]) -
     else:
         label, kind = [rows.strings.code(_RUN)] * len(order), rows.strings.code("range")
     columns = {column: rows.runs.take(column)[order] for column in ("dur", "pid", "tid")}
-    return Marks.build(len(order), start_ns=start[order], dur_ns=columns["dur"], name=np.array(label, np.int32), kind=kind,
-                       pid=columns["pid"], tid=columns["tid"], **shared)
+    return Marks.build(
+        len(order),
+        start_ns=start[order],
+        dur_ns=columns["dur"],
+        name=np.array(label, np.int32),
+        kind=kind,
+        pid=columns["pid"],
+        tid=columns["tid"],
+        **shared,
+    )
 
 
 def _problems(path: Path, rows: _Rows) -> Iterator[Problem]:
     if rows.untimed:
-        yield Problem("warning", str(path), rows.untimed, "events have no readable start or duration and were left out")
+        yield Problem(
+            "warning",
+            str(path),
+            rows.untimed,
+            "events have no readable start or duration and were left out",
+        )
     if rows.left_out:
         listed = ", ".join(f"{what} {count}" for what, count in rows.left_out.most_common())
-        yield Problem("info", str(path), rows.left_out.total(), f"events of kinds that are not analysed were left out: {listed}")
+        yield Problem(
+            "info",
+            str(path),
+            rows.left_out.total(),
+            f"events of kinds that are not analysed were left out: {listed}",
+        )

@@ -21,7 +21,17 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.files import Blocks
 from profharness.readers.wanted import Wanted
-from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Requests, Source, Strings, Trace, concat
+from profharness.trace.model import (
+    NULL,
+    ClockDomain,
+    Marks,
+    Problem,
+    Requests,
+    Source,
+    Strings,
+    Trace,
+    concat,
+)
 
 name = "perf_analyzer"
 
@@ -69,16 +79,39 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     try:
         export = msgspec.json.decode(data, type=_Export)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{path}: not a whole profile export ({blocks.damage or error})", _HINT) from error
+        raise InputError(
+            f"{path}: not a whole profile export ({blocks.damage or error})", _HINT
+        ) from error
     if not any(one.requests for one in export.experiments):
         raise InputError(f"{path}: a profile export without requests", _HINT)
     strings = Strings()
     tables = [_requests(one, strings.code(_label(one.experiment))) for one in export.experiments]
     marks = [_windows(one, strings) for one in export.experiments]
-    lost = sum(1 for one in export.experiments for request in one.requests if not request.response_timestamps)
-    problems = (Problem("warning", str(path), lost, "requests have no answer in the export"),) if lost else ()
-    source = Source(path=str(path), format=name, clock=ClockDomain.REALTIME, tool_version=export.version, has_host_calls=False)
-    return Trace(sources=(source,), strings=strings, requests=concat(tables), marks=concat(marks), problems=problems)
+    lost = sum(
+        1
+        for one in export.experiments
+        for request in one.requests
+        if not request.response_timestamps
+    )
+    problems = (
+        (Problem("warning", str(path), lost, "requests have no answer in the export"),)
+        if lost
+        else ()
+    )
+    source = Source(
+        path=str(path),
+        format=name,
+        clock=ClockDomain.REALTIME,
+        tool_version=export.version,
+        has_host_calls=False,
+    )
+    return Trace(
+        sources=(source,),
+        strings=strings,
+        requests=concat(tables),
+        marks=concat(marks),
+        problems=problems,
+    )
 
 
 def _label(mode: _Mode) -> str:
@@ -88,9 +121,24 @@ def _label(mode: _Mode) -> str:
 def _requests(one: _Experiment, point: int) -> Requests:
     count = len(one.requests)
     sent = np.fromiter((request.timestamp for request in one.requests), np.int64, count)
-    done = np.fromiter((request.response_timestamps[-1] if request.response_timestamps else NULL for request in one.requests), np.int64, count)
-    return Requests.build(count, intended_ns=sent, sent_ns=sent, done_ns=np.where(done == NULL, sent, done), think_ns=0, point=point,
-                          ok=(done != NULL).astype(np.int32), source=0)
+    done = np.fromiter(
+        (
+            request.response_timestamps[-1] if request.response_timestamps else NULL
+            for request in one.requests
+        ),
+        np.int64,
+        count,
+    )
+    return Requests.build(
+        count,
+        intended_ns=sent,
+        sent_ns=sent,
+        done_ns=np.where(done == NULL, sent, done),
+        think_ns=0,
+        point=point,
+        ok=(done != NULL).astype(np.int32),
+        source=0,
+    )
 
 
 def _windows(one: _Experiment, strings: Strings) -> Marks:
@@ -98,7 +146,15 @@ def _windows(one: _Experiment, strings: Strings) -> Marks:
     starts = edges[:-1]
     label = _label(one.experiment)
     names = strings.codes(f"window {at}" for at in range(1, len(starts) + 1))
-    return Marks.build(len(starts), start_ns=starts, dur_ns=np.diff(edges), name=names, kind=strings.code("phase"), point=strings.code(label), source=0)
+    return Marks.build(
+        len(starts),
+        start_ns=starts,
+        dur_ns=np.diff(edges),
+        name=names,
+        kind=strings.code("phase"),
+        point=strings.code(label),
+        source=0,
+    )
 
 
 @dataclass(frozen=True)
@@ -124,7 +180,15 @@ class Level:
     @property
     def latency_us(self) -> int | None:
         """Mean latency: the sum of its parts, which the report cuts to whole microseconds each."""
-        parts = (self.client_send_us, self.network_us, self.queue_us, self.compute_input_us, self.compute_infer_us, self.compute_output_us, self.client_receive_us)
+        parts = (
+            self.client_send_us,
+            self.network_us,
+            self.queue_us,
+            self.compute_input_us,
+            self.compute_infer_us,
+            self.compute_output_us,
+            self.client_receive_us,
+        )
         return None if any(part is None for part in parts) else sum(part or 0 for part in parts)
 
     def in_flight(self, batch_size: int) -> float | None:
@@ -143,7 +207,10 @@ def read_levels(path: Path) -> tuple[Level, ...]:
     columns = set(rows[0]) if rows else set()
     mode = next((column for column in _RATE_COLUMNS if column in columns), None)
     if mode is None or "Inferences/Second" not in columns:
-        raise InputError(f"{path}: not a report of perf_analyzer (no column Concurrency or Request Rate beside Inferences/Second)", _CSV_HINT)
+        raise InputError(
+            f"{path}: not a report of perf_analyzer (no column Concurrency or Request Rate beside Inferences/Second)",
+            _CSV_HINT,
+        )
     levels = []
     for line, row in enumerate(rows, 2):
         try:
@@ -154,12 +221,26 @@ def read_levels(path: Path) -> tuple[Level, ...]:
 
 
 def _level(row: dict[str, str], mode: str) -> Level:
-    percentiles = [(int(found[1]), int(row[column])) for column in row if (found := re.fullmatch(r"p(\d+) latency", column))]
+    percentiles = [
+        (int(found[1]), int(row[column]))
+        for column in row
+        if (found := re.fullmatch(r"p(\d+) latency", column))
+    ]
     metrics = tuple((column, _per_gpu(row[column])) for column in row if "GPU" in column)
     return Level(
-        _RATE_COLUMNS[mode], float(row[mode]), float(row["Inferences/Second"]), _us(row, "Client Send"), _us(row, "Network+Server Send/Recv"), _us(row, "Server Queue"),
-        _us(row, "Server Compute Input"), _us(row, "Server Compute Infer"), _us(row, "Server Compute Output"), _us(row, "Client Recv"),
-        tuple(percentiles), metrics)
+        _RATE_COLUMNS[mode],
+        float(row[mode]),
+        float(row["Inferences/Second"]),
+        _us(row, "Client Send"),
+        _us(row, "Network+Server Send/Recv"),
+        _us(row, "Server Queue"),
+        _us(row, "Server Compute Input"),
+        _us(row, "Server Compute Infer"),
+        _us(row, "Server Compute Output"),
+        _us(row, "Client Recv"),
+        tuple(percentiles),
+        metrics,
+    )
 
 
 def _us(row: dict[str, str], column: str) -> int | None:
@@ -175,4 +256,8 @@ def _per_gpu(cell: str) -> tuple[tuple[str, float], ...]:
 def missing(asked: Iterable[float], levels: Iterable[Level]) -> tuple[float, ...]:
     """Loads that were asked for and have no row: the level did not become stable, and the scan ended there with status 0."""
     there = [level.value for level in levels]
-    return tuple(value for value in asked if not any(math.isclose(value, other, rel_tol=1e-6) for other in there))
+    return tuple(
+        value
+        for value in asked
+        if not any(math.isclose(value, other, rel_tol=1e-6) for other in there)
+    )

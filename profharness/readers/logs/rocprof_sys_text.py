@@ -55,15 +55,36 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     text, damage = read_text(path)
     rows, unreadable = parse_rows(text)
     if not rows:
-        raise InputError(f"{path} holds no row of a wall-clock table", "name wall_clock-<pid>.txt as rocprof-sys wrote it")
-    problems = [Problem("info", str(path), len(rows), "rows are sums over calls, rounded by the tool to its last digit: there is no timeline")]
+        raise InputError(
+            f"{path} holds no row of a wall-clock table",
+            "name wall_clock-<pid>.txt as rocprof-sys wrote it",
+        )
+    problems = [
+        Problem(
+            "info",
+            str(path),
+            len(rows),
+            "rows are sums over calls, rounded by the tool to its last digit: there is no timeline",
+        )
+    ]
     if damage:
         problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {damage}"))
     if unreadable:
-        problems.append(Problem("warning", str(path), unreadable, "rows do not fit the header and were left out"))
-    source = Source(str(path), name, ClockDomain.UNKNOWN, has_host_calls=False,
-                    details=(("threads", str(len({(row.rank, row.thread) for row in rows}))),))
-    return Trace(sources=(source,), strings=Strings(), statistics=_statistics(rows), problems=tuple(problems))
+        problems.append(
+            Problem(
+                "warning", str(path), unreadable, "rows do not fit the header and were left out"
+            )
+        )
+    source = Source(
+        str(path),
+        name,
+        ClockDomain.UNKNOWN,
+        has_host_calls=False,
+        details=(("threads", str(len({(row.rank, row.thread) for row in rows}))),),
+    )
+    return Trace(
+        sources=(source,), strings=Strings(), statistics=_statistics(rows), problems=tuple(problems)
+    )
 
 
 def parse_rows(text: str) -> tuple[list[Row], int]:
@@ -95,9 +116,15 @@ def _row(line: str, columns: Sequence[str]) -> Row | None:
     match = _LABEL.match(value["LABEL"])
     label = match[5] if match else value["LABEL"]
     try:
-        return Row(label=label.strip(), rank=int(match[1]) if match and match[1] else None, thread=int(match[2]) if match else None,
-                   count=int(value["COUNT"]), depth=int(value["DEPTH"]), sum_ns=int(Decimal(value["SUM"]) * _NS[value["UNITS"]]),
-                   self_percent=float(value.get("% SELF", "nan")))
+        return Row(
+            label=label.strip(),
+            rank=int(match[1]) if match and match[1] else None,
+            thread=int(match[2]) if match else None,
+            count=int(value["COUNT"]),
+            depth=int(value["DEPTH"]),
+            sum_ns=int(Decimal(value["SUM"]) * _NS[value["UNITS"]]),
+            self_percent=float(value.get("% SELF", "nan")),
+        )
     except (KeyError, ValueError, InvalidOperation, OverflowError):
         return None
 
@@ -115,7 +142,7 @@ def own_ns(rows: Sequence[Row]) -> list[int]:
 def _parents(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
     open_: list[int] = []
     for position, row in enumerate(rows):
-        del open_[row.depth:]
+        del open_[row.depth :]
         if open_ and len(open_) == row.depth:
             yield position, open_[-1]
         open_ += [position] * (row.depth + 1 - len(open_))

@@ -35,7 +35,9 @@ def parse_mark(name: str) -> Mark:
         "point": Mark("point", name, point=rest),
         "trial": Mark("trial", name, point=rest.rpartition(":")[0]),
         "warmup": Mark("warmup", name, point=rest.rpartition(":")[0]),
-        "step": Mark("step", name, items=int(items) if items.isascii() and items.isdigit() else NULL),
+        "step": Mark(
+            "step", name, items=int(items) if items.isascii() and items.isdigit() else NULL
+        ),
         "marker": Mark("marker", name),
         "range": Mark("range", rest),
     }

@@ -49,7 +49,9 @@ def read_scan_csv(path: Path) -> ScanTable:
     keys = [name for name in columns if name not in (*AXES, *_FIGURES) and _is_text(rows, name)]
     split = [*keys, *others]
     return ScanTable(
-        source=str(path), axis=axis, key_columns=tuple(split),
+        source=str(path),
+        axis=axis,
+        key_columns=tuple(split),
         keys=tuple(tuple(row.cells[name] for name in split) for row in rows),
         level=_numbers(path, rows, axis, needed=True),
         throughput=_numbers(path, rows, "throughput", needed=True),
@@ -80,7 +82,11 @@ def _cells(path: Path) -> tuple[list[str], list[_Row]]:
     header = text.strip().splitlines()[0]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count))
     try:
-        lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cell.strip() for cell in cells)]
+        lines = [
+            (reader.line_num, [cell.strip() for cell in cells])
+            for cells in reader
+            if any(cell.strip() for cell in cells)
+        ]
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num}: not CSV ({error})", _SHAPE) from error
     if not lines:
@@ -92,7 +98,10 @@ def _cells(path: Path) -> tuple[list[str], list[_Row]]:
     rows = []
     for number, cells in lines[1:]:
         if len(cells) != len(columns):
-            raise InputError(f"{path}: line {number} has {len(cells)} cells, the header has {len(columns)}", "the file may be cut")
+            raise InputError(
+                f"{path}: line {number} has {len(cells)} cells, the header has {len(columns)}",
+                "the file may be cut",
+            )
         rows.append(_Row(number, dict(zip(columns, cells, strict=True))))
     if "throughput" not in columns:
         raise InputError(f"{path}: no column 'throughput' (columns: {', '.join(columns)})", _SHAPE)
@@ -105,7 +114,10 @@ def _axis(path: Path, columns: list[str], rows: list[_Row]) -> tuple[Axis, list[
     """The level column that varies, and others of its kind that vary too: those split the series."""
     present = [name for name in AXES if name in columns]
     if not present:
-        raise InputError(f"{path}: no column 'batch_size', 'concurrency' or 'processes' (columns: {', '.join(columns)})", _SHAPE)
+        raise InputError(
+            f"{path}: no column 'batch_size', 'concurrency' or 'processes' (columns: {', '.join(columns)})",
+            _SHAPE,
+        )
     varying = [name for name in present if len({row.cells[name] for row in rows}) > 1]
     axis = (varying or present)[0]
     return axis, [name for name in varying if name != axis]
@@ -134,8 +146,18 @@ def _numbers(path: Path, rows: list[_Row], name: str, *, needed: bool = False) -
             continue
         value = _number(cell)
         if value is None:
-            raise InputError(f"{path}: line {row.line}: {name} is {cell!r}, not a number", "correct the cell or leave the row out")
-        if not math.isfinite(value) or value < 0 or (value == 0 and not name.endswith(("_sem", "_sem_ms"))):
-            raise InputError(f"{path}: line {row.line}: {name} is {cell}, which cannot be", "it must be positive; leave failed levels out")
+            raise InputError(
+                f"{path}: line {row.line}: {name} is {cell!r}, not a number",
+                "correct the cell or leave the row out",
+            )
+        if (
+            not math.isfinite(value)
+            or value < 0
+            or (value == 0 and not name.endswith(("_sem", "_sem_ms")))
+        ):
+            raise InputError(
+                f"{path}: line {row.line}: {name} is {cell}, which cannot be",
+                "it must be positive; leave failed levels out",
+            )
         values[at] = value
     return values

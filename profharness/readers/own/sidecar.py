@@ -16,7 +16,9 @@ from profharness.trace.model import FIRST_STEP, STEPS, Problem
 
 SUFFIX = ".profharness.json"
 VERSION = 1
-PROCESS_ENDED = "the process ended"  # the reason that the hooks give when the program was over first
+PROCESS_ENDED = (
+    "the process ended"  # the reason that the hooks give when the program was over first
+)
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -66,9 +68,14 @@ def load(trace_file: Path) -> Sidecar | None:
     except FileNotFoundError:
         return None
     except (OSError, *NOT_JSON) as error:
-        raise InputError(f"{path} cannot be read: {error}", "the hook was interrupted; remove the file to go without it") from error
+        raise InputError(
+            f"{path} cannot be read: {error}",
+            "the hook was interrupted; remove the file to go without it",
+        ) from error
     if sidecar.v > VERSION:
-        raise InputError(f"{path} is of version {sidecar.v}, newer than {VERSION}", "update profharness")
+        raise InputError(
+            f"{path} is of version {sidecar.v}, newer than {VERSION}", "update profharness"
+        )
     return sidecar
 
 
@@ -83,5 +90,12 @@ def load_or_report(trace_file: Path) -> tuple[Sidecar, list[Problem]]:
     if sidecar.window.truncated:
         reason = f": {sidecar.window.reason}" if sidecar.window.reason else ""
         # a program that is over before its window is has lost nothing
-        return sidecar, [Problem("info" if sidecar.window.reason == PROCESS_ENDED else "warning", str(trace_file), 1, f"the capture window ended early{reason}")]
+        return sidecar, [
+            Problem(
+                "info" if sidecar.window.reason == PROCESS_ENDED else "warning",
+                str(trace_file),
+                1,
+                f"the capture window ended early{reason}",
+            )
+        ]
     return sidecar, []

@@ -37,11 +37,35 @@ def read(path: Path) -> Trace:
     ends = np.array([line.monotonic_ns for line in chosen], np.int64)
     items = np.array([NULL if line.items is None else line.items for line in chosen], np.int64)
     marks = Marks.build(
-        max(len(chosen) - 1, 0), start_ns=ends[:-1], dur_ns=np.diff(ends), items=items[1:], kind=strings.code("step"),
-        name=strings.codes(f"step {line.n}" for line in chosen[1:]), pid=_pid(path), source=0)
-    problems = (Problem("warning", str(path), damaged, "lines of the log of steps were cut or damaged and left out"),) if damaged else ()
-    source = Source(path=str(path), format="steps", clock=ClockDomain.MONOTONIC, pid=_pid(path), has_host_calls=False,
-                    details=(("steps_by", chosen[0].source),) if chosen else ())
+        max(len(chosen) - 1, 0),
+        start_ns=ends[:-1],
+        dur_ns=np.diff(ends),
+        items=items[1:],
+        kind=strings.code("step"),
+        name=strings.codes(f"step {line.n}" for line in chosen[1:]),
+        pid=_pid(path),
+        source=0,
+    )
+    problems = (
+        (
+            Problem(
+                "warning",
+                str(path),
+                damaged,
+                "lines of the log of steps were cut or damaged and left out",
+            ),
+        )
+        if damaged
+        else ()
+    )
+    source = Source(
+        path=str(path),
+        format="steps",
+        clock=ClockDomain.MONOTONIC,
+        pid=_pid(path),
+        has_host_calls=False,
+        details=(("steps_by", chosen[0].source),) if chosen else (),
+    )
     return Trace(sources=(source,), strings=strings, marks=marks, problems=problems)
 
 
@@ -55,7 +79,9 @@ def _read(path: Path) -> tuple[list[Line], int]:
     try:
         raw = path.read_bytes().splitlines()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
+        ) from error
     found: list[Line] = []
     for text in raw:
         try:

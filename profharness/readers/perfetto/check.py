@@ -15,9 +15,22 @@ import numpy as np
 from profharness.readers.bytes.proto_scan import I64
 from profharness.readers.perfetto import events as ev
 from profharness.readers.perfetto.faults import Check, Fault, Holdings
-from profharness.readers.perfetto.packets import GPU_EVENT, MISSING, TRACK_EVENT, Framing, Packets, read_packets
+from profharness.readers.perfetto.packets import (
+    GPU_EVENT,
+    MISSING,
+    TRACK_EVENT,
+    Framing,
+    Packets,
+    read_packets,
+)
 from profharness.readers.perfetto.stacks import Replay, StackEvents, only_stacked, replay
-from profharness.readers.perfetto.states import States, latest_of_state, sequence_keys, states, unresolved
+from profharness.readers.perfetto.states import (
+    States,
+    latest_of_state,
+    sequence_keys,
+    states,
+    unresolved,
+)
 from profharness.readers.perfetto.times import Times, packet_times
 
 Broken = tuple[str, I64]  # a rule and the packet of each offence
@@ -43,10 +56,19 @@ def check_file(path: Path) -> Check:
     """Check one file, plain or gzipped. Raises InputError when it is missing, empty or no Perfetto trace."""
     packets, framing = read_packets(path)
     trace = _read(packets, framing)
-    broken = [*_framing_rules(trace), *_state_rules(trace), *_track_rules(trace), *_stack_rules(trace), *_gpu_rules(trace),
-              *_clock_rules(trace)]
-    faults = tuple(Fault(rule, len(rows), int(rows.min()), _offset(packets, int(rows.min()), framing))
-                   for rule, rows in broken if len(rows))
+    broken = [
+        *_framing_rules(trace),
+        *_state_rules(trace),
+        *_track_rules(trace),
+        *_stack_rules(trace),
+        *_gpu_rules(trace),
+        *_clock_rules(trace),
+    ]
+    faults = tuple(
+        Fault(rule, len(rows), int(rows.min()), _offset(packets, int(rows.min()), framing))
+        for rule, rows in broken
+        if len(rows)
+    )
     return Check(_holdings(trace), faults, tuple(_notes(trace)))
 
 
@@ -60,9 +82,29 @@ def _read(packets: Packets, framing: Framing) -> _Trace:
     place = np.where(track == 0, -1 - sequence_keys(packets)[events.packet], track)
     _, at_place = np.unique(place, return_inverse=True)
     number = packets.machine[events.packet] * (len(place) + 1) + at_place
-    stacks = replay(only_stacked(StackEvents(number, times.ns[events.packet], events.packet, events.type, events.name,
-                                             state.number[events.packet])))
-    return _Trace(packets, framing, state, times, events, ev.gpu_events(packets), ev.declared_tracks(packets), track, stacks)
+    stacks = replay(
+        only_stacked(
+            StackEvents(
+                number,
+                times.ns[events.packet],
+                events.packet,
+                events.type,
+                events.name,
+                state.number[events.packet],
+            )
+        )
+    )
+    return _Trace(
+        packets,
+        framing,
+        state,
+        times,
+        events,
+        ev.gpu_events(packets),
+        ev.declared_tracks(packets),
+        track,
+        stacks,
+    )
 
 
 def _framing_rules(trace: _Trace) -> Iterator[Broken]:
@@ -83,7 +125,10 @@ def _state_rules(trace: _Trace) -> Iterator[Broken]:
         needy[uses.packet] = True
         lost.append(unresolved(uses, entries, trace.state))
     yield "no-sequence", np.flatnonzero(event & (packets.sequence == 0))
-    yield "state-not-cleared", np.flatnonzero(needy & ~trace.state.cleared & (packets.sequence != 0))
+    yield (
+        "state-not-cleared",
+        np.flatnonzero(needy & ~trace.state.cleared & (packets.sequence != 0)),
+    )
     yield "unresolved-name", np.concatenate(lost)
 
 
@@ -91,11 +136,16 @@ def _track_rules(trace: _Trace) -> Iterator[Broken]:
     tracks, events = trace.tracks, trace.events
     used = trace.track != 0
     yield "undeclared-track", events.packet[used & ~np.isin(trace.track, tracks.uuid)]
-    yield "undeclared-parent", tracks.packet[(tracks.parent != 0) & ~np.isin(tracks.parent, tracks.uuid)]
+    yield (
+        "undeclared-parent",
+        tracks.packet[(tracks.parent != 0) & ~np.isin(tracks.parent, tracks.uuid)],
+    )
     counters = tracks.uuid[tracks.counter]
     others = np.setdiff1d(tracks.uuid, counters)
     slices = (events.type == ev.BEGIN) | (events.type == ev.END) | (events.type == ev.INSTANT)
-    wrong = ((events.type == ev.COUNTER) & np.isin(trace.track, others)) | (slices & np.isin(trace.track, counters))
+    wrong = ((events.type == ev.COUNTER) & np.isin(trace.track, others)) | (
+        slices & np.isin(trace.track, counters)
+    )
     yield "wrong-track-kind", events.packet[wrong & used]
 
 
@@ -113,7 +163,7 @@ def _gpu_rules(trace: _Trace) -> Iterator[Broken]:
     # one number per (machine, event id), so that they compare as one
     _, id_number = np.unique(np.concatenate((gpu.event_id, asked)), return_inverse=True)
     both = machine[np.concatenate((gpu.packet, asking))] * len(id_number) + id_number
-    known, wanted = both[: len(gpu.packet)], both[len(gpu.packet):]
+    known, wanted = both[: len(gpu.packet)], both[len(gpu.packet) :]
     order = np.argsort(known, kind="stable")
     again = np.zeros(len(known), np.bool_)
     again[order[1:]] = known[order[1:]] == known[order[:-1]]
@@ -125,7 +175,12 @@ def _gpu_rules(trace: _Trace) -> Iterator[Broken]:
 def _clock_rules(trace: _Trace) -> Iterator[Broken]:
     packets = trace.packets
     event = np.isin(packets.kind, (TRACK_EVENT, GPU_EVENT))
-    yield "negative-time", np.concatenate((np.flatnonzero(packets.timestamp < MISSING), trace.gpu.packet[trace.gpu.duration < 0]))
+    yield (
+        "negative-time",
+        np.concatenate(
+            (np.flatnonzero(packets.timestamp < MISSING), trace.gpu.packet[trace.gpu.duration < 0])
+        ),
+    )
     yield "unrelated-clock", np.flatnonzero(trace.times.unrelated & event)
     first = np.flatnonzero(event)[:1]
     yield "no-clock-snapshot", first if not trace.times.snapshots else first[:0]
@@ -134,13 +189,22 @@ def _clock_rules(trace: _Trace) -> Iterator[Broken]:
 def _holdings(trace: _Trace) -> Holdings:
     packets, events, gpu = trace.packets, trace.events, trace.gpu
     timed = np.isin(packets.kind, (TRACK_EVENT, GPU_EVENT)) & (trace.times.ns >= 0)
-    ends = np.concatenate((trace.times.ns[timed], trace.times.ns[gpu.packet] + np.maximum(gpu.duration, 0)))
+    ends = np.concatenate(
+        (trace.times.ns[timed], trace.times.ns[gpu.packet] + np.maximum(gpu.duration, 0))
+    )
     return Holdings(
-        bytes=trace.framing.size, packets=len(packets), sequences=len(np.unique(sequence_keys(packets)[packets.sequence != 0])),
-        machines=len(np.unique(packets.machine)), tracks=len(np.unique(trace.tracks.uuid)), slices=trace.stacks.slices,
-        instants=int(np.count_nonzero(events.type == ev.INSTANT)), counter_values=int(np.count_nonzero(events.type == ev.COUNTER)),
-        gpu_events=len(gpu.packet), arrows=len(events.submits[0]) + len(gpu.waits[0]),
-        first_ns=int(trace.times.ns[timed].min()) if timed.any() else None, last_ns=int(ends.max()) if timed.any() else None,
+        bytes=trace.framing.size,
+        packets=len(packets),
+        sequences=len(np.unique(sequence_keys(packets)[packets.sequence != 0])),
+        machines=len(np.unique(packets.machine)),
+        tracks=len(np.unique(trace.tracks.uuid)),
+        slices=trace.stacks.slices,
+        instants=int(np.count_nonzero(events.type == ev.INSTANT)),
+        counter_values=int(np.count_nonzero(events.type == ev.COUNTER)),
+        gpu_events=len(gpu.packet),
+        arrows=len(events.submits[0]) + len(gpu.waits[0]),
+        first_ns=int(trace.times.ns[timed].min()) if timed.any() else None,
+        last_ns=int(ends.max()) if timed.any() else None,
     )
 
 
@@ -155,8 +219,10 @@ def _notes(trace: _Trace) -> Iterator[str]:
     if trace.times.snapshots and not trace.times.primary:
         yield "no snapshot names the trace's clock; viewers take BOOTTIME"
     if trace.stacks.nested_empty:
-        yield (f"{trace.stacks.nested_empty} slices of no length inside others: if that is not meant, "
-               "ends were written after begins of the same time")
+        yield (
+            f"{trace.stacks.nested_empty} slices of no length inside others: if that is not meant, "
+            "ends were written after begins of the same time"
+        )
 
 
 def _offset(packets: Packets, row: int, framing: Framing) -> int:

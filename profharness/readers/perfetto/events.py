@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.readers.bytes.proto_scan import I64, LENGTH, VARINT, Fields, Mask, scan
-from profharness.readers.perfetto.packets import GPU_EVENT, MISSING, TRACK_DESCRIPTOR, TRACK_EVENT, Packets
+from profharness.readers.perfetto.packets import (
+    GPU_EVENT,
+    MISSING,
+    TRACK_DESCRIPTOR,
+    TRACK_EVENT,
+    Packets,
+)
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 _CHUNK = 1 << 16
@@ -72,16 +78,23 @@ def track_events(packets: Packets) -> TrackEvents:
     """All TrackEvents (track_event.proto)."""
     parts = [_track_events(packets, rows) for rows in _chunked(packets.of_kind(TRACK_EVENT))]
     columns = ("packet", "type", "track", "has_track", "name")
-    return TrackEvents(**{c: np.concatenate([getattr(p, c) for p in parts]) for c in columns},
-                       uses=tuple(p.uses[0] for p in parts), submits=_pairs(p.submits for p in parts))
+    return TrackEvents(
+        **{c: np.concatenate([getattr(p, c) for p in parts]) for c in columns},
+        uses=tuple(p.uses[0] for p in parts),
+        submits=_pairs(p.submits for p in parts),
+    )
 
 
 def gpu_events(packets: Packets) -> GpuEvents:
     """All GpuRenderStageEvents (gpu_render_stage_event.proto)."""
     parts = [_gpu_events(packets, rows) for rows in _chunked(packets.of_kind(GPU_EVENT))]
     columns = ("packet", "event_id", "has_id", "has_queue", "duration")
-    return GpuEvents(**{c: np.concatenate([getattr(p, c) for p in parts]) for c in columns},
-                     uses=tuple(p.uses[0] for p in parts), waits=_pairs(p.waits for p in parts), typed=any(p.typed for p in parts))
+    return GpuEvents(
+        **{c: np.concatenate([getattr(p, c) for p in parts]) for c in columns},
+        uses=tuple(p.uses[0] for p in parts),
+        waits=_pairs(p.waits for p in parts),
+        typed=any(p.typed for p in parts),
+    )
 
 
 def declared_tracks(packets: Packets) -> Tracks:
@@ -106,21 +119,30 @@ def default_tracks(packets: Packets) -> tuple[I64, I64]:
     found = scan(packets.data, packets.defaults_start[rows], packets.defaults_end[rows])
     nested = found.pick(11, LENGTH)
     uuid = np.full(len(rows), MISSING, np.int64)
-    uuid[nested.row] = scan(packets.data, nested.start, nested.end).last(11, len(nested.row), MISSING)
+    uuid[nested.row] = scan(packets.data, nested.start, nested.end).last(
+        11, len(nested.row), MISSING
+    )
     return rows, uuid
 
 
 def default_clocks(packets: Packets) -> tuple[I64, I64]:
     """(packet, clock id) of sequence defaults that name a clock."""
     rows = np.flatnonzero(packets.defaults_end > packets.defaults_start)
-    clock = scan(packets.data, packets.defaults_start[rows], packets.defaults_end[rows]).last(58, len(rows), MISSING)
+    clock = scan(packets.data, packets.defaults_start[rows], packets.defaults_end[rows]).last(
+        58, len(rows), MISSING
+    )
     return rows[clock != MISSING], clock[clock != MISSING]
 
 
 def joined(uses: Iterable[Uses]) -> Uses:
     """Several sets of uses as one."""
     parts = list(uses)
-    return Uses(*(np.concatenate([getattr(p, c) for p in parts]).astype(np.int64) for c in ("packet", "table", "iid")))
+    return Uses(
+        *(
+            np.concatenate([getattr(p, c) for p in parts]).astype(np.int64)
+            for c in ("packet", "table", "iid")
+        )
+    )
 
 
 def _track_events(packets: Packets, rows: I64) -> TrackEvents:
@@ -128,15 +150,23 @@ def _track_events(packets: Packets, rows: I64) -> TrackEvents:
     count = len(rows)
     notes = found.pick(4, LENGTH)
     inner = scan(packets.data, notes.start, notes.end)
-    uses = joined((
-        _uses(found, 10, NAMES, rows), _uses(found, 3, CATEGORIES, rows),
-        _uses(inner, 1, NOTE_NAMES, rows[notes.row]), _uses(inner, 17, TEXTS, rows[notes.row]),
-    ))
+    uses = joined(
+        (
+            _uses(found, 10, NAMES, rows),
+            _uses(found, 3, CATEGORIES, rows),
+            _uses(inner, 1, NOTE_NAMES, rows[notes.row]),
+            _uses(inner, 17, TEXTS, rows[notes.row]),
+        )
+    )
     linked = found.pick(3000, LENGTH)
     ids = scan(packets.data, linked.start, linked.end).pick(1, VARINT)
     return TrackEvents(
-        packet=rows, type=found.last(9, count), track=found.last(11, count), has_track=found.has(11, count),
-        name=found.last(10, count), uses=(uses,),
+        packet=rows,
+        type=found.last(9, count),
+        track=found.last(11, count),
+        has_track=found.has(11, count),
+        name=found.last(10, count),
+        uses=(uses,),
         submits=(rows[linked.row[ids.row]], ids.value.view(np.int64)),
     )
 
@@ -148,16 +178,27 @@ def _gpu_events(packets: Packets, rows: I64) -> GpuEvents:
     args = scan(packets.data, launches.start, launches.end).pick(3, LENGTH)
     inner = scan(packets.data, args.start, args.end)
     owner = rows[launches.row[args.row]]
-    uses = joined((
-        _uses(found, 20, NAMES, rows), _uses(found, 13, SPECIFICATIONS, rows), _uses(found, 14, SPECIFICATIONS, rows),
-        _uses(found, 5, CONTEXTS, rows), _uses(found, 19, KERNELS, rows), _uses(inner, 1, ARG_NAMES, owner),
-        _uses(inner, 7, TEXTS, owner),
-    ))
+    uses = joined(
+        (
+            _uses(found, 20, NAMES, rows),
+            _uses(found, 13, SPECIFICATIONS, rows),
+            _uses(found, 14, SPECIFICATIONS, rows),
+            _uses(found, 5, CONTEXTS, rows),
+            _uses(found, 19, KERNELS, rows),
+            _uses(inner, 1, ARG_NAMES, owner),
+            _uses(inner, 7, TEXTS, owner),
+        )
+    )
     waits = found.pick(18, VARINT)
     return GpuEvents(
-        packet=rows, event_id=found.last(1, count), has_id=found.has(1, count),
-        has_queue=found.has(13, count) | found.has(3, count), duration=found.last(2, count), uses=(uses,),
-        waits=(rows[waits.row], waits.value.view(np.int64)), typed=bool(len(launches.row) or found.has(19, count).any()),
+        packet=rows,
+        event_id=found.last(1, count),
+        has_id=found.has(1, count),
+        has_queue=found.has(13, count) | found.has(3, count),
+        duration=found.last(2, count),
+        uses=(uses,),
+        waits=(rows[waits.row], waits.value.view(np.int64)),
+        typed=bool(len(launches.row) or found.has(19, count).any()),
     )
 
 

@@ -19,12 +19,38 @@ from profharness.readers.perfetto.names import Interned
 from profharness.readers.perfetto.packets import GPU_EVENT, GPU_INFO, SYSTEM_INFO, Packets
 from profharness.trace.columns.build import per_text
 from profharness.trace.columns.keys import pack
-from profharness.trace.model import F64, NULL, Copies, Counters, Device, Kernels, Stream, Strings, concat
+from profharness.trace.model import (
+    F64,
+    NULL,
+    Copies,
+    Counters,
+    Device,
+    Kernels,
+    Stream,
+    Strings,
+    concat,
+)
 
-_ID, _DURATION, _CONTEXT, _GPU, _QUEUE, _STAGE, _KERNEL, _NAME, _LAUNCH = 1, 2, 5, 11, 13, 14, 19, 20, 21
+_ID, _DURATION, _CONTEXT, _GPU, _QUEUE, _STAGE, _KERNEL, _NAME, _LAUNCH = (
+    1,
+    2,
+    5,
+    11,
+    13,
+    14,
+    19,
+    20,
+    21,
+)
 _GRID, _GROUP, _ARGS, _INT, _DOUBLE, _STATIC_ARGS, _CONTEXT_PID = 1, 2, 3, 3, 5, 5, 2
-_FIGURES = {"registers_per_thread": "vgpr", "accum_vgpr": "accum_vgpr", "sgpr": "sgpr", "shared_mem_static": "lds_bytes",
-            "shared_mem_dynamic": "lds_dynamic_bytes", "scratch_bytes": "scratch_bytes"}
+_FIGURES = {
+    "registers_per_thread": "vgpr",
+    "accum_vgpr": "accum_vgpr",
+    "sgpr": "sgpr",
+    "shared_mem_static": "lds_bytes",
+    "shared_mem_dynamic": "lds_dynamic_bytes",
+    "scratch_bytes": "scratch_bytes",
+}
 _CHUNK = 1 << 15
 _LABELS = ("device", "stream", "bytes", *_FIGURES)
 _COPY_STAGES = ("copy", "fill")
@@ -91,15 +117,28 @@ def read_gpu(packets: Packets, interned: Interned, times: I64, strings: Strings)
     rows = packets.of_kind(GPU_EVENT)
     file = _File(packets, interned, times, strings)
     parts = [_part(file, rows[at : at + _CHUNK]) for at in range(0, max(len(rows), 1), _CHUNK)]
-    is_copy, event, machine, gpu, pid, queue = (np.concatenate([getattr(part, name) for part in parts])
-                                                for name in ("is_copy", "event", "machine", "gpu", "pid", "queue"))
+    is_copy, event, machine, gpu, pid, queue = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("is_copy", "event", "machine", "gpu", "pid", "queue")
+    )
     places = _Places(file, (machine, gpu), (queue, pid))
     columns = {"device": places.device, "stream": places.stream, "host": places.host}
-    kernels = concat([part.kernels for part in parts]).with_columns(**{name: column[~is_copy] for name, column in columns.items()})
-    copies = concat([part.copies for part in parts]).with_columns(**{name: column[is_copy] for name, column in columns.items()})
+    kernels = concat([part.kernels for part in parts]).with_columns(
+        **{name: column[~is_copy] for name, column in columns.items()}
+    )
+    copies = concat([part.copies for part in parts]).with_columns(
+        **{name: column[is_copy] for name, column in columns.items()}
+    )
     first = np.cumsum([0, *(len(part.kernels) for part in parts)])
-    counters = concat([part.counters.with_columns(kernel=part.counters.kernel + before) for part, before in zip(parts, first[:-1], strict=True)])
-    return GpuTables(kernels, copies, counters, places.devices, places.streams, event[~is_copy], event[is_copy])
+    counters = concat(
+        [
+            part.counters.with_columns(kernel=part.counters.kernel + before)
+            for part, before in zip(parts, first[:-1], strict=True)
+        ]
+    )
+    return GpuTables(
+        kernels, copies, counters, places.devices, places.streams, event[~is_copy], event[is_copy]
+    )
 
 
 def _part(file: _File, rows: I64) -> _Part:
@@ -108,24 +147,58 @@ def _part(file: _File, rows: I64) -> _Part:
     launch = found.pick(_LAUNCH, LENGTH)
     inner = scan(packets.data, launch.start, launch.end)
     args = _args(packets, interned, inner.pick(_ARGS, LENGTH), launch.row, rows)
-    given = {label: args.column(strings.find(label), count) if strings.find(label) != NULL else np.full(count, NULL, np.int64)
-             for label in _LABELS}
+    given = {
+        label: args.column(strings.find(label), count)
+        if strings.find(label) != NULL
+        else np.full(count, NULL, np.int64)
+        for label in _LABELS
+    }
     static = _static(packets, interned, rows, found.last(_KERNEL, count), strings)
     stage = interned.names(rows, SPECIFICATIONS, found.last(_STAGE, count))
-    is_copy = np.isin(stage, [strings.find(name) for name in _COPY_STAGES if strings.find(name) != NULL])
+    is_copy = np.isin(
+        stage, [strings.find(name) for name in _COPY_STAGES if strings.find(name) != NULL]
+    )
     pid = _pids(packets, interned.find(rows, CONTEXTS, found.last(_CONTEXT, count)), interned)
-    shared: dict[str, Any] = {"start_ns": file.times[rows], "dur_ns": np.maximum(found.last(_DURATION, count), 0), "pid": pid,
-                              "name": interned.names(rows, NAMES, found.last(_NAME, count))}
-    grid, group = (_dim3(packets, inner.pick(number, LENGTH), launch.row, count) for number in (_GRID, _GROUP))
+    shared: dict[str, Any] = {
+        "start_ns": file.times[rows],
+        "dur_ns": np.maximum(found.last(_DURATION, count), 0),
+        "pid": pid,
+        "name": interned.names(rows, NAMES, found.last(_NAME, count)),
+    }
+    grid, group = (
+        _dim3(packets, inner.pick(number, LENGTH), launch.row, count) for number in (_GRID, _GROUP)
+    )
     known = (grid > 0).all(axis=1)
-    figures: dict[str, Any] = {column: np.where(given[label] != NULL, given[label], static[label]) for label, column in _FIGURES.items()}
+    figures: dict[str, Any] = {
+        column: np.where(given[label] != NULL, given[label], static[label])
+        for label, column in _FIGURES.items()
+    }
     kernels = Kernels.build(
-        **shared, **figures, workgroups=np.where(known, grid.prod(axis=1), NULL), source=0,
-        workgroup_count_x=grid[:, 0], workgroup_count_y=grid[:, 1], workgroup_count_z=grid[:, 2],
-        workgroup_size_x=group[:, 0], workgroup_size_y=group[:, 1], workgroup_size_z=group[:, 2])
-    copies = Copies.build(**shared, bytes=given["bytes"], kind=_copy_kinds(strings, shared["name"], stage), source=0)
-    return _Part(kernels.take(~is_copy), copies.take(is_copy), _counters(args, ~is_copy), is_copy, found.last(_ID, count), packets.machine[rows],
-                 found.last(_GPU, count), pid, interned.names(rows, SPECIFICATIONS, found.last(_QUEUE, count)))
+        **shared,
+        **figures,
+        workgroups=np.where(known, grid.prod(axis=1), NULL),
+        source=0,
+        workgroup_count_x=grid[:, 0],
+        workgroup_count_y=grid[:, 1],
+        workgroup_count_z=grid[:, 2],
+        workgroup_size_x=group[:, 0],
+        workgroup_size_y=group[:, 1],
+        workgroup_size_z=group[:, 2],
+    )
+    copies = Copies.build(
+        **shared, bytes=given["bytes"], kind=_copy_kinds(strings, shared["name"], stage), source=0
+    )
+    return _Part(
+        kernels.take(~is_copy),
+        copies.take(is_copy),
+        _counters(args, ~is_copy),
+        is_copy,
+        found.last(_ID, count),
+        packets.machine[rows],
+        found.last(_GPU, count),
+        pid,
+        interned.names(rows, SPECIFICATIONS, found.last(_QUEUE, count)),
+    )
 
 
 def _args(packets: Packets, interned: Interned, given: Fields, launch: I64, rows: I64) -> _Args:
@@ -136,10 +209,14 @@ def _args(packets: Packets, interned: Interned, given: Fields, launch: I64, rows
     whole, double = inner.pick(_INT, VARINT), inner.pick(_DOUBLE, FIXED64)
     integer[whole.row] = whole.value.view(np.int64)
     figure[double.row] = double.value.view(np.float64)
-    return _Args(event, interned.names(rows[event], ARG_NAMES, inner.last(1, count)), integer, figure)
+    return _Args(
+        event, interned.names(rows[event], ARG_NAMES, inner.last(1, count)), integer, figure
+    )
 
 
-def _static(packets: Packets, interned: Interned, rows: I64, kernel: I64, strings: Strings) -> dict[str, I64]:
+def _static(
+    packets: Packets, interned: Interned, rows: I64, kernel: I64, strings: Strings
+) -> dict[str, I64]:
     """Figures that stand in interned kernels, per event."""
     entry = interned.find(rows, KERNELS, kernel)
     used, place = np.unique(entry[entry != NULL], return_inverse=True)
@@ -164,7 +241,9 @@ def _dim3(packets: Packets, given: Fields, launch: I64, rows: int) -> I64:
 
 
 def _copy_kinds(strings: Strings, name: I64, stage: I64) -> I64:
-    codes = {kind: strings.code(kind) for kind in ("h2d", "d2h", "d2d", "p2p", "h2h", "fill", "unknown")}
+    codes = {
+        kind: strings.code(kind) for kind in ("h2d", "d2h", "d2d", "p2p", "h2h", "fill", "unknown")
+    }
     by_name = per_text(strings, name, lambda text: codes.get(_direction(text), codes["unknown"]))
     return np.where(stage == codes["fill"], codes["fill"], by_name)
 
@@ -180,7 +259,13 @@ def _counters(args: _Args, is_kernel: Mask) -> Counters:
     """Hardware counters: launch arguments that are floating-point numbers."""
     position = np.cumsum(is_kernel) - 1
     mine = np.flatnonzero(~np.isnan(args.figure) & is_kernel[args.row] & (args.name != NULL))
-    return Counters.build(len(mine), kernel=position[args.row[mine]], name=args.name[mine], value=args.figure[mine], source=0)
+    return Counters.build(
+        len(mine),
+        kernel=position[args.row[mine]],
+        name=args.name[mine],
+        value=args.figure[mine],
+        source=0,
+    )
 
 
 def _pids(packets: Packets, context: I64, interned: Interned) -> I64:
@@ -189,7 +274,9 @@ def _pids(packets: Packets, context: I64, interned: Interned) -> I64:
     named = context != NULL
     used, place = np.unique(context[named], return_inverse=True)
     if len(used):
-        pid[named] = scan(packets.data, interned.start[used], interned.end[used]).last(_CONTEXT_PID, len(used), NULL)[place]
+        pid[named] = scan(packets.data, interned.start[used], interned.end[used]).last(
+            _CONTEXT_PID, len(used), NULL
+        )[place]
     return pid
 
 
@@ -201,12 +288,22 @@ class _Places:
         known = gpu_infos(file.packets, named)
         first, self.device = _distinct(where)
         pairs = [(int(where[0][row]), int(where[1][row])) for row in first]
-        self.devices = tuple(known.get(pair, Device(index=str(pair[1]), host=named.get(pair[0], ""))) for pair in pairs)
+        self.devices = tuple(
+            known.get(pair, Device(index=str(pair[1]), host=named.get(pair[0], "")))
+            for pair in pairs
+        )
         code = {machine: file.strings.code(text) for machine, text in named.items()}
-        self.host = np.array([code.get(machine, NULL) for machine, _ in pairs], np.int64)[self.device]
+        self.host = np.array([code.get(machine, NULL) for machine, _ in pairs], np.int64)[
+            self.device
+        ]
         queue, pid = lane
         first, self.stream = _distinct((self.device, queue, pid))
-        self.streams = tuple(Stream(int(self.device[row]), _stream_name(file.strings[int(queue[row])]), int(pid[row])) for row in first)
+        self.streams = tuple(
+            Stream(
+                int(self.device[row]), _stream_name(file.strings[int(queue[row])]), int(pid[row])
+            )
+            for row in first
+        )
 
 
 def _distinct(columns: Sequence[I64]) -> tuple[I64, I64]:
@@ -224,8 +321,14 @@ def hosts(packets: Packets) -> dict[int, str]:
     """Host names by machine, from the SystemInfo packets that state one."""
     rows = packets.of_kind(SYSTEM_INFO)
     names = packets.payload(rows).pick(17, LENGTH)
-    return {int(packets.machine[rows[row]]): packets.data[start:end].tobytes().decode("utf-8", "replace")
-            for row, start, end in zip(names.row.tolist(), names.start.tolist(), names.end.tolist(), strict=True)}
+    return {
+        int(packets.machine[rows[row]]): packets.data[start:end]
+        .tobytes()
+        .decode("utf-8", "replace")
+        for row, start, end in zip(
+            names.row.tolist(), names.start.tolist(), names.end.tolist(), strict=True
+        )
+    }
 
 
 def gpu_infos(packets: Packets, named: dict[int, str]) -> dict[tuple[int, int], Device]:
@@ -239,19 +342,37 @@ def gpu_infos(packets: Packets, named: dict[int, str]) -> dict[tuple[int, int], 
         machine = int(packets.machine[rows[row]])
         number = seen[machine] = seen.get(machine, NULL) + 1
         own = inner.take(inner.row == position)
-        texts = {int(n): packets.data[start:end].tobytes().decode("utf-8", "replace")
-                 for n, start, end in zip(own.number.tolist(), own.start.tolist(), own.end.tolist(), strict=True) if n in (2, 3)}
+        texts = {
+            int(n): packets.data[start:end].tobytes().decode("utf-8", "replace")
+            for n, start, end in zip(
+                own.number.tolist(), own.start.tolist(), own.end.tolist(), strict=True
+            )
+            if n in (2, 3)
+        }
         extra = _extra(packets, own.pick(6, LENGTH))
         units = extra.get("compute units", "")
         found[machine, number] = Device(
-            index=extra.get("index in the tool", str(number)), host=named.get(machine, ""), identity=extra.get("identity", ""),
-            name=texts.get(3, ""), vendor=texts.get(2, ""), compute_units=int(units) if units.isdecimal() else None)
+            index=extra.get("index in the tool", str(number)),
+            host=named.get(machine, ""),
+            identity=extra.get("identity", ""),
+            name=texts.get(3, ""),
+            vendor=texts.get(2, ""),
+            compute_units=int(units) if units.isdecimal() else None,
+        )
     return found
 
 
 def _extra(packets: Packets, given: Fields) -> dict[str, str]:
     inner = scan(packets.data, given.start, given.end)
     pairs: dict[int, dict[int, str]] = {}
-    for row, number, start, end in zip(inner.row.tolist(), inner.number.tolist(), inner.start.tolist(), inner.end.tolist(), strict=True):
-        pairs.setdefault(row, {})[number] = packets.data[start:end].tobytes().decode("utf-8", "replace")
+    for row, number, start, end in zip(
+        inner.row.tolist(),
+        inner.number.tolist(),
+        inner.start.tolist(),
+        inner.end.tolist(),
+        strict=True,
+    ):
+        pairs.setdefault(row, {})[number] = (
+            packets.data[start:end].tobytes().decode("utf-8", "replace")
+        )
     return {pair.get(1, ""): pair.get(2, "") for pair in pairs.values()}

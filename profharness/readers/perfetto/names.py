@@ -41,7 +41,12 @@ class Interned:
         reach = int(self.packet.max()) + 2
         groups, group = np.unique(self.key, return_inverse=True)
         place = np.searchsorted(groups, wanted).clip(max=len(groups) - 1)
-        at = np.searchsorted(group * reach + self.packet, place * reach + np.minimum(packet, reach - 1), "right") - 1
+        at = (
+            np.searchsorted(
+                group * reach + self.packet, place * reach + np.minimum(packet, reach - 1), "right"
+            )
+            - 1
+        )
         good = (at >= 0) & (self.numbers[dense] == number) & (self.key[at.clip(min=0)] == wanted)
         return np.where(good, at, NULL)
 
@@ -63,7 +68,16 @@ def read_interned(packets: Packets, state: npt.NDArray[np.int32], strings: Strin
     packet = rows[entries.row]
     key = _key(state[packet], entries.number, np.searchsorted(numbers, iid), len(numbers))
     order = np.lexsort((packet, key))
-    return Interned(key[order], packet[order], entries.number[order], name[order], entries.start[order], entries.end[order], numbers, state)
+    return Interned(
+        key[order],
+        packet[order],
+        entries.number[order],
+        name[order],
+        entries.start[order],
+        entries.end[order],
+        numbers,
+        state,
+    )
 
 
 def texts(data: U8, fields: Fields, rows: int, pool: Pool[bytes]) -> I64:
@@ -75,11 +89,16 @@ def texts(data: U8, fields: Fields, rows: int, pool: Pool[bytes]) -> I64:
 
 def text_codes(data: U8, fields: Fields, pool: Pool[bytes]) -> I64:
     """The code of each of these text fields."""
-    pieces = (data[start:end].tobytes() for start, end in zip(fields.start.tolist(), fields.end.tolist(), strict=True))
+    pieces = (
+        data[start:end].tobytes()
+        for start, end in zip(fields.start.tolist(), fields.end.tolist(), strict=True)
+    )
     return pool.codes(pieces).astype(np.int64)
 
 
 def _key(state: npt.NDArray[np.int32], table: I64, dense: I64, reach: int) -> I64:
     order = np.asarray(sorted(TABLES))
-    key: I64 = (state.astype(np.int64) * len(TABLES) + np.searchsorted(order, table)) * reach + dense
+    key: I64 = (
+        state.astype(np.int64) * len(TABLES) + np.searchsorted(order, table)
+    ) * reach + dense
     return key

@@ -23,7 +23,17 @@ from profharness.trace.model import F64, NULL
 _CHUNK = 1 << 15
 _CATEGORY, _NOTES, _TYPE, _NAME_IID, _TRACK, _COUNTER, _DOUBLE_COUNTER = 3, 4, 9, 10, 11, 30, 44
 _CATEGORY_TEXT, _NAME_TEXT, _LINKED = 22, 23, 3000
-_NOTE_IID, _BOOL, _UNSIGNED, _INTEGER, _DOUBLE, _STRING, _POINTER, _NOTE_NAME, _STRING_IID = 1, 2, 3, 4, 5, 6, 7, 10, 17
+_NOTE_IID, _BOOL, _UNSIGNED, _INTEGER, _DOUBLE, _STRING, _POINTER, _NOTE_NAME, _STRING_IID = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    10,
+    17,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +94,25 @@ def read_events(packets: Packets, interned: Interned, pool: Pool[bytes]) -> Even
     rows = packets.of_kind(TRACK_EVENT)
     plain = ("packet", "type", "track", "has_track", "name", "category", "value")
     noted = [f.name for f in fields(Notes)]
-    blocks: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*plain, *(f"note {name}" for name in noted), "from", "to")}
+    blocks: dict[str, list[npt.NDArray[Any]]] = {
+        name: [] for name in (*plain, *(f"note {name}" for name in noted), "from", "to")
+    }
     for at in range(0, max(len(rows), 1), _CHUNK):
         part = _chunk(packets, interned, pool, rows[at : at + _CHUNK], at)
-        columns = {**{name: getattr(part, name) for name in plain}, **{f"note {name}": getattr(part.notes, name) for name in noted},
-                   "from": part.submits[0], "to": part.submits[1]}
+        columns = {
+            **{name: getattr(part, name) for name in plain},
+            **{f"note {name}": getattr(part.notes, name) for name in noted},
+            "from": part.submits[0],
+            "to": part.submits[1],
+        }
         for name, block in columns.items():
             blocks[name].append(narrow(block))
     notes = Notes(**{name: gathered(blocks[f"note {name}"]) for name in noted})
-    return Events(notes=notes, submits=(gathered(blocks["from"]), gathered(blocks["to"])), **{name: gathered(blocks[name]) for name in plain})
+    return Events(
+        notes=notes,
+        submits=(gathered(blocks["from"]), gathered(blocks["to"])),
+        **{name: gathered(blocks[name]) for name in plain},
+    )
 
 
 def _chunk(packets: Packets, interned: Interned, pool: Pool[bytes], rows: I64, at: int) -> Events:
@@ -101,24 +121,37 @@ def _chunk(packets: Packets, interned: Interned, pool: Pool[bytes], rows: I64, a
     name = texts(packets.data, found.pick(_NAME_TEXT, LENGTH), count, pool)
     name = np.where(name != NULL, name, interned.names(rows, NAMES, found.last(_NAME_IID, count)))
     category = texts(packets.data, found.pick(_CATEGORY_TEXT, LENGTH), count, pool)
-    category = np.where(category != NULL, category, interned.names(rows, CATEGORIES, found.last(_CATEGORY, count)))
+    category = np.where(
+        category != NULL, category, interned.names(rows, CATEGORIES, found.last(_CATEGORY, count))
+    )
     value = found.last(_COUNTER, count).astype(np.float64)
     doubles = found.pick(_DOUBLE_COUNTER, FIXED64)
     value[doubles.row] = doubles.value.view(np.float64)
     linked = found.pick(_LINKED, LENGTH)
     ids = scan(packets.data, linked.start, linked.end).pick(1, VARINT)
     return Events(
-        packet=rows, type=found.last(_TYPE, count), track=found.last(_TRACK, count), has_track=found.has(_TRACK, count), name=name,
-        category=category, value=value, notes=_notes(packets, interned, pool, found.pick(_NOTES, LENGTH), (rows, at)),
-        submits=(linked.row[ids.row] + at, ids.value.view(np.int64)))
+        packet=rows,
+        type=found.last(_TYPE, count),
+        track=found.last(_TRACK, count),
+        has_track=found.has(_TRACK, count),
+        name=name,
+        category=category,
+        value=value,
+        notes=_notes(packets, interned, pool, found.pick(_NOTES, LENGTH), (rows, at)),
+        submits=(linked.row[ids.row] + at, ids.value.view(np.int64)),
+    )
 
 
-def _notes(packets: Packets, interned: Interned, pool: Pool[bytes], given: Fields, place: tuple[I64, int]) -> Notes:
+def _notes(
+    packets: Packets, interned: Interned, pool: Pool[bytes], given: Fields, place: tuple[I64, int]
+) -> Notes:
     rows, at = place
     inner = scan(packets.data, given.start, given.end)
     count, packet = len(given.row), rows[given.row]
     name = texts(packets.data, inner.pick(_NOTE_NAME, LENGTH), count, pool)
-    name = np.where(name != NULL, name, interned.names(packet, NOTE_NAMES, inner.last(_NOTE_IID, count)))
+    name = np.where(
+        name != NULL, name, interned.names(packet, NOTE_NAMES, inner.last(_NOTE_IID, count))
+    )
     integer, figure = np.full(count, NULL, np.int64), np.full(count, np.nan)
     for number in (_BOOL, _UNSIGNED, _INTEGER, _POINTER):
         mine = inner.pick(number, VARINT)

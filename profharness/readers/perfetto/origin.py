@@ -15,11 +15,21 @@ from profharness.trace.model import ClockDomain
 
 TRACE_STATS, TRACE_ATTRIBUTES = 35, 126
 _MONOTONIC = 3
-_CLOCKS = {1: ClockDomain.REALTIME, _MONOTONIC: ClockDomain.MONOTONIC, 5: ClockDomain.MONOTONIC_RAW, BOOTTIME: ClockDomain.BOOTTIME}
+_CLOCKS = {
+    1: ClockDomain.REALTIME,
+    _MONOTONIC: ClockDomain.MONOTONIC,
+    5: ClockDomain.MONOTONIC_RAW,
+    BOOTTIME: ClockDomain.BOOTTIME,
+}
 _SOURCE = "profharness.source."
 _VERSION = 4  # of SystemInfo: tracing_service_version
 # fields of TraceStats.BufferStats that count what a buffer lost (trace_stats.proto)
-_LOSSES = {3: "chunks were overwritten", 18: "chunks were discarded", 19: "packets were lost by a writer", 22: "packets were too large"}
+_LOSSES = {
+    3: "chunks were overwritten",
+    18: "chunks were discarded",
+    19: "packets were lost by a writer",
+    22: "packets were too large",
+}
 
 
 @dataclass(frozen=True)
@@ -36,17 +46,28 @@ def read_origin(packets: Packets, times: Times) -> Origin:
     """The origin of one file. In a file of our own the clock is the one that its sources were put on."""
     told = attributes(packets)
     clock = _CLOCKS.get(times.primary or BOOTTIME, ClockDomain.UNKNOWN)
-    stated = {value for key, value in told.items() if key.startswith(_SOURCE) and key.endswith(".clock")}
+    stated = {
+        value for key, value in told.items() if key.startswith(_SOURCE) and key.endswith(".clock")
+    }
     if stated:
         clock = _merged_clock(stated)
-    passes = {value for key, value in told.items() if key.startswith(_SOURCE) and key.endswith(".pass")}
+    passes = {
+        value for key, value in told.items() if key.startswith(_SOURCE) and key.endswith(".pass")
+    }
     rows = packets.of_kind(SYSTEM_INFO)
     versions = packets.payload(rows).pick(_VERSION, LENGTH)
     library = {}
     if len(versions.row):
-        library["tracing library"] = packets.data[versions.start[-1] : versions.end[-1]].tobytes().decode("utf-8", "replace")
+        library["tracing library"] = (
+            packets.data[versions.start[-1] : versions.end[-1]].tobytes().decode("utf-8", "replace")
+        )
     named = hosts(packets)
-    return Origin(clock, named.get(0, "") if len(named) == 1 else "", len(passes), tuple(sorted((told | library).items())))
+    return Origin(
+        clock,
+        named.get(0, "") if len(named) == 1 else "",
+        len(passes),
+        tuple(sorted((told | library).items())),
+    )
 
 
 def _merged_clock(stated: set[str]) -> ClockDomain:
@@ -56,7 +77,9 @@ def _merged_clock(stated: set[str]) -> ClockDomain:
     text = next(iter(stated))
     if text == ClockDomain.RUN.value:
         return ClockDomain.BOOTTIME
-    return ClockDomain(text) if text in {clock.value for clock in ClockDomain} else ClockDomain.UNKNOWN
+    return (
+        ClockDomain(text) if text in {clock.value for clock in ClockDomain} else ClockDomain.UNKNOWN
+    )
 
 
 def attributes(packets: Packets) -> dict[str, str]:
@@ -65,8 +88,19 @@ def attributes(packets: Packets) -> dict[str, str]:
     inner = scan(packets.data, entries.start, entries.end)
     pairs: dict[int, dict[int, str]] = {}
     for row, number, wire, value, start, end in zip(
-            inner.row.tolist(), inner.number.tolist(), inner.wire.tolist(), inner.value.tolist(), inner.start.tolist(), inner.end.tolist(), strict=True):
-        text = packets.data[start:end].tobytes().decode("utf-8", "replace") if wire == LENGTH else str(value)
+        inner.row.tolist(),
+        inner.number.tolist(),
+        inner.wire.tolist(),
+        inner.value.tolist(),
+        inner.start.tolist(),
+        inner.end.tolist(),
+        strict=True,
+    ):
+        text = (
+            packets.data[start:end].tobytes().decode("utf-8", "replace")
+            if wire == LENGTH
+            else str(value)
+        )
         pairs.setdefault(row, {})[number] = text
     return {pair.get(1, ""): pair.get(3, pair.get(2, "")) for pair in pairs.values()}
 
@@ -92,4 +126,7 @@ def dropped(packets: Packets) -> Iterator[tuple[int, str]]:
     for number, what in _LOSSES.items():
         count = int(found.pick(number, VARINT).value.sum())
         if count:
-            yield count, f"events dropped: {what}, the tool's buffer was full; figures from this file are too small"
+            yield (
+                count,
+                f"events dropped: {what}, the tool's buffer was full; figures from this file are too small",
+            )

@@ -21,14 +21,32 @@ from profharness.readers.bytes.proto_scan import I64, LENGTH, U8, Fields, Mask, 
 from profharness.trace.columns.column import gathered, narrow
 
 PACKET_TAG = 0x0A
-CLOCK_SNAPSHOT, TRACK_EVENT, SYSTEM_INFO, COMPRESSED, GPU_EVENT, TRACK_DESCRIPTOR = 6, 11, 45, 50, 53, 60
+CLOCK_SNAPSHOT, TRACK_EVENT, SYSTEM_INFO, COMPRESSED, GPU_EVENT, TRACK_DESCRIPTOR = (
+    6,
+    11,
+    45,
+    50,
+    53,
+    60,
+)
 GPU_INFO, ZSTD_COMPRESSED = 128, 133
 MISSING = -1
-_TIMESTAMP, _SEQUENCE, _INTERNED, _FLAGS, _CLEARED, _CLOCK, _DEFAULTS, _MACHINE = 8, 10, 12, 13, 41, 58, 59, 98
+_TIMESTAMP, _SEQUENCE, _INTERNED, _FLAGS, _CLEARED, _CLOCK, _DEFAULTS, _MACHINE = (
+    8,
+    10,
+    12,
+    13,
+    41,
+    58,
+    59,
+    98,
+)
 _NO_PAYLOAD = (_INTERNED, _DEFAULTS)
 _CHUNK = 1 << 15
 _MOST_INFLATED = 512 * 1024  # bytes of packets in a bundle before compression
-_MOST_UNPACKED = 1 << 26  # what is unpacked at all, so that a damaged or hostile bundle cannot fill the memory
+_MOST_UNPACKED = (
+    1 << 26
+)  # what is unpacked at all, so that a damaged or hostile bundle cannot fill the memory
 
 
 @dataclass(frozen=True)
@@ -95,15 +113,19 @@ def read_packets(path: Path) -> tuple[Packets, Framing]:
     starts, ends, stopped = frame(data.data, PACKET_TAG)
     packets = _columns(data, starts, ends)
     if not len(packets) or (not packets.kind.any() and not packets.sequence.any()):
-        raise InputError(f"{path} is not a Perfetto protobuf trace",
-                         "a JSON trace is turned into one by `profharness merge FILE -o OUT.pftrace`")
+        raise InputError(
+            f"{path} is not a Perfetto protobuf trace",
+            "a JSON trace is turned into one by `profharness merge FILE -o OUT.pftrace`",
+        )
     size = len(data)
     bundles = packets.of_kind(COMPRESSED)
     bad = large = 0
     if len(bundles):
         data, bad, large = _unpacked(packets, ends)
         packets = _columns(data, *frame(data.data, PACKET_TAG)[:2])
-    return packets, Framing(size, stopped, damage, bad, large, len(packets.of_kind(ZSTD_COMPRESSED)))
+    return packets, Framing(
+        size, stopped, damage, bad, large, len(packets.of_kind(ZSTD_COMPRESSED))
+    )
 
 
 def _bytes(path: Path) -> tuple[U8, str]:
@@ -124,7 +146,9 @@ def _unpacked(packets: Packets, ends: I64) -> tuple[U8, int, int]:
     for row in packets.of_kind(COMPRESSED):
         # the record begins with its tag and length, right after the record before it
         pieces.append(packets.data[upto : ends[row - 1] if row else 0].tobytes())
-        inflated = _inflated(packets.data[packets.payload_start[row] : packets.payload_end[row]].tobytes())
+        inflated = _inflated(
+            packets.data[packets.payload_start[row] : packets.payload_end[row]].tobytes()
+        )
         bad += inflated is None
         large += len(inflated or b"") > _MOST_INFLATED
         pieces.append(inflated or b"")
@@ -158,7 +182,11 @@ def _chunk(data: U8, starts: I64, ends: I64, first: int) -> Packets:
     found = scan(data, starts, ends)
     payload = found.take((found.wire == LENGTH) & ~np.isin(found.number, _NO_PAYLOAD))
     kind, payload_start, payload_end = (np.zeros(rows, np.int64) for _ in range(3))
-    kind[payload.row], payload_start[payload.row], payload_end[payload.row] = payload.number, payload.start, payload.end
+    kind[payload.row], payload_start[payload.row], payload_end[payload.row] = (
+        payload.number,
+        payload.start,
+        payload.end,
+    )
     bounds = {}
     for name, number in (("interned", _INTERNED), ("defaults", _DEFAULTS)):
         mine = found.pick(number, LENGTH)
@@ -168,9 +196,19 @@ def _chunk(data: U8, starts: I64, ends: I64, first: int) -> Packets:
             bounds[f"{name}_{edge}"] = column
     flags = found.last(_FLAGS, rows)
     return Packets(
-        data, starts, kind, payload_start, payload_end, sequence=found.last(_SEQUENCE, rows), machine=found.last(_MACHINE, rows),
-        timestamp=_with_missing(found, _TIMESTAMP, rows), clock=found.last(_CLOCK, rows, MISSING), flags=flags,
-        cleared=(flags & 1 > 0) | (found.last(_CLEARED, rows) > 0), damaged=np.unique(found.damaged) + first, **bounds,
+        data,
+        starts,
+        kind,
+        payload_start,
+        payload_end,
+        sequence=found.last(_SEQUENCE, rows),
+        machine=found.last(_MACHINE, rows),
+        timestamp=_with_missing(found, _TIMESTAMP, rows),
+        clock=found.last(_CLOCK, rows, MISSING),
+        flags=flags,
+        cleared=(flags & 1 > 0) | (found.last(_CLEARED, rows) > 0),
+        damaged=np.unique(found.damaged) + first,
+        **bounds,
     )
 
 

@@ -81,42 +81,75 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     packets.let_go()
     tracks = Tracks(packets)
     default = latest_of_state(state, *ev.default_tracks(packets))[events.packet]
-    track = narrow(np.where(events.has_track, events.track, np.where(default != MISSING, default, 0)))
+    track = narrow(
+        np.where(events.has_track, events.track, np.where(default != MISSING, default, 0))
+    )
     at = times.ns[events.packet]
     slices = read_slices(events, at, state[events.packet], track, (strings, tracks))
     del state, default
     origin = read_origin(packets, times)
     event_times, slices, moved_ns, moved = _on_boottime(packets, events, slices, strings, at)
-    tables = pftrace_tables.build(Context(events, slices, tracks, strings, event_times, track), ops=wanted is Wanted.ALL)
+    tables = pftrace_tables.build(
+        Context(events, slices, tracks, strings, event_times, track), ops=wanted is Wanted.ALL
+    )
     del event_times, track, at
     events = events.without_notes()
     gpu = read_gpu(packets, interned, times.ns, strings)
     packets.let_go()
-    file = _File(packets, framing, strings, events, slices, origin, moved_ns, moved, int((times.unrelated[events.packet]).sum()))
+    file = _File(
+        packets,
+        framing,
+        strings,
+        events,
+        slices,
+        origin,
+        moved_ns,
+        moved,
+        int((times.unrelated[events.packet]).sum()),
+    )
     return _trace(path, file, tables, gpu)
 
 
-def _on_boottime(packets: Packets, events: Events, slices: Slices, strings: Strings, times: I64) -> tuple[I64, Slices, int, int]:
+def _on_boottime(
+    packets: Packets, events: Events, slices: Slices, strings: Strings, times: I64
+) -> tuple[I64, Slices, int, int]:
     """Event times and slices with the host side of rocprof-sys on CLOCK_BOOTTIME; how far and how many were moved."""
     if not from_rocprof_sys(strings, events.category):
         return times, slices, 0, 0
     offset = clock_offset(packets)
     if abs(offset) < _LEAST_SUSPEND_NS:
         return times, slices, 0, 0
-    from_device = np.array([code for code in np.unique(events.category) if strings[int(code)].startswith("rocm_")], np.int64)
+    from_device = np.array(
+        [code for code in np.unique(events.category) if strings[int(code)].startswith("rocm_")],
+        np.int64,
+    )
     on_host = ~np.isin(events.category[slices.event], from_device)
     counted = events.type == ev.COUNTER
     start = slices.start + np.where(on_host, offset, 0)
-    return times + np.where(counted, offset, 0), replace(slices, start=start), offset, int(on_host.sum() + counted.sum())
+    return (
+        times + np.where(counted, offset, 0),
+        replace(slices, start=start),
+        offset,
+        int(on_host.sum() + counted.sum()),
+    )
 
 
 def _trace(path: Path, file: _File, tables: Tables, gpu: GpuTables) -> Trace:
     typed = _shifted(gpu, len(tables.devices), len(tables.streams), len(tables.kernels))
     kernels, copies = concat([tables.kernels, typed.kernels]), concat([tables.copies, typed.copies])
     trace = Trace(
-        sources=(_source(path, file, tables),), strings=file.strings, devices=(*tables.devices, *gpu.devices), streams=(*tables.streams, *typed.streams),
-        kernels=kernels, copies=copies, api=tables.api, ops=tables.ops, marks=tables.marks, samples=tables.samples,
-        counters=concat([tables.counters, typed.counters]))
+        sources=(_source(path, file, tables),),
+        strings=file.strings,
+        devices=(*tables.devices, *gpu.devices),
+        streams=(*tables.streams, *typed.streams),
+        kernels=kernels,
+        copies=copies,
+        api=tables.api,
+        ops=tables.ops,
+        marks=tables.marks,
+        samples=tables.samples,
+        counters=concat([tables.counters, typed.counters]),
+    )
     trace = _linked(trace, file, gpu, (len(tables.kernels), len(tables.copies)))
     return replace(trace, problems=tuple(_problems(path, file, trace)))
 
@@ -124,10 +157,18 @@ def _trace(path: Path, file: _File, tables: Tables, gpu: GpuTables) -> Trace:
 def _shifted(gpu: GpuTables, devices: int, streams: int, kernels: int) -> GpuTables:
     """The typed tables with the places that they get behind the others."""
     return replace(
-        gpu, kernels=gpu.kernels.with_columns(device=gpu.kernels.device + devices, stream=gpu.kernels.stream + streams),
-        copies=gpu.copies.with_columns(device=gpu.copies.device + devices, stream=gpu.copies.stream + streams),
+        gpu,
+        kernels=gpu.kernels.with_columns(
+            device=gpu.kernels.device + devices, stream=gpu.kernels.stream + streams
+        ),
+        copies=gpu.copies.with_columns(
+            device=gpu.copies.device + devices, stream=gpu.copies.stream + streams
+        ),
         counters=gpu.counters.with_columns(kernel=gpu.counters.kernel + kernels),
-        streams=tuple(Stream(stream.device + devices, stream.name, stream.pid) for stream in gpu.streams))
+        streams=tuple(
+            Stream(stream.device + devices, stream.name, stream.pid) for stream in gpu.streams
+        ),
+    )
 
 
 def _linked(trace: Trace, file: _File, gpu: GpuTables, first: tuple[int, int]) -> Trace:
@@ -151,45 +192,96 @@ def _linked(trace: Trace, file: _File, gpu: GpuTables, first: tuple[int, int]) -
         return np.where(launched[order[at]] == ids, correlation[event[order[at]]], NULL)
 
     kernels, copies = trace.kernels.correlation.copy(), trace.copies.correlation.copy()
-    kernels[first[0]:], copies[first[1]:] = of(gpu.kernel_ids), of(gpu.copy_ids)
-    return replace(trace, api=trace.api.with_columns(correlation=correlation), kernels=trace.kernels.with_columns(correlation=kernels),
-                   copies=trace.copies.with_columns(correlation=copies))
+    kernels[first[0] :], copies[first[1] :] = of(gpu.kernel_ids), of(gpu.copy_ids)
+    return replace(
+        trace,
+        api=trace.api.with_columns(correlation=correlation),
+        kernels=trace.kernels.with_columns(correlation=kernels),
+        copies=trace.copies.with_columns(correlation=copies),
+    )
 
 
 def _source(path: Path, file: _File, tables: Tables) -> Source:
     pids = np.unique(np.concatenate((tables.api.pid, tables.kernels.pid, tables.ops.pid)))
     pids = pids[pids != NULL]
-    return Source(str(path), name, file.origin.clock, host=file.origin.host, pid=int(pids[0]) if len(pids) == 1 else None,
-                  has_host_calls=len(tables.api) > 0, details=file.origin.details)
+    return Source(
+        str(path),
+        name,
+        file.origin.clock,
+        host=file.origin.host,
+        pid=int(pids[0]) if len(pids) == 1 else None,
+        has_host_calls=len(tables.api) > 0,
+        details=file.origin.details,
+    )
 
 
 def _problems(path: Path, file: _File, trace: Trace) -> Iterator[Problem]:
     where, slices = str(path), file.slices
     if file.framing.stopped_at < file.framing.size or file.framing.damage:
-        yield Problem("error", where, 1, f"the file is cut or damaged behind {len(file.packets)} packets: {file.framing.damage or 'no packet follows'}")
+        yield Problem(
+            "error",
+            where,
+            1,
+            f"the file is cut or damaged behind {len(file.packets)} packets: {file.framing.damage or 'no packet follows'}",
+        )
     for count, sentence in dropped(file.packets):
         yield Problem("error", where, count, sentence)
     if not len(file.events) and not len(trace.kernels):
-        yield Problem("warning", where, 1, "the file is complete and holds no event: the program did no work that the tool saw")
+        yield Problem(
+            "warning",
+            where,
+            1,
+            "the file is complete and holds no event: the program did no work that the tool saw",
+        )
     for severity, count, sentence in _counts(file):
         if count:
             yield Problem(severity, where, count, sentence)
     if slices.left_out:
-        listed = ", ".join(f"{category} {count}" for category, count in slices.left_out.most_common())
-        yield Problem("info", where, slices.left_out.total(), f"slices of kinds that are not analysed were left out: {listed}")
+        listed = ", ".join(
+            f"{category} {count}" for category, count in slices.left_out.most_common()
+        )
+        yield Problem(
+            "info",
+            where,
+            slices.left_out.total(),
+            f"slices of kinds that are not analysed were left out: {listed}",
+        )
 
 
 def _counts(file: _File) -> Iterator[tuple[Severity, int, str]]:
     """Everything that is told only where there is any of it."""
     slices, framing = file.slices, file.framing
-    yield "error", len(file.packets.damaged) + framing.bad_bundles + framing.zstd_bundles, "packets or bundles cannot be read and were left out"
+    yield (
+        "error",
+        len(file.packets.damaged) + framing.bad_bundles + framing.zstd_bundles,
+        "packets or bundles cannot be read and were left out",
+    )
     yield "warning", slices.unclosed, "slices have no end and were left out"
     yield "warning", slices.unopened, "ends of slices have no begin and were left out"
-    yield "warning", file.unrelated, "events are on a clock that no snapshot relates to the trace's: their times are not comparable"
-    yield "warning", slices.crossing, "slices of one track overlap: where no annotation states it, their duration is not certain"
+    yield (
+        "warning",
+        file.unrelated,
+        "events are on a clock that no snapshot relates to the trace's: their times are not comparable",
+    )
+    yield (
+        "warning",
+        slices.crossing,
+        "slices of one track overlap: where no annotation states it, their duration is not certain",
+    )
     of_rocprofv3 = file.events.category[slices.event] == file.strings.find(_ROCPROFV3)
-    yield ("info", int((of_rocprofv3 & (file.strings.find(_ROCPROFV3) != NULL)).sum()),
-           "dispatches are of rocprofv3's Perfetto output, which cuts those that overlap on a queue: its CSV, JSON or database of the same run is exact")
-    yield "info", file.moved, f"records of the host are on CLOCK_MONOTONIC and were moved by {file.moved_ns} ns to CLOCK_BOOTTIME"
+    yield (
+        "info",
+        int((of_rocprofv3 & (file.strings.find(_ROCPROFV3) != NULL)).sum()),
+        "dispatches are of rocprofv3's Perfetto output, which cuts those that overlap on a queue: its CSV, JSON or database of the same run is exact",
+    )
+    yield (
+        "info",
+        file.moved,
+        f"records of the host are on CLOCK_MONOTONIC and were moved by {file.moved_ns} ns to CLOCK_BOOTTIME",
+    )
     if file.origin.passes > 1:
-        yield "warning", file.origin.passes, "passes were merged into this file: their records are read as one, so that sums count each of them"
+        yield (
+            "warning",
+            file.origin.passes,
+            "passes were merged into this file: their records are read as one, so that sums count each of them",
+        )

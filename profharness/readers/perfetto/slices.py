@@ -24,19 +24,56 @@ from profharness.trace.model import NULL, Strings
 
 KERNEL, COPY, CALL, MARK, OP, OTHER = range(6)
 DOMAINS = {
-    "hip_api": "hip", "hsa_api": "hsa", "rccl_api": "rccl", "rocdecode_api": "rocdecode", "rocjpeg_api": "rocjpeg",
-    "cuda_runtime": "cuda", "cuda_driver": "cuda_driver",
-    "hip": "hip", "hsa": "hsa", "cuda": "cuda", "rccl": "rccl", "runtime": "runtime", "kfd": "kfd", "rocdecode": "rocdecode",
-    "rocjpeg": "rocjpeg"}
+    "hip_api": "hip",
+    "hsa_api": "hsa",
+    "rccl_api": "rccl",
+    "rocdecode_api": "rocdecode",
+    "rocjpeg_api": "rocjpeg",
+    "cuda_runtime": "cuda",
+    "cuda_driver": "cuda_driver",
+    "hip": "hip",
+    "hsa": "hsa",
+    "cuda": "cuda",
+    "rccl": "rccl",
+    "runtime": "runtime",
+    "kfd": "kfd",
+    "rocdecode": "rocdecode",
+    "rocjpeg": "rocjpeg",
+}
 OWN_MARKS = ("point", "warmup", "trial", "step", "phase", "request", "range", "marker")
 _KINDS = {
-    "kernel_dispatch": KERNEL, "kernel": KERNEL, "gpu_kernel": KERNEL, "memory_copy": COPY, "gpu_memcpy": COPY, "gpu_memset": COPY,
-    "marker_api": MARK, "user_annotation": MARK, **dict.fromkeys(OWN_MARKS, MARK),
-    **dict.fromkeys(("op", "cpu_op", "host", "user", "python", "mpi", "ompt", "ompt_api", "kokkos", "pthread", "causal"), OP),
-    **dict.fromkeys(DOMAINS, CALL)}
+    "kernel_dispatch": KERNEL,
+    "kernel": KERNEL,
+    "gpu_kernel": KERNEL,
+    "memory_copy": COPY,
+    "gpu_memcpy": COPY,
+    "gpu_memset": COPY,
+    "marker_api": MARK,
+    "user_annotation": MARK,
+    **dict.fromkeys(OWN_MARKS, MARK),
+    **dict.fromkeys(
+        (
+            "op",
+            "cpu_op",
+            "host",
+            "user",
+            "python",
+            "mpi",
+            "ompt",
+            "ompt_api",
+            "kokkos",
+            "pthread",
+            "causal",
+        ),
+        OP,
+    ),
+    **dict.fromkeys(DOMAINS, CALL),
+}
 _STREAM_ACTIVITY = "hip_stream"
 _ROCPROF_SYS = re.compile(r"rocm_|(?:host|user|python|timer_sampling|process_sampling|pthread)\Z")
-_COPY_NAME = re.compile(r"MEMORY_COPY|Copy\w+To|[Mm]em(?:cpy|set)|FillBuffer|(?:h2d|d2h|d2d|p2p|h2h|fill)\Z")
+_COPY_NAME = re.compile(
+    r"MEMORY_COPY|Copy\w+To|[Mm]em(?:cpy|set)|FillBuffer|(?:h2d|d2h|d2d|p2p|h2h|fill)\Z"
+)
 _NO_WORK = re.compile(r"SCRATCH_|MEMORY_ALLOC")
 
 
@@ -62,33 +99,75 @@ def category_text(text: str) -> str:
 
 def from_rocprof_sys(strings: Strings, categories: I64) -> bool:
     """Whether any category is one that only rocprof-sys (Omnitrace) writes."""
-    return any(_ROCPROF_SYS.match(strings[int(code)]) for code in np.unique(categories) if code != NULL)
+    return any(
+        _ROCPROF_SYS.match(strings[int(code)]) for code in np.unique(categories) if code != NULL
+    )
 
 
-def read_slices(events: Events, times: I64, state: npt.NDArray[np.int32], track: I64, named: tuple[Strings, Tracks]) -> Slices:
+def read_slices(
+    events: Events,
+    times: I64,
+    state: npt.NDArray[np.int32],
+    track: I64,
+    named: tuple[Strings, Tracks],
+) -> Slices:
     """All slices. `times` are per event, `state` too; `track` is that of the event or of its sequence."""
     strings, _ = named
     stacked = np.flatnonzero((events.type == BEGIN) | (events.type == END)).astype(np.int32)
-    pairs = replay(StackEvents(distinct(track[stacked])[1], times[stacked], events.packet[stacked], events.type[stacked], events.name[stacked] + 1, state[stacked]))
+    pairs = replay(
+        StackEvents(
+            distinct(track[stacked])[1],
+            times[stacked],
+            events.packet[stacked],
+            events.type[stacked],
+            events.name[stacked] + 1,
+            state[stacked],
+        )
+    )
     begin, end = stacked[pairs.begins], stacked[pairs.ends]
     instants = np.flatnonzero(events.type == INSTANT)
     event = np.concatenate((begin, instants))
-    start, dur = _exact(events, strings, event, times[event], np.concatenate((times[end] - times[begin], np.zeros(len(instants), np.int64))))
+    start, dur = _exact(
+        events,
+        strings,
+        event,
+        times[event],
+        np.concatenate((times[end] - times[begin], np.zeros(len(instants), np.int64))),
+    )
     kind = _kinds(events, event, track[event], named)
-    kind[len(begin):][kind[len(begin):] != MARK] = OTHER  # only a mark may be an instant
+    kind[len(begin) :][kind[len(begin) :] != MARK] = OTHER  # only a mark may be an instant
     order = np.argsort(event, kind="stable")
     event, start, dur, kind = event[order], start[order], dur[order], kind[order]
-    others = Counter({strings[int(code)] or "without category": int(count)
-                      for code, count in zip(*np.unique(events.category[event[kind == OTHER]], return_counts=True), strict=True)})
+    others = Counter(
+        {
+            strings[int(code)] or "without category": int(count)
+            for code, count in zip(
+                *np.unique(events.category[event[kind == OTHER]], return_counts=True), strict=True
+            )
+        }
+    )
     kept = kind != OTHER
-    return Slices(event[kept], start[kept], dur[kept], track[event[kept]], kind[kept], len(pairs.unclosed), len(pairs.unopened),
-                  len(pairs.crossing), others)
+    return Slices(
+        event[kept],
+        start[kept],
+        dur[kept],
+        track[event[kept]],
+        kind[kept],
+        len(pairs.unclosed),
+        len(pairs.unopened),
+        len(pairs.crossing),
+        others,
+    )
 
 
 def _exact(events: Events, strings: Strings, event: I64, start: I64, dur: I64) -> tuple[I64, I64]:
     """Times from the annotations where a tool writes them: slices of one track that overlap close each other's begins."""
-    begin, end = (events.notes.integers([code], len(events))[event] if (code := strings.find(label)) != NULL
-                  else np.full(len(event), NULL, np.int64) for label in ("begin_ns", "end_ns"))
+    begin, end = (
+        events.notes.integers([code], len(events))[event]
+        if (code := strings.find(label)) != NULL
+        else np.full(len(event), NULL, np.int64)
+        for label in ("begin_ns", "end_ns")
+    )
     known = (begin == start) & (end >= begin)
     return start, np.where(known, end - begin, dur)
 
@@ -97,11 +176,20 @@ def _kinds(events: Events, event: I64, track: I64, named: tuple[Strings, Tracks]
     strings, tracks = named
     category = events.category[event]
     kind = per_text(strings, category, lambda text: _KINDS.get(category_text(text), OTHER))
-    activity = per_text(strings, category, lambda text: category_text(text) == _STREAM_ACTIVITY) == 1
+    activity = (
+        per_text(strings, category, lambda text: category_text(text) == _STREAM_ACTIVITY) == 1
+    )
     bare = category == NULL
     if bare.any():
         # our own writer's slices of device work have no category
-        ours = np.array([uuid for uuid in np.unique(track[bare]).tolist() if tracks[uuid].name.startswith("GPU ")], np.int64)
+        ours = np.array(
+            [
+                uuid
+                for uuid in np.unique(track[bare]).tolist()
+                if tracks[uuid].name.startswith("GPU ")
+            ],
+            np.int64,
+        )
         activity |= bare & np.isin(track, ours)
     if activity.any():
         kind[activity] = _device_work(events, event, strings)[activity]
@@ -111,7 +199,11 @@ def _kinds(events: Events, event: I64, track: I64, named: tuple[Strings, Tracks]
 def _device_work(events: Events, event: I64, strings: Strings) -> I64:
     """Kernel or copy: by the annotations that only a copy has, else by the name."""
     codes = [code for label in ("copy_bytes", "bytes") if (code := strings.find(label)) != NULL]
-    sized = events.notes.integers(codes, len(events))[event] != NULL if codes else np.zeros(len(event), np.bool_)
+    sized = (
+        events.notes.integers(codes, len(events))[event] != NULL
+        if codes
+        else np.zeros(len(event), np.bool_)
+    )
     by_name = per_text(strings, events.name[event], _by_name)
     return np.where(sized, COPY, by_name)
 
@@ -137,7 +229,9 @@ def distinct(numbers: I64) -> tuple[I64, npt.NDArray[np.int32]]:
         return found, place.astype(np.int32)
     present = np.zeros(high - low + 1, np.bool_)
     present[numbers - low] = True
-    return np.flatnonzero(present) + low, (np.cumsum(present, dtype=np.int32) - np.int32(1))[numbers - low]
+    return np.flatnonzero(present) + low, (np.cumsum(present, dtype=np.int32) - np.int32(1))[
+        numbers - low
+    ]
 
 
 def of_kind(slices: Slices, kind: int) -> Mask:

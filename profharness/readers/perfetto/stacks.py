@@ -66,13 +66,19 @@ def replay(events: StackEvents) -> Replay:
     first, last = chain[paired], chain[np.flatnonzero(paired) + 1]
     begins, ends = order[first], order[last]
     empty = events.ns[begins] == events.ns[ends]
-    named = (events.name[begins] > 0) & (events.name[ends] > 0) & (events.state[begins] == events.state[ends])
+    named = (
+        (events.name[begins] > 0)
+        & (events.name[ends] > 0)
+        & (events.state[begins] == events.state[ends])
+    )
     apart = empty & (last == first + 1)
     if apart.any():
         rank = _file_rank(events)
         apart &= rank[ends] - rank[begins] > 1
     return Replay(
-        slices=len(begins), begins=begins, ends=ends,
+        slices=len(begins),
+        begins=begins,
+        ends=ends,
         unopened=lost,
         unclosed=events.packet[order[chain[opens & ~same]]],
         crossing=events.packet[ends[named & (events.name[begins] != events.name[ends])]],
@@ -84,8 +90,14 @@ def replay(events: StackEvents) -> Replay:
 def only_stacked(events: StackEvents) -> StackEvents:
     """The begins and ends among them."""
     mine = (events.type == BEGIN) | (events.type == END)
-    return StackEvents(events.track[mine], events.ns[mine], events.packet[mine], events.type[mine], events.name[mine],
-                       events.state[mine])
+    return StackEvents(
+        events.track[mine],
+        events.ns[mine],
+        events.packet[mine],
+        events.type[mine],
+        events.name[mine],
+        events.state[mine],
+    )
 
 
 def _rows(positions: I64) -> Rows:

@@ -26,7 +26,9 @@ class States:
 
 def sequence_keys(packets: Packets) -> I64:
     """A number per packet for its machine and sequence."""
-    return packets.machine.astype(np.int64) * (1 << 32) + packets.sequence  # both are uint32 in the format
+    return (
+        packets.machine.astype(np.int64) * (1 << 32) + packets.sequence
+    )  # both are uint32 in the format
 
 
 def states(packets: Packets) -> States:
@@ -34,7 +36,9 @@ def states(packets: Packets) -> States:
     key = sequence_keys(packets)
     order = np.argsort(key, kind="stable")
     cleared = packets.cleared[order]
-    first = np.concatenate(([True], np.diff(key[order]) != 0)) if len(order) else np.zeros(0, np.bool_)
+    first = (
+        np.concatenate(([True], np.diff(key[order]) != 0)) if len(order) else np.zeros(0, np.bool_)
+    )
     total = np.cumsum(cleared)
     at_start = (total - cleared)[first][np.cumsum(first) - 1]
     number, known = np.empty(len(order), np.int32), np.empty(len(order), np.bool_)
@@ -69,7 +73,12 @@ def unresolved(uses: Uses, entries: Uses, state: States) -> I64:
     if not len(entries.iid):
         return packet
     numbers = np.unique(entries.iid)
-    given = _key(state.number[entries.packet], entries.table, np.searchsorted(numbers, entries.iid), len(numbers))
+    given = _key(
+        state.number[entries.packet],
+        entries.table,
+        np.searchsorted(numbers, entries.iid),
+        len(numbers),
+    )
     dense = np.searchsorted(numbers, iid).clip(max=len(numbers) - 1)
     wanted = _key(state.number[packet], table, dense, len(numbers))
     order = np.lexsort((entries.packet, given))

@@ -39,22 +39,35 @@ class _Readings:
     trace_value: I64
 
     def take(self, where: Mask) -> _Readings:
-        return _Readings(self.packet[where], self.clock[where], self.value[where], self.multiplier[where],
-                         self.incremental[where], self.trace_value[where])
+        return _Readings(
+            self.packet[where],
+            self.clock[where],
+            self.value[where],
+            self.multiplier[where],
+            self.incremental[where],
+            self.trace_value[where],
+        )
 
 
 def packet_times(packets: Packets, default_clock: I64) -> Times:
     """Times of all packets; `default_clock` per packet is that of its sequence, MISSING for none."""
     readings, snapshots, primary = _readings(packets)
     target = primary or BOOTTIME
-    clock = np.where(packets.clock != MISSING, packets.clock, np.where(default_clock != MISSING, default_clock, target))
+    clock = np.where(
+        packets.clock != MISSING,
+        packets.clock,
+        np.where(default_clock != MISSING, default_clock, target),
+    )
     timed = packets.timestamp != MISSING
     ns = packets.timestamp.copy()
     unrelated = np.zeros(len(packets), np.bool_)
     for number in np.unique(clock[timed & (clock != target)]):
         rows = np.flatnonzero(timed & (clock == number))
         if _FIRST_SEQUENCE_CLOCK <= number <= _LAST_SEQUENCE_CLOCK:
-            groups = [rows[packets.sequence[rows] == sequence] for sequence in np.unique(packets.sequence[rows])]
+            groups = [
+                rows[packets.sequence[rows] == sequence]
+                for sequence in np.unique(packets.sequence[rows])
+            ]
         else:
             groups = [rows]
         for group in groups:
@@ -79,8 +92,18 @@ def _readings(packets: Packets) -> tuple[_Readings, int, int]:
     trace_value = np.full(len(rows), MISSING, np.int64)
     on_trace_clock = clock == (primary or BOOTTIME)
     trace_value[clocks.row[on_trace_clock]] = value[on_trace_clock]
-    return _Readings(rows[clocks.row], clock, value, np.maximum(inner.last(4, count, 1), 1), inner.last(3, count) > 0,
-                     trace_value[clocks.row]), len(rows), primary
+    return (
+        _Readings(
+            rows[clocks.row],
+            clock,
+            value,
+            np.maximum(inner.last(4, count, 1), 1),
+            inner.last(3, count) > 0,
+            trace_value[clocks.row],
+        ),
+        len(rows),
+        primary,
+    )
 
 
 def _converted(raw: I64, packet: I64, readings: _Readings) -> I64:
@@ -94,5 +117,7 @@ def _converted(raw: I64, packet: I64, readings: _Readings) -> I64:
         return counted
     order = np.argsort(readings.value, kind="stable")
     latest = order[(np.searchsorted(readings.value[order], raw, "right") - 1).clip(min=0)]
-    shifted: I64 = readings.trace_value[latest] + (raw - readings.value[latest]) * readings.multiplier[latest]
+    shifted: I64 = (
+        readings.trace_value[latest] + (raw - readings.value[latest]) * readings.multiplier[latest]
+    )
     return shifted

@@ -13,7 +13,9 @@ from profharness.trace.model import NULL
 
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
 _PID, _TID, _MULTIPLIER, _INCREMENTAL = 1, 2, 4, 5
-_THREAD_NAME = re.compile(r"^THREAD \d+ \((\d+)\)$")  # rocprofv3 names a thread so where it is not the main one
+_THREAD_NAME = re.compile(
+    r"^THREAD \d+ \((\d+)\)$"
+)  # rocprofv3 names a thread so where it is not the main one
 _DEEPEST = 64
 
 
@@ -39,24 +41,41 @@ class Tracks:
         self._packets = packets
         rows = packets.of_kind(TRACK_DESCRIPTOR)
         found = packets.payload(rows)
-        uuids, parents = found.last(_UUID, len(rows)).tolist(), found.last(_PARENT, len(rows)).tolist()
-        names, processes, threads, counters = (self._bytes(found, number) for number in (_NAME, _PROCESS, _THREAD, _COUNTER))
+        uuids, parents = (
+            found.last(_UUID, len(rows)).tolist(),
+            found.last(_PARENT, len(rows)).tolist(),
+        )
+        names, processes, threads, counters = (
+            self._bytes(found, number) for number in (_NAME, _PROCESS, _THREAD, _COUNTER)
+        )
         machines = packets.machine[rows].tolist()
         for row, uuid in enumerate(uuids):
             track = self._known.get(uuid, Track(machine=machines[row]))
             if row in names:
-                track = replace(track, name=packets.data[slice(*names[row])].tobytes().decode("utf-8", "replace"))
+                track = replace(
+                    track,
+                    name=packets.data[slice(*names[row])].tobytes().decode("utf-8", "replace"),
+                )
             if parents[row]:
                 track = replace(track, parent=parents[row])
             for place in (processes.get(row), threads.get(row)):
                 if place is not None:
                     numbers = self._varints(place)
-                    track = replace(track, pid=numbers.get(_PID, track.pid),
-                                    tid=numbers.get(_TID, track.tid) if place == threads.get(row) else track.tid)
+                    track = replace(
+                        track,
+                        pid=numbers.get(_PID, track.pid),
+                        tid=numbers.get(_TID, track.tid)
+                        if place == threads.get(row)
+                        else track.tid,
+                    )
             if row in counters:
                 numbers = self._varints(counters[row])
-                track = replace(track, is_counter=True, multiplier=max(numbers.get(_MULTIPLIER, 1), 1),
-                                incremental=bool(numbers.get(_INCREMENTAL, 0)))
+                track = replace(
+                    track,
+                    is_counter=True,
+                    multiplier=max(numbers.get(_MULTIPLIER, 1), 1),
+                    incremental=bool(numbers.get(_INCREMENTAL, 0)),
+                )
             self._known[uuid] = track
 
     def __getitem__(self, uuid: int) -> Track:
@@ -88,10 +107,17 @@ class Tracks:
     @staticmethod
     def _bytes(found: Fields, number: int) -> dict[int, tuple[int, int]]:
         mine = found.pick(number, LENGTH)
-        return {row: (start, end) for row, start, end in zip(mine.row.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True)}
+        return {
+            row: (start, end)
+            for row, start, end in zip(
+                mine.row.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True
+            )
+        }
 
     def _varints(self, place: tuple[int, int]) -> dict[int, int]:
         start, end = (np.array([edge], np.int64) for edge in place)
         found = scan(self._packets.data, start, end)
         mine = found.wire == VARINT
-        return dict(zip(found.number[mine].tolist(), found.value[mine].view(np.int64).tolist(), strict=True))
+        return dict(
+            zip(found.number[mine].tolist(), found.value[mine].view(np.int64).tolist(), strict=True)
+        )

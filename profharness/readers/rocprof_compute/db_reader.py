@@ -19,10 +19,22 @@ from profharness.trace.model import Trace
 
 name = "rocprof-compute-db"
 
-_DISPATCH = {"dispatch_uuid", "kernel_uuid", "dispatch_id", "gpu_id", "start_timestamp", "end_timestamp"}
+_DISPATCH = {
+    "dispatch_uuid",
+    "kernel_uuid",
+    "dispatch_id",
+    "gpu_id",
+    "start_timestamp",
+    "end_timestamp",
+}
 _KERNEL = {"kernel_uuid", "kernel_name"}
-_NAMES = {"dispatch_id": "Dispatch_ID", "gpu_id": "GPU_ID", "pid": "pid", "start_timestamp": "Start_Timestamp",
-          "end_timestamp": "End_Timestamp"}
+_NAMES = {
+    "dispatch_id": "Dispatch_ID",
+    "gpu_id": "GPU_ID",
+    "pid": "pid",
+    "start_timestamp": "Start_Timestamp",
+    "end_timestamp": "End_Timestamp",
+}
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
@@ -39,15 +51,31 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
 def _dispatches(database: Database, path: Path) -> Table:
     # the narrowest first: views repeat the keys of tables beside columns of their own
-    found = {table: frozenset(columns) for table, columns in sorted(database.columns.items(), key=lambda item: len(item[1]))}
+    found = {
+        table: frozenset(columns)
+        for table, columns in sorted(database.columns.items(), key=lambda item: len(item[1]))
+    }
     dispatch = next((table for table, columns in found.items() if columns >= _DISPATCH), None)
-    kernel = next((table for table, columns in found.items() if columns >= _KERNEL and not columns & {"dispatch_uuid", "metric_id"}), None)
+    kernel = next(
+        (
+            table
+            for table, columns in found.items()
+            if columns >= _KERNEL and not columns & {"dispatch_uuid", "metric_id"}
+        ),
+        None,
+    )
     if dispatch is None or kernel is None:
-        raise InputError(f"{path} holds no table of dispatches", "name the database as `rocprof-compute analyze` wrote it")
+        raise InputError(
+            f"{path} holds no table of dispatches",
+            "name the database as `rocprof-compute analyze` wrote it",
+        )
     names = dict(database.rows(kernel, ("kernel_uuid", "kernel_name")).fetchall())
     chosen = [column for column in _NAMES if column in found[dispatch]]
     rows = database.rows(dispatch, ("kernel_uuid", *chosen)).fetchall()
-    columns = {_NAMES[column]: [_text(row[place]) for row in rows] for place, column in enumerate(chosen, 1)}
+    columns = {
+        _NAMES[column]: [_text(row[place]) for row in rows]
+        for place, column in enumerate(chosen, 1)
+    }
     columns["Kernel_Name"] = [_text(names.get(row[0])) for row in rows]
     return Table(path, columns, len(rows))
 

@@ -36,22 +36,35 @@ def read(folder: Path) -> Trace:
         return _with_ceilings(rocprof_compute.read(found[0]), found[0].parent)
     tables = _analysed(folder)
     if not tables:
-        raise InputError(f"{folder} holds no pmc_perf.csv", "name the folder of one GPU model: workloads/<name>/<model>")
+        raise InputError(
+            f"{folder} holds no pmc_perf.csv",
+            "name the folder of one GPU model: workloads/<name>/<model>",
+        )
     return merge([rocprof_compute_machine.read(path) for path in tables])
 
 
 def _counted(folder: Path) -> list[Path]:
     """The table of counters here, else those one or two folders below, each workload's once."""
     for depth in ("", "*/", "*/*/"):
-        found = {path.parent: path for name in reversed(_TABLES) for path in sorted(folder.glob(depth + name)) if path.is_file()}
+        found = {
+            path.parent: path
+            for name in reversed(_TABLES)
+            for path in sorted(folder.glob(depth + name))
+            if path.is_file()
+        }
         if found:
             return [found[parent] for parent in sorted(found)]
     return []
 
 
 def _analysed(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.glob("*.csv")) if path.is_file() and path.stat().st_size
-            and rocprof_compute_machine.sniff(read_head(path, _HEAD_BYTES), path.name)]
+    return [
+        path
+        for path in sorted(folder.glob("*.csv"))
+        if path.is_file()
+        and path.stat().st_size
+        and rocprof_compute_machine.sniff(read_head(path, _HEAD_BYTES), path.name)
+    ]
 
 
 def _with_ceilings(trace: Trace, folder: Path) -> Trace:

@@ -26,8 +26,19 @@ _METRICS = ("metric", "avg", "unit")
 _TOP = ("kernel_name", "count")
 _SUM = re.compile(r"sum\s*\((ns|us|ms|s)\)\Z", re.IGNORECASE)
 _NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
-_SHOWN = ("rocm_version", "compute_partition", "memory_partition", "gpu_arch", "hbm_bw", "total_l2_chan", "lds_banks_per_cu",
-          "max_waves_per_cu", "max_mclk", "version", "workload_name")
+_SHOWN = (
+    "rocm_version",
+    "compute_partition",
+    "memory_partition",
+    "gpu_arch",
+    "hbm_bw",
+    "total_l2_chan",
+    "lds_banks_per_cu",
+    "max_waves_per_cu",
+    "max_mclk",
+    "version",
+    "workload_name",
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +55,28 @@ class Machine:
 
     def device(self, index: str) -> Device:
         """A device of this model."""
-        return Device(index=index, host=self.host, name=self.model, vendor="AMD", compute_units=self.compute_units,
-                      architecture=self.architecture, dies=self.dies, max_clock_mhz=self.max_clock_mhz)
+        return Device(
+            index=index,
+            host=self.host,
+            name=self.model,
+            vendor="AMD",
+            compute_units=self.compute_units,
+            architecture=self.architecture,
+            dies=self.dies,
+            max_clock_mhz=self.max_clock_mhz,
+        )
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
     """The header of one of these files."""
-    return _kind(_columns(head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace"))) is not None
+    return (
+        _kind(
+            _columns(
+                head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
+            )
+        )
+        is not None
+    )
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
@@ -58,7 +84,10 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     table = read_table(path)
     kind = _kind([column.lower() for column in table.columns])
     if not table.rows or kind is None:
-        raise InputError(f"{path} holds no row", "the tool was interrupted before it wrote anything: record again")
+        raise InputError(
+            f"{path} holds no row",
+            "the tool was interrupted before it wrote anything: record again",
+        )
     details: tuple[tuple[str, str], ...] = ()
     devices: tuple[Device, ...] = ()
     statistics: tuple[StatRow, ...] = ()
@@ -72,8 +101,16 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         problems += list(_top_problems(path, statistics, lost))
     else:
         details = tuple(_roofline(table) if kind == "roofline" else _metrics(table))
-    source = Source(str(path), name, ClockDomain.UNKNOWN, host=host, has_host_calls=False, details=details)
-    return Trace(sources=(source,), strings=Strings(), devices=devices, statistics=statistics, problems=tuple(problems))
+    source = Source(
+        str(path), name, ClockDomain.UNKNOWN, host=host, has_host_calls=False, details=details
+    )
+    return Trace(
+        sources=(source,),
+        strings=Strings(),
+        devices=devices,
+        statistics=statistics,
+        problems=tuple(problems),
+    )
 
 
 def machine_beside(path: Path) -> Machine | None:
@@ -107,10 +144,14 @@ def _kind(columns: list[str]) -> str | None:
 def _machine(table: Table) -> Machine:
     fact = {column: values[0].strip() for column, values in table.columns.items()}
     return Machine(
-        host=fact.get("hostname", ""), model=fact.get("gpu_model", ""), architecture=fact.get("gpu_arch", ""),
-        compute_units=_count(fact.get("cu_per_gpu", "")), dies=_count(fact.get("num_xcd", "")),
+        host=fact.get("hostname", ""),
+        model=fact.get("gpu_model", ""),
+        architecture=fact.get("gpu_arch", ""),
+        compute_units=_count(fact.get("cu_per_gpu", "")),
+        dies=_count(fact.get("num_xcd", "")),
         max_clock_mhz=_count(fact.get("max_sclk", "")),
-        details=tuple((column, fact[column]) for column in _SHOWN if fact.get(column)))
+        details=tuple((column, fact[column]) for column in _SHOWN if fact.get(column)),
+    )
 
 
 def _count(text: str) -> int | None:
@@ -124,8 +165,15 @@ def _roofline(table: Table) -> Iterator[tuple[str, str]]:
     for row in range(table.rows):
         device = (table.first("device") or ["0"])[row]
         for column, values in table.columns.items():
-            if column.lower() != "device" and not column.lower().endswith(("low", "high")) and values[row].strip():
-                yield f"{column} of device {device}", f"{values[row].strip()} {_ceiling_unit(column)}"
+            if (
+                column.lower() != "device"
+                and not column.lower().endswith(("low", "high"))
+                and values[row].strip()
+            ):
+                yield (
+                    f"{column} of device {device}",
+                    f"{values[row].strip()} {_ceiling_unit(column)}",
+                )
 
 
 def _ceiling_unit(column: str) -> str:
@@ -133,7 +181,9 @@ def _ceiling_unit(column: str) -> str:
 
 
 def _metrics(table: Table) -> Iterator[tuple[str, str]]:
-    labels, values, units = (table.first(column) or [""] * table.rows for column in ("Metric", "Avg", "Unit"))
+    labels, values, units = (
+        table.first(column) or [""] * table.rows for column in ("Metric", "Avg", "Unit")
+    )
     for label, value, unit in zip(labels, values, units, strict=True):
         if value.strip():
             yield label, f"{value.strip()} {unit}".strip()
@@ -145,10 +195,22 @@ def _top(table: Table) -> tuple[tuple[StatRow, ...], int]:
     match = _SUM.match(column)
     unit = _NS[match[1].lower()] if match else 1
     rows = []
-    for label, calls, total in zip(table.first("Kernel_Name") or [], table.first("Count") or [], table.columns[column], strict=True):
+    for label, calls, total in zip(
+        table.first("Kernel_Name") or [],
+        table.first("Count") or [],
+        table.columns[column],
+        strict=True,
+    ):
         try:
             # `analyze` breaks long names into lines
-            rows.append(StatRow(label.replace("\n", ""), KERNELS, int(Decimal(calls)), int((Decimal(total) * unit).to_integral_value())))
+            rows.append(
+                StatRow(
+                    label.replace("\n", ""),
+                    KERNELS,
+                    int(Decimal(calls)),
+                    int((Decimal(total) * unit).to_integral_value()),
+                )
+            )
         except (InvalidOperation, OverflowError, ValueError):
             continue
     return tuple(rows), table.rows - len(rows)
@@ -156,6 +218,11 @@ def _top(table: Table) -> tuple[tuple[StatRow, ...], int]:
 
 def _top_problems(path: Path, rows: tuple[StatRow, ...], lost: int) -> Iterator[Problem]:
     if rows:
-        yield Problem("info", str(path), len(rows), "rows are sums over dispatches of several executions, as many digits as the tool printed")
+        yield Problem(
+            "info",
+            str(path),
+            len(rows),
+            "rows are sums over dispatches of several executions, as many digits as the tool printed",
+        )
     if lost:
         yield Problem("warning", str(path), lost, "rows hold no numbers and were left out")

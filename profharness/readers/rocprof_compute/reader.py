@@ -15,9 +15,24 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table, integers, read_table
 from profharness.readers.rocprof_compute.machine_reader import machine_beside
-from profharness.readers.rocprof_v1.dispatch_table import Dispatches, dispatches, listed, long_counters
+from profharness.readers.rocprof_v1.dispatch_table import (
+    Dispatches,
+    dispatches,
+    listed,
+    long_counters,
+)
 from profharness.readers.wanted import Wanted
-from profharness.trace.model import I64, NULL, ClockDomain, Counters, Device, Problem, Source, Strings, Trace
+from profharness.trace.model import (
+    I64,
+    NULL,
+    ClockDomain,
+    Counters,
+    Device,
+    Problem,
+    Source,
+    Strings,
+    Trace,
+)
 
 name = "rocprof-compute"
 
@@ -50,13 +65,31 @@ def trace_of(table: Table, format_name: str) -> Trace:
     whole, counters, lost = _long(table, strings) if is_long else _wide(table, strings)
     times = whole.times
     if times.scientific and not times.timed.any() and not len(counters):
-        raise InputError(f"{path}: a spreadsheet has shortened its times (like 8.1E+14): they are lost",
-                         "use the file as rocprof-compute wrote it, not one that was saved again")
-    devices = tuple(machine.device(str(number)) if machine else Device(index=str(number), vendor="AMD") for number in whole.places.numbers)
-    source = Source(str(path), format_name, ClockDomain.BOOTTIME if times.timed.any() else ClockDomain.UNKNOWN, has_host_calls=False,
-                    host=machine.host if machine else "", details=machine.details if machine else ())
-    return Trace(sources=(source,), strings=strings, devices=devices, streams=whole.places.streams, kernels=whole.kernels,
-                 counters=counters, problems=(*table.problems(), *_problems(table, whole, lost)))
+        raise InputError(
+            f"{path}: a spreadsheet has shortened its times (like 8.1E+14): they are lost",
+            "use the file as rocprof-compute wrote it, not one that was saved again",
+        )
+    devices = tuple(
+        machine.device(str(number)) if machine else Device(index=str(number), vendor="AMD")
+        for number in whole.places.numbers
+    )
+    source = Source(
+        str(path),
+        format_name,
+        ClockDomain.BOOTTIME if times.timed.any() else ClockDomain.UNKNOWN,
+        has_host_calls=False,
+        host=machine.host if machine else "",
+        details=machine.details if machine else (),
+    )
+    return Trace(
+        sources=(source,),
+        strings=strings,
+        devices=devices,
+        streams=whole.places.streams,
+        kernels=whole.kernels,
+        counters=counters,
+        problems=(*table.problems(), *_problems(table, whole, lost)),
+    )
 
 
 def _wide(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
@@ -66,14 +99,24 @@ def _wide(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
 
 def _long(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
     """One kernel per dispatch, from its first row, and the counters of all its rows."""
-    key = np.stack([integers(table.first(column), table.rows).values for column in ("GPU_ID", "Dispatch_ID")], axis=1)
+    key = np.stack(
+        [integers(table.first(column), table.rows).values for column in ("GPU_ID", "Dispatch_ID")],
+        axis=1,
+    )
     _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     rows = first[order]
-    once = Table(table.path, {name: [column[row] for row in rows.tolist()] for name, column in table.columns.items()
-                              if name.lower() not in _LONG}, len(rows))
+    once = Table(
+        table.path,
+        {
+            name: [column[row] for row in rows.tolist()]
+            for name, column in table.columns.items()
+            if name.lower() not in _LONG
+        },
+        len(rows),
+    )
     found = dispatches(once, strings)
     kernel_of_dispatch: I64 = np.full(len(rows), NULL, np.int64)
     kernel_of_dispatch[found.kept] = np.arange(len(found.kept))
@@ -84,20 +127,61 @@ def _long(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
 def _problems(table: Table, found: Dispatches, lost: int) -> Iterator[Problem]:
     where, times = str(table.path), found.times
     if not table.rows:
-        yield Problem("warning", where, 1, "the file holds no dispatch: the program did no work that the tool saw")
+        yield Problem(
+            "warning",
+            where,
+            1,
+            "the file holds no dispatch: the program did no work that the tool saw",
+        )
     elif times.timed.any():
-        yield Problem("info", where, int(times.timed.sum()), "dispatches were measured in several executions: their durations can be "
-                      "compared, their starts are no timeline" + (", and times are means over executions, rounded to ns" if times.fractions else ""))
+        yield Problem(
+            "info",
+            where,
+            int(times.timed.sum()),
+            "dispatches were measured in several executions: their durations can be "
+            "compared, their starts are no timeline"
+            + (", and times are means over executions, rounded to ns" if times.fractions else ""),
+        )
     elif times.scientific:
-        yield Problem("error", where, times.scientific, "dispatches have no durations, which stand as zero: a spreadsheet has shortened "
-                      "their times (like 8.1E+14)")
+        yield Problem(
+            "error",
+            where,
+            times.scientific,
+            "dispatches have no durations, which stand as zero: a spreadsheet has shortened "
+            "their times (like 8.1E+14)",
+        )
     else:
-        yield Problem("warning", where, len(found.kernels), "dispatches have no times in this file: their durations are not known and stand as zero")
+        yield Problem(
+            "warning",
+            where,
+            len(found.kernels),
+            "dispatches have no times in this file: their durations are not known and stand as zero",
+        )
     if times.timed.any() and found.untimed:
-        yield Problem("warning", where, found.untimed, "dispatches have no readable begin and end and were left out")
+        yield Problem(
+            "warning",
+            where,
+            found.untimed,
+            "dispatches have no readable begin and end and were left out",
+        )
     if times.negative:
-        yield Problem("warning", where, times.negative, "dispatches end before they begin: their duration is taken as zero")
+        yield Problem(
+            "warning",
+            where,
+            times.negative,
+            "dispatches end before they begin: their duration is taken as zero",
+        )
     if lost:
-        yield Problem("warning", where, lost, "counter values are no numbers, or belong to a dispatch without times, and were left out")
+        yield Problem(
+            "warning",
+            where,
+            lost,
+            "counter values are no numbers, or belong to a dispatch without times, and were left out",
+        )
     if found.unknown:
-        yield Problem("info", where, len(found.unknown), f"columns are not known and hold no numbers: {listed(found.unknown)}")
+        yield Problem(
+            "info",
+            where,
+            len(found.unknown),
+            f"columns are not known and hold no numbers: {listed(found.unknown)}",
+        )

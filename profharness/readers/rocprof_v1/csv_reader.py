@@ -27,7 +27,9 @@ _SPREADSHEET = "a spreadsheet has shortened its times (like 8.1E+14): they are l
 
 def sniff(head: bytes, name: str) -> bool:
     """The columns that every release writes first; pmc_perf.csv of Omniperf 1.x has them too, and is not taken."""
-    columns = [column.strip(b'" \xef\xbb\xbf\r').lower() for column in head.partition(b"\n")[0].split(b",")]
+    columns = [
+        column.strip(b'" \xef\xbb\xbf\r').lower() for column in head.partition(b"\n")[0].split(b",")
+    ]
     return tuple(columns[:3]) == _HEADER and not name.startswith(("pmc_perf", "SQ_", "timestamps"))
 
 
@@ -44,36 +46,85 @@ def trace_of(table: Table, format_name: str) -> Trace:
     found = dispatches(table, strings)
     times = found.times
     if times.scientific and not times.timed.any() and not len(found.counters):
-        raise InputError(f"{table.path}: {_SPREADSHEET}", "use the file as rocprof wrote it, not one that was saved again")
+        raise InputError(
+            f"{table.path}: {_SPREADSHEET}",
+            "use the file as rocprof wrote it, not one that was saved again",
+        )
     older = table.first("arch_vgpr") is None
     numbers = found.places.numbers
     agents = agents_beside(table.path)
     devices = agents.devices(numbers, gpus_only=gpus_only(agents, numbers, older=older))
     pids = np.unique(found.kernels.pid)
     source = Source(
-        str(table.path), format_name, ClockDomain.BOOTTIME if times.timed.any() else ClockDomain.UNKNOWN,
-        pid=int(pids[0]) if len(pids) == 1 and pids[0] != NULL else None, has_host_calls=False)
-    return Trace(sources=(source,), strings=strings, devices=devices, streams=found.places.streams, kernels=found.kernels,
-                 counters=found.counters, problems=(*table.problems(), *_problems(table, found)))
+        str(table.path),
+        format_name,
+        ClockDomain.BOOTTIME if times.timed.any() else ClockDomain.UNKNOWN,
+        pid=int(pids[0]) if len(pids) == 1 and pids[0] != NULL else None,
+        has_host_calls=False,
+    )
+    return Trace(
+        sources=(source,),
+        strings=strings,
+        devices=devices,
+        streams=found.places.streams,
+        kernels=found.kernels,
+        counters=found.counters,
+        problems=(*table.problems(), *_problems(table, found)),
+    )
 
 
 def _problems(table: Table, found: Dispatches) -> Iterator[Problem]:
     where, times = str(table.path), found.times
     if not table.rows:
-        yield Problem("warning", where, 1, "the file holds no dispatch: the program did no work that the tool saw")
+        yield Problem(
+            "warning",
+            where,
+            1,
+            "the file holds no dispatch: the program did no work that the tool saw",
+        )
     elif times.scientific and not times.timed.any():
-        yield Problem("error", where, times.scientific, f"dispatches have no durations, which stand as zero: {_SPREADSHEET}")
+        yield Problem(
+            "error",
+            where,
+            times.scientific,
+            f"dispatches have no durations, which stand as zero: {_SPREADSHEET}",
+        )
     elif not times.timed.any():
-        yield Problem("warning", where, table.rows, "dispatches have no times (recorded without --timestamp on or --stats): "
-                      "their durations are not known and stand as zero")
+        yield Problem(
+            "warning",
+            where,
+            table.rows,
+            "dispatches have no times (recorded without --timestamp on or --stats): "
+            "their durations are not known and stand as zero",
+        )
     elif found.untimed:
         why = f": {_SPREADSHEET}" if times.scientific else ""
-        yield Problem("warning", where, found.untimed, f"dispatches have no readable begin and end and were left out{why}")
+        yield Problem(
+            "warning",
+            where,
+            found.untimed,
+            f"dispatches have no readable begin and end and were left out{why}",
+        )
     if times.negative:
-        yield Problem("warning", where, times.negative, "dispatches end before they begin: their duration is taken as zero")
+        yield Problem(
+            "warning",
+            where,
+            times.negative,
+            "dispatches end before they begin: their duration is taken as zero",
+        )
     stated = integers(table.first("DurationNs"), table.rows)
     differs = int((stated.valid & times.timed & (stated.values != times.dur)).sum())
     if differs:
-        yield Problem("info", where, differs, "dispatches state a duration that is not their end less their begin: the latter is taken")
+        yield Problem(
+            "info",
+            where,
+            differs,
+            "dispatches state a duration that is not their end less their begin: the latter is taken",
+        )
     if found.unknown:
-        yield Problem("info", where, len(found.unknown), f"columns are not known and hold no numbers: {listed(found.unknown)}")
+        yield Problem(
+            "info",
+            where,
+            len(found.unknown),
+            f"columns are not known and hold no numbers: {listed(found.unknown)}",
+        )

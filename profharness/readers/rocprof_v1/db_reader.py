@@ -42,7 +42,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     with opened(path) as database:
         known = [table for table in ("KERN", *_OPS, *_CALLS, _MARKS) if table in database.columns]
         if not known:
-            raise InputError(f"{path} holds none of rocprof's tables", "name results.db as rocprof wrote it")
+            raise InputError(
+                f"{path} holds none of rocprof's tables", "name results.db as rocprof wrote it"
+            )
         kernels = database.size("KERN")
         if kernels and not any(database.size(table) for table in known if table != "KERN"):
             return rocprof_csv.trace_of(_kern(database, path), name)
@@ -50,7 +52,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         rows = _rows(database)
     problems = []
     if database.damage:
-        problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {database.damage}"))
+        problems.append(
+            Problem("error", str(path), 1, f"the file is cut or damaged: {database.damage}")
+        )
     trace = build_trace(rows, path, name, problems)
     if table is None:
         return with_dispatches(trace, path)
@@ -61,7 +65,10 @@ def _kern(database: Database, path: Path) -> Table:
     """The rows of results.csv, whose texts are kept with their quotes."""
     header = database.columns["KERN"]
     rows = database.rows("KERN", header).fetchall()
-    columns = {column: ["" if row[place] is None else str(row[place]) for row in rows] for place, column in enumerate(header)}
+    columns = {
+        column: ["" if row[place] is None else str(row[place]) for row in rows]
+        for place, column in enumerate(header)
+    }
     if "KernelName" in columns:
         columns["KernelName"] = [_unquoted(text) for text in columns["KernelName"]]
     return Table(path, columns, len(rows), damage=database.damage)
@@ -77,7 +84,15 @@ def _rows(database: Database) -> Rows:
 
 def _add(database: Database, table: str, rows: Rows) -> None:
     kind = _OPS.get(table, "calls" if table in _CALLS else "marks")
-    wanted = [_BEGIN, _END, "Name", "pid", "tid", *(("dev-id", "queue-id", "stream-id", "proc-id") if kind in _OPS.values() else ()), "Index"]
+    wanted = [
+        _BEGIN,
+        _END,
+        "Name",
+        "pid",
+        "tid",
+        *(("dev-id", "queue-id", "stream-id", "proc-id") if kind in _OPS.values() else ()),
+        "Index",
+    ]
     present = [column for column in wanted if column in database.columns[table]]
     cursor = database.rows(table, present)
     while batch := cursor.fetchmany(_BLOCK):
@@ -89,14 +104,25 @@ def _add(database: Database, table: str, rows: Rows) -> None:
         timed = (taken[_BEGIN] != NULL) & (taken[_END] != NULL)
         rows.untimed += int((~timed).sum())
         codes = rows.names.codes([_unquoted(str(text or "")) for text in texts]).astype(np.int64)
-        grown = {"start": taken[_BEGIN], "end": taken[_END], "name": codes, **_owner(taken, rows.older, kind)}
+        grown = {
+            "start": taken[_BEGIN],
+            "end": taken[_END],
+            "name": codes,
+            **_owner(taken, rows.older, kind),
+        }
         if kind in _OPS.values():
-            grown |= {"device": taken["dev-id"], "queue": taken["queue-id"], "stream": taken["stream-id"]}
+            grown |= {
+                "device": taken["dev-id"],
+                "queue": taken["queue-id"],
+                "stream": taken["stream-id"],
+            }
         if kind == "calls":
             grown["domain"] = np.full(len(batch), rows.strings.code(_CALLS[table]), np.int64)
         if kind != "marks":
             grown["link"] = taken["Index"]
-        getattr(rows, kind).add(int(timed.sum()), **{column: given[timed] for column, given in grown.items()})
+        getattr(rows, kind).add(
+            int(timed.sum()), **{column: given[timed] for column, given in grown.items()}
+        )
 
 
 def _owner(taken: Mapping[str, I64], older: bool, kind: str) -> dict[str, I64]:

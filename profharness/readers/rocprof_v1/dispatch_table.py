@@ -20,18 +20,54 @@ from profharness.trace.columns.build import Pool
 from profharness.trace.model import I64, NULL, Counters, Kernels, Strings, concat
 
 NAMES = {
-    "name": ("KernelName", "Kernel_Name"), "device": ("gpu-id", "GPU_ID"), "queue": ("queue-id", "Queue_ID"),
-    "pid": ("pid",), "tid": ("tid",), "dispatch": ("Index", "Dispatch_ID"), "grid": ("grd", "Grid_Size"),
-    "group": ("wgr", "Workgroup_Size"), "lds_bytes": ("lds", "LDS_Per_Workgroup", "LDS_Block_Size"),
-    "scratch_bytes": ("scr", "Scratch_Per_Workitem", "Scratch_Size"), "vgpr": ("arch_vgpr", "vgpr", "VGPR_Count"),
-    "accum_vgpr": ("accum_vgpr", "Accum_VGPR_Count"), "sgpr": ("sgpr", "SGPR_Count"),
-    "begin": ("BeginNs", "Start_Timestamp"), "end": ("EndNs", "End_Timestamp"),
+    "name": ("KernelName", "Kernel_Name"),
+    "device": ("gpu-id", "GPU_ID"),
+    "queue": ("queue-id", "Queue_ID"),
+    "pid": ("pid",),
+    "tid": ("tid",),
+    "dispatch": ("Index", "Dispatch_ID"),
+    "grid": ("grd", "Grid_Size"),
+    "group": ("wgr", "Workgroup_Size"),
+    "lds_bytes": ("lds", "LDS_Per_Workgroup", "LDS_Block_Size"),
+    "scratch_bytes": ("scr", "Scratch_Per_Workitem", "Scratch_Size"),
+    "vgpr": ("arch_vgpr", "vgpr", "VGPR_Count"),
+    "accum_vgpr": ("accum_vgpr", "Accum_VGPR_Count"),
+    "sgpr": ("sgpr", "SGPR_Count"),
+    "begin": ("BeginNs", "Start_Timestamp"),
+    "end": ("EndNs", "End_Timestamp"),
 }
-_PLAIN = ("queue", "pid", "tid", "dispatch", "lds_bytes", "scratch_bytes", "vgpr", "accum_vgpr", "sgpr")
-_OTHERS = frozenset({"queue-index", "fbar", "wave_size", "sig", "obj", "dispatchns", "completens", "durationns",
-                     "correlation_id", "kernel_id", "xcc_index", "counter_name", "counter_value"})
+_PLAIN = (
+    "queue",
+    "pid",
+    "tid",
+    "dispatch",
+    "lds_bytes",
+    "scratch_bytes",
+    "vgpr",
+    "accum_vgpr",
+    "sgpr",
+)
+_OTHERS = frozenset(
+    {
+        "queue-index",
+        "fbar",
+        "wave_size",
+        "sig",
+        "obj",
+        "dispatchns",
+        "completens",
+        "durationns",
+        "correlation_id",
+        "kernel_id",
+        "xcc_index",
+        "counter_name",
+        "counter_value",
+    }
+)
 _KNOWN = _OTHERS | {name.lower() for names in NAMES.values() for name in names}
-_REPEATED = re.compile(r"_\d+\Z")  # rocprof-compute joins its passes, whose common columns then end in a number
+_REPEATED = re.compile(
+    r"_\d+\Z"
+)  # rocprof-compute joins its passes, whose common columns then end in a number
 _LARGEST = Decimal(2**63 - 1)
 
 
@@ -88,21 +124,33 @@ def read_times(table: Table) -> Times:
     if first is not None and last is not None and (begin.fractions or end.fractions):
         for row in np.flatnonzero(timed).tolist():
             dur[row] = _rounded_difference(first[row], last[row])
-    return Times(np.where(timed, begin.values, 0), np.maximum(dur, 0), timed, first is not None and last is not None,
-                 max(begin.scientific, end.scientific), max(begin.fractions, end.fractions), int((dur < 0).sum()))
+    return Times(
+        np.where(timed, begin.values, 0),
+        np.maximum(dur, 0),
+        timed,
+        first is not None and last is not None,
+        max(begin.scientific, end.scientific),
+        max(begin.fractions, end.fractions),
+        int((dur < 0).sum()),
+    )
 
 
 def _rounded_difference(begin: str, end: str) -> int:
     """Nanoseconds between two decimal numbers, half to even; 0 where that is beyond any clock."""
     try:
-        difference = (Decimal(end.strip()) - Decimal(begin.strip())).to_integral_value(ROUND_HALF_EVEN)
+        difference = (Decimal(end.strip()) - Decimal(begin.strip())).to_integral_value(
+            ROUND_HALF_EVEN
+        )
     except InvalidOperation:
         return 0
     return int(difference) if abs(difference) <= _LARGEST else 0
 
 
 def _kernels(table: Table, strings: Strings, times: Times, kept: I64) -> tuple[Kernels, Places]:
-    read: dict[str, Integers] = {role: integers(table.first(*NAMES[role]), table.rows) for role in (*_PLAIN, "device", "grid", "group")}
+    read: dict[str, Integers] = {
+        role: integers(table.first(*NAMES[role]), table.rows)
+        for role in (*_PLAIN, "device", "grid", "group")
+    }
     column = {role: found.values[kept] for role, found in read.items()}
     names = table.first(*NAMES["name"]) or [""] * table.rows
     code = Pool(strings.code).codes(names)[kept]
@@ -110,8 +158,14 @@ def _kernels(table: Table, strings: Strings, times: Times, kept: I64) -> tuple[K
     known = (column["grid"] > 0) & (column["group"] > 0)
     groups = np.where(known, -(-column["grid"] // np.where(known, column["group"], 1)), NULL)
     kernels = Kernels.build(
-        start_ns=times.start[kept], dur_ns=times.dur[kept], name=code, device=placed.device[0], stream=placed.stream[0],
-        workgroups=groups, source=0)
+        start_ns=times.start[kept],
+        dur_ns=times.dur[kept],
+        name=code,
+        device=placed.device[0],
+        stream=placed.stream[0],
+        workgroups=groups,
+        source=0,
+    )
     return kernels.with_columns(**{role: _small(column[role]) for role in _PLAIN}), placed
 
 
@@ -130,7 +184,11 @@ def _counters(table: Table, strings: Strings, kept: I64) -> tuple[Counters, tupl
             unknown.append(name)
             continue
         rows = np.flatnonzero(~np.isnan(values[kept]))
-        found.append(Counters.build(len(rows), kernel=rows, name=strings.code(name), value=values[kept][rows], source=0))
+        found.append(
+            Counters.build(
+                len(rows), kernel=rows, name=strings.code(name), value=values[kept][rows], source=0
+            )
+        )
     return concat(found) if found else Counters.empty(), tuple(unknown)
 
 
@@ -148,7 +206,9 @@ def long_counters(table: Table, strings: Strings, kernel: I64) -> tuple[Counters
     values = np.array([_figure(text) for text in texts], np.float64)
     good = np.flatnonzero(~np.isnan(values) & (kernel != NULL))
     code = Pool(strings.code).codes(names)
-    counters = Counters.build(len(good), kernel=kernel[good], name=code[good], value=values[good], source=0)
+    counters = Counters.build(
+        len(good), kernel=kernel[good], name=code[good], value=values[good], source=0
+    )
     return counters, table.rows - len(good)
 
 

@@ -50,9 +50,26 @@ def joined(trace: Trace, dispatches: Trace, where: str) -> Trace:
     kernel_of = np.full(len(dispatches.kernels), NULL, np.int64)
     kernel_of[origin] = to
     given = dispatches.counters
-    counters = given.with_columns(kernel=kernel_of[given.kernel], name=trace.strings.codes(dispatches.strings.texts)[given.name]) if len(given) else given
-    told = Problem("info", trace.sources[0].path, len(to), f"kernels of {len(kernels)} have their geometry from {where}, by name and order")
-    return replace(trace, kernels=kernels.with_columns(**columns), counters=counters.take(counters.kernel != NULL), problems=(*trace.problems, told))
+    counters = (
+        given.with_columns(
+            kernel=kernel_of[given.kernel],
+            name=trace.strings.codes(dispatches.strings.texts)[given.name],
+        )
+        if len(given)
+        else given
+    )
+    told = Problem(
+        "info",
+        trace.sources[0].path,
+        len(to),
+        f"kernels of {len(kernels)} have their geometry from {where}, by name and order",
+    )
+    return replace(
+        trace,
+        kernels=kernels.with_columns(**columns),
+        counters=counters.take(counters.kernel != NULL),
+        problems=(*trace.problems, told),
+    )
 
 
 def _pairs(trace: Trace, dispatches: Trace) -> tuple[I64, I64]:
@@ -73,7 +90,10 @@ def _elsewhen(trace: Trace, dispatches: Trace) -> bool:
     """Whether both have times, and none in common."""
     if not dispatches.kernels.start_ns.any():
         return False
-    traced, dispatched = (np.array([one.kernels.start_ns.min(), one.kernels.start_ns.max()]) for one in (trace, dispatches))
+    traced, dispatched = (
+        np.array([one.kernels.start_ns.min(), one.kernels.start_ns.max()])
+        for one in (trace, dispatches)
+    )
     return bool(traced[1] < dispatched[0] or dispatched[1] < traced[0])
 
 
@@ -94,7 +114,11 @@ def _beside(path: Path) -> Path | None:
     for ending in (".csv", ".csv.gz"):
         table = path.with_name(f"{stem}{ending}")
         try:
-            if stem is not None and table.is_file() and rocprof_csv.sniff(read_head(table, _HEAD_BYTES), table.name):
+            if (
+                stem is not None
+                and table.is_file()
+                and rocprof_csv.sniff(read_head(table, _HEAD_BYTES), table.name)
+            ):
                 return table
         except InputError:
             continue

@@ -31,7 +31,9 @@ name = "rocprof-json"
 _MARKERS, _COPIES, _FIRST_GPU, _FIRST_BARRIERS = 0, 1, 6, 518
 _CALLS = {2: "hip", 3: "hsa", 4: "kfd"}
 _NO_JSON = re.compile(rb'\s*,\s*\{"args":\{"name":"')
-_SECTION = re.compile(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:COPY|CPU HIP API|CPU HSA API|Markers and Ranges|GPU\d+)"\s*\}')
+_SECTION = re.compile(
+    rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:COPY|CPU HIP API|CPU HSA API|Markers and Ranges|GPU\d+)"\s*\}'
+)
 _ARROW_PHASES = ("s", "t")
 
 
@@ -63,7 +65,11 @@ class Event(msgspec.Struct, gc=False):
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
     """A list of events with rocprof's sections or times, or the remains of one that rocprof left without events."""
-    is_trace = b'"traceEvents"' in head and (b'"BeginNs"' in head or b'"sort_index"' in head) and _SECTION.search(head) is not None
+    is_trace = (
+        b'"traceEvents"' in head
+        and (b'"BeginNs"' in head or b'"sort_index"' in head)
+        and _SECTION.search(head) is not None
+    )
     return is_trace or _NO_JSON.match(head) is not None
 
 
@@ -84,20 +90,40 @@ def read_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Trace:
             _add(rows, arrows, batch)
             del batch  # before the next is decoded
     except InputError as error:
-        raise InputError(f"{path} holds no list of events: rocprof writes such a results.json when no API was traced",
-                         "read results.csv, results.stats.csv or results.db of the same run, or record with --hip-trace") from error
+        raise InputError(
+            f"{path} holds no list of events: rocprof writes such a results.json when no API was traced",
+            "read results.csv, results.stats.csv or results.db of the same run, or record with --hip-trace",
+        ) from error
     unlinked = arrows.link(rows)
     problems = list(stream.problems())
     if unlinked:
-        problems.append(Problem("info", str(path), unlinked, "arrows from calls to device records point nowhere and were left out"))
+        problems.append(
+            Problem(
+                "info",
+                str(path),
+                unlinked,
+                "arrows from calls to device records point nowhere and were left out",
+            )
+        )
     return with_dispatches(build_trace(rows, path, name, problems), path)
 
 
 def _add(rows: Rows, arrows: _Arrows, batch: list[Event]) -> None:
     sections = integers([e.pid for e in batch]).tolist()
-    spans = [(section, e) for section, e in zip(sections, batch, strict=True) if e.ph == "X" and e.args is not None]
-    arrows.add([(section, e) for section, e in zip(sections, batch, strict=True) if e.ph in _ARROW_PHASES])
-    groups: dict[str, list[tuple[int, Event]]] = {"kernels": [], "copies": [], "calls": [], "marks": []}
+    spans = [
+        (section, e)
+        for section, e in zip(sections, batch, strict=True)
+        if e.ph == "X" and e.args is not None
+    ]
+    arrows.add(
+        [(section, e) for section, e in zip(sections, batch, strict=True) if e.ph in _ARROW_PHASES]
+    )
+    groups: dict[str, list[tuple[int, Event]]] = {
+        "kernels": [],
+        "copies": [],
+        "calls": [],
+        "marks": [],
+    }
     for section, event in spans:
         kind = _kind(section)
         if kind is None:
@@ -117,7 +143,9 @@ def _kind(section: int) -> str | None:
     return "kernels" if _FIRST_GPU <= section < _FIRST_BARRIERS else None
 
 
-def _add_spans(rows: Rows, arrows: _Arrows, kind: str, members: Sequence[tuple[int, Event]]) -> None:
+def _add_spans(
+    rows: Rows, arrows: _Arrows, kind: str, members: Sequence[tuple[int, Event]]
+) -> None:
     args = [e.args or Args() for _, e in members]
     begin, end = integers([a.begin for a in args]), integers([a.end for a in args])
     timed = (begin != NULL) & (end != NULL)
@@ -127,18 +155,34 @@ def _add_spans(rows: Rows, arrows: _Arrows, kind: str, members: Sequence[tuple[i
     section = np.array([s for s, _ in members], np.int64)
     stated = integers([a.pid for a in args])
     columns: dict[str, I64] = {
-        "start": begin[timed], "end": end[timed], "name": rows.names.codes([e.name or "" for _, e in members]).astype(np.int64)}
+        "start": begin[timed],
+        "end": end[timed],
+        "name": rows.names.codes([e.name or "" for _, e in members]).astype(np.int64),
+    }
     if kind in ("kernels", "copies"):
         process = integers([a.process for a in args])
         older = process != NULL
         rows.older |= bool(older.any())
-        columns |= {"pid": np.where(older, process, stated), "tid": np.where(older, NULL, integers([a.tid for a in args])),
-                    **{key: integers([getattr(a, key) for a in args]) for key in ("device", "queue", "stream")}}
+        columns |= {
+            "pid": np.where(older, process, stated),
+            "tid": np.where(older, NULL, integers([a.tid for a in args])),
+            **{
+                key: integers([getattr(a, key) for a in args])
+                for key in ("device", "queue", "stream")
+            },
+        }
     else:
-        columns |= {"pid": np.where(stated == section, NULL, stated), "tid": integers([a.tid for a in args])}
+        columns |= {
+            "pid": np.where(stated == section, NULL, stated),
+            "tid": integers([a.tid for a in args]),
+        }
     if kind == "calls":
-        columns["domain"] = np.array([rows.strings.code(_CALLS[s]) for s in section.tolist()], np.int64)
-    links = {} if kind == "marks" else {"link": arrows.places(kind, section, [e for _, e in members])}
+        columns["domain"] = np.array(
+            [rows.strings.code(_CALLS[s]) for s in section.tolist()], np.int64
+        )
+    links = (
+        {} if kind == "marks" else {"link": arrows.places(kind, section, [e for _, e in members])}
+    )
     getattr(rows, kind).add(len(members), **columns, **links)
 
 
@@ -152,16 +196,25 @@ class _Arrows:
         self._counts = {"kernels": 0, "copies": 0, "calls": 0}
 
     def add(self, events: Sequence[tuple[int, Event]]) -> None:
-        self._ends.add(len(events), id=integers([e.id for _, e in events]), section=[s for s, _ in events],
-                       tid=integers([e.tid for _, e in events]), ts=integers([e.ts for _, e in events]),
-                       is_target=[e.ph == "t" for _, e in events])
+        self._ends.add(
+            len(events),
+            id=integers([e.id for _, e in events]),
+            section=[s for s, _ in events],
+            tid=integers([e.tid for _, e in events]),
+            ts=integers([e.ts for _, e in events]),
+            is_target=[e.ph == "t" for _, e in events],
+        )
 
     def places(self, kind: str, section: I64, events: Sequence[Event]) -> I64:
         """Notes where these records stand; they get their links when all arrows are known."""
         first = self._counts[kind]
         self._counts[kind] += len(events)
         row = np.arange(first, first + len(events))
-        lane = {"section": section, "tid": integers([e.tid for e in events]), "ts": integers([e.ts for e in events])}
+        lane = {
+            "section": section,
+            "tid": integers([e.tid for e in events]),
+            "ts": integers([e.ts for e in events]),
+        }
         if kind == "calls":
             self._calls.add(len(events), row=row, dur=integers([e.dur for e in events]), **lane)
         else:
@@ -178,7 +231,10 @@ class _Arrows:
         targets = {key: self._targets.take(key) for key in ("row", "section", "tid", "ts")}
         is_target = ends["is_target"] == 1
         call_of = self._calling(calls, {key: ends[key][~is_target] for key in ends})
-        record = _matched([ends[key][is_target] for key in ("section", "tid", "ts")], [targets[key] for key in ("section", "tid", "ts")])
+        record = _matched(
+            [ends[key][is_target] for key in ("section", "tid", "ts")],
+            [targets[key] for key in ("section", "tid", "ts")],
+        )
         by_id = dict(zip(ends["id"][~is_target].tolist(), call_of.tolist(), strict=True))
         links: dict[str, dict[int, int]] = {"kernels": {}, "copies": {}}
         lost = 0
@@ -191,7 +247,9 @@ class _Arrows:
             links["kernels" if row >= 0 else "copies"][row if row >= 0 else -1 - row] = call + 1
         for kind, found in links.items():
             rows.set_links(kind, found)
-        rows.set_links("calls", {number - 1: number for found in links.values() for number in found.values()})
+        rows.set_links(
+            "calls", {number - 1: number for found in links.values() for number in found.values()}
+        )
         return lost
 
     @staticmethod
@@ -199,8 +257,11 @@ class _Arrows:
         """The row of the call that holds each arrow's beginning; NULL for none."""
         if not len(calls["row"]):
             return np.full(len(tails["ts"]), NULL, np.int64)
-        thread = nesting.threads(np.concatenate((calls["section"], tails["section"])), np.concatenate((calls["tid"], tails["tid"])))
-        own, asked = thread[: len(calls["row"])], thread[len(calls["row"]):]
+        thread = nesting.threads(
+            np.concatenate((calls["section"], tails["section"])),
+            np.concatenate((calls["tid"], tails["tid"])),
+        )
+        own, asked = thread[: len(calls["row"])], thread[len(calls["row"]) :]
         nested = nesting.nest(calls["ts"], calls["dur"], own)
         return nesting.innermost(calls["ts"], calls["dur"], own, nested, (tails["ts"], asked))
 
@@ -211,4 +272,10 @@ def _matched(wanted: Sequence[I64], offered: Sequence[I64]) -> I64:
     for position, key in enumerate(zip(*(column.tolist() for column in offered), strict=True)):
         places.setdefault(key, []).append(position)
     waiting = {key: iter(found) for key, found in places.items()}
-    return np.array([next(waiting.get(key, iter(())), NULL) for key in zip(*(column.tolist() for column in wanted), strict=True)], np.int64)
+    return np.array(
+        [
+            next(waiting.get(key, iter(())), NULL)
+            for key in zip(*(column.tolist() for column in wanted), strict=True)
+        ],
+        np.int64,
+    )

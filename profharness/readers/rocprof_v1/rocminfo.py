@@ -21,7 +21,9 @@ name = "rocminfo"
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _BLOCK = re.compile(r"^\*+\s*\n(Agent \d+)\s*\n\*+\s*\n", re.MULTILINE)
-_KEY = re.compile(r"^  (\S[^:]*):[ \t]*(.*?)\s*$", re.MULTILINE)  # facts of the agent itself are indented by two
+_KEY = re.compile(
+    r"^  (\S[^:]*):[ \t]*(.*?)\s*$", re.MULTILINE
+)  # facts of the agent itself are indented by two
 _RESULTS = (".csv", ".json", ".db")
 _PLACEHOLDERS = ("", "GPU-XX", "CPU-XX", "N/A")
 
@@ -42,8 +44,15 @@ class Agent:
 
     def device(self, index: str) -> Device:
         """The agent as a device that a tool numbers `index`."""
-        return Device(index=index, identity=self.identity, name=self.name, vendor="AMD", compute_units=self.compute_units,
-                      architecture=self.isa, max_clock_mhz=self.max_clock_mhz)
+        return Device(
+            index=index,
+            identity=self.identity,
+            name=self.name,
+            vendor="AMD",
+            compute_units=self.compute_units,
+            architecture=self.isa,
+            max_clock_mhz=self.max_clock_mhz,
+        )
 
 
 @dataclass(frozen=True)
@@ -61,9 +70,15 @@ class Agents:
 
         A number that is no GPU's gets no facts.
         """
-        known = dict(enumerate(self.gpus)) if gpus_only else {agent.node: agent for agent in self.gpus}
-        return tuple(known[number].device(str(number)) if number in known else Device(index=str(number), vendor="AMD")
-                     for number in numbers)
+        known = (
+            dict(enumerate(self.gpus)) if gpus_only else {agent.node: agent for agent in self.gpus}
+        )
+        return tuple(
+            known[number].device(str(number))
+            if number in known
+            else Device(index=str(number), vendor="AMD")
+            for number in numbers
+        )
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
@@ -75,7 +90,10 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     """The GPUs as devices, and no records. Raises InputError when no GPU is listed."""
     agents = parse_agents(read_text(path)[0])
     if not agents.gpus:
-        raise InputError(f"{path} lists no GPU", "it is a list of a node's devices, not a trace: name the tool's results instead")
+        raise InputError(
+            f"{path} lists no GPU",
+            "it is a list of a node's devices, not a trace: name the tool's results instead",
+        )
     devices = agents.devices([agent.node for agent in agents.gpus], gpus_only=False)
     source = Source(str(path), name, ClockDomain.UNKNOWN, has_host_calls=False)
     return Trace(sources=(source,), strings=Strings(), devices=devices)
@@ -110,13 +128,28 @@ def _location(facts: dict[str, str]) -> tuple[int, int]:
 
 def _agent(number: int, facts: dict[str, str], locations: Counter[tuple[int, int]]) -> Agent:
     node = _number(facts.get("Node", ""))
-    isa, shown, unique = facts.get("Name", ""), facts.get("Marketing Name", ""), facts.get("Uuid", "")
+    isa, shown, unique = (
+        facts.get("Name", ""),
+        facts.get("Marketing Name", ""),
+        facts.get("Uuid", ""),
+    )
     where = _location(facts)
-    identity = pci_address(*where) if where[1] and locations[where] == 1 else "" if unique in _PLACEHOLDERS else unique
+    identity = (
+        pci_address(*where)
+        if where[1] and locations[where] == 1
+        else ""
+        if unique in _PLACEHOLDERS
+        else unique
+    )
     return Agent(
-        node=number if node is None else node, is_gpu=facts.get("Device Type") == "GPU", name=shown or isa, isa=isa,
-        identity=identity, compute_units=_number(facts.get("Compute Unit", "")),
-        max_clock_mhz=_number(facts.get("Max Clock Freq. (MHz)", "")))
+        node=number if node is None else node,
+        is_gpu=facts.get("Device Type") == "GPU",
+        name=shown or isa,
+        isa=isa,
+        identity=identity,
+        compute_units=_number(facts.get("Compute Unit", "")),
+        max_clock_mhz=_number(facts.get("Max Clock Freq. (MHz)", "")),
+    )
 
 
 def _number(text: str) -> int | None:

@@ -18,7 +18,19 @@ from profharness.readers.kineto.tables import marks_from
 from profharness.readers.rocprof_v1.rocminfo import Agents, agents_beside
 from profharness.readers.rocprofv3.places import places
 from profharness.trace.columns.build import Growing, Pool, per_text
-from profharness.trace.model import I64, NULL, Api, ClockDomain, Copies, Kernels, Marks, Problem, Source, Strings, Trace
+from profharness.trace.model import (
+    I64,
+    NULL,
+    Api,
+    ClockDomain,
+    Copies,
+    Kernels,
+    Marks,
+    Problem,
+    Source,
+    Strings,
+    Trace,
+)
 
 _DIRECTION = re.compile(r"^Copy(Host|Device)To(Host|Device)$")
 _SPAN = ("start", "end", "name", "pid", "tid")
@@ -57,31 +69,74 @@ class Rows:
         return whole
 
 
-def build_trace(rows: Rows, path: Path, format_name: str, problems: Sequence[Problem] = ()) -> Trace:
+def build_trace(
+    rows: Rows, path: Path, format_name: str, problems: Sequence[Problem] = ()
+) -> Trace:
     """The trace of one file; the columns of `rows` are used up."""
     agents = agents_beside(path)
-    kernels, copies, calls = (_taken(table, names) for table, names in (
-        (rows.kernels, _ON_DEVICE), (rows.copies, _ON_DEVICE), (rows.calls, _CALL)))
+    kernels, copies, calls = (
+        _taken(table, names)
+        for table, names in (
+            (rows.kernels, _ON_DEVICE),
+            (rows.copies, _ON_DEVICE),
+            (rows.calls, _CALL),
+        )
+    )
     negative = sum(int((table["end"] < table["start"]).sum()) for table in (kernels, copies, calls))
     found = places([kernels["device"], copies["device"]], [_stream(kernels), _stream(copies)])
     process = _sole_process(kernels["pid"], copies["pid"])
     shared = {"source": 0}
-    api = Api.build(start_ns=calls["start"], dur_ns=_length(calls), name=calls["name"], domain=calls["domain"],
-                    pid=_real(calls["pid"], process), tid=calls["tid"], correlation=rows.linked("calls", calls["link"]), **shared)
+    api = Api.build(
+        start_ns=calls["start"],
+        dur_ns=_length(calls),
+        name=calls["name"],
+        domain=calls["domain"],
+        pid=_real(calls["pid"], process),
+        tid=calls["tid"],
+        correlation=rows.linked("calls", calls["link"]),
+        **shared,
+    )
     kernel_table = Kernels.build(
-        start_ns=kernels["start"], dur_ns=_length(kernels), name=kernels["name"], device=found.device[0], stream=found.stream[0],
-        queue=kernels["queue"], pid=_real(kernels["pid"], process), tid=kernels["tid"],
-        correlation=rows.linked("kernels", kernels["link"]), **shared)
-    copy_table = Copies.build(start_ns=copies["start"], dur_ns=_length(copies), name=copies["name"],
-                              device=found.device[1], stream=found.stream[1], pid=_real(copies["pid"], process),
-                              correlation=rows.linked("copies", copies["link"]), **shared)
-    copy_table = copy_table.with_columns(**_directions(rows.strings, copies["name"], found.device[1]))
+        start_ns=kernels["start"],
+        dur_ns=_length(kernels),
+        name=kernels["name"],
+        device=found.device[0],
+        stream=found.stream[0],
+        queue=kernels["queue"],
+        pid=_real(kernels["pid"], process),
+        tid=kernels["tid"],
+        correlation=rows.linked("kernels", kernels["link"]),
+        **shared,
+    )
+    copy_table = Copies.build(
+        start_ns=copies["start"],
+        dur_ns=_length(copies),
+        name=copies["name"],
+        device=found.device[1],
+        stream=found.stream[1],
+        pid=_real(copies["pid"], process),
+        correlation=rows.linked("copies", copies["link"]),
+        **shared,
+    )
+    copy_table = copy_table.with_columns(
+        **_directions(rows.strings, copies["name"], found.device[1])
+    )
     marks = _marks(rows, process, shared)
     tables = Trace(
-        sources=(_source(path, format_name, api, kernel_table),), strings=rows.strings, kernels=kernel_table, copies=copy_table,
-        api=api, marks=marks, streams=found.streams,
-        devices=agents.devices(found.numbers, gpus_only=gpus_only(agents, found.numbers, older=rows.older)))
-    return replace(tables, problems=(*problems, *_problems(path, rows, negative), *_emptiness(path, tables)))
+        sources=(_source(path, format_name, api, kernel_table),),
+        strings=rows.strings,
+        kernels=kernel_table,
+        copies=copy_table,
+        api=api,
+        marks=marks,
+        streams=found.streams,
+        devices=agents.devices(
+            found.numbers, gpus_only=gpus_only(agents, found.numbers, older=rows.older)
+        ),
+    )
+    return replace(
+        tables, problems=(*problems, *_problems(path, rows, negative), *_emptiness(path, tables))
+    )
 
 
 def gpus_only(agents: Agents, numbers: Sequence[int], *, older: bool) -> bool:
@@ -117,8 +172,15 @@ def _real(pid: I64, process: int) -> I64:
 def _directions(strings: Strings, names: I64, device: I64) -> dict[str, I64]:
     codes = {kind: strings.code(kind) for kind in ("h2d", "d2h", "d2d", "h2h", "fill", "unknown")}
     kind = per_text(strings, names, lambda text: codes[_direction(text)])
-    reads, writes = (np.isin(kind, [codes[k] for k in kinds]) for kinds in (("d2h", "d2d"), ("h2d", "d2d", "fill")))
-    return {"kind": kind, "src_device": np.where(reads, device, NULL), "dst_device": np.where(writes, device, NULL)}
+    reads, writes = (
+        np.isin(kind, [codes[k] for k in kinds])
+        for kinds in (("d2h", "d2d"), ("h2d", "d2d", "fill"))
+    )
+    return {
+        "kind": kind,
+        "src_device": np.where(reads, device, NULL),
+        "dst_device": np.where(writes, device, NULL),
+    }
 
 
 def _direction(name: str) -> str:
@@ -131,30 +193,60 @@ def _direction(name: str) -> str:
 def _marks(rows: Rows, process: int, shared: dict[str, int]) -> Marks:
     taken = {name: rows.marks.take(name) for name in _SPAN}
     grown = Growing("start", "dur", "name", "pid", "tid")
-    grown.add(len(taken["start"]), start=taken["start"], dur=_length(taken), name=taken["name"],
-              pid=_real(taken["pid"], process), tid=taken["tid"])
+    grown.add(
+        len(taken["start"]),
+        start=taken["start"],
+        dur=_length(taken),
+        name=taken["name"],
+        pid=_real(taken["pid"], process),
+        tid=taken["tid"],
+    )
     return marks_from(grown, rows.strings, 0, shared)
 
 
 def _source(path: Path, format_name: str, api: Api, kernels: Kernels) -> Source:
     pids = np.unique(np.concatenate((api.pid, kernels.pid)))
     pids = pids[pids != NULL]
-    return Source(str(path), format_name, ClockDomain.BOOTTIME, pid=int(pids[0]) if len(pids) == 1 else None,
-                  has_host_calls=len(api) > 0)
+    return Source(
+        str(path),
+        format_name,
+        ClockDomain.BOOTTIME,
+        pid=int(pids[0]) if len(pids) == 1 else None,
+        has_host_calls=len(api) > 0,
+    )
 
 
 def _problems(path: Path, rows: Rows, negative: int) -> Iterator[Problem]:
     where = str(path)
     if rows.untimed:
-        yield Problem("warning", where, rows.untimed, "records have no readable begin and end and were left out")
+        yield Problem(
+            "warning",
+            where,
+            rows.untimed,
+            "records have no readable begin and end and were left out",
+        )
     if negative:
-        yield Problem("warning", where, negative, "records end before they begin: their duration is taken as zero")
+        yield Problem(
+            "warning",
+            where,
+            negative,
+            "records end before they begin: their duration is taken as zero",
+        )
     if rows.left_out:
         listed = ", ".join(f"{what} {count}" for what, count in rows.left_out.most_common())
-        yield Problem("info", where, rows.left_out.total(), f"records of kinds that are not analysed were left out: {listed}")
+        yield Problem(
+            "info",
+            where,
+            rows.left_out.total(),
+            f"records of kinds that are not analysed were left out: {listed}",
+        )
 
 
 def _emptiness(path: Path, trace: Trace) -> Iterator[Problem]:
     if not (len(trace.kernels) or len(trace.copies) or len(trace.api) or len(trace.marks)):
-        yield Problem("warning", str(path), 1, "the file is complete and holds no record: the program did no work that the tool saw")
-
+        yield Problem(
+            "warning",
+            str(path),
+            1,
+            "the file is complete and holds no record: the program did no work that the tool saw",
+        )

@@ -37,16 +37,40 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     fields = [_fields(line) for line in lines]
     good = [row for row in fields if row is not None]
     if lines and not good:
-        raise InputError(f"{path} holds no row with whole numbers", "use the file as rocprof wrote it, not one that a spreadsheet saved")
+        raise InputError(
+            f"{path} holds no row with whole numbers",
+            "use the file as rocprof wrote it, not one that a spreadsheet saved",
+        )
     domain = _domain(path.name, [row[0] for row in good])
     rows = tuple(StatRow(label, domain, calls, total) for label, calls, total in good)
     problems = []
     if damage:
-        problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {damage}; {len(good)} rows were read"))
+        problems.append(
+            Problem(
+                "error",
+                str(path),
+                1,
+                f"the file is cut or damaged: {damage}; {len(good)} rows were read",
+            )
+        )
     if len(good) < len(lines):
-        problems.append(Problem("warning", str(path), len(lines) - len(good), "rows hold no whole numbers and were left out"))
+        problems.append(
+            Problem(
+                "warning",
+                str(path),
+                len(lines) - len(good),
+                "rows hold no whole numbers and were left out",
+            )
+        )
     if not lines:
-        problems.append(Problem("warning", str(path), 1, "the file is complete and holds no row: the program did no work that the tool saw"))
+        problems.append(
+            Problem(
+                "warning",
+                str(path),
+                1,
+                "the file is complete and holds no row: the program did no work that the tool saw",
+            )
+        )
     source = Source(str(path), name, ClockDomain.UNKNOWN, has_host_calls=False)
     return Trace(sources=(source,), strings=Strings(), statistics=rows, problems=tuple(problems))
 
@@ -67,4 +91,7 @@ def _domain(file: str, names: Sequence[str]) -> str:
     if match := _FILE.search(file):
         return {None: KERNELS, "copy": COPIES}.get(match[1], match[1])
     known = ((COPIES, _COPY), *_CALLS)
-    return next((domain for domain, form in known if names and all(form.match(label) for label in names)), KERNELS)
+    return next(
+        (domain for domain, form in known if names and all(form.match(label) for label in names)),
+        KERNELS,
+    )

@@ -44,12 +44,14 @@ def pci_id(vendor: int, device: int) -> str:
 
 def pci_address(domain: int, location: int) -> str:
     """`0000:75:00.0`: KFD's location is bus << 8 | device << 3 | function, with a partition's number above 2^28."""
-    return f"{domain:04x}:{location >> 8 & 0xff:02x}:{location >> 3 & 0x1f:02x}.{location & 7}"
+    return f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
 def identities(agents: Mapping[int, Agent]) -> dict[int, str]:
     """PCI address of each GPU by its key; partitions that share one are told apart by a suffix as `/1`, in the order of their nodes."""
-    gpus = sorted((agent.node, key) for key, agent in agents.items() if agent.is_gpu and agent.location)
+    gpus = sorted(
+        (agent.node, key) for key, agent in agents.items() if agent.is_gpu and agent.location
+    )
     addresses = {key: pci_address(agents[key].domain, agents[key].location or 0) for _, key in gpus}
     shared = {address for address, times in Counter(addresses.values()).items() if times > 1}
     seen: Counter[str] = Counter()
@@ -86,7 +88,9 @@ class Places:
         """Positions among the devices for agents' numbers; NULL for NULL and for CPUs."""
         used, row = np.unique(numbers, return_inverse=True)
         identity = process.identities
-        places = [self._place(process, number, identity.get(number, "")) for number in used.tolist()]
+        places = [
+            self._place(process, number, identity.get(number, "")) for number in used.tolist()
+        ]
         return np.array(places, np.int64)[row] if places else np.zeros(0, np.int64)
 
     def stream_positions(self, process: Process, device: I64, numbers: I64) -> I64:
@@ -99,13 +103,17 @@ class Places:
             position, number = divmod(pair, width)
             text = int(numbers_used[number])
             stream = Stream(position, str(text), process.pid)
-            places.append(NULL if text == NULL else self._stream.setdefault(stream, len(self._stream)))
+            places.append(
+                NULL if text == NULL else self._stream.setdefault(stream, len(self._stream))
+            )
         self.streams = list(self._stream)
         return np.array(places, np.int64)[row] if places else np.zeros(0, np.int64)
 
     def add_all(self, process: Process) -> None:
         """Every GPU of a process, used or not."""
-        self.device_positions(process, np.array([n for n, agent in process.agents.items() if agent.is_gpu], np.int64))
+        self.device_positions(
+            process, np.array([n for n, agent in process.agents.items() if agent.is_gpu], np.int64)
+        )
 
     def _place(self, process: Process, number: int, identity: str) -> int:
         agent = process.agents.get(number)
@@ -121,6 +129,15 @@ class Places:
 def _device(host: str, number: int, identity: str, agent: Agent | None) -> Device:
     if agent is None:
         return Device(index=str(number), host=host, vendor="AMD")
-    return Device(index=str(number), host=host, identity=identity, name=agent.product or agent.architecture, vendor=agent.vendor or "AMD",
-                  compute_units=agent.compute_units, architecture=agent.architecture, dies=agent.dies, max_clock_mhz=agent.max_clock_mhz,
-                  pci_id=agent.pci_id)
+    return Device(
+        index=str(number),
+        host=host,
+        identity=identity,
+        name=agent.product or agent.architecture,
+        vendor=agent.vendor or "AMD",
+        compute_units=agent.compute_units,
+        architecture=agent.architecture,
+        dies=agent.dies,
+        max_clock_mhz=agent.max_clock_mhz,
+        pci_id=agent.pci_id,
+    )

@@ -15,19 +15,47 @@ def read_agents(path: Path) -> tuple[Agent, ...]:
     kinds = table.first("Agent_Type") or []
     nodes = _numbers(table, "Node_Id")
     gpus = sorted(node for node, kind in zip(nodes, kinds, strict=True) if kind == "GPU")
-    numbers = {column: _numbers(table, column) for column in
-               ("Logical_Node_Id", "Cu_Count", "Num_Xcc", "Max_Engine_Clk_Fcompute", "Location_Id", "Domain", "Vendor_Id", "Device_Id")}
-    texts = {column: table.first(column) or [""] * table.rows for column in ("Name", "Vendor_Name", "Product_Name")}
+    numbers = {
+        column: _numbers(table, column)
+        for column in (
+            "Logical_Node_Id",
+            "Cu_Count",
+            "Num_Xcc",
+            "Max_Engine_Clk_Fcompute",
+            "Location_Id",
+            "Domain",
+            "Vendor_Id",
+            "Device_Id",
+        )
+    }
+    texts = {
+        column: table.first(column) or [""] * table.rows
+        for column in ("Name", "Vendor_Name", "Product_Name")
+    }
     agents = []
     for row, (node, kind) in enumerate(zip(nodes, kinds, strict=True)):
-        known = {column: None if values[row] in (NULL, 0) else values[row] for column, values in numbers.items()}
+        known = {
+            column: None if values[row] in (NULL, 0) else values[row]
+            for column, values in numbers.items()
+        }
         logical = numbers["Logical_Node_Id"][row]
-        agents.append(Agent(
-            number=node if logical == NULL else logical, node=node, is_gpu=kind == "GPU", architecture=texts["Name"][row],
-            product=texts["Product_Name"][row], vendor=texts["Vendor_Name"][row], compute_units=known["Cu_Count"],
-            dies=known["Num_Xcc"], max_clock_mhz=known["Max_Engine_Clk_Fcompute"], location=known["Location_Id"],
-            domain=known["Domain"] or 0, type_number=gpus.index(node) if kind == "GPU" else NULL,
-            pci_id=pci_id(known["Vendor_Id"] or 0, known["Device_Id"] or 0)))
+        agents.append(
+            Agent(
+                number=node if logical == NULL else logical,
+                node=node,
+                is_gpu=kind == "GPU",
+                architecture=texts["Name"][row],
+                product=texts["Product_Name"][row],
+                vendor=texts["Vendor_Name"][row],
+                compute_units=known["Cu_Count"],
+                dies=known["Num_Xcc"],
+                max_clock_mhz=known["Max_Engine_Clk_Fcompute"],
+                location=known["Location_Id"],
+                domain=known["Domain"] or 0,
+                type_number=gpus.index(node) if kind == "GPU" else NULL,
+                pci_id=pci_id(known["Vendor_Id"] or 0, known["Device_Id"] or 0),
+            )
+        )
     return tuple(agents)
 
 

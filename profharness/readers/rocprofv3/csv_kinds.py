@@ -14,7 +14,16 @@ _NEEDED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("counter", ("dispatch_id", "agent_id", "kernel_name", "counter_name", "counter_value")),
     ("kernel", ("agent_id", "kernel_name", "correlation_id", "start_timestamp", "end_timestamp")),
     ("call", ("domain", "function", "thread_id", "start_timestamp", "end_timestamp")),
-    ("copy", ("direction", "source_agent_id", "destination_agent_id", "start_timestamp", "end_timestamp")),
+    (
+        "copy",
+        (
+            "direction",
+            "source_agent_id",
+            "destination_agent_id",
+            "start_timestamp",
+            "end_timestamp",
+        ),
+    ),
     ("agent", ("node_id", "agent_type", "cu_count")),
     ("stats", ("name", "calls", "totaldurationns", "minns", "maxns")),
     ("memory", ("kind", "operation", "start_timestamp", "end_timestamp")),
@@ -23,17 +32,56 @@ _NEEDED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 
 _TIMES: dict[str, arrow_csv.Kind] = {"start_timestamp": "time", "end_timestamp": "time"}
 _OF_DISPATCH: dict[str, arrow_csv.Kind] = {
-    **_TIMES, "guid": "text", "agent_id": "text", "kernel_name": "text",
-    **dict.fromkeys(("queue_id", "stream_id", "thread_id", "dispatch_id", "correlation_id", "lds_block_size", "group_segment_size", "scratch_size",
-                     "private_segment_size", "vgpr_count", "accum_vgpr_count", "sgpr_count"), "integer")}
+    **_TIMES,
+    "guid": "text",
+    "agent_id": "text",
+    "kernel_name": "text",
+    **dict.fromkeys(
+        (
+            "queue_id",
+            "stream_id",
+            "thread_id",
+            "dispatch_id",
+            "correlation_id",
+            "lds_block_size",
+            "group_segment_size",
+            "scratch_size",
+            "private_segment_size",
+            "vgpr_count",
+            "accum_vgpr_count",
+            "sgpr_count",
+        ),
+        "integer",
+    ),
+}
 COLUMNS: Mapping[Kind, Mapping[str, arrow_csv.Kind]] = {
-    "kernel": {**_OF_DISPATCH, **{f"{what}_size_{axis}": "integer" for what in ("workgroup", "grid") for axis in "xyz"}},
-    "counter": {**_OF_DISPATCH, "process_id": "integer", "grid_size": "integer", "workgroup_size": "integer", "counter_name": "text",
-                "counter_value": "figure"},
-    "call": {**_TIMES, "guid": "text", "domain": "text", "function": "text",
-             **dict.fromkeys(("process_id", "thread_id", "correlation_id"), "integer")},
-    "copy": {**_TIMES, "guid": "text", "direction": "text", "source_agent_id": "text", "destination_agent_id": "text",
-             **dict.fromkeys(("stream_id", "correlation_id"), "integer")},
+    "kernel": {
+        **_OF_DISPATCH,
+        **{f"{what}_size_{axis}": "integer" for what in ("workgroup", "grid") for axis in "xyz"},
+    },
+    "counter": {
+        **_OF_DISPATCH,
+        "process_id": "integer",
+        "grid_size": "integer",
+        "workgroup_size": "integer",
+        "counter_name": "text",
+        "counter_value": "figure",
+    },
+    "call": {
+        **_TIMES,
+        "guid": "text",
+        "domain": "text",
+        "function": "text",
+        **dict.fromkeys(("process_id", "thread_id", "correlation_id"), "integer"),
+    },
+    "copy": {
+        **_TIMES,
+        "guid": "text",
+        "direction": "text",
+        "source_agent_id": "text",
+        "destination_agent_id": "text",
+        **dict.fromkeys(("stream_id", "correlation_id"), "integer"),
+    },
     "memory": {"operation": "text"},
     "sample": {"dispatch_id": "integer"},
 }

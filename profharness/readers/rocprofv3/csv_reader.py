@@ -26,7 +26,8 @@ name = "rocprofv3-csv"
 _HEAD_BYTES = 1 << 16
 _TAIL = re.compile(
     r"(?:(?:kernel|hip_api|hip_runtime|hip_compile[r]?|hsa_api|marker_api|memory_copy|memory_allocation|scratch_memory|rccl_api|rocdecode_api"
-    r"|rocjpeg_api)_trace|counter_collection|agent_info|pc_sampling_\w+?|\w+?_stats)\.csv(?:\.gz)?$")
+    r"|rocjpeg_api)_trace|counter_collection|agent_info|pc_sampling_\w+?|\w+?_stats)\.csv(?:\.gz)?$"
+)
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the header decides
@@ -72,10 +73,23 @@ def _read(paths: Sequence[Path], main: Path) -> Trace:
         elif kind != "agent":
             reader.add(path, kind)
     tables, pid = reader.tables(_prefix(main))
-    source = Source(path=str(main), format=name, clock=ClockDomain.BOOTTIME, pid=pid, has_host_calls=tables.has_calls,
-                    details=((TABLES, ", ".join(sorted(set(kinds.values())))),))
+    source = Source(
+        path=str(main),
+        format=name,
+        clock=ClockDomain.BOOTTIME,
+        pid=pid,
+        has_host_calls=tables.has_calls,
+        details=((TABLES, ", ".join(sorted(set(kinds.values())))),),
+    )
     if set(kinds.values()) == {"call"}:
-        reader.problems.append(Problem("info", str(main), 1, "the file holds host calls only: kernels stand in the kernel_trace file of the same process"))
+        reader.problems.append(
+            Problem(
+                "info",
+                str(main),
+                1,
+                "the file holds host calls only: kernels stand in the kernel_trace file of the same process",
+            )
+        )
     if set(kinds.values()) == {"agent"}:
         tables.places.add_all(reader.process(None))
     return tables.trace([source], reader.problems, statistics)
@@ -89,8 +103,14 @@ def _beside(path: Path) -> list[Path]:
     """The agent_info file of the same process."""
     if not _TAIL.search(path.name):
         return []
-    candidates = [path.with_name(f"{_prefix(path)}agent_info.csv{ending}") for ending in ("", ".gz")]
-    return [candidate for candidate in candidates if candidate.is_file() and kind_of(_header(candidate)) == "agent"]
+    candidates = [
+        path.with_name(f"{_prefix(path)}agent_info.csv{ending}") for ending in ("", ".gz")
+    ]
+    return [
+        candidate
+        for candidate in candidates
+        if candidate.is_file() and kind_of(_header(candidate)) == "agent"
+    ]
 
 
 def _header(path: Path) -> list[str]:
@@ -101,6 +121,8 @@ def _kind(path: Path) -> Kind:
     header = _header(path)
     kind = kind_of(header)
     if kind is None:
-        raise InputError(f"{path} is none of rocprofv3's CSV files: its columns are {', '.join(header[:8]) or 'not readable'}",
-                         "name a file such as PID_kernel_trace.csv")
+        raise InputError(
+            f"{path} is none of rocprofv3's CSV files: its columns are {', '.join(header[:8]) or 'not readable'}",
+            "name a file such as PID_kernel_trace.csv",
+        )
     return kind

@@ -42,7 +42,10 @@ class SetReader:
         blocks = columns.blocks()
         problems = list(columns.problems())
         if not columns.rows and problems:
-            raise InputError(f"{path} has no usable row: {problems[0].message}", "copy the file again from where rocprofv3 wrote it")
+            raise InputError(
+                f"{path} has no usable row: {problems[0].message}",
+                "copy the file again from where rocprofv3 wrote it",
+            )
         self.problems += problems
         self._paths.append(path)
         if kind in _SAID:
@@ -50,9 +53,15 @@ class SetReader:
             return
         names = list(blocks[0].integers) if blocks else []
         # each block lets go of its part as soon as the column is whole
-        whole = {name: np.concatenate([block.integers.pop(name) for block in blocks]) for name in names}
+        whole = {
+            name: np.concatenate([block.integers.pop(name) for block in blocks]) for name in names
+        }
         if kind == "counter":
-            self._values.append(np.concatenate([block.figures["counter_value"] for block in blocks]) if blocks else np.zeros(0))
+            self._values.append(
+                np.concatenate([block.figures["counter_value"] for block in blocks])
+                if blocks
+                else np.zeros(0)
+            )
         if whole:
             self._parts.setdefault(kind, []).append(whole)
 
@@ -61,7 +70,10 @@ class SetReader:
         if self._style == "GPU":
             agents = {agent.type_number: agent for agent in self._agents if agent.is_gpu}
         else:
-            agents = {agent.node if self._style == "node" else agent.number: agent for agent in self._agents}
+            agents = {
+                agent.node if self._style == "node" else agent.number: agent
+                for agent in self._agents
+            }
         return Process(pid=NULL if pid is None else pid, agents=agents)
 
     def tables(self, prefix: str) -> tuple[RocmTables, int | None]:
@@ -81,7 +93,13 @@ class SetReader:
         self._report(tables)
         return tables, pid
 
-    def _add_dispatches(self, tables: RocmTables, process: Process, kernels: dict[str, I64], counters: dict[str, I64]) -> None:
+    def _add_dispatches(
+        self,
+        tables: RocmTables,
+        process: Process,
+        kernels: dict[str, I64],
+        counters: dict[str, I64],
+    ) -> None:
         if kernels:
             tables.add_kernels(process, kernels, 0)
         if not counters:
@@ -93,13 +111,28 @@ class SetReader:
         tables.add_kernels(process, untraced, 0)
         tables.add_counters(joined.kernel, counters["counter"], np.concatenate(self._values), 0)
         if timeless := int((untraced["start"] == NULL).sum()):
-            self.problems.append(Problem("warning", str(self._paths[0]), timeless,
-                                         "dispatches have no times, since this version of rocprofv3 writes none beside counters: their duration counts as zero"))
+            self.problems.append(
+                Problem(
+                    "warning",
+                    str(self._paths[0]),
+                    timeless,
+                    "dispatches have no times, since this version of rocprofv3 writes none beside counters: their duration counts as zero",
+                )
+            )
 
     def _separate_processes(self) -> None:
         """`rocpd convert` joins processes in one file, told apart by the first column: correlation and dispatch ids become unique."""
         parts = [part for parts in self._parts.values() for part in parts if "guid" in part]
-        order = {code: place for place, code in enumerate(np.unique(np.concatenate([part["guid"] for part in parts])).tolist())} if parts else {}
+        order = (
+            {
+                code: place
+                for place, code in enumerate(
+                    np.unique(np.concatenate([part["guid"] for part in parts])).tolist()
+                )
+            }
+            if parts
+            else {}
+        )
         if len(order) < 2:
             return
         known = np.array(sorted(order), np.int64)
@@ -119,8 +152,12 @@ class SetReader:
         missing = np.full(len(columns["name"]), NULL, np.int64)
         total, size = part.get("grid_size", missing), part.get("workgroup_size", missing)
         even = (total > 0) & (size > 0) & (total % np.maximum(size, 1) == 0)
-        return {**columns, "workgroups": np.where(even, total // np.maximum(size, 1), NULL), "counter": part["counter_name"],
-                "pid": part.get("process_id", missing)}
+        return {
+            **columns,
+            "workgroups": np.where(even, total // np.maximum(size, 1), NULL),
+            "counter": part["counter_name"],
+            "pid": part.get("process_id", missing),
+        }
 
     def _dispatch_columns(self, part: Mapping[str, I64]) -> dict[str, I64]:
         if not part:
@@ -131,50 +168,98 @@ class SetReader:
             return next((part[name] for name in names if name in part), missing)
 
         return {
-            "start": column("start_timestamp"), "end": column("end_timestamp"), "name": part["kernel_name"],
-            "agent": self._agent_numbers(part["agent_id"]), "queue": column("queue_id"), "stream": column("stream_id"),
-            "tid": column("thread_id"), "correlation": column("correlation_id"), "dispatch": column("dispatch_id"),
-            **{f"{short}_{axis}": column(f"{what}_size_{axis}") for short, what in (("grid", "grid"), ("size", "workgroup")) for axis in "xyz"},
-            "vgpr": column("vgpr_count"), "accum_vgpr": column("accum_vgpr_count"), "sgpr": column("sgpr_count"),
-            "lds": column("lds_block_size", "group_segment_size"), "lds_dynamic": missing,
-            "scratch": column("scratch_size", "private_segment_size")}
+            "start": column("start_timestamp"),
+            "end": column("end_timestamp"),
+            "name": part["kernel_name"],
+            "agent": self._agent_numbers(part["agent_id"]),
+            "queue": column("queue_id"),
+            "stream": column("stream_id"),
+            "tid": column("thread_id"),
+            "correlation": column("correlation_id"),
+            "dispatch": column("dispatch_id"),
+            **{
+                f"{short}_{axis}": column(f"{what}_size_{axis}")
+                for short, what in (("grid", "grid"), ("size", "workgroup"))
+                for axis in "xyz"
+            },
+            "vgpr": column("vgpr_count"),
+            "accum_vgpr": column("accum_vgpr_count"),
+            "sgpr": column("sgpr_count"),
+            "lds": column("lds_block_size", "group_segment_size"),
+            "lds_dynamic": missing,
+            "scratch": column("scratch_size", "private_segment_size"),
+        }
 
     def _call_columns(self, tables: RocmTables, part: Mapping[str, I64]) -> dict[str, I64]:
         missing = np.full(len(part["function"]), NULL, np.int64)
-        columns = {"start": part["start_timestamp"], "end": part["end_timestamp"], "name": part["function"],
-                   "domain": tables.domains(part["domain"]), "tid": part["thread_id"], "correlation": part.get("correlation_id", missing)}
+        columns = {
+            "start": part["start_timestamp"],
+            "end": part["end_timestamp"],
+            "name": part["function"],
+            "domain": tables.domains(part["domain"]),
+            "tid": part["thread_id"],
+            "correlation": part.get("correlation_id", missing),
+        }
         return {**columns, "pid": part["process_id"]} if "process_id" in part else columns
 
     def _copy_columns(self, part: Mapping[str, I64]) -> dict[str, I64]:
         missing = np.full(len(part["direction"]), NULL, np.int64)
-        return {"start": part["start_timestamp"], "end": part["end_timestamp"], "name": part["direction"], "bytes": missing,
-                "source_agent": self._agent_numbers(part["source_agent_id"]), "target_agent": self._agent_numbers(part["destination_agent_id"]),
-                "stream": part.get("stream_id", missing), "correlation": part.get("correlation_id", missing)}
+        return {
+            "start": part["start_timestamp"],
+            "end": part["end_timestamp"],
+            "name": part["direction"],
+            "bytes": missing,
+            "source_agent": self._agent_numbers(part["source_agent_id"]),
+            "target_agent": self._agent_numbers(part["destination_agent_id"]),
+            "stream": part.get("stream_id", missing),
+            "correlation": part.get("correlation_id", missing),
+        }
 
     def _agent_numbers(self, codes: I64) -> I64:
         """`2`, `Agent 2` or `GPU 0` as numbers; the first of them says how agents are numbered."""
         if not self._style and len(codes):
             text = self.strings[int(codes[0])]
-            self._style = "GPU" if text.startswith("GPU") else "node" if text.isdigit() else "logical"
+            self._style = (
+                "GPU" if text.startswith("GPU") else "node" if text.isdigit() else "logical"
+            )
         return per_text(self.strings, codes, _number)
 
     def _pid(self, prefix: str, parts: Sequence[Mapping[str, I64]]) -> int | None:
         """The one id that rows state. Else the number that ends the files' names, if it is all of the name or also a thread's: the main one's."""
-        stated = {pid for part in parts if "pid" in part for pid in np.unique(part["pid"]).tolist() if pid != NULL}
+        stated = {
+            pid
+            for part in parts
+            if "pid" in part
+            for pid in np.unique(part["pid"]).tolist()
+            if pid != NULL
+        }
         if stated:
             return stated.pop() if len(stated) == 1 else None
         number = _NUMBER.search(prefix.rstrip("_-."))
         if number is None:
             return None
         threads = {int(tid) for part in parts if "tid" in part for tid in np.unique(part["tid"])}
-        return int(number[1]) if number[1] == prefix.rstrip("_-.") or int(number[1]) in threads else None
+        return (
+            int(number[1])
+            if number[1] == prefix.rstrip("_-.") or int(number[1]) in threads
+            else None
+        )
 
     def _report(self, tables: RocmTables) -> None:
         where = str(self._paths[0]) if self._paths else ""
         if tables.negative:
-            self.problems.append(Problem("warning", where, tables.negative, "records end before they start: their duration counts as zero"))
+            self.problems.append(
+                Problem(
+                    "warning",
+                    where,
+                    tables.negative,
+                    "records end before they start: their duration counts as zero",
+                )
+            )
         if self._left_out.total():
-            self.problems.append(Problem("info", where, self._left_out.total(), left_out_sentence(self._left_out)))
+            self.problems.append(
+                Problem("info", where, self._left_out.total(), left_out_sentence(self._left_out))
+            )
 
 
 def _joined(parts: Sequence[Mapping[str, I64]]) -> dict[str, I64]:
@@ -183,7 +268,15 @@ def _joined(parts: Sequence[Mapping[str, I64]]) -> dict[str, I64]:
         return dict(parts[0]) if parts else {}
     names = dict.fromkeys(name for part in parts for name in part)
     rows = [len(next(iter(part.values()))) for part in parts]
-    return {name: np.concatenate([part.get(name, np.full(count, NULL, np.int64)) for part, count in zip(parts, rows, strict=True)]) for name in names}
+    return {
+        name: np.concatenate(
+            [
+                part.get(name, np.full(count, NULL, np.int64))
+                for part, count in zip(parts, rows, strict=True)
+            ]
+        )
+        for name in names
+    }
 
 
 def _number(text: str) -> int:

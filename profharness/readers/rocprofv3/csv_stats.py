@@ -26,21 +26,47 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
     """
     table = read_table(path)
     problems += table.problems()
-    calls, total = integers(table.first("Calls"), table.rows), integers(table.first("TotalDurationNs"), table.rows)
-    low, high = integers(table.first("MinNs"), table.rows), integers(table.first("MaxNs"), table.rows)
+    calls, total = (
+        integers(table.first("Calls"), table.rows),
+        integers(table.first("TotalDurationNs"), table.rows),
+    )
+    low, high = (
+        integers(table.first("MinNs"), table.rows),
+        integers(table.first("MaxNs"), table.rows),
+    )
     deviations = figures(table.first("StdDev") or [""] * table.rows)
     names = table.first("Name") or []
     domain = _domain(path.name, names)
     usable = calls.valid & total.valid
-    rows = [StatRow(
-        name=names[row], domain=domain, calls=int(calls.values[row]), total_ns=int(total.values[row]),
-        min_ns=None if low.values[row] == NULL else int(low.values[row]), max_ns=None if high.values[row] == NULL else int(high.values[row]),
-        std_ns=None if deviations is None or deviations[row] != deviations[row] else float(deviations[row]))
-        for row in range(table.rows) if usable[row]]
+    rows = [
+        StatRow(
+            name=names[row],
+            domain=domain,
+            calls=int(calls.values[row]),
+            total_ns=int(total.values[row]),
+            min_ns=None if low.values[row] == NULL else int(low.values[row]),
+            max_ns=None if high.values[row] == NULL else int(high.values[row]),
+            std_ns=None
+            if deviations is None or deviations[row] != deviations[row]
+            else float(deviations[row]),
+        )
+        for row in range(table.rows)
+        if usable[row]
+    ]
     if lost := table.rows - len(rows):
         if not rows:
-            raise InputError(f"{path}: no row has whole numbers as calls and total time", "a spreadsheet may have cut its digits: copy the file again")
-        problems.append(Problem("error", str(path), lost, "rows have calls or a total time that is no whole number and were left out"))
+            raise InputError(
+                f"{path}: no row has whole numbers as calls and total time",
+                "a spreadsheet may have cut its digits: copy the file again",
+            )
+        problems.append(
+            Problem(
+                "error",
+                str(path),
+                lost,
+                "rows have calls or a total time that is no whole number and were left out",
+            )
+        )
     return rows
 
 

@@ -47,10 +47,20 @@ def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Trace:
     sources = []
     for position, rows in enumerate(processes):
         rows.add_to(tables, position)
-        sources.append(Source(path=str(path), format=name, clock=ClockDomain.BOOTTIME, host=rows.host, has_host_calls=rows.has_calls,
-                              pid=None if rows.pid == NULL else rows.pid))
+        sources.append(
+            Source(
+                path=str(path),
+                format=name,
+                clock=ClockDomain.BOOTTIME,
+                host=rows.host,
+                has_host_calls=rows.has_calls,
+                pid=None if rows.pid == NULL else rows.pid,
+            )
+        )
     if not sources or (damage and not any(rows.records for rows in processes)):
-        raise InputError(f"{path} holds no readable process{f': {damage}' if damage else ''}", _HINT)
+        raise InputError(
+            f"{path} holds no readable process{f': {damage}' if damage else ''}", _HINT
+        )
     return tables.trace(sources, _problems(path, walk, damage, processes, tables))
 
 
@@ -66,19 +76,51 @@ def _walk(walk: JsonWalk, strings: Strings, processes: list[ProcessRows]) -> Non
                 rows.read(part, walk)
 
 
-def _problems(path: Path, walk: JsonWalk, damage: str, processes: list[ProcessRows], tables: RocmTables) -> list[Problem]:
+def _problems(
+    path: Path, walk: JsonWalk, damage: str, processes: list[ProcessRows], tables: RocmTables
+) -> list[Problem]:
     where = str(path)
     found = []
     if damage:
         records = sum(rows.records for rows in processes)
-        found.append(Problem("error", where, 1, f"the file is cut or damaged: {damage}; {records} records were read"))
+        found.append(
+            Problem(
+                "error",
+                where,
+                1,
+                f"the file is cut or damaged: {damage}; {records} records were read",
+            )
+        )
     if walk.unreadable:
-        found.append(Problem("warning", where, walk.unreadable, f"records are not readable and were left out (first: {walk.first_error})"))
+        found.append(
+            Problem(
+                "warning",
+                where,
+                walk.unreadable,
+                f"records are not readable and were left out (first: {walk.first_error})",
+            )
+        )
     if tables.negative:
-        found.append(Problem("warning", where, tables.negative, "records end before they start: their duration counts as zero"))
+        found.append(
+            Problem(
+                "warning",
+                where,
+                tables.negative,
+                "records end before they start: their duration counts as zero",
+            )
+        )
     for rows in processes:
         if rows.nameless:
-            found.append(Problem("warning", where, rows.nameless, "kernels are not in the file's list of kernels: named by their number"))
+            found.append(
+                Problem(
+                    "warning",
+                    where,
+                    rows.nameless,
+                    "kernels are not in the file's list of kernels: named by their number",
+                )
+            )
         if rows.left_out.total():
-            found.append(Problem("info", where, rows.left_out.total(), left_out_sentence(rows.left_out)))
+            found.append(
+                Problem("info", where, rows.left_out.total(), left_out_sentence(rows.left_out))
+            )
     return found

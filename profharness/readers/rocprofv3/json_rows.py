@@ -30,10 +30,36 @@ from profharness.trace.model import I64, NULL, Strings
 RecordT = TypeVar("RecordT")
 
 _CALLS = ("hip_api", "hsa_api", "marker_api", "rccl_api", "rocdecode_api", "rocjpeg_api")
-_DISPATCH = ("start", "end", "kernel", "agent", "queue", "stream", "tid", "correlation", "dispatch", "grid_x", "grid_y", "grid_z",
-             "size_x", "size_y", "size_z", "lds", "scratch")
+_DISPATCH = (
+    "start",
+    "end",
+    "kernel",
+    "agent",
+    "queue",
+    "stream",
+    "tid",
+    "correlation",
+    "dispatch",
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "size_x",
+    "size_y",
+    "size_z",
+    "lds",
+    "scratch",
+)
 _CALL = ("start", "end", "operation", "tid", "correlation")
-_COPY = ("start", "end", "operation", "bytes", "source_agent", "target_agent", "stream", "correlation")
+_COPY = (
+    "start",
+    "end",
+    "operation",
+    "bytes",
+    "source_agent",
+    "target_agent",
+    "stream",
+    "correlation",
+)
 _OPERATIONS = 1 << 20  # kind and operation in one number
 _LARGEST = 1 << 63
 
@@ -69,8 +95,14 @@ class ProcessRows:
     def read(self, part: str, walk: JsonWalk) -> None:
         """Use up one value of the process object."""
         readers: dict[str, Callable[[JsonWalk], None]] = {
-            "metadata": self._read_metadata, "strings": self._read_names, "agents": self._read_agents, "counters": self._read_counter_names,
-            "kernel_symbols": self._read_symbols, "callback_records": self._read_callbacks, "buffer_records": self._read_records}
+            "metadata": self._read_metadata,
+            "strings": self._read_names,
+            "agents": self._read_agents,
+            "counters": self._read_counter_names,
+            "kernel_symbols": self._read_symbols,
+            "callback_records": self._read_callbacks,
+            "buffer_records": self._read_records,
+        }
         if part in readers:
             readers[part](walk)
         else:
@@ -78,7 +110,9 @@ class ProcessRows:
 
     def add_to(self, tables: RocmTables, source: int) -> None:
         """Add all that was read. The columns are used up."""
-        process = Process(self.host, self.pid, {agent.number: agent for agent in self._agents.values()})
+        process = Process(
+            self.host, self.pid, {agent.number: agent for agent in self._agents.values()}
+        )
         first = tables.kernels
         kernels = _taken(self._kernels)
         tables.add_kernels(process, self._with_symbols(kernels), source)
@@ -89,11 +123,20 @@ class ProcessRows:
             tables.add_kernels(process, self._with_symbols(untraced), source)
             self._add_values(tables, joined.kernel + first, source)
         copies = self._copies
-        tables.add_copies(process, {
-            "start": copies.take("start"), "end": copies.take("end"), "name": self._operations(copies.take("operation"))[1],
-            "bytes": copies.take("bytes"), "source_agent": self._agent_numbers(copies.take("source_agent")),
-            "target_agent": self._agent_numbers(copies.take("target_agent")), "stream": copies.take("stream"),
-            "correlation": copies.take("correlation")}, source)
+        tables.add_copies(
+            process,
+            {
+                "start": copies.take("start"),
+                "end": copies.take("end"),
+                "name": self._operations(copies.take("operation"))[1],
+                "bytes": copies.take("bytes"),
+                "source_agent": self._agent_numbers(copies.take("source_agent")),
+                "target_agent": self._agent_numbers(copies.take("target_agent")),
+                "stream": copies.take("stream"),
+                "correlation": copies.take("correlation"),
+            },
+            source,
+        )
         self._add_calls(tables, process, source)
 
     def _add_calls(self, tables: RocmTables, process: Process, source: int) -> None:
@@ -103,15 +146,38 @@ class ProcessRows:
         domain = tables.domains(kind)
         texts = {text.key: self._strings.code(text.value) for text in self._names.marker_api}
         marks = np.flatnonzero(domain == self._strings.find("marker"))
-        name[marks] = [texts.get(key, operation) for key, operation in zip(correlation[marks].tolist(), name[marks].tolist(), strict=True)]
-        tables.add_calls(process, {"start": calls.take("start"), "end": calls.take("end"), "name": name, "domain": domain,
-                                   "tid": calls.take("tid"), "correlation": correlation}, source)
+        name[marks] = [
+            texts.get(key, operation)
+            for key, operation in zip(
+                correlation[marks].tolist(), name[marks].tolist(), strict=True
+            )
+        ]
+        tables.add_calls(
+            process,
+            {
+                "start": calls.take("start"),
+                "end": calls.take("end"),
+                "name": name,
+                "domain": domain,
+                "tid": calls.take("tid"),
+                "correlation": correlation,
+            },
+            source,
+        )
 
     def _add_values(self, tables: RocmTables, kernel: I64, source: int) -> None:
-        names = {handle: self._strings.code(self._counters.get(handle) or f"counter {handle}") for handle in {handle for _, handle, _ in self._values}}
+        names = {
+            handle: self._strings.code(self._counters.get(handle) or f"counter {handle}")
+            for handle in {handle for _, handle, _ in self._values}
+        }
         record = np.array([record for record, _, _ in self._values], np.int64)
         name = np.array([names[handle] for _, handle, _ in self._values], np.int64)
-        tables.add_counters(kernel[record], name, np.array([value for _, _, value in self._values], np.float64), source)
+        tables.add_counters(
+            kernel[record],
+            name,
+            np.array([value for _, _, value in self._values], np.float64),
+            source,
+        )
 
     def _read_metadata(self, walk: JsonWalk) -> None:
         self._metadata = walk.value(Metadata)
@@ -123,11 +189,23 @@ class ProcessRows:
         for batch in walk.batches(AgentRecord):
             for record in batch:
                 self._agents[record.id.handle] = Agent(
-                    number=record.logical_node_id if record.logical_node_id != NULL else record.node_id, node=record.node_id,
-                    is_gpu=record.type == 2, architecture=record.name, product=record.product_name, vendor=record.vendor_name,
-                    compute_units=record.cu_count or None, dies=record.num_xcc or None, max_clock_mhz=record.max_engine_clk_fcompute or None,
-                    location=record.location_id or None, domain=record.domain, handle=record.id.handle, type_number=record.logical_node_type_id,
-                    pci_id=pci_id(record.vendor_id, record.device_id))
+                    number=record.logical_node_id
+                    if record.logical_node_id != NULL
+                    else record.node_id,
+                    node=record.node_id,
+                    is_gpu=record.type == 2,
+                    architecture=record.name,
+                    product=record.product_name,
+                    vendor=record.vendor_name,
+                    compute_units=record.cu_count or None,
+                    dies=record.num_xcc or None,
+                    max_clock_mhz=record.max_engine_clk_fcompute or None,
+                    location=record.location_id or None,
+                    domain=record.domain,
+                    handle=record.id.handle,
+                    type_number=record.logical_node_type_id,
+                    pci_id=pci_id(record.vendor_id, record.device_id),
+                )
 
     def _read_counter_names(self, walk: JsonWalk) -> None:
         for batch in walk.batches(CounterName):
@@ -168,60 +246,103 @@ class ProcessRows:
     def _add_dispatches(self, batch: Sequence[Dispatch]) -> None:
         self.records += len(batch)
         self._kernels.add(
-            len(batch), start=[d.start_timestamp for d in batch], end=[d.end_timestamp for d in batch], tid=[d.thread_id for d in batch],
-            stream=_numbers([d.stream_id.handle for d in batch]), correlation=[d.correlation_id.internal for d in batch],
-            **_launches([d.dispatch_info for d in batch]))
+            len(batch),
+            start=[d.start_timestamp for d in batch],
+            end=[d.end_timestamp for d in batch],
+            tid=[d.thread_id for d in batch],
+            stream=_numbers([d.stream_id.handle for d in batch]),
+            correlation=[d.correlation_id.internal for d in batch],
+            **_launches([d.dispatch_info for d in batch]),
+        )
 
     def _add_counted(self, batch: Sequence[CounterRecord]) -> None:
         first = len(self._counted)
         self.records += len(batch)
         data = [record.dispatch_data for record in batch]
         self._counted.add(
-            len(batch), start=[d.start_timestamp for d in data], end=[d.end_timestamp for d in data], tid=[r.thread_id for r in batch],
-            stream=_numbers([r.stream_id.handle for r in batch]), correlation=[d.correlation_id.internal for d in data],
-            **_launches([d.dispatch_info for d in data]))
-        self._values += [(row, value.counter_id.handle, value.value) for row, record in enumerate(batch, first) for value in record.records]
+            len(batch),
+            start=[d.start_timestamp for d in data],
+            end=[d.end_timestamp for d in data],
+            tid=[r.thread_id for r in batch],
+            stream=_numbers([r.stream_id.handle for r in batch]),
+            correlation=[d.correlation_id.internal for d in data],
+            **_launches([d.dispatch_info for d in data]),
+        )
+        self._values += [
+            (row, value.counter_id.handle, value.value)
+            for row, record in enumerate(batch, first)
+            for value in record.records
+        ]
 
     def _take_calls(self, batch: Sequence[Call]) -> None:
         self.has_calls = True
         self.records += len(batch)
-        self._calls.add(len(batch), start=[c.start_timestamp for c in batch], end=[c.end_timestamp for c in batch],
-                        operation=[c.kind * _OPERATIONS + c.operation for c in batch], tid=[c.thread_id for c in batch],
-                        correlation=[c.correlation_id.internal for c in batch])
+        self._calls.add(
+            len(batch),
+            start=[c.start_timestamp for c in batch],
+            end=[c.end_timestamp for c in batch],
+            operation=[c.kind * _OPERATIONS + c.operation for c in batch],
+            tid=[c.thread_id for c in batch],
+            correlation=[c.correlation_id.internal for c in batch],
+        )
 
     def _add_copies(self, batch: Sequence[Copy]) -> None:
         self.records += len(batch)
         self._copies.add(
-            len(batch), start=[c.start_timestamp for c in batch], end=[c.end_timestamp for c in batch],
-            operation=[c.kind * _OPERATIONS + c.operation for c in batch], bytes=[c.bytes for c in batch],
-            source_agent=_numbers([c.src_agent_id.handle for c in batch]), target_agent=_numbers([c.dst_agent_id.handle for c in batch]),
-            stream=_numbers([c.stream_id.handle for c in batch]), correlation=[c.correlation_id.internal for c in batch])
+            len(batch),
+            start=[c.start_timestamp for c in batch],
+            end=[c.end_timestamp for c in batch],
+            operation=[c.kind * _OPERATIONS + c.operation for c in batch],
+            bytes=[c.bytes for c in batch],
+            source_agent=_numbers([c.src_agent_id.handle for c in batch]),
+            target_agent=_numbers([c.dst_agent_id.handle for c in batch]),
+            stream=_numbers([c.stream_id.handle for c in batch]),
+            correlation=[c.correlation_id.internal for c in batch],
+        )
 
     def _with_symbols(self, columns: dict[str, I64]) -> dict[str, I64]:
         """The columns of dispatches with names and registers of their kernels."""
         used, row = np.unique(columns["kernel"], return_inverse=True)
         symbols = [self._symbols.get(number) for number in used.tolist()]
-        names = [self._strings.code(symbol.formatted_kernel_name or symbol.kernel_name.removesuffix(".kd") if symbol else f"kernel {number}")
-                 for number, symbol in zip(used.tolist(), symbols, strict=True)]
+        names = [
+            self._strings.code(
+                symbol.formatted_kernel_name or symbol.kernel_name.removesuffix(".kd")
+                if symbol
+                else f"kernel {number}"
+            )
+            for number, symbol in zip(used.tolist(), symbols, strict=True)
+        ]
         known = [symbol or Symbol(NULL) for symbol in symbols]
         if len(used):
-            self.nameless += int(np.isin(row, [place for place, symbol in enumerate(symbols) if symbol is None]).sum())
+            self.nameless += int(
+                np.isin(
+                    row, [place for place, symbol in enumerate(symbols) if symbol is None]
+                ).sum()
+            )
 
         def of_symbol(values: list[int]) -> I64:
             return np.array(values, np.int64)[row] if values else np.zeros(0, np.int64)
 
         static, whole = of_symbol([symbol.group_segment_size for symbol in known]), columns["lds"]
         split = (static != NULL) & (whole >= static)
-        return {**columns, "name": of_symbol(names), "agent": self._agent_numbers(columns["agent"]),
-                "vgpr": of_symbol([symbol.arch_vgpr_count for symbol in known]),
-                "accum_vgpr": of_symbol([symbol.accum_vgpr_count for symbol in known]),
-                "sgpr": of_symbol([symbol.sgpr_count for symbol in known]),
-                "lds": np.where(split, static, whole), "lds_dynamic": np.where(split, whole - static, NULL)}
+        return {
+            **columns,
+            "name": of_symbol(names),
+            "agent": self._agent_numbers(columns["agent"]),
+            "vgpr": of_symbol([symbol.arch_vgpr_count for symbol in known]),
+            "accum_vgpr": of_symbol([symbol.accum_vgpr_count for symbol in known]),
+            "sgpr": of_symbol([symbol.sgpr_count for symbol in known]),
+            "lds": np.where(split, static, whole),
+            "lds_dynamic": np.where(split, whole - static, NULL),
+        }
 
     def _agent_numbers(self, handles: I64) -> I64:
         """Numbers of agents; an agent that the file does not list keeps its handle."""
         used, row = np.unique(handles, return_inverse=True)
-        numbers = [self._agents[handle].number if handle in self._agents else handle for handle in used.tolist()]
+        numbers = [
+            self._agents[handle].number if handle in self._agents else handle
+            for handle in used.tolist()
+        ]
         return np.array(numbers, np.int64)[row] if numbers else np.zeros(0, np.int64)
 
     def _operations(self, packed: I64) -> tuple[I64, I64]:
@@ -229,10 +350,20 @@ class ProcessRows:
         used, row = np.unique(packed, return_inverse=True)
         kinds, names = [], []
         for kind, operation in (divmod(number, _OPERATIONS) for number in used.tolist()):
-            known = self._names.buffer_records[kind] if 0 <= kind < len(self._names.buffer_records) else None
+            known = (
+                self._names.buffer_records[kind]
+                if 0 <= kind < len(self._names.buffer_records)
+                else None
+            )
             named = known is not None and 0 <= operation < len(known.operations)
             kinds.append(self._strings.code(known.kind if known else f"kind {kind}"))
-            names.append(self._strings.code(known.operations[operation] if known and named else f"operation {kind}.{operation}"))
+            names.append(
+                self._strings.code(
+                    known.operations[operation]
+                    if known and named
+                    else f"operation {kind}.{operation}"
+                )
+            )
         if not len(used):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         return np.array(kinds, np.int64)[row], np.array(names, np.int64)[row]
@@ -245,13 +376,25 @@ def _taken(rows: Growing) -> dict[str, I64]:
 def _launches(launches: list[DispatchInfo]) -> dict[str, list[int] | I64]:
     sizes, grids = [d.workgroup_size for d in launches], [d.grid_size for d in launches]
     return {
-        "kernel": [d.kernel_id for d in launches], "dispatch": [d.dispatch_id for d in launches],
-        "agent": _numbers([d.agent_id.handle for d in launches]), "queue": _numbers([d.queue_id.handle for d in launches]),
-        "lds": [d.group_segment_size for d in launches], "scratch": [d.private_segment_size for d in launches],
-        "size_x": [t.x for t in sizes], "size_y": [t.y for t in sizes], "size_z": [t.z for t in sizes],
-        "grid_x": [t.x for t in grids], "grid_y": [t.y for t in grids], "grid_z": [t.z for t in grids]}
+        "kernel": [d.kernel_id for d in launches],
+        "dispatch": [d.dispatch_id for d in launches],
+        "agent": _numbers([d.agent_id.handle for d in launches]),
+        "queue": _numbers([d.queue_id.handle for d in launches]),
+        "lds": [d.group_segment_size for d in launches],
+        "scratch": [d.private_segment_size for d in launches],
+        "size_x": [t.x for t in sizes],
+        "size_y": [t.y for t in sizes],
+        "size_z": [t.z for t in sizes],
+        "grid_x": [t.x for t in grids],
+        "grid_y": [t.y for t in grids],
+        "grid_z": [t.z for t in grids],
+    }
 
 
 def _numbers(handles: list[int]) -> list[int]:
     """Handles as int64; larger ones stand for "none" in the tool's own code."""
-    return handles if max(handles, default=0) < _LARGEST else [handle if handle < _LARGEST else NULL for handle in handles]
+    return (
+        handles
+        if max(handles, default=0) < _LARGEST
+        else [handle if handle < _LARGEST else NULL for handle in handles]
+    )

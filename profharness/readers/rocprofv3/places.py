@@ -32,10 +32,15 @@ def places(devices: Sequence[I64], streams: Sequence[I64]) -> Places:
     numbers = np.unique(device[device != NULL])
     position = np.where(device == NULL, NULL, np.searchsorted(numbers, device))
     has = stream != NULL
-    pairs, row = np.unique(np.stack((position[has], stream[has]), axis=1), axis=0, return_inverse=True)
+    pairs, row = np.unique(
+        np.stack((position[has], stream[has]), axis=1), axis=0, return_inverse=True
+    )
     at = np.full(len(stream), NULL, np.int64)
     at[has] = row.reshape(-1)
     ends = np.cumsum([len(column) for column in devices])[:-1]
     return Places(
-        tuple(numbers.tolist()), tuple(Stream(int(d), str(s)) for d, s in pairs.tolist()),
-        tuple(np.split(position, ends)), tuple(np.split(at, ends)))
+        tuple(numbers.tolist()),
+        tuple(Stream(int(d), str(s)) for d, s in pairs.tolist()),
+        tuple(np.split(position, ends)),
+        tuple(np.split(at, ends)),
+    )

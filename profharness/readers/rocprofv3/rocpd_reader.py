@@ -20,7 +20,17 @@ from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 name = "rocpd"
 
 _SCHEMA = "3"
-_NEEDED = frozenset({"rocpd_metadata", "rocpd_info_agent", "rocpd_info_kernel_symbol", "rocpd_string", "processes", "kernels", "regions"})
+_NEEDED = frozenset(
+    {
+        "rocpd_metadata",
+        "rocpd_info_agent",
+        "rocpd_info_kernel_symbol",
+        "rocpd_string",
+        "processes",
+        "kernels",
+        "regions",
+    }
+)
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
@@ -44,28 +54,72 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         return _read(path, connection, found, damage, version)
 
 
-def _read(path: Path, connection: sqlite3.Connection, found: list[Owner], damage: str, version: str) -> Trace:
+def _read(
+    path: Path, connection: sqlite3.Connection, found: list[Owner], damage: str, version: str
+) -> Trace:
     tables = RocmTables(Strings())
-    problems = [Problem("error", str(path), 1, f"the file is cut or damaged: {damage}")] if damage else []
+    problems = (
+        [Problem("error", str(path), 1, f"the file is cut or damaged: {damage}")] if damage else []
+    )
     sources = []
     for position, owner in enumerate(found):
         reader = ProcessReader(connection, owner, tables, position, alone=len(found) == 1)
         reader.read()
-        sources.append(Source(
-            path=str(path), format=name, clock=ClockDomain.BOOTTIME, host=owner.host, pid=owner.pid, has_host_calls=reader.has_calls,
-            details=(("schema", version),)))
+        sources.append(
+            Source(
+                path=str(path),
+                format=name,
+                clock=ClockDomain.BOOTTIME,
+                host=owner.host,
+                pid=owner.pid,
+                has_host_calls=reader.has_calls,
+                details=(("schema", version),),
+            )
+        )
         if reader.damage:
-            problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {reader.damage}; {reader.records} records were read"))
+            problems.append(
+                Problem(
+                    "error",
+                    str(path),
+                    1,
+                    f"the file is cut or damaged: {reader.damage}; {reader.records} records were read",
+                )
+            )
         if reader.left_out.total():
-            problems.append(Problem("warning", str(path), reader.left_out.total(), left_out_sentence(reader.left_out)))
+            problems.append(
+                Problem(
+                    "warning",
+                    str(path),
+                    reader.left_out.total(),
+                    left_out_sentence(reader.left_out),
+                )
+            )
         if reader.unread.total():
-            problems.append(Problem("info", str(path), reader.unread.total(), left_out_sentence(reader.unread)))
+            problems.append(
+                Problem("info", str(path), reader.unread.total(), left_out_sentence(reader.unread))
+            )
     if _is_damaged(problems) and not tables.kernels and not tables.has_calls:
-        raise InputError(f"{path} holds no readable record: {problems[0].message}", "record or copy it again")
+        raise InputError(
+            f"{path} holds no readable record: {problems[0].message}", "record or copy it again"
+        )
     if tables.negative:
-        problems.append(Problem("warning", str(path), tables.negative, "records end before they start: their duration counts as zero"))
+        problems.append(
+            Problem(
+                "warning",
+                str(path),
+                tables.negative,
+                "records end before they start: their duration counts as zero",
+            )
+        )
     if variables := environment_size(connection):
-        problems.append(Problem("info", str(path), variables, "environment variables of the process stand in this file, with what they hold: look before you share it"))
+        problems.append(
+            Problem(
+                "info",
+                str(path),
+                variables,
+                "environment variables of the process stand in this file, with what they hold: look before you share it",
+            )
+        )
     return tables.trace(sources, problems)
 
 
@@ -75,14 +129,28 @@ def _is_damaged(problems: list[Problem]) -> bool:
 
 def _check(path: Path, connection: sqlite3.Connection) -> str:
     """The schema version. Raises InputError for other databases, saying which."""
-    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
+    names = {
+        row[0]
+        for row in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        )
+    }
     if {"rocpd_api", "rocpd_op"} <= names:
-        raise InputError(f"{path} was written by rocmProfileData (rpd), not by rocprofv3: the two share a name, not a schema",
-                         "record with `profharness run --profile rocprofv3`")
+        raise InputError(
+            f"{path} was written by rocmProfileData (rpd), not by rocprofv3: the two share a name, not a schema",
+            "record with `profharness run --profile rocprofv3`",
+        )
     if missing := _NEEDED - names:
-        raise InputError(f"{path} is an SQLite database, but no rocpd: it has no {min(missing)}", "name the *_results.db that rocprofv3 wrote")
-    version = connection.execute("SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'").fetchone()
+        raise InputError(
+            f"{path} is an SQLite database, but no rocpd: it has no {min(missing)}",
+            "name the *_results.db that rocprofv3 wrote",
+        )
+    version = connection.execute(
+        "SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'"
+    ).fetchone()
     if version is None or str(version[0]).split(".")[0] != _SCHEMA:
-        raise InputError(f"{path} is a rocpd database of schema version {version[0] if version else 'unknown'}; version {_SCHEMA} is read",
-                         "convert it with `rocpd convert -f csv` and name its kernel_trace.csv")
+        raise InputError(
+            f"{path} is a rocpd database of schema version {version[0] if version else 'unknown'}; version {_SCHEMA} is read",
+            "convert it with `rocpd convert -f csv` and name its kernel_trace.csv",
+        )
     return str(version[0])

@@ -21,13 +21,43 @@ from profharness.trace.model import I64, NULL
 
 BATCH_ROWS = 1 << 15
 _KERNEL = {
-    "start": "start", "end": "end", "kernel": "kernel_id", "agent": "agent_log_index", "queue": "queue_id", "stream": "stream_id", "tid": "tid",
-    "correlation": "stack_id", "dispatch": "dispatch_id", "grid_x": "grid_x", "grid_y": "grid_y", "grid_z": "grid_z", "size_x": "workgroup_x",
-    "size_y": "workgroup_y", "size_z": "workgroup_z", "lds": "lds_size", "scratch": "scratch_size"}
+    "start": "start",
+    "end": "end",
+    "kernel": "kernel_id",
+    "agent": "agent_log_index",
+    "queue": "queue_id",
+    "stream": "stream_id",
+    "tid": "tid",
+    "correlation": "stack_id",
+    "dispatch": "dispatch_id",
+    "grid_x": "grid_x",
+    "grid_y": "grid_y",
+    "grid_z": "grid_z",
+    "size_x": "workgroup_x",
+    "size_y": "workgroup_y",
+    "size_z": "workgroup_z",
+    "lds": "lds_size",
+    "scratch": "scratch_size",
+}
 _COPY = {
-    "start": "start", "end": "end", "bytes": "size", "source_agent": "src_agent_log_index", "target_agent": "dst_agent_log_index",
-    "stream": "stream_id", "correlation": "stack_id", "name": "name"}
-_CALL = {"start": "start", "end": "end", "tid": "tid", "correlation": "stack_id", "name": "name", "domain": "category", "message": "extdata"}
+    "start": "start",
+    "end": "end",
+    "bytes": "size",
+    "source_agent": "src_agent_log_index",
+    "target_agent": "dst_agent_log_index",
+    "stream": "stream_id",
+    "correlation": "stack_id",
+    "name": "name",
+}
+_CALL = {
+    "start": "start",
+    "end": "end",
+    "tid": "tid",
+    "correlation": "stack_id",
+    "name": "name",
+    "domain": "category",
+    "message": "extdata",
+}
 _INSTANT = {**_CALL, "start": "timestamp", "end": "timestamp"}
 _TEXTS = frozenset({"name", "domain", "message"})
 
@@ -50,14 +80,21 @@ class _Extra(msgspec.Struct):
 def owners(connection: sqlite3.Connection) -> list[Owner]:
     """The processes, in the order of the file."""
     rows = connection.execute("SELECT guid, pid, hostname FROM processes").fetchall()
-    return [Owner(str(guid), pid if isinstance(pid, int) else NULL, _text(host)) for guid, pid, host in dict.fromkeys(rows)]
+    return [
+        Owner(str(guid), pid if isinstance(pid, int) else NULL, _text(host))
+        for guid, pid, host in dict.fromkeys(rows)
+    ]
 
 
 def environment_size(connection: sqlite3.Connection) -> int:
     """How many environment variables the file holds."""
     try:
         rows = connection.execute("SELECT environment FROM rocpd_info_process").fetchall()
-        return sum(len(msgspec.json.decode(text, type=dict[str, msgspec.Raw])) for (text,) in rows if isinstance(text, str))
+        return sum(
+            len(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+            for (text,) in rows
+            if isinstance(text, str)
+        )
     except (*DAMAGED, *NOT_JSON):
         return 0
 
@@ -68,7 +105,15 @@ class ProcessReader:
     `left_out` counts what would be analysed and cannot be, `unread` records of kinds that are not analysed.
     """
 
-    def __init__(self, connection: sqlite3.Connection, owner: Owner, tables: RocmTables, source: int, *, alone: bool) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        owner: Owner,
+        tables: RocmTables,
+        source: int,
+        *,
+        alone: bool,
+    ) -> None:
         self.records = 0
         self.damage = ""
         self.has_calls = False
@@ -79,13 +124,21 @@ class ProcessReader:
         self._tables = tables
         self._source = source
         self._alone = alone
-        self._texts: Pool[Any] = Pool(lambda value: NULL if value is None else tables.strings.code(str(value)))
+        self._texts: Pool[Any] = Pool(
+            lambda value: NULL if value is None else tables.strings.code(str(value))
+        )
         self._messages: Pool[Any] = Pool(self._message_code)
 
     def read(self) -> None:
         """Kernels with their counters, copies, then host calls and markers; the rest is counted."""
         process = Process(self._owner.host, self._owner.pid, self._agents())
-        for part in (self._read_kernels, self._read_copies, self._read_calls, self._read_instants, self._count_unread):
+        for part in (
+            self._read_kernels,
+            self._read_copies,
+            self._read_calls,
+            self._read_instants,
+            self._count_unread,
+        ):
             try:
                 part(process)
             except DAMAGED as error:
@@ -102,14 +155,18 @@ class ProcessReader:
     def _read_counters(self, dispatch: I64, first: int) -> None:
         if not len(dispatch) or "counters_collection" not in self._views():
             return
-        rows = self._select("counters_collection", ["dispatch_id", "counter_name", "value"]).fetchall()
+        rows = self._select(
+            "counters_collection", ["dispatch_id", "counter_name", "value"]
+        ).fetchall()
         if not rows:
             return
         order = np.argsort(dispatch, kind="stable")
         wanted = _whole(tuple(row[0] for row in rows))
         at = np.minimum(np.searchsorted(dispatch[order], wanted), len(order) - 1)
         name = np.array([self._texts[row[1]] for row in rows], np.int64)
-        value = np.array([row[2] if isinstance(row[2], int | float) else np.nan for row in rows], np.float64)
+        value = np.array(
+            [row[2] if isinstance(row[2], int | float) else np.nan for row in rows], np.float64
+        )
         known = dispatch[order][at] == wanted
         self._tables.add_counters(order[at[known]] + first, name[known], value[known], self._source)
 
@@ -139,34 +196,58 @@ class ProcessReader:
             self.unread["scratch memory"] += scratch
             self.unread["memory allocations"] += self._count("rocpd_memory_allocate") - scratch
         if "rocpd_pmc_event" in tables:
-            self.left_out["counter values of no kernel that the file shows"] += self._values_of_no_kernel()
+            self.left_out["counter values of no kernel that the file shows"] += (
+                self._values_of_no_kernel()
+            )
 
     def _values_of_no_kernel(self) -> int:
         """Values of counters whose event is no dispatch (a device is counted over a time, too), or one that the file's view hides."""
         own, wanted = ("TRUE", ()) if self._alone else ("guid = :guid", {"guid": self._owner.guid})
         shown = f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} AND event_id IS NOT NULL AND id IN (SELECT id FROM kernels WHERE {own})"  # noqa: S608  # made of constants
-        rows = self._connection.execute(f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} AND (event_id IS NULL OR event_id NOT IN ({shown}))", wanted)  # noqa: S608  # made of constants
+        rows = self._connection.execute(
+            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} AND (event_id IS NULL OR event_id NOT IN ({shown}))",  # noqa: S608  # made of constants
+            wanted,
+        )
         return int(rows.fetchone()[0])
 
     def _count_hidden(self, what: str, table: str, shown: int) -> None:
         """A view joins its table to others, and shows no row that lacks its place there."""
         if not self.damage and self._present(table):
-            self.left_out[f"{what} that the file's own view does not show"] += max(self._count(table) - shown, 0)
+            self.left_out[f"{what} that the file's own view does not show"] += max(
+                self._count(table) - shown, 0
+            )
 
     def _count(self, table: str, condition: str = "TRUE") -> int:
         """Rows of a table that belong to this process; a table names it by the row that describes it."""
-        own = "" if self._alone else " AND guid = ? AND pid IN (SELECT id FROM rocpd_info_process WHERE guid = ? AND pid = ?)"
+        own = (
+            ""
+            if self._alone
+            else " AND guid = ? AND pid IN (SELECT id FROM rocpd_info_process WHERE guid = ? AND pid = ?)"
+        )
         wanted = () if self._alone else (self._owner.guid, self._owner.guid, self._owner.pid)
-        return int(self._connection.execute(f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}", wanted).fetchone()[0])  # noqa: S608  # made of constants
+        return int(
+            self._connection.execute(
+                f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}", wanted  # noqa: S608  # made of constants
+            ).fetchone()[0]
+        )
 
     def _add_calls(self, process: Process, view: str, wanted: dict[str, str]) -> int:
         """Add the calls of a view; the answer is how many rows it shows."""
         columns = self._columns(view, wanted)
         strings = self._tables.strings
-        domains = {int(code): domain_of(strings[int(code)]) for code in np.unique(columns["domain"])}
-        marker = np.isin(columns["domain"], [code for code, domain in domains.items() if domain == MARKER])
-        columns["name"] = np.where(marker & (columns["message"] != NULL), columns["message"], columns["name"])
-        keep = np.isin(columns["domain"], [code for code, domain in domains.items() if not domain.startswith("kfd")])
+        domains = {
+            int(code): domain_of(strings[int(code)]) for code in np.unique(columns["domain"])
+        }
+        marker = np.isin(
+            columns["domain"], [code for code, domain in domains.items() if domain == MARKER]
+        )
+        columns["name"] = np.where(
+            marker & (columns["message"] != NULL), columns["message"], columns["name"]
+        )
+        keep = np.isin(
+            columns["domain"],
+            [code for code, domain in domains.items() if not domain.startswith("kfd")],
+        )
         if not keep.all():
             self.left_out["events of the kernel driver"] += int((~keep).sum())
         if view == "samples":
@@ -181,7 +262,11 @@ class ProcessReader:
     def _message_code(self, extra: Any) -> int:
         """The code of a marker's text in an event's extra data; NULL where it has none."""
         try:
-            message = msgspec.json.decode(extra, type=_Extra).message if isinstance(extra, str) and extra != "{}" else ""
+            message = (
+                msgspec.json.decode(extra, type=_Extra).message
+                if isinstance(extra, str) and extra != "{}"
+                else ""
+            )
         except NOT_JSON:
             return NULL
         return self._tables.strings.code(message) if message else NULL
@@ -200,14 +285,30 @@ class ProcessReader:
         count = len(grown)
         self.records += count
         found = {name: grown.take(name) for name in (*numbers, *texts)}
-        return found | {name: np.full(count, NULL, np.int64) for name in wanted if name not in found}
+        return found | {
+            name: np.full(count, NULL, np.int64) for name in wanted if name not in found
+        }
 
-    def _add(self, grown: Growing, rows: list[tuple[Any, ...]], numbers: Sequence[str], texts: Sequence[str]) -> None:
+    def _add(
+        self,
+        grown: Growing,
+        rows: list[tuple[Any, ...]],
+        numbers: Sequence[str],
+        texts: Sequence[str],
+    ) -> None:
         columns = list(zip(*rows, strict=True))
         pools = {"message": self._messages}
-        codes = {name: np.fromiter(map(pools.get(name, self._texts).__getitem__, column), np.int64, len(rows))
-                 for name, column in zip(texts, columns[len(numbers):], strict=True)}
-        grown.add(len(rows), **{name: _whole(column) for name, column in zip(numbers, columns, strict=False)}, **codes)
+        codes = {
+            name: np.fromiter(
+                map(pools.get(name, self._texts).__getitem__, column), np.int64, len(rows)
+            )
+            for name, column in zip(texts, columns[len(numbers) :], strict=True)
+        }
+        grown.add(
+            len(rows),
+            **{name: _whole(column) for name, column in zip(numbers, columns, strict=False)},
+            **codes,
+        )
 
     def _batches(self, view: str, selected: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
         cursor = self._select(view, selected)
@@ -215,7 +316,9 @@ class ProcessReader:
             yield rows
 
     def _select(self, view: str, selected: Sequence[str]) -> sqlite3.Cursor:
-        return self._connection.execute(f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}", self._wanted())  # noqa: S608  # made of constants
+        return self._connection.execute(
+            f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}", self._wanted()  # noqa: S608  # made of constants
+        )
 
     def _where(self, view: str) -> str:
         """A condition only where the file holds several processes: without it the database reads faster."""
@@ -231,48 +334,84 @@ class ProcessReader:
 
     def _present(self, *names: str) -> set[str]:
         """Those of the names that the file has, as a table or as a view."""
-        return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")} & set(names)
+        return {
+            row[0]
+            for row in self._connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+            )
+        } & set(names)
 
     def _views(self) -> set[str]:
-        return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
+        return {
+            row[0]
+            for row in self._connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'view'"
+            )
+        }
 
     def _with_symbols(self, columns: dict[str, I64]) -> dict[str, I64]:
         """Names and registers of the kernels, looked up once per kernel; dynamic LDS is what a launch has beyond its kernel's own."""
         rows = self._connection.execute(
             "SELECT id, display_name, kernel_name, group_segment_size, arch_vgpr_count, accum_vgpr_count, sgpr_count"
-            " FROM rocpd_info_kernel_symbol WHERE guid = ?", (self._owner.guid,)).fetchall()
+            " FROM rocpd_info_kernel_symbol WHERE guid = ?",
+            (self._owner.guid,),
+        ).fetchall()
         symbols = {row[0]: row for row in rows}
         used, row = np.unique(columns["kernel"], return_inverse=True)
-        found = [symbols.get(number, (number, f"kernel {number}", "", *[NULL] * 4)) for number in used.tolist()]
+        found = [
+            symbols.get(number, (number, f"kernel {number}", "", *[NULL] * 4))
+            for number in used.tolist()
+        ]
         names = [self._texts[_text(one[1]) or _text(one[2]).removesuffix(".kd")] for one in found]
-        table = np.array([[value if isinstance(value, int) else NULL for value in one[3:]] for one in found], np.int64).reshape(-1, 4)[row]
+        table = np.array(
+            [[value if isinstance(value, int) else NULL for value in one[3:]] for one in found],
+            np.int64,
+        ).reshape(-1, 4)[row]
         static, whole = table[:, 0], columns["lds"]
         split = (static != NULL) & (whole >= static)
-        return {**{name: column for name, column in columns.items() if name != "kernel"}, "name": np.array(names, np.int64)[row],
-                "lds": np.where(split, static, whole), "lds_dynamic": np.where(split, whole - static, NULL),
-                "vgpr": table[:, 1], "accum_vgpr": table[:, 2], "sgpr": table[:, 3]}
+        return {
+            **{name: column for name, column in columns.items() if name != "kernel"},
+            "name": np.array(names, np.int64)[row],
+            "lds": np.where(split, static, whole),
+            "lds_dynamic": np.where(split, whole - static, NULL),
+            "vgpr": table[:, 1],
+            "accum_vgpr": table[:, 2],
+            "sgpr": table[:, 3],
+        }
 
     def _agents(self) -> dict[int, Agent]:
         rows = self._connection.execute(
             "SELECT logical_index, absolute_index, type_index, type, name, product_name, vendor_name, extdata FROM rocpd_info_agent WHERE guid = ?",
-            (self._owner.guid,)).fetchall()
+            (self._owner.guid,),
+        ).fetchall()
         agents = {}
         for number, node, type_number, kind, name, product, vendor, extra in rows:
             record = _record(extra)
             if not isinstance(number, int):
                 continue
             agents[number] = Agent(
-                number=number, node=node if isinstance(node, int) else number, is_gpu=kind == "GPU", architecture=_text(name), product=_text(product),
+                number=number,
+                node=node if isinstance(node, int) else number,
+                is_gpu=kind == "GPU",
+                architecture=_text(name),
+                product=_text(product),
                 vendor=_text(vendor),
-                compute_units=record.cu_count or None, dies=record.num_xcc or None, max_clock_mhz=record.max_engine_clk_fcompute or None,
-                location=record.location_id or None, domain=record.domain, type_number=type_number,
-                pci_id=pci_id(record.vendor_id, record.device_id))
+                compute_units=record.cu_count or None,
+                dies=record.num_xcc or None,
+                max_clock_mhz=record.max_engine_clk_fcompute or None,
+                location=record.location_id or None,
+                domain=record.domain,
+                type_number=type_number,
+                pci_id=pci_id(record.vendor_id, record.device_id),
+            )
         return agents
 
 
 def _record(text: Any) -> AgentRecord:
     try:
-        return msgspec.json.decode(text, type=AgentRecord) if isinstance(text, str) else AgentRecord()
+        return (
+            msgspec.json.decode(text, type=AgentRecord) if isinstance(text, str) else AgentRecord()
+        )
     except NOT_JSON:
         return AgentRecord()
 

@@ -32,7 +32,12 @@ from profharness.trace.model import (
 from profharness.trace.statistics import StatRow
 
 MARKER = "marker"
-_DIRECTIONS = {"HOST_TO_DEVICE": "h2d", "DEVICE_TO_HOST": "d2h", "DEVICE_TO_DEVICE": "d2d", "HOST_TO_HOST": "h2h"}
+_DIRECTIONS = {
+    "HOST_TO_DEVICE": "h2d",
+    "DEVICE_TO_HOST": "d2h",
+    "DEVICE_TO_DEVICE": "d2d",
+    "HOST_TO_HOST": "h2h",
+}
 _DOMAINS = ("hip", "hsa", MARKER, "rccl", "rocdecode", "rocjpeg")
 
 # Kernels: start, end, name, agent, queue, stream, tid, correlation, dispatch, grid_x ..., size_x ..., vgpr, accum_vgpr, sgpr, lds,
@@ -44,7 +49,10 @@ Columns = Mapping[str, I64]
 def domain_of(recorded: str) -> str:
     """`hip` for HIP_RUNTIME_API_EXT, `hsa` for HSA_AMD_EXT_API, and so on; other domains in their own words."""
     low = recorded.lower()
-    return next((domain for domain in _DOMAINS if low.startswith(domain) or f"_{domain}_" in low), low.removesuffix("_api"))
+    return next(
+        (domain for domain in _DOMAINS if low.startswith(domain) or f"_{domain}_" in low),
+        low.removesuffix("_api"),
+    )
 
 
 class RocmTables:
@@ -60,13 +68,26 @@ class RocmTables:
         self._marks: list[Marks] = []
         self._counters: list[Counters] = []
 
-    def trace(self, sources: Sequence[Source], problems: Sequence[Problem], statistics: Sequence[StatRow] = ()) -> Trace:
+    def trace(
+        self,
+        sources: Sequence[Source],
+        problems: Sequence[Problem],
+        statistics: Sequence[StatRow] = (),
+    ) -> Trace:
         """The trace of all that was collected."""
         return Trace(
-            sources=tuple(sources), strings=self.strings, devices=tuple(self.places.devices), streams=tuple(self.places.streams),
-            kernels=_joined(Kernels, self._kernels), copies=_joined(Copies, self._copies), api=_joined(Api, self._api),
-            marks=_joined(Marks, self._marks), counters=_joined(Counters, self._counters), problems=tuple(problems),
-            statistics=tuple(statistics))
+            sources=tuple(sources),
+            strings=self.strings,
+            devices=tuple(self.places.devices),
+            streams=tuple(self.places.streams),
+            kernels=_joined(Kernels, self._kernels),
+            copies=_joined(Copies, self._copies),
+            api=_joined(Api, self._api),
+            marks=_joined(Marks, self._marks),
+            counters=_joined(Counters, self._counters),
+            problems=tuple(problems),
+            statistics=tuple(statistics),
+        )
 
     @property
     def has_calls(self) -> bool:
@@ -80,13 +101,30 @@ class RocmTables:
         stream = columns["stream"] if np.any(columns["stream"] != NULL) else columns["queue"]
         count, size = _geometry(columns)
         kernels = Kernels.build(
-            start_ns=start, dur_ns=dur, name=columns["name"], device=device, queue=columns["queue"],
-            stream=self.places.stream_positions(process, device, stream), tid=columns["tid"], correlation=_ids(columns["correlation"]),
-            dispatch=columns["dispatch"], workgroups=_product(count) if "workgroups" not in columns else columns["workgroups"],
-            workgroup_count_x=count[0], workgroup_count_y=count[1], workgroup_count_z=count[2],
-            workgroup_size_x=size[0], workgroup_size_y=size[1], workgroup_size_z=size[2], vgpr=columns["vgpr"],
-            accum_vgpr=columns["accum_vgpr"], sgpr=columns["sgpr"], lds_bytes=columns["lds"], lds_dynamic_bytes=columns["lds_dynamic"],
-            scratch_bytes=columns["scratch"], **self._shared(process, source))
+            start_ns=start,
+            dur_ns=dur,
+            name=columns["name"],
+            device=device,
+            queue=columns["queue"],
+            stream=self.places.stream_positions(process, device, stream),
+            tid=columns["tid"],
+            correlation=_ids(columns["correlation"]),
+            dispatch=columns["dispatch"],
+            workgroups=_product(count) if "workgroups" not in columns else columns["workgroups"],
+            workgroup_count_x=count[0],
+            workgroup_count_y=count[1],
+            workgroup_count_z=count[2],
+            workgroup_size_x=size[0],
+            workgroup_size_y=size[1],
+            workgroup_size_z=size[2],
+            vgpr=columns["vgpr"],
+            accum_vgpr=columns["accum_vgpr"],
+            sgpr=columns["sgpr"],
+            lds_bytes=columns["lds"],
+            lds_dynamic_bytes=columns["lds_dynamic"],
+            scratch_bytes=columns["scratch"],
+            **self._shared(process, source),
+        )
         if len(kernels):
             self._kernels.append(kernels)
 
@@ -103,21 +141,39 @@ class RocmTables:
         key, row = np.unique(kernel * width + name, return_inverse=True)
         total = np.zeros(len(key))
         np.add.at(total, row, value)
-        self._counters.append(Counters.build(kernel=key // width, name=key % width, value=total, source=source))
+        self._counters.append(
+            Counters.build(kernel=key // width, name=key % width, value=total, source=source)
+        )
 
     def add_copies(self, process: Process, columns: Columns, source: int) -> None:
         """Add copies. Their kind is the recorded direction; a copy between two devices is peer to peer."""
         start, dur = self._times(columns)
         kind = self._copy_kinds(columns)
         codes = {name: self.strings.find(name) for name in ("h2d", "d2h", "h2h")}
-        reads_host, writes_host = np.isin(kind, [codes["h2d"], codes["h2h"]]), np.isin(kind, [codes["d2h"], codes["h2h"]])
-        from_device = self.places.device_positions(process, np.where(reads_host, NULL, columns["source_agent"]))
-        to_device = self.places.device_positions(process, np.where(writes_host, NULL, columns["target_agent"]))
+        reads_host, writes_host = (
+            np.isin(kind, [codes["h2d"], codes["h2h"]]),
+            np.isin(kind, [codes["d2h"], codes["h2h"]]),
+        )
+        from_device = self.places.device_positions(
+            process, np.where(reads_host, NULL, columns["source_agent"])
+        )
+        to_device = self.places.device_positions(
+            process, np.where(writes_host, NULL, columns["target_agent"])
+        )
         device = np.where(to_device != NULL, to_device, from_device)
         copies = Copies.build(
-            start_ns=start, dur_ns=dur, kind=kind, name=columns["name"], bytes=columns["bytes"], device=device, src_device=from_device,
-            dst_device=to_device, stream=self.places.stream_positions(process, device, columns["stream"]),
-            correlation=_ids(columns["correlation"]), **self._shared(process, source))
+            start_ns=start,
+            dur_ns=dur,
+            kind=kind,
+            name=columns["name"],
+            bytes=columns["bytes"],
+            device=device,
+            src_device=from_device,
+            dst_device=to_device,
+            stream=self.places.stream_positions(process, device, columns["stream"]),
+            correlation=_ids(columns["correlation"]),
+            **self._shared(process, source),
+        )
         if len(copies):
             self._copies.append(copies)
 
@@ -128,23 +184,44 @@ class RocmTables:
         pid = columns.get("pid", np.full(len(start), process.pid))
         del shared["pid"]
         is_mark = columns["domain"] == self.strings.code(MARKER)
-        calls = Api.build(start_ns=start, dur_ns=dur, name=columns["name"], domain=columns["domain"], tid=columns["tid"],
-                          correlation=_ids(columns["correlation"]), pid=pid, **shared)
+        calls = Api.build(
+            start_ns=start,
+            dur_ns=dur,
+            name=columns["name"],
+            domain=columns["domain"],
+            tid=columns["tid"],
+            correlation=_ids(columns["correlation"]),
+            pid=pid,
+            **shared,
+        )
         if not is_mark.all():
             self._api.append(calls.take(~is_mark) if is_mark.any() else calls)
         if is_mark.any():
             rows = Growing("start", "dur", "name", "pid", "tid")
-            rows.add(int(is_mark.sum()), start=start[is_mark], dur=dur[is_mark], name=columns["name"][is_mark], pid=pid[is_mark],
-                     tid=columns["tid"][is_mark])
+            rows.add(
+                int(is_mark.sum()),
+                start=start[is_mark],
+                dur=dur[is_mark],
+                name=columns["name"][is_mark],
+                pid=pid[is_mark],
+                tid=columns["tid"][is_mark],
+            )
             self._marks.append(marks_from(rows, self.strings, 0, shared))
 
     def domains(self, recorded: I64) -> I64:
         """Codes of domains for codes of the tool's own names of them."""
-        names = {text: self.strings.code(text) for text in sorted({domain_of(self.strings[int(c)]) for c in np.unique(recorded)})}
+        names = {
+            text: self.strings.code(text)
+            for text in sorted({domain_of(self.strings[int(c)]) for c in np.unique(recorded)})
+        }
         return per_text(self.strings, recorded, lambda text: names[domain_of(text)])
 
     def _shared(self, process: Process, source: int) -> dict[str, int]:
-        return {"host": self.strings.code(process.host) if process.host else NULL, "pid": process.pid, "source": source}
+        return {
+            "host": self.strings.code(process.host) if process.host else NULL,
+            "pid": process.pid,
+            "source": source,
+        }
 
     def _times(self, columns: Columns) -> tuple[I64, I64]:
         """Starts and durations. A record that ends before it starts has no length; it is counted."""
@@ -154,10 +231,14 @@ class RocmTables:
         return columns["start"], np.where(negative, 0, dur)
 
     def _copy_kinds(self, columns: Columns) -> I64:
-        codes = {kind: self.strings.code(kind) for kind in (*_DIRECTIONS.values(), "p2p", "unknown")}
+        codes = {
+            kind: self.strings.code(kind) for kind in (*_DIRECTIONS.values(), "p2p", "unknown")
+        }
         kind = per_text(self.strings, columns["name"], lambda text: codes[_direction(text)])
         ends = columns["source_agent"], columns["target_agent"]
-        between = (kind == codes["d2d"]) & (ends[0] != ends[1]) & (ends[0] != NULL) & (ends[1] != NULL)
+        between = (
+            (kind == codes["d2d"]) & (ends[0] != ends[1]) & (ends[0] != NULL) & (ends[1] != NULL)
+        )
         return np.where(between, codes["p2p"], kind)
 
 
@@ -178,7 +259,10 @@ def _geometry(columns: Columns) -> tuple[list[I64], list[I64]]:
     sizes = [columns[f"size_{axis}"] for axis in "xyz"]
     grids = [columns[f"grid_{axis}"] for axis in "xyz"]
     known = np.logical_and.reduce([part > 0 for part in (*sizes, *grids)])
-    counts = [np.where(known, -(-grid // np.maximum(size, 1)), NULL) for grid, size in zip(grids, sizes, strict=True)]
+    counts = [
+        np.where(known, -(-grid // np.maximum(size, 1)), NULL)
+        for grid, size in zip(grids, sizes, strict=True)
+    ]
     return counts, [np.where(size > 0, size, NULL) for size in sizes]
 
 

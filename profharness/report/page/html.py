@@ -31,14 +31,29 @@ SIZE_LIMIT = 6_000_000
 def render(summary: Summary) -> str:
     """The whole page; under SIZE_LIMIT bytes, of which plotly is 4 to 5 million where there is anything to draw."""
     drawn = _plots(summary)
-    return _environment().get_template("report.html.j2").render(
-        summary=summary, page=page, tables=page_tables, talk=communication, counters=counters, sharing=sharing, said=sentences(summary), plots=drawn, caption=columns.caption(summary),
-        withheld=columns.withheld(summary), plotly=_plotly() if any(drawn.values()) else "", data=_embedded(plot for group in drawn.values() for plot in group),
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            summary=summary,
+            page=page,
+            tables=page_tables,
+            talk=communication,
+            counters=counters,
+            sharing=sharing,
+            said=sentences(summary),
+            plots=drawn,
+            caption=columns.caption(summary),
+            withheld=columns.withheld(summary),
+            plotly=_plotly() if any(drawn.values()) else "",
+            data=_embedded(plot for group in drawn.values() for plot in group),
+        )
     )
 
 
 def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
     """The plots of each section, those without data left out."""
+
     def some(*plots: Plot | None) -> tuple[Plot, ...]:
         return tuple(plot for plot in plots if plot is not None)
 
@@ -58,8 +73,13 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(loader=PackageLoader("profharness.report.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-                       lstrip_blocks=True)
+    return Environment(
+        loader=PackageLoader("profharness.report.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def _plotly() -> Markup:

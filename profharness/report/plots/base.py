@@ -16,7 +16,16 @@ from profharness.report.text.figures import finite, half_width, si_text
 from profharness.report.text.labels import Axis, scan_axis, several_batches
 
 Trace = Any  # plotly ships no types
-SERIES_COLORS = ("#0f8b8d", "#d9730d", "#6d5bd0", "#c2366b", "#5b8c2a", "#2f74c0", "#a1762b", "#7a8694")
+SERIES_COLORS = (
+    "#0f8b8d",
+    "#d9730d",
+    "#6d5bd0",
+    "#c2366b",
+    "#5b8c2a",
+    "#2f74c0",
+    "#a1762b",
+    "#7a8694",
+)
 
 
 @dataclass(frozen=True)
@@ -47,18 +56,40 @@ def groups(summary: Summary) -> tuple[Group, ...]:
     """
     axis = scan_axis(summary.points)
     apart = several_batches(summary.points)
-    keys = list(dict.fromkeys((point.backend, point.batch_size if apart else None) for point in summary.points))
+    keys = list(
+        dict.fromkeys(
+            (point.backend, point.batch_size if apart else None) for point in summary.points
+        )
+    )
     found = []
     for index, (backend, batch) in enumerate(keys):
-        points = [point for point in summary.points if point.backend == backend and batch in (None, point.batch_size)
-                  and (axis == "rate" or point.rate is None)]
+        points = [
+            point
+            for point in summary.points
+            if point.backend == backend
+            and batch in (None, point.batch_size)
+            and (axis == "rate" or point.rate is None)
+        ]
         if axis is not None:
             points.sort(key=lambda point: getattr(point, axis) or 0)
-        series = next((one for one in summary.series if one.key.get("backend", backend) == backend
-                       and one.key.get("batch_size", str(batch)) == str(batch)), None)
+        series = next(
+            (
+                one
+                for one in summary.series
+                if one.key.get("backend", backend) == backend
+                and one.key.get("batch_size", str(batch)) == str(batch)
+            ),
+            None,
+        )
         words = [backend] if len({name for name, _ in keys}) > 1 else []
-        found.append(Group(name=", ".join([*words, f"batch {batch}"] if batch is not None else words), points=tuple(points), series=series,
-                           color=SERIES_COLORS[index % len(SERIES_COLORS)]))
+        found.append(
+            Group(
+                name=", ".join([*words, f"batch {batch}"] if batch is not None else words),
+                points=tuple(points),
+                series=series,
+                color=SERIES_COLORS[index % len(SERIES_COLORS)],
+            )
+        )
     return tuple(group for group in found if group.points)
 
 
@@ -76,7 +107,11 @@ def scatter(x: Sequence[Any], y: Sequence[Any], color: str, **settings: Any) -> 
     """A line with markers in one colour."""
     import plotly.graph_objects as go
 
-    look: dict[str, Any] = {"mode": "lines+markers", "line": {"color": color, "width": 2}, "marker": {"color": color, "size": 7}}
+    look: dict[str, Any] = {
+        "mode": "lines+markers",
+        "line": {"color": color, "width": 2},
+        "marker": {"color": color, "size": 7},
+    }
     return go.Scatter(x=list(x), y=list(y), **(look | settings))
 
 
@@ -85,10 +120,20 @@ def level_axis(axis: Axis | None, points: Sequence[PointSummary]) -> dict[str, A
     if axis is None:
         return {"title": {"text": "point"}, "type": "category"}
     levels = sorted({getattr(point, axis) for point in points if point.state == "ok"} - {None})
-    titles = {"batch_size": "batch size", "concurrency": "concurrency", "processes": "processes", "rate": "requests/s"}
+    titles = {
+        "batch_size": "batch size",
+        "concurrency": "concurrency",
+        "processes": "processes",
+        "rate": "requests/s",
+    }
     shown = levels[:: max(1, -(-len(levels) // 8))]
-    return {"title": {"text": f"{titles[axis]} (log scale)"}, "type": "log", "tickvals": shown,
-            "ticktext": [f"{level:g}" for level in shown], "minor": {"showgrid": False}}
+    return {
+        "title": {"text": f"{titles[axis]} (log scale)"},
+        "type": "log",
+        "tickvals": shown,
+        "ticktext": [f"{level:g}" for level in shown],
+        "minor": {"showgrid": False},
+    }
 
 
 def log_ticks(shown: Sequence[float | None], unit: str = "") -> dict[str, Any]:
@@ -115,31 +160,63 @@ def error_bars(figures: Sequence[Figure | None], factor: float = 1.0) -> dict[st
     up: list[float] = []
     down: list[float] = []
     for figure in figures:
-        closed = figure is not None and figure.value is not None and half_width(figure.value, figure.low, figure.high) is not None
-        if closed and figure is not None and figure.value is not None and figure.low is not None and figure.high is not None:
+        closed = (
+            figure is not None
+            and figure.value is not None
+            and half_width(figure.value, figure.low, figure.high) is not None
+        )
+        if (
+            closed
+            and figure is not None
+            and figure.value is not None
+            and figure.low is not None
+            and figure.high is not None
+        ):
             up.append((figure.high - figure.value) * factor)
             down.append((figure.value - figure.low) * factor)
         else:
             up.append(0.0)
             down.append(0.0)
-    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "width": 3, "visible": any(up + down)}
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": up,
+        "arrayminus": down,
+        "thickness": 1.2,
+        "width": 3,
+        "visible": any(up + down),
+    }
 
 
 def values(points: Sequence[PointSummary], name: str, factor: float = 1.0) -> list[float | None]:
     """The named metric of each point times `factor`; None where it was not measured."""
-    found = [finite(figure.value) if (figure := point.metrics.get(name)) is not None else None for point in points]
+    found = [
+        finite(figure.value) if (figure := point.metrics.get(name)) is not None else None
+        for point in points
+    ]
     return [None if value is None else value * factor for value in found]
 
 
 def sources(points: Sequence[PointSummary], name: str) -> list[str]:
     """Where the named metric of each point came from, for the text under the pointer."""
-    return [f"<br>from {figure.source}" if (figure := point.metrics.get(name)) is not None and figure.source else ""
-            for point in points]
+    return [
+        f"<br>from {figure.source}"
+        if (figure := point.metrics.get(name)) is not None and figure.source
+        else ""
+        for point in points
+    ]
 
 
 def has(summary: Summary, *choices: str) -> str | None:
     """The first of the metrics that any point has a value for."""
-    return next((name for name in choices if any(value is not None for value in values(summary.points, name))), None)
+    return next(
+        (
+            name
+            for name in choices
+            if any(value is not None for value in values(summary.points, name))
+        ),
+        None,
+    )
 
 
 LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}

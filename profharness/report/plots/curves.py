@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from profharness.analysis.records import BatchCurve, Estimate, Figure, PointSummary, Series, Summary, Usl
+from profharness.analysis.records import (
+    BatchCurve,
+    Estimate,
+    Figure,
+    PointSummary,
+    Series,
+    Summary,
+    Usl,
+)
 from profharness.report.plots.base import (
     LEGEND,
     SERIES_COLORS,
@@ -39,32 +47,85 @@ def throughput_plot(summary: Summary) -> Plot | None:
     traces: list[Trace] = []
     for index, group in enumerate(groups(summary)):
         traces.extend(_throughput_traces(group, axis, unit, legend=index == 0))
-    layout = {"xaxis": level_axis(axis, summary.points), "legend": LEGEND, "hovermode": "closest",
-              "yaxis": {"title": {"text": f"throughput ({unit})"}, "rangemode": "tozero", "exponentformat": "SI"}}
-    return Plot("throughput", figure_json(traces, layout), 360, "Throughput",
-                "Throughput against the level, with 95 % intervals, the fitted curve and the recommended point.")
+    layout = {
+        "xaxis": level_axis(axis, summary.points),
+        "legend": LEGEND,
+        "hovermode": "closest",
+        "yaxis": {
+            "title": {"text": f"throughput ({unit})"},
+            "rangemode": "tozero",
+            "exponentformat": "SI",
+        },
+    }
+    return Plot(
+        "throughput",
+        figure_json(traces, layout),
+        360,
+        "Throughput",
+        "Throughput against the level, with 95 % intervals, the fitted curve and the recommended point.",
+    )
 
 
 def _throughput_traces(group: Group, axis: Any, unit: str, *, legend: bool) -> list[Trace]:
     """Measured points, fit and recommended point; the latter two enter the legend once for all curves."""
     points = [point for point in group.points if finite(point.throughput) is not None]
     x, y = [level(point, axis) for point in points], [point.throughput or 0.0 for point in points]
-    bars = error_bars([Figure(value=point.throughput, unit=unit, low=ends[0], high=ends[1]) if (ends := throughput_ends(point)) else None
-                       for point in points])
+    bars = error_bars(
+        [
+            Figure(value=point.throughput, unit=unit, low=ends[0], high=ends[1])
+            if (ends := throughput_ends(point))
+            else None
+            for point in points
+        ]
+    )
     fitted = _fit(group.series)
-    traces = [scatter(x, y, group.color, name=group.name or "measured", error_y=bars, mode="markers" if fitted else "lines+markers",
-                      customdata=sources(points, names.THROUGHPUT),
-                      hovertemplate=f"%{{x}}: %{{y:,.4~g}} {unit}%{{customdata}}<extra>{group.name}</extra>")]
+    traces = [
+        scatter(
+            x,
+            y,
+            group.color,
+            name=group.name or "measured",
+            error_y=bars,
+            mode="markers" if fitted else "lines+markers",
+            customdata=sources(points, names.THROUGHPUT),
+            hovertemplate=f"%{{x}}: %{{y:,.4~g}} {unit}%{{customdata}}<extra>{group.name}</extra>",
+        )
+    ]
     if fitted:
-        traces.append(scatter(*fitted, group.color, name="fit", mode="lines", hoverinfo="skip", opacity=0.7, showlegend=legend,
-                              line={"color": group.color, "width": 1.5, "dash": "dot"}))
+        traces.append(
+            scatter(
+                *fitted,
+                group.color,
+                name="fit",
+                mode="lines",
+                hoverinfo="skip",
+                opacity=0.7,
+                showlegend=legend,
+                line={"color": group.color, "width": 1.5, "dash": "dot"},
+            )
+        )
     recommended = None if group.series is None else group.series.recommended
     if recommended is not None and group.series is not None:
-        label = f"recommended: {level_name(group.series.axis, recommended.at)}" + (f" ({group.name})" if group.name else "")
-        traces.append(scatter([recommended.at], [recommended.throughput], group.color, mode="markers", showlegend=legend,
-                              name="recommended" if group.name else label,
-                              marker={"symbol": "circle-open", "size": 17, "color": group.color, "line": {"width": 2.5}},
-                              hovertemplate=f"{label}<extra></extra>"))
+        label = f"recommended: {level_name(group.series.axis, recommended.at)}" + (
+            f" ({group.name})" if group.name else ""
+        )
+        traces.append(
+            scatter(
+                [recommended.at],
+                [recommended.throughput],
+                group.color,
+                mode="markers",
+                showlegend=legend,
+                name="recommended" if group.name else label,
+                marker={
+                    "symbol": "circle-open",
+                    "size": 17,
+                    "color": group.color,
+                    "line": {"width": 2.5},
+                },
+                hovertemplate=f"{label}<extra></extra>",
+            )
+        )
     return traces
 
 
@@ -91,7 +152,11 @@ def _batch_model(fit: BatchCurve, grid: list[float]) -> list[float] | None:
 
 
 def _usl_model(fit: Usl, grid: list[float]) -> list[float] | None:
-    slope, sigma, kappa = finite(fit.lambda_.value), finite(fit.sigma.value), finite(fit.kappa.value)
+    slope, sigma, kappa = (
+        finite(fit.lambda_.value),
+        finite(fit.sigma.value),
+        finite(fit.kappa.value),
+    )
     if slope is None or sigma is None or kappa is None:
         return None
     return [slope * n / (1 + sigma * (n - 1) + kappa * n * (n - 1)) for n in grid]
@@ -110,28 +175,52 @@ def latency_plot(summary: Summary) -> Plot | None:
             traces.append(few)
         if tail is not None:
             traces.append(_latency_trace(group, axis, tail, tail=True))
-    layout = {"xaxis": level_axis(axis, summary.points), "legend": LEGEND, "hovermode": "closest",
-              "yaxis": {"title": {"text": "latency (ms, log scale)"}, **log_ticks([value for trace in traces for value in trace.y])}}
+    layout = {
+        "xaxis": level_axis(axis, summary.points),
+        "legend": LEGEND,
+        "hovermode": "closest",
+        "yaxis": {
+            "title": {"text": "latency (ms, log scale)"},
+            **log_ticks([value for trace in traces for value in trace.y]),
+        },
+    }
     shown = names.title_of(main) if main else "mean latency"
-    return Plot("latency", figure_json(traces, layout), 360, "Latency",
-                f"{shown[0].upper()}{shown[1:]} of one trial or request against the level, with 95 % intervals.")
+    return Plot(
+        "latency",
+        figure_json(traces, layout),
+        360,
+        "Latency",
+        f"{shown[0].upper()}{shown[1:]} of one trial or request against the level, with 95 % intervals.",
+    )
 
 
 def _means(group: Group, main: str, axis: Any) -> Trace | None:
     """Mean latencies of the points with too few trials for a median, as open circles; None where there are none."""
-    points = [point for point, median in zip(group.points, values(group.points, main), strict=True) if median is None and finite(point.latency_ms) is not None]
+    points = [
+        point
+        for point, median in zip(group.points, values(group.points, main), strict=True)
+        if median is None and finite(point.latency_ms) is not None
+    ]
     if not points:
         return None
     label = f"{group.name} mean".strip()
-    return scatter([level(point, axis) for point in points], [finite(point.latency_ms) for point in points], group.color, name=label, mode="markers",
-                   marker={"symbol": "circle-open", "size": 7, "color": group.color, "line": {"width": 1.5}},
-                   hovertemplate=f"%{{x}}: %{{y:,.4~g}} ms, too few trials for a median<extra>{label}</extra>")
+    return scatter(
+        [level(point, axis) for point in points],
+        [finite(point.latency_ms) for point in points],
+        group.color,
+        name=label,
+        mode="markers",
+        marker={"symbol": "circle-open", "size": 7, "color": group.color, "line": {"width": 1.5}},
+        hovertemplate=f"%{{x}}: %{{y:,.4~g}} ms, too few trials for a median<extra>{label}</extra>",
+    )
 
 
 def _tail(summary: Summary) -> str | None:
     """The highest percentile that all points with a median have; else the one that most of them have, two at least."""
-    counts = {name: sum(value is not None for value in values(summary.points, name))
-              for name in (names.LATENCY_P99, "latency_p95", "latency_p90")}
+    counts = {
+        name: sum(value is not None for value in values(summary.points, name))
+        for name in (names.LATENCY_P99, "latency_p95", "latency_p90")
+    }
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] > 1 else None
 
@@ -140,13 +229,31 @@ def _latency_trace(group: Group, axis: Any, name: str | None, *, tail: bool) -> 
     points = list(group.points)
     figures = [point.metrics.get(name) if name else None for point in points]
     factor = next((_MS.get(figure.unit, 1.0) for figure in figures if figure is not None), 1.0)
-    y = [finite(point.latency_ms) for point in points] if name is None else values(points, name, factor)
+    y = (
+        [finite(point.latency_ms) for point in points]
+        if name is None
+        else values(points, name, factor)
+    )
     short = "mean" if name is None else names.title_of(name).removeprefix("latency ")
     label = f"{group.name} {short}".strip()
-    look = {"line": {"color": group.color, "width": 1.2, "dash": "dash"}, "marker": {"color": group.color, "size": 4}} if tail else {}
-    return scatter([level(point, axis) for point in points], y, group.color, name=label, error_y=error_bars(figures, factor),
-                   customdata=sources(points, name) if name else [""] * len(points),
-                   hovertemplate=f"%{{x}}: %{{y:,.4~g}} ms %{{customdata}}<extra>{label}</extra>", **look)
+    look = (
+        {
+            "line": {"color": group.color, "width": 1.2, "dash": "dash"},
+            "marker": {"color": group.color, "size": 4},
+        }
+        if tail
+        else {}
+    )
+    return scatter(
+        [level(point, axis) for point in points],
+        y,
+        group.color,
+        name=label,
+        error_y=error_bars(figures, factor),
+        customdata=sources(points, name) if name else [""] * len(points),
+        hovertemplate=f"%{{x}}: %{{y:,.4~g}} ms %{{customdata}}<extra>{label}</extra>",
+        **look,
+    )
 
 
 def overhead_plot(summary: Summary) -> Plot | None:
@@ -156,25 +263,58 @@ def overhead_plot(summary: Summary) -> Plot | None:
     if not layers or len(summary.points) < 2:
         return None
     traces = []
-    for index, (group, layer) in enumerate((group, layer) for group in groups(summary) for layer in layers):
-        points = [point for point in group.points if layer in point.overhead and finite(point.overhead[layer].value) is not None]
+    for index, (group, layer) in enumerate(
+        (group, layer) for group in groups(summary) for layer in layers
+    ):
+        points = [
+            point
+            for point in group.points
+            if layer in point.overhead and finite(point.overhead[layer].value) is not None
+        ]
         if points:
-            traces.append(_overhead_trace(group, points, layer, axis, SERIES_COLORS[index % len(SERIES_COLORS)]))
+            traces.append(
+                _overhead_trace(
+                    group, points, layer, axis, SERIES_COLORS[index % len(SERIES_COLORS)]
+                )
+            )
     if not traces:
         return None
-    layout = {"xaxis": level_axis(axis, summary.points), "legend": LEGEND, "hovermode": "closest",
-              "yaxis": {"title": {"text": "overhead (% of throughput)"}, "rangemode": "tozero"}}
-    return Plot("overhead", figure_json(traces, layout), 300, "Overhead of each layer",
-                "Loss of throughput in each instrumented pass against the bare pass, with intervals.")
+    layout = {
+        "xaxis": level_axis(axis, summary.points),
+        "legend": LEGEND,
+        "hovermode": "closest",
+        "yaxis": {"title": {"text": "overhead (% of throughput)"}, "rangemode": "tozero"},
+    }
+    return Plot(
+        "overhead",
+        figure_json(traces, layout),
+        300,
+        "Overhead of each layer",
+        "Loss of throughput in each instrumented pass against the bare pass, with intervals.",
+    )
 
 
-def _overhead_trace(group: Group, points: list[PointSummary], layer: str, axis: Any, color: str) -> Trace:
+def _overhead_trace(
+    group: Group, points: list[PointSummary], layer: str, axis: Any, color: str
+) -> Trace:
     estimates = [point.overhead[layer] for point in points]
     up, down = [_gap(one, one.high) for one in estimates], [_gap(one, one.low) for one in estimates]
     label = f"layer {layer}, backend {group.name}" if group.name else layer
-    return scatter([level(point, axis) for point in points], [100 * (one.value or 0.0) for one in estimates], color, name=label,
-                   error_y={"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1.2, "width": 3},
-                   hovertemplate=f"%{{x}}: %{{y:.2f}} %<extra>{label}</extra>")
+    return scatter(
+        [level(point, axis) for point in points],
+        [100 * (one.value or 0.0) for one in estimates],
+        color,
+        name=label,
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": up,
+            "arrayminus": down,
+            "thickness": 1.2,
+            "width": 3,
+        },
+        hovertemplate=f"%{{x}}: %{{y:.2f}} %<extra>{label}</extra>",
+    )
 
 
 def _gap(estimate: Estimate, end: float | None) -> float:
@@ -184,25 +324,66 @@ def _gap(estimate: Estimate, end: float | None) -> float:
 
 def roofline_plot(summary: Summary) -> Plot | None:
     """Achieved FLOP/s against operational intensity, under the ceilings; None unless both were measured."""
-    points = [point for point in summary.points
-              if all(values([point], name)[0] for name in (names.INTENSITY, names.ACHIEVED_FLOPS))]
-    compute, copy = (summary.metrics.get(name) for name in (names.CEILING_FLOPS, names.CEILING_BANDWIDTH))
-    if not points or compute is None or copy is None or not finite(compute.value) or not finite(copy.value):
+    points = [
+        point
+        for point in summary.points
+        if all(values([point], name)[0] for name in (names.INTENSITY, names.ACHIEVED_FLOPS))
+    ]
+    compute, copy = (
+        summary.metrics.get(name) for name in (names.CEILING_FLOPS, names.CEILING_BANDWIDTH)
+    )
+    if (
+        not points
+        or compute is None
+        or copy is None
+        or not finite(compute.value)
+        or not finite(copy.value)
+    ):
         return None
     top, slope = float(compute.value or 0.0), float(copy.value or 0.0)
     intensities = [value for value in values(points, names.INTENSITY) if value is not None]
     ridge = top / slope
     low, high = min(*intensities, ridge) / 4, max(*intensities, ridge) * 4
-    traces = [scatter([low, ridge, high], [low * slope, top, top], "#7a8694", mode="lines", name="ceilings",
-                      hovertemplate=f"{quantity_text(slope, 'B/s')}, {quantity_text(top, 'FLOP/s')}<br>from {compute.source}<extra></extra>")]
+    traces = [
+        scatter(
+            [low, ridge, high],
+            [low * slope, top, top],
+            "#7a8694",
+            mode="lines",
+            name="ceilings",
+            hovertemplate=f"{quantity_text(slope, 'B/s')}, {quantity_text(top, 'FLOP/s')}<br>from {compute.source}<extra></extra>",
+        )
+    ]
     for group in groups(summary):
         shown = [point for point in group.points if point in points]
         if shown:
-            traces.append(scatter(values(shown, names.INTENSITY), values(shown, names.ACHIEVED_FLOPS), group.color, name=group.name or "points",
-                                  mode="markers", text=[point_name(summary, point) for point in shown],
-                                  customdata=sources(shown, names.ACHIEVED_FLOPS),
-                                  hovertemplate="%{text}: %{y:.3s}FLOP/s at %{x:.3g} FLOP/B%{customdata}<extra></extra>"))
-    layout = {"xaxis": {"title": {"text": "operational intensity (FLOP/B, log scale)"}, **log_ticks([low, high])}, "legend": LEGEND,
-              "yaxis": {"title": {"text": "log scale"}, **log_ticks([*values(points, names.ACHIEVED_FLOPS), top], "FLOP/s")}}
-    return Plot("roofline", figure_json(traces, layout), 360, "",
-                "Achieved FLOP/s of each point against its operational intensity, under the compute and bandwidth ceilings.")
+            traces.append(
+                scatter(
+                    values(shown, names.INTENSITY),
+                    values(shown, names.ACHIEVED_FLOPS),
+                    group.color,
+                    name=group.name or "points",
+                    mode="markers",
+                    text=[point_name(summary, point) for point in shown],
+                    customdata=sources(shown, names.ACHIEVED_FLOPS),
+                    hovertemplate="%{text}: %{y:.3s}FLOP/s at %{x:.3g} FLOP/B%{customdata}<extra></extra>",
+                )
+            )
+    layout = {
+        "xaxis": {
+            "title": {"text": "operational intensity (FLOP/B, log scale)"},
+            **log_ticks([low, high]),
+        },
+        "legend": LEGEND,
+        "yaxis": {
+            "title": {"text": "log scale"},
+            **log_ticks([*values(points, names.ACHIEVED_FLOPS), top], "FLOP/s"),
+        },
+    }
+    return Plot(
+        "roofline",
+        figure_json(traces, layout),
+        360,
+        "",
+        "Achieved FLOP/s of each point against its operational intensity, under the compute and bandwidth ceilings.",
+    )

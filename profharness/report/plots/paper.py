@@ -22,10 +22,29 @@ from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
 
 # colours of the published comparison, by what a label names; the rest of the CMS palette serves other labels
-DEVICE_COLOURS = {"T4": "#000000", "A10": "#7a21dd", "A30": "#9c9ca1", "A100": "#964a8b", "V100": "#f89c20", "MI100": "#5790fc", "MI210": "#e42536"}
-PALETTE = ("#5790fc", "#f89c20", "#e42536", "#964a8b", "#9c9ca1", "#7a21dd")  # M. Petroff, arXiv:2107.02270, six colours
+DEVICE_COLOURS = {
+    "T4": "#000000",
+    "A10": "#7a21dd",
+    "A30": "#9c9ca1",
+    "A100": "#964a8b",
+    "V100": "#f89c20",
+    "MI100": "#5790fc",
+    "MI210": "#e42536",
+}
+PALETTE = (
+    "#5790fc",
+    "#f89c20",
+    "#e42536",
+    "#964a8b",
+    "#9c9ca1",
+    "#7a21dd",
+)  # M. Petroff, arXiv:2107.02270, six colours
 BARS = "bars: standard error of the mean"
-AXIS_WORDS = {"batch_size": "Batch size", "concurrency": "Concurrent requests", "processes": "Processes"}
+AXIS_WORDS = {
+    "batch_size": "Batch size",
+    "concurrency": "Concurrent requests",
+    "processes": "Processes",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +85,17 @@ def curves(table: ScanTable, prefix: str = "") -> tuple[Curve, ...]:
     found = []
     for key, rows in table.groups().items():
         order = np.asarray(rows)[np.argsort(table.level[rows], kind="stable")]
-        found.append(Curve((prefix, *key), table.axis, table.level[order], table.throughput[order], table.throughput_sem[order],
-                           table.latency_ms[order], table.latency_sem_ms[order]))
+        found.append(
+            Curve(
+                (prefix, *key),
+                table.axis,
+                table.level[order],
+                table.throughput[order],
+                table.throughput_sem[order],
+                table.latency_ms[order],
+                table.latency_sem_ms[order],
+            )
+        )
     return tuple(found)
 
 
@@ -76,17 +104,26 @@ def shortened(found: Sequence[Curve]) -> tuple[Curve, ...]:
     if len(found) < 2 or len({len(curve.words) for curve in found}) > 1:
         return tuple(found)
     told = [len(set(words)) > 1 for words in zip(*(curve.words for curve in found), strict=True)]
-    return tuple(replace(curve, words=tuple(word for word, kept in zip(curve.words, told, strict=True) if kept)) for curve in found)
+    return tuple(
+        replace(
+            curve, words=tuple(word for word, kept in zip(curve.words, told, strict=True) if kept)
+        )
+        for curve in found
+    )
 
 
 def reference(found: Sequence[Curve], wanted: str) -> Curve | None:
     """The curve that ratios are taken to. Raises UsageError when no label holds `wanted`, or several do."""
     if not wanted:
         return None
-    matching = [curve for curve in found if curve.label == wanted] or [curve for curve in found if wanted in curve.label]
+    matching = [curve for curve in found if curve.label == wanted] or [
+        curve for curve in found if wanted in curve.label
+    ]
     if len(matching) != 1:
-        raise UsageError(f"--ratio-to {wanted}: {'no curve is' if not matching else 'several curves are'} called so",
-                         f"the curves are: {'; '.join(curve.label for curve in found)}")
+        raise UsageError(
+            f"--ratio-to {wanted}: {'no curve is' if not matching else 'several curves are'} called so",
+            f"the curves are: {'; '.join(curve.label for curve in found)}",
+        )
     return matching[0]
 
 
@@ -95,19 +132,35 @@ def ratio(curve: Curve, base: Curve, name: str) -> tuple[F64, F64, F64]:
     level, own, other = np.intersect1d(curve.level, base.level, return_indices=True)
     top, under = getattr(curve, name)[own], getattr(base, name)[other]
     sem = name.replace("_ms", "_sem_ms") if name.endswith("_ms") else f"{name}_sem"
-    relative = np.hypot(getattr(curve, sem)[own] / top, 0 if curve is base else getattr(base, sem)[other] / under)
+    relative = np.hypot(
+        getattr(curve, sem)[own] / top, 0 if curve is base else getattr(base, sem)[other] / under
+    )
     return level, top / under, top / under * relative
 
 
-def draw(found: Sequence[Curve], output: Path, *, ratio_to: str = "", title: str = "", item: str = "item") -> None:
+def draw(
+    found: Sequence[Curve], output: Path, *, ratio_to: str = "", title: str = "", item: str = "item"
+) -> None:
     """Write the figure, in the format that the name's ending says. Raises Unavailable without matplotlib, UsageError for curves over different levels."""
     plt = _matplotlib(output)
     if len({curve.axis for curve in found}) > 1:
-        raise UsageError("the curves are over different levels (batch size, concurrency, processes)", "plot them one by one")
+        raise UsageError(
+            "the curves are over different levels (batch size, concurrency, processes)",
+            "plot them one by one",
+        )
     base = reference(found, ratio_to)
     rows, heights = (2, (3, 1)) if base is not None else (1, (1,))
-    figure, grid = plt.subplots(rows, 2, figsize=(20, 10), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights, "hspace": 0.06, "wspace": 0.25})
-    for column, (name, words) in enumerate((("throughput", f"Throughput ({item}s/s)"), ("latency_ms", "Latency (ms)"))):
+    figure, grid = plt.subplots(
+        rows,
+        2,
+        figsize=(20, 10),
+        sharex=True,
+        squeeze=False,
+        gridspec_kw={"height_ratios": heights, "hspace": 0.06, "wspace": 0.25},
+    )
+    for column, (name, words) in enumerate(
+        (("throughput", f"Throughput ({item}s/s)"), ("latency_ms", "Latency (ms)"))
+    ):
         _panel(grid[0][column], found, name, words)
         if base is not None:
             _ratios(grid[1][column], found, base, name)
@@ -117,7 +170,15 @@ def draw(found: Sequence[Curve], output: Path, *, ratio_to: str = "", title: str
         grid[0][0].legend(fontsize="xx-small", loc="upper left")
     if title:
         grid[0][0].set_title(title, loc="left", fontsize="small")
-    grid[0][1].text(0.98, 0.02, BARS, transform=grid[0][1].transAxes, fontsize="xx-small", ha="right", va="bottom")
+    grid[0][1].text(
+        0.98,
+        0.02,
+        BARS,
+        transform=grid[0][1].transAxes,
+        fontsize="xx-small",
+        ha="right",
+        va="bottom",
+    )
     figure.savefig(output, bbox_inches="tight")
     plt.close(figure)
 
@@ -125,8 +186,17 @@ def draw(found: Sequence[Curve], output: Path, *, ratio_to: str = "", title: str
 def _panel(axes: Any, found: Sequence[Curve], name: str, words: str) -> None:
     for place, curve in enumerate(found):
         sem = getattr(curve, "latency_sem_ms" if name == "latency_ms" else "throughput_sem")
-        axes.errorbar(curve.level, getattr(curve, name), yerr=np.nan_to_num(sem), label=curve.label, color=colour(curve.label, place),
-                      marker="o", markersize=6, linewidth=1.5, capsize=3)
+        axes.errorbar(
+            curve.level,
+            getattr(curve, name),
+            yerr=np.nan_to_num(sem),
+            label=curve.label,
+            color=colour(curve.label, place),
+            marker="o",
+            markersize=6,
+            linewidth=1.5,
+            capsize=3,
+        )
     axes.set_xscale("log", base=2 if found[0].axis == "batch_size" else 10)
     axes.set_ylabel(words)
     if name == "throughput":
@@ -136,9 +206,20 @@ def _panel(axes: Any, found: Sequence[Curve], name: str, words: str) -> None:
 def _ratios(axes: Any, found: Sequence[Curve], base: Curve, name: str) -> None:
     for place, curve in enumerate(found):
         level, value, sem = ratio(curve, base, name)
-        axes.errorbar(level, value, yerr=np.nan_to_num(sem), color=colour(curve.label, place), marker="o", markersize=5, linewidth=1.2, capsize=2)
+        axes.errorbar(
+            level,
+            value,
+            yerr=np.nan_to_num(sem),
+            color=colour(curve.label, place),
+            marker="o",
+            markersize=5,
+            linewidth=1.2,
+            capsize=2,
+        )
     axes.set_ylabel("Ratio", fontsize="small")
-    axes.text(0.02, 0.9, f"to {base.label}", transform=axes.transAxes, fontsize="xx-small", va="top")
+    axes.text(
+        0.02, 0.9, f"to {base.label}", transform=axes.transAxes, fontsize="xx-small", va="top"
+    )
     axes.axhline(1, color="grey", linewidth=0.8)
 
 
@@ -157,12 +238,17 @@ def _matplotlib(output: Path) -> Any:
         import matplotlib.pyplot as plt
         import mplhep
     except ImportError as error:
-        raise Unavailable(f"figures need matplotlib and mplhep ({error})", "pip install 'profharness[plots]'") from error
+        raise Unavailable(
+            f"figures need matplotlib and mplhep ({error})", "pip install 'profharness[plots]'"
+        ) from error
     plt.style.use(mplhep.style.CMS)
     known = plt.figure().canvas.get_supported_filetypes()
     plt.close("all")
     if output.suffix.lstrip(".").lower() not in known:
-        raise UsageError(f"{output}: no known kind of picture", f"end the name in one of {', '.join(sorted(known))}")
+        raise UsageError(
+            f"{output}: no known kind of picture",
+            f"end the name in one of {', '.join(sorted(known))}",
+        )
     return plt
 
 
@@ -172,7 +258,12 @@ def draw_resources(found: Resources, output: Path, *, title: str = "") -> None:
     figure, axes = plt.subplots(figsize=(14, 8))
     what = "GPU" if found.of_device else "CPU"
     axes.plot(found.seconds, found.use, label=f"{what} utilisation", color=PALETTE[0])
-    axes.plot(found.seconds, found.memory, label="GPU memory" if found.of_device else "RAM", color=PALETTE[1])
+    axes.plot(
+        found.seconds,
+        found.memory,
+        label="GPU memory" if found.of_device else "RAM",
+        color=PALETTE[1],
+    )
     for at, text in found.marks:
         axes.axvline(at, color="red", linestyle="--", linewidth=1)
         axes.text(at, 101, text, rotation=90, fontsize="xx-small", ha="center", va="bottom")

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from profharness.analysis.communication.records import CollectiveRow, Communication, CommunicationTime, Skew
+from profharness.analysis.communication.records import (
+    CollectiveRow,
+    Communication,
+    CommunicationTime,
+    Skew,
+)
 from profharness.report.page.content import Head, Table
 from profharness.report.tables.scan import Cell
 from profharness.report.text.figures import quantity_text
@@ -36,11 +41,15 @@ def _device_text(row: CommunicationTime) -> str:
     window = max(row.window_ns, 1)
     parts = []
     if row.total_ns:
-        parts.append(f"{format_share(row.exposed_ns / window)} exposed, {format_share(row.overlapped_ns / window)} overlapped by {'operators' if row.on_host else 'compute'} "
-                     f"({format_ns(row.exposed_ns)} and {format_ns(row.overlapped_ns)})")
+        parts.append(
+            f"{format_share(row.exposed_ns / window)} exposed, {format_share(row.overlapped_ns / window)} overlapped by {'operators' if row.on_host else 'compute'} "
+            f"({format_ns(row.exposed_ns)} and {format_ns(row.overlapped_ns)})"
+        )
     if row.peer_copies:
         size = "" if row.peer_copy_bytes is None else f", {format_bytes(row.peer_copy_bytes)}"
-        parts.append(f"{format_number(row.peer_copies)} copies between devices in {format_ns(row.peer_copy_ns)}{size}")
+        parts.append(
+            f"{format_number(row.peer_copies)} copies between devices in {format_ns(row.peer_copy_ns)}{size}"
+        )
     return "; ".join(parts)
 
 
@@ -58,9 +67,11 @@ def _speed(row: CollectiveRow) -> str:
 
 
 def _skew_lines(found: Skew) -> Iterator[str]:
-    yield (f"arrival at {format_number(found.matched)} collectives of {found.ranks} ranks: {format_ns(found.median_ns)} apart (median), "
-           f"p95 {format_ns(found.p95_ns)}, at most {format_ns(found.max_ns)}; ranks wait {format_share(found.wait_share)} of their time; "
-           f"clocks put together {found.aligned}")
+    yield (
+        f"arrival at {format_number(found.matched)} collectives of {found.ranks} ranks: {format_ns(found.median_ns)} apart (median), "
+        f"p95 {format_ns(found.p95_ns)}, at most {format_ns(found.max_ns)}; ranks wait {format_share(found.wait_share)} of their time; "
+        f"clocks put together {found.aligned}"
+    )
     if found.unmatched:
         yield f"{format_number(found.unmatched)} collectives without a partner are left out"
     for row in sorted(found.rows, key=lambda one: -one.last)[:SHOWN]:
@@ -78,32 +89,112 @@ def tables(found: Communication | None) -> tuple[Table, ...]:
 
 
 def _device_table(rows: Iterable[CommunicationTime]) -> Table:
-    heads = (Head("device"), Head("exposed", "num", "share of the window in which a collective runs and no other kernel (on the CPU: no operator of the rank)"),
-             Head("overlapped", "num", "share of the window in which a collective runs beside other kernels"), Head("copies between devices", "num"))
-    return Table("Communication by device", heads, tuple(
-        (Cell(row.device), Cell(format_share(row.exposed_ns / max(row.window_ns, 1)), tip=format_ns(row.exposed_ns)),
-         Cell(format_share(row.overlapped_ns / max(row.window_ns, 1)), tip=format_ns(row.overlapped_ns)),
-         Cell(f"{format_number(row.peer_copies)} in {format_ns(row.peer_copy_ns)}" if row.peer_copies else ""))
-        for row in rows if row.total_ns or row.peer_copies))
+    heads = (
+        Head("device"),
+        Head(
+            "exposed",
+            "num",
+            "share of the window in which a collective runs and no other kernel (on the CPU: no operator of the rank)",
+        ),
+        Head(
+            "overlapped",
+            "num",
+            "share of the window in which a collective runs beside other kernels",
+        ),
+        Head("copies between devices", "num"),
+    )
+    return Table(
+        "Communication by device",
+        heads,
+        tuple(
+            (
+                Cell(row.device),
+                Cell(
+                    format_share(row.exposed_ns / max(row.window_ns, 1)),
+                    tip=format_ns(row.exposed_ns),
+                ),
+                Cell(
+                    format_share(row.overlapped_ns / max(row.window_ns, 1)),
+                    tip=format_ns(row.overlapped_ns),
+                ),
+                Cell(
+                    f"{format_number(row.peer_copies)} in {format_ns(row.peer_copy_ns)}"
+                    if row.peer_copies
+                    else ""
+                ),
+            )
+            for row in rows
+            if row.total_ns or row.peer_copies
+        ),
+    )
 
 
 def _collective_table(rows: Iterable[CollectiveRow]) -> Table:
-    heads = (Head("collective"), Head("type"), Head("calls", "num"), Head("mean", "num", "of the kernels (on the CPU from call to completion), waiting for late ranks included"),
-             Head("transfer", "num", "median over calls of the shortest time among the ranks seen"),
-             Head("algorithm bandwidth", "num", "size over transfer time, by nccl-tests' definition; at least that where one rank alone was seen"),
-             Head("bus bandwidth", "num", "the same times what each rank must send at least"))
-    return Table("Collectives", heads, tuple(
-        (Cell(_title(row)), Cell(row.dtype), Cell(format_number(row.calls)), Cell(format_ns(row.mean_ns)), Cell(format_ns(row.transfer_ns)),
-         Cell("" if row.algorithm_bandwidth is None else quantity_text(row.algorithm_bandwidth, "B/s")),
-         Cell("" if row.bus_bandwidth is None else quantity_text(row.bus_bandwidth, "B/s"))) for row in rows))
+    heads = (
+        Head("collective"),
+        Head("type"),
+        Head("calls", "num"),
+        Head(
+            "mean",
+            "num",
+            "of the kernels (on the CPU from call to completion), waiting for late ranks included",
+        ),
+        Head("transfer", "num", "median over calls of the shortest time among the ranks seen"),
+        Head(
+            "algorithm bandwidth",
+            "num",
+            "size over transfer time, by nccl-tests' definition; at least that where one rank alone was seen",
+        ),
+        Head("bus bandwidth", "num", "the same times what each rank must send at least"),
+    )
+    return Table(
+        "Collectives",
+        heads,
+        tuple(
+            (
+                Cell(_title(row)),
+                Cell(row.dtype),
+                Cell(format_number(row.calls)),
+                Cell(format_ns(row.mean_ns)),
+                Cell(format_ns(row.transfer_ns)),
+                Cell(
+                    ""
+                    if row.algorithm_bandwidth is None
+                    else quantity_text(row.algorithm_bandwidth, "B/s")
+                ),
+                Cell("" if row.bus_bandwidth is None else quantity_text(row.bus_bandwidth, "B/s")),
+            )
+            for row in rows
+        ),
+    )
 
 
 def _rank_table(found: Skew) -> Table:
-    heads = (Head("rank"), Head("collectives", "num"), Head("last", "num", f"how often it came last of {found.noticeable} with a noticeable difference"),
-             Head("waits", "num", "mean time per collective that it waited for the last rank"), Head("behind", "num", "mean time after the first rank"))
-    return Table("Arrival of ranks", heads, tuple(
-        (Cell(row.rank), Cell(format_number(row.calls)), Cell(format_number(row.last)), Cell(format_ns(row.wait_ns / max(row.calls, 1))),
-         Cell(format_ns(row.mean_behind_ns))) for row in found.rows))
+    heads = (
+        Head("rank"),
+        Head("collectives", "num"),
+        Head(
+            "last",
+            "num",
+            f"how often it came last of {found.noticeable} with a noticeable difference",
+        ),
+        Head("waits", "num", "mean time per collective that it waited for the last rank"),
+        Head("behind", "num", "mean time after the first rank"),
+    )
+    return Table(
+        "Arrival of ranks",
+        heads,
+        tuple(
+            (
+                Cell(row.rank),
+                Cell(format_number(row.calls)),
+                Cell(format_number(row.last)),
+                Cell(format_ns(row.wait_ns / max(row.calls, 1))),
+                Cell(format_ns(row.mean_behind_ns)),
+            )
+            for row in found.rows
+        ),
+    )
 
 
 def note(found: Communication | None) -> str:

@@ -39,14 +39,40 @@ def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> I
 def table(rows: Sequence[CounterRow]) -> Table | None:
     """The table of the page, cut as the text is; None without counters."""
     kernels = list(dict.fromkeys(row.kernel for row in rows))[:KERNELS]
-    chosen = [row for kernel in kernels for row in [one for one in rows if one.kernel == kernel][:COUNTERS]]
+    chosen = [
+        row
+        for kernel in kernels
+        for row in [one for one in rows if one.kernel == kernel][:COUNTERS]
+    ]
     if not chosen:
         return None
-    heads = (Head("kernel"), Head("counter"), Head("mean per dispatch", "num", "over the dispatches that have it"), Head("unit", "", "count where it is not known"),
-             Head("dispatches", "num"), Head("lowest", "num"), Head("highest", "num"), Head("sum", "num"))
-    return Table("Hardware counters", heads, tuple(
-        (Cell(_short(row.kernel), tip=row.kernel), Cell(row.counter), Cell(value_text(row.mean)), Cell(row.unit), Cell(format_number(row.dispatches)),
-         Cell(value_text(row.low)), Cell(value_text(row.high)), Cell("" if row.sum is None else value_text(row.sum))) for row in chosen))
+    heads = (
+        Head("kernel"),
+        Head("counter"),
+        Head("mean per dispatch", "num", "over the dispatches that have it"),
+        Head("unit", "", "count where it is not known"),
+        Head("dispatches", "num"),
+        Head("lowest", "num"),
+        Head("highest", "num"),
+        Head("sum", "num"),
+    )
+    return Table(
+        "Hardware counters",
+        heads,
+        tuple(
+            (
+                Cell(_short(row.kernel), tip=row.kernel),
+                Cell(row.counter),
+                Cell(value_text(row.mean)),
+                Cell(row.unit),
+                Cell(format_number(row.dispatches)),
+                Cell(value_text(row.low)),
+                Cell(value_text(row.high)),
+                Cell("" if row.sum is None else value_text(row.sum)),
+            )
+            for row in chosen
+        ),
+    )
 
 
 def left_out(rows: Sequence[CounterRow]) -> str:
@@ -58,7 +84,9 @@ def left_out(rows: Sequence[CounterRow]) -> str:
 
 def value_text(value: float) -> str:
     """Whole numbers in groups of thousands, others with six digits."""
-    return format_number(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
+    return (
+        format_number(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
+    )
 
 
 def _short(name: str) -> str:

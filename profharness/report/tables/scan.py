@@ -9,7 +9,13 @@ from typing import Literal
 
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.text import names
-from profharness.report.text.figures import cores_text, figure_tip, finite, fraction_text, quantity_text
+from profharness.report.text.figures import (
+    cores_text,
+    figure_tip,
+    finite,
+    fraction_text,
+    quantity_text,
+)
 from profharness.report.text.labels import (
     AXIS_TITLES,
     Axis,
@@ -54,14 +60,38 @@ def scan_columns(summary: Summary) -> tuple[Column, ...]:
     axis = scan_axis(points)
     columns = [_level_column(axis)]
     if several_batches(points):
-        columns.append(Column("batch", "right", lambda point: Cell("" if point.batch_size is None else str(point.batch_size))))
+        columns.append(
+            Column(
+                "batch",
+                "right",
+                lambda point: Cell("" if point.batch_size is None else str(point.batch_size)),
+            )
+        )
     if len({point.backend for point in points}) > 1:
         columns.append(Column("backend", "left", lambda point: Cell(point.backend)))
     if any(point.throughput is not None for point in points):
-        columns.append(Column(item_unit(summary), "right", _throughput, f"mean over the trials, bare pass; {MEANING}"))
-    columns.extend(column for column in _figure_columns(summary) if any(column.cell(point).text for point in points))
+        columns.append(
+            Column(
+                item_unit(summary),
+                "right",
+                _throughput,
+                f"mean over the trials, bare pass; {MEANING}",
+            )
+        )
+    columns.extend(
+        column
+        for column in _figure_columns(summary)
+        if any(column.cell(point).text for point in points)
+    )
     if any(point.verdict is not None or point.state != "ok" for point in points):
-        columns.append(Column(VERDICT, "left", _verdict, "the largest disjoint share of the window and its evidence"))
+        columns.append(
+            Column(
+                VERDICT,
+                "left",
+                _verdict,
+                "the largest disjoint share of the window and its evidence",
+            )
+        )
     return tuple(columns)
 
 
@@ -79,7 +109,9 @@ def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
     for point in summary.points:
         reason = _reason(point)
         if reason:
-            reasons.setdefault(_BRACKETS.sub("", reason), []).append((point_name(summary, point), reason))
+            reasons.setdefault(_BRACKETS.sub("", reason), []).append(
+                (point_name(summary, point), reason)
+            )
     lines = []
     for plain, found in reasons.items():
         places = f" at {_places([name for name, _ in found])}" if len(reasons) > 1 else ""
@@ -88,7 +120,10 @@ def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
     if most is None or len(lines) <= most:
         return tuple(lines)
     rest = sum(len(found) for found in list(reasons.values())[most:])
-    return (*lines[:most], f"{_NO_VERDICT} at {rest} more {'point' if rest == 1 else 'points'}: the report says why")
+    return (
+        *lines[:most],
+        f"{_NO_VERDICT} at {rest} more {'point' if rest == 1 else 'points'}: the report says why",
+    )
 
 
 def _reason(point: PointSummary) -> str:
@@ -137,8 +172,16 @@ def _served_columns() -> tuple[Column, ...]:
     """What matters of a level of load beside its median latency."""
     return (
         _metric_column("p99", _latency, names.LATENCY_P99),
-        Column("failed", "right", lambda point: Cell(f"{point.failed} of {point.requests + point.failed}", tone="error")
-               if point.failed and point.requests is not None else Cell(""), "requests without an answer in time"),
+        Column(
+            "failed",
+            "right",
+            lambda point: (
+                Cell(f"{point.failed} of {point.requests + point.failed}", tone="error")
+                if point.failed and point.requests is not None
+                else Cell("")
+            ),
+            "requests without an answer in time",
+        ),
         _metric_column("batches", _count, names.SERVER_BATCH),
     )
 
@@ -162,19 +205,24 @@ def _throughput(point: PointSummary) -> Cell:
     if value is None:
         return Cell("")
     figure = point.metrics.get(names.THROUGHPUT)
-    counted = f"{point.trials} trials after {point.warmup_trials} of warm-up" if point.trials else ""
+    counted = (
+        f"{point.trials} trials after {point.warmup_trials} of warm-up" if point.trials else ""
+    )
     tip = "; ".join(part for part in (figure_tip(figure) if figure else "", counted) if part)
     return Cell(throughput_text(point), tip=tip)
 
 
 def _metric_column(title: str, show: Callable[[float, str], str], *choices: str) -> Column:
     """A column of the first of `choices` that a point has."""
+
     def cell(point: PointSummary) -> Cell:
         for name in choices:
             figure = point.metrics.get(name)
             value = finite(figure.value) if figure is not None else None
             if figure is not None and value is not None:
-                return Cell(show(value, figure.unit), tip=figure_tip(figure, names.meaning_of(name)))
+                return Cell(
+                    show(value, figure.unit), tip=figure_tip(figure, names.meaning_of(name))
+                )
         return Cell("")
 
     return Column(title, "right", cell, names.meaning_of(choices[0]))
@@ -196,7 +244,11 @@ def _latency_column(summary: Summary) -> Column:
 
     def cell(point: PointSummary) -> Cell:
         found, instead = median.cell(point), mean_cell(point)
-        return found if found.text or not instead.text else Cell(f"mean {instead.text}", tip=instead.tip)
+        return (
+            found
+            if found.text or not instead.text
+            else Cell(f"mean {instead.text}", tip=instead.tip)
+        )
 
     return Column(median.title, "right", cell, median.meaning)
 
@@ -220,22 +272,40 @@ def _power(value: float, _unit: str) -> str:
 
 def _energy(value: float, _unit: str) -> str:
     digits = 3 if value >= 0.1 else 2
-    return format_number(value) if value >= 1000 else f"{float(f'{value:.{digits}g}'):.10f}".rstrip("0").rstrip(".")
+    return (
+        format_number(value)
+        if value >= 1000
+        else f"{float(f'{value:.{digits}g}'):.10f}".rstrip("0").rstrip(".")
+    )
 
 
 def _cores(summary: Summary) -> Callable[[float, str], str]:
-    allowed = next((finite(figure.value) for group in (summary.metrics, *(point.metrics for point in summary.points))
-                    if (figure := group.get(names.CORES_ALLOWED)) is not None), None)
+    allowed = next(
+        (
+            finite(figure.value)
+            for group in (summary.metrics, *(point.metrics for point in summary.points))
+            if (figure := group.get(names.CORES_ALLOWED)) is not None
+        ),
+        None,
+    )
 
     def show(value: float, _unit: str) -> str:
-        return cores_text(value) if allowed is None else f"{cores_text(value)} of {format_number(allowed)}"
+        return (
+            cores_text(value)
+            if allowed is None
+            else f"{cores_text(value)} of {format_number(allowed)}"
+        )
 
     return show
 
 
 def _verdict(point: PointSummary) -> Cell:
     if point.state != "ok":
-        return Cell(f"{point.state}: {_first_line(point.error)}" if point.error else point.state, tip=point.error, tone="error")
+        return Cell(
+            f"{point.state}: {_first_line(point.error)}" if point.error else point.state,
+            tip=point.error,
+            tone="error",
+        )
     text = short_verdict(point.verdict, point.partition)
     if point.verdict is None:
         return Cell("")

@@ -15,30 +15,68 @@ ALL = "all"
 
 def table(summary: Summary) -> Table | None:
     """One row per shared level and model, and one with the sums."""
-    several, compared = len({level.batch_size for level in summary.sharing}) > 1, len({level.spread for level in summary.sharing}) > 1
-    rows = [row for level in summary.sharing for row in _rows(level, several=several, compared=compared)]
+    several, compared = (
+        len({level.batch_size for level in summary.sharing}) > 1,
+        len({level.spread for level in summary.sharing}) > 1,
+    )
+    rows = [
+        row for level in summary.sharing for row in _rows(level, several=several, compared=compared)
+    ]
     if not rows:
         return None
-    heads = (Head("concurrency" if compared else "each at", tip="requests in flight of each model; all on one device, or one device each" if compared else ""), Head("model"), Head(f"{item_unit(summary)} alone", "num"), Head("together", "num"),
-             Head("slowdown", "num", "throughput alone over that together; its range is that of the two intervals at their worst"),
-             Head("p50 alone", "num"), Head("together", "num"))
+    heads = (
+        Head(
+            "concurrency" if compared else "each at",
+            tip="requests in flight of each model; all on one device, or one device each"
+            if compared
+            else "",
+        ),
+        Head("model"),
+        Head(f"{item_unit(summary)} alone", "num"),
+        Head("together", "num"),
+        Head(
+            "slowdown",
+            "num",
+            "throughput alone over that together; its range is that of the two intervals at their worst",
+        ),
+        Head("p50 alone", "num"),
+        Head("together", "num"),
+    )
     return Table("Alone and together", heads, tuple(rows))
 
 
 def _rows(level: SharedLevel, *, several: bool, compared: bool) -> list[tuple[Cell, ...]]:
     load = f"{level.concurrency}" if compared else f"concurrency {level.concurrency}"
-    load += (f", batch {level.batch_size}" if several else "") + ((", one each" if level.spread else ", one device") if compared else "")
+    load += (f", batch {level.batch_size}" if several else "") + (
+        (", one each" if level.spread else ", one device") if compared else ""
+    )
     rows = [(Cell(load if at == 0 else ""), *_cells(one)) for at, one in enumerate(level.models)]
     alone = [one.alone.value for one in level.models]
     known = [value for value in alone if value is not None]
     total = number_text(sum(known)) if len(known) == len(alone) else ""
-    rows.append((Cell(""), Cell(ALL), Cell(total, tip="the sum of what each gives alone"), Cell(_rate(level.total)), Cell(""), Cell(""), Cell("")))
+    rows.append(
+        (
+            Cell(""),
+            Cell(ALL),
+            Cell(total, tip="the sum of what each gives alone"),
+            Cell(_rate(level.total)),
+            Cell(""),
+            Cell(""),
+            Cell(""),
+        )
+    )
     return rows
 
 
 def _cells(one: SharedModel) -> tuple[Cell, ...]:
-    return (Cell(one.target), Cell(_rate(one.alone)), Cell(_rate(one.together)), Cell(_slowdown(one.slowdown)),
-            Cell(_ms(one.latency_alone_ms)), Cell(_ms(one.latency_together_ms)))
+    return (
+        Cell(one.target),
+        Cell(_rate(one.alone)),
+        Cell(_rate(one.together)),
+        Cell(_slowdown(one.slowdown)),
+        Cell(_ms(one.latency_alone_ms)),
+        Cell(_ms(one.latency_together_ms)),
+    )
 
 
 def _ms(value: float | None) -> str:

@@ -11,7 +11,11 @@ def classic_lines(summary: Summary) -> tuple[str, ...]:
     """Of each backend and batch size the point with most processes, a block of the tool's own lines and one on why its throughput is
     not the table's; none without such points.
     """
-    last = {(point.backend, point.batch_size): point for point in sorted(summary.points, key=lambda point: point.processes or 0) if point.classic is not None}
+    last = {
+        (point.backend, point.batch_size): point
+        for point in sorted(summary.points, key=lambda point: point.processes or 0)
+        if point.classic is not None
+    }
     return tuple(line for point in last.values() for line in _block(point))
 
 
@@ -27,5 +31,7 @@ def _block(point: PointSummary) -> Iterator[str]:
     yield f"Latency Std (ms/batch): {found.latency_std_ms:.4f}"
     yield f"Iterations: {found.iterations}"
     if point.throughput is not None:
-        yield (f"({found.throughput:.4g} sums each process over its own window, as that tool does; "
-               f"the table's {point.throughput:.4g} is over the window common to all {point.processes})")
+        yield (
+            f"({found.throughput:.4g} sums each process over its own window, as that tool does; "
+            f"the table's {point.throughput:.4g} is over the window common to all {point.processes})"
+        )

@@ -14,10 +14,14 @@ from profharness.report.text.limits import clause_of, headroom_text, largest_cau
 from profharness.units import format_ns, format_share
 
 OTHER_WORK = "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
-OWN_THREADS = ("The workload waited for cores although nothing else ran here, so what limits this run cannot be told: try fewer threads "
-               "(OMP_NUM_THREADS, --threads), or a machine that is no guest of another's.")
-WAITS = ("Faster operations gain little here: find what it waits for first (imports and start-up count too, reading data, "
-         "other processes). The merged trace shows when its cores idle.")
+OWN_THREADS = (
+    "The workload waited for cores although nothing else ran here, so what limits this run cannot be told: try fewer threads "
+    "(OMP_NUM_THREADS, --threads), or a machine that is no guest of another's."
+)
+WAITS = (
+    "Faster operations gain little here: find what it waits for first (imports and start-up count too, reading data, "
+    "other processes). The merged trace shows when its cores idle."
+)
 _SIGNALLED = 128
 
 
@@ -25,14 +29,24 @@ def answer(summary: Summary) -> str:
     """How much of the window the device computes, and what the rest is."""
     top = "" if summary.partition is not None and not on_cpu(summary) else top_row(summary)
     parts = [_partition(summary), _gpu_percent(summary), top, _cores(summary)]
-    text = " ".join(part for part in parts if part) or "Nothing was measured: no trace and no point gave figures."
+    text = (
+        " ".join(part for part in parts if part)
+        or "Nothing was measured: no trace and no point gave figures."
+    )
     run = summary.run
-    return f"{_upper(ending(run))}. {text}" if run is not None and is_command(summary) and run.exit_status else text
+    return (
+        f"{_upper(ending(run))}. {text}"
+        if run is not None and is_command(summary) and run.exit_status
+        else text
+    )
 
 
 def ending(run: RunInfo) -> str:
     """How the command ended: `python exited 1`, `python was killed by signal 9 (137)`; a shell adds 128 to a signal."""
-    program, status = run.command[0].rsplit("/", 1)[-1] if run.command else "the command", run.exit_status or 0
+    program, status = (
+        run.command[0].rsplit("/", 1)[-1] if run.command else "the command",
+        run.exit_status or 0,
+    )
     number = -status if status < 0 else status - _SIGNALLED
     if number in set(signal.Signals):
         return f"{program} was killed by signal {number}" + (f" ({status})" if status > 0 else "")
@@ -43,11 +57,17 @@ def captured(summary: Summary) -> str:
     """`20 steps captured (10 to 29)` where the trace says it, else the window that was asked for; empty for the default one."""
     for row in summary.passes:
         if row.captured_steps:
-            steps = f"{row.captured_steps} {'step' if row.captured_steps == 1 else 'steps'} captured"
+            steps = (
+                f"{row.captured_steps} {'step' if row.captured_steps == 1 else 'steps'} captured"
+            )
             if row.first_step is None:
                 return steps
             last = row.first_step + row.captured_steps - 1
-            return f"{steps} ({row.first_step})" if row.captured_steps == 1 else f"{steps} ({row.first_step} to {last})"
+            return (
+                f"{steps} ({row.first_step})"
+                if row.captured_steps == 1
+                else f"{steps} ({row.first_step} to {last})"
+            )
     asked = "" if summary.run is None else summary.run.capture
     return f"capture {asked}" if asked not in ("", "default") else ""
 
@@ -78,7 +98,11 @@ def _without_limit(summary: Summary) -> str:
         return WAITS
     if under_pressure(summary):
         return quieter(summary)
-    return "Nothing stands out: the next gain lies in the model or in a faster device." if trusted else _without_verdict(summary)
+    return (
+        "Nothing stands out: the next gain lies in the model or in a faster device."
+        if trusted
+        else _without_verdict(summary)
+    )
 
 
 def _without_verdict(summary: Summary) -> str:
@@ -98,33 +122,56 @@ def under_pressure(summary: Summary) -> bool:
 
 def quieter(summary: Summary) -> str:
     """What to do about that."""
-    return OWN_THREADS if any(found.id == "cpu-pressure" and found.advice == NOBODY for found in summary.findings) else OTHER_WORK
+    return (
+        OWN_THREADS
+        if any(found.id == "cpu-pressure" and found.advice == NOBODY for found in summary.findings)
+        else OTHER_WORK
+    )
 
 
 def _nothing_recorded(summary: Summary) -> str:
     """What to do where no operation and no kernel was recorded."""
-    layers = sorted({layer for row in summary.passes for layer in row.layers} & {"torch", "onnxruntime"})
+    layers = sorted(
+        {layer for row in summary.passes for layer in row.layers} & {"torch", "onnxruntime"}
+    )
     if layers:
-        return (f"{' and '.join(layers)} recorded no operation: check that the command runs Python with "
-                f"{'them' if len(layers) > 1 else 'it'}; `profharness doctor --try` shows what works here.")
+        return (
+            f"{' and '.join(layers)} recorded no operation: check that the command runs Python with "
+            f"{'them' if len(layers) > 1 else 'it'}; `profharness doctor --try` shows what works here."
+        )
     return "Which operations take the time was not recorded: add --profile torch to a command in Python."
 
 
 def _anything(summary: Summary) -> bool:
-    return bool(summary.hotspots or summary.metrics or summary.telemetry or summary.points or summary.trace.kernels)
+    return bool(
+        summary.hotspots
+        or summary.metrics
+        or summary.telemetry
+        or summary.points
+        or summary.trace.kernels
+    )
 
 
 def _partition(summary: Summary) -> str:
     partition = summary.partition
     if partition is None or partition.window_ns <= 0:
         return ""
-    text = f"The {device_word(summary)} computes {_share(partition.compute_ns, partition)} of the time"
-    for ns, label in ((partition.exposed_communication_ns, "communication"), (partition.exposed_copy_ns, "copies")):
+    text = (
+        f"The {device_word(summary)} computes {_share(partition.compute_ns, partition)} of the time"
+    )
+    for ns, label in (
+        (partition.exposed_communication_ns, "communication"),
+        (partition.exposed_copy_ns, "copies"),
+    ):
         if ns >= partition.window_ns / 100:
             text += f", waits {_share(ns, partition)} for {label}"
     idle = f" and is idle {_share(partition.idle_ns, partition)}"
     cause = largest_cause(partition)
-    why = f", mostly {cause[0].label} ({_share(cause[1], partition)})" if cause and partition.idle_ns else ""
+    why = (
+        f", mostly {cause[0].label} ({_share(cause[1], partition)})"
+        if cause and partition.idle_ns
+        else ""
+    )
     return f"{text}{idle}{why}."
 
 
@@ -135,7 +182,9 @@ def _gpu_percent(summary: Summary) -> str:
     if value is None or partition is None or partition.window_ns <= 0:
         return ""
     idle = 100 * partition.idle_ns / partition.window_ns
-    return f'The driver\'s "GPU %" said {value:.0f} meanwhile.' if idle >= 10 and value >= 90 else ""
+    return (
+        f'The driver\'s "GPU %" said {value:.0f} meanwhile.' if idle >= 10 and value >= 90 else ""
+    )
 
 
 def top_row(summary: Summary) -> str:
@@ -177,9 +226,15 @@ def _cores(summary: Summary) -> str:
     used, allowed = summary.metrics.get(names.CORES_USED), summary.metrics.get(names.CORES_ALLOWED)
     if used is None or used.value is None or not on_cpu(summary):
         return ""
-    of = f" of {brief_text(allowed.value, 3)}" if allowed is not None and allowed.value is not None else ""
+    of = (
+        f" of {brief_text(allowed.value, 3)}"
+        if allowed is not None and allowed.value is not None
+        else ""
+    )
     who = "command" if is_command(summary) else "workload"
-    return f"The {who} kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
+    return (
+        f"The {who} kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
+    )
 
 
 def _share(ns: int, partition: Partition) -> str:

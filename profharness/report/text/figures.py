@@ -5,13 +5,28 @@ from __future__ import annotations
 import math
 
 from profharness.analysis.records import Estimate, Figure
-from profharness.units import digits_for, format_bytes, format_ns, format_number, format_share, format_with_uncertainty
+from profharness.units import (
+    digits_for,
+    format_bytes,
+    format_ns,
+    format_number,
+    format_share,
+    format_with_uncertainty,
+)
 
 NOT_MEASURED = "not measured"
 _NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SI_UNITS = frozenset({"FLOP/s", "B/s", "bit/s", "Hz"})
-_ONE = {"processes": "process", "trials": "trial", "kernels": "kernel", "streams": "stream", "items": "item", "requests": "request", "clients": "client"}
+_ONE = {
+    "processes": "process",
+    "trials": "trial",
+    "kernels": "kernel",
+    "streams": "stream",
+    "items": "item",
+    "requests": "request",
+    "clients": "client",
+}
 _FRACTIONS = frozenset({"", "1", "share", "ratio", "fraction"})
 
 
@@ -22,7 +37,13 @@ def finite(value: float | None) -> float | None:
 
 def half_width(value: float, low: float | None, high: float | None) -> float | None:
     """Half the interval when it is closed and sits around `value`, for a ± figure."""
-    if finite(low) is None or finite(high) is None or low is None or high is None or not low <= value <= high:
+    if (
+        finite(low) is None
+        or finite(high) is None
+        or low is None
+        or high is None
+        or not low <= value <= high
+    ):
         return None
     return (high - low) / 2
 
@@ -105,7 +126,11 @@ def fraction_text(value: float | None) -> str:
     shown = finite(value)
     if shown is None:
         return ""
-    return f"{shown:.2f}" if shown == 0 or abs(shown) >= 0.01 else f"{float(f'{shown:.2g}'):.10f}".rstrip("0")
+    return (
+        f"{shown:.2f}"
+        if shown == 0 or abs(shown) >= 0.01
+        else f"{float(f'{shown:.2g}'):.10f}".rstrip("0")
+    )
 
 
 def si_text(value: float, unit: str, significant: int = 3) -> str:
@@ -170,10 +195,15 @@ def figure_tip(figure: Figure | None, meaning: str = "") -> str:
     if figure is None:
         return meaning
     parts = [meaning] if meaning else []
-    if finite(figure.value) is not None and half_width(float(figure.value or 0), figure.low, figure.high) is not None:
+    if (
+        finite(figure.value) is not None
+        and half_width(float(figure.value or 0), figure.low, figure.high) is not None
+    ):
         assert figure.low is not None
         assert figure.high is not None
-        parts.append(f"95 % interval {quantity_text(figure.low, figure.unit)} to {quantity_text(figure.high, figure.unit)}")
+        parts.append(
+            f"95 % interval {quantity_text(figure.low, figure.unit)} to {quantity_text(figure.high, figure.unit)}"
+        )
     if figure.source:
         parts.append(f"from {figure.source}")
     if figure.coverage is not None:

@@ -24,7 +24,9 @@ def all_findings(summary: Summary) -> tuple[Finding, ...]:
     """The summary's findings and those of its series, each once, errors first."""
     seen = list(summary.findings)
     for series in summary.series:
-        seen.extend(_of_series(found, series, summary) for found in series.findings if found not in seen)
+        seen.extend(
+            _of_series(found, series, summary) for found in series.findings if found not in seen
+        )
     return ordered(seen)
 
 
@@ -37,7 +39,11 @@ def _of_series(found: Finding, series: Series, summary: Summary) -> Finding:
 
 def finding_place(summary: Summary, finding: Finding) -> str:
     """`cold-cache at batch 4`: the id and the point that it is about."""
-    return f"{finding.id} at {point_name_by_id(summary, finding.point)}" if finding.point else finding.id
+    return (
+        f"{finding.id} at {point_name_by_id(summary, finding.point)}"
+        if finding.point
+        else finding.id
+    )
 
 
 def figures_of(finding: Finding) -> tuple[str, ...]:
@@ -50,7 +56,9 @@ def finding_line(summary: Summary, finding: Finding) -> str:
     figures = ", ".join(figures_of(finding))
     said = any(char.isdigit() for char in finding.message)
     what = finding.message.rstrip(".") + (f" ({figures})" if figures and not said else "")
-    return f"{finding_place(summary, finding)}: {what}" + (f"; {finding.advice}" if finding.advice else "")
+    return f"{finding_place(summary, finding)}: {what}" + (
+        f"; {finding.advice}" if finding.advice else ""
+    )
 
 
 def finding_count(summary: Summary, limit: int = SHOWN) -> str:
@@ -64,9 +72,15 @@ def finding_count(summary: Summary, limit: int = SHOWN) -> str:
     groups = grouped(found)
     shown = groups[:limit]
     rest = len(found) - sum(len(group) for group in shown)
-    places = ", ".join(finding_place(summary, group[0]) if len(group) == 1 else f"{group[0].id} ({len(group)} times)"
-                       for group in shown)
-    return f"{len(found)} {'finding' if len(found) == 1 else 'findings'}: {places}" + (f" and {rest} more" if rest else "")
+    places = ", ".join(
+        finding_place(summary, group[0])
+        if len(group) == 1
+        else f"{group[0].id} ({len(group)} times)"
+        for group in shown
+    )
+    return f"{len(found)} {'finding' if len(found) == 1 else 'findings'}: {places}" + (
+        f" and {rest} more" if rest else ""
+    )
 
 
 def grouped(found: Sequence[Finding]) -> tuple[tuple[Finding, ...], ...]:
@@ -86,6 +100,10 @@ def finding_lines(summary: Summary, limit: int = SHOWN) -> tuple[tuple[str, str]
     found = all_findings(summary)
     if found and found[0].id == "run-incomplete":
         found = found[1:]
-    lines = [(finding.severity, finding_line(summary, finding)) for finding in found if finding.severity != "info"][:limit]
+    lines = [
+        (finding.severity, finding_line(summary, finding))
+        for finding in found
+        if finding.severity != "info"
+    ][:limit]
     rest = len(found) - len(lines)
     return (*lines, ("", f"and {rest} more")) if rest > 0 and lines else tuple(lines)

@@ -48,17 +48,26 @@ def distinct_names(names: Sequence[str], width: int = 72) -> list[str]:
 
 def _with_arguments(group: Sequence[str], width: int) -> list[str]:
     """The names with template arguments and without scopes, cut at the end; one without a template as it folds."""
-    return [_cut_end(_SCOPE.sub("", _bare(_fold(name, kept="<"))), width) if "<" in name else fold_kernel_name(name, width)
-            for name in group]
+    return [
+        _cut_end(_SCOPE.sub("", _bare(_fold(name, kept="<"))), width)
+        if "<" in name
+        else fold_kernel_name(name, width)
+        for name in group
+    ]
 
 
 def _from_difference(group: Sequence[str], width: int) -> list[str]:
     """The beginning, then what follows the part that all names of the group share."""
     plain = [_SCOPE.sub("", _bare(_fold(name, kept="<"))) for name in group]
-    shared, head = sum(1 for _ in takewhile(lambda chars: len(set(chars)) == 1, zip(*plain, strict=False))), width // 3
+    shared, head = (
+        sum(1 for _ in takewhile(lambda chars: len(set(chars)) == 1, zip(*plain, strict=False))),
+        width // 3,
+    )
     if shared <= head:
         return [_cut_end(name, width) for name in plain]
-    return [_cut_end(f"{name[:head - 1]}…{name[max(shared - 3, head):]}", width) for name in plain]
+    return [
+        _cut_end(f"{name[: head - 1]}…{name[max(shared - 3, head) :]}", width) for name in plain
+    ]
 
 
 def _bare(name: str) -> str:
@@ -77,7 +86,7 @@ def cut_middle(text: str, width: int) -> str:
         return text
     keep = max(width - 1, 2)
     tail = max(keep // 3, 1)
-    return f"{text[:keep - tail]}…{text[-tail:]}"
+    return f"{text[: keep - tail]}…{text[-tail:]}"
 
 
 def _fold(name: str, kept: str = "") -> str:

@@ -13,7 +13,12 @@ from profharness.units import THIN
 Axis = Literal["batch_size", "concurrency", "processes", "rate"]
 _AXES: tuple[Axis, ...] = ("batch_size", "concurrency", "processes", "rate")
 _GPU_FIGURES = frozenset({names.GPU_PERCENT, names.FILL, names.WAVE_FILL, names.POWER_SATURATION})
-AXIS_TITLES: dict[Axis, str] = {"batch_size": "batch", "concurrency": "concurrency", "processes": "processes", "rate": "requests/s"}
+AXIS_TITLES: dict[Axis, str] = {
+    "batch_size": "batch",
+    "concurrency": "concurrency",
+    "processes": "processes",
+    "rate": "requests/s",
+}
 
 
 def scan_axis(points: Iterable[PointSummary]) -> Axis | None:
@@ -47,7 +52,10 @@ def load_text(point: PointSummary, axis: Axis) -> str:
 def several_batches(points: Iterable[PointSummary]) -> bool:
     """Whether levels of load were measured at several batch sizes, so that the level alone does not name a point."""
     served = [point for point in points if point.mode]
-    return len({point.batch_size for point in served}) > 1 and scan_axis(served) in ("concurrency", "rate")
+    return len({point.batch_size for point in served}) > 1 and scan_axis(served) in (
+        "concurrency",
+        "rate",
+    )
 
 
 def point_name(summary: Summary, point: PointSummary) -> str:
@@ -73,7 +81,9 @@ def item_unit(summary: Summary) -> str:
     """`jets/s`, where the throughput figures name their items, else `items/s`."""
     figures = [point.metrics.get(names.THROUGHPUT) for point in summary.points]
     figures.append(summary.metrics.get(names.THROUGHPUT))
-    return next((figure.unit for figure in figures if figure is not None and figure.unit), "items/s")
+    return next(
+        (figure.unit for figure in figures if figure is not None and figure.unit), "items/s"
+    )
 
 
 def rate_text(summary: Summary, throughput: float) -> str:
@@ -86,7 +96,11 @@ def has_device_figures(summary: Summary) -> bool:
     if summary.trace.kernels or summary.trace.devices or summary.devices:
         return True
     figures = [summary.metrics, *(point.metrics for point in summary.points)]
-    return any(name in _GPU_FIGURES and figure.value is not None for group in figures for name, figure in group.items())
+    return any(
+        name in _GPU_FIGURES and figure.value is not None
+        for group in figures
+        for name, figure in group.items()
+    )
 
 
 def on_cpu(summary: Summary) -> bool:
@@ -106,24 +120,36 @@ def no_kernels(summary: Summary) -> str:
     """Why figures of device kernels are missing for good; empty where the run had or could have kernels."""
     if not on_cpu(summary):
         return ""
-    return "no device kernels: a CPU run" if summary.run is not None else "no device kernels in the trace"
+    return (
+        "no device kernels: a CPU run"
+        if summary.run is not None
+        else "no device kernels in the trace"
+    )
 
 
 def device_word(summary: Summary) -> str:
     """`CPU` or `GPU`, for sentences; `server` where nobody here knows what runs the model."""
-    if summary.run is not None and (summary.run.asked.get("url") or summary.run.asked.get("server_command")) and not has_device_figures(summary):
+    if (
+        summary.run is not None
+        and (summary.run.asked.get("url") or summary.run.asked.get("server_command"))
+        and not has_device_figures(summary)
+    ):
         return "server"
     return "CPU" if on_cpu(summary) else "GPU"
 
 
 def series_name(series: Series) -> str:
     """The key of a series in words: its values, joined; empty for the only series of a scan."""
-    return ", ".join(f"batch {value}" if name == "batch_size" else value for name, value in series.key.items())
+    return ", ".join(
+        f"batch {value}" if name == "batch_size" else value for name, value in series.key.items()
+    )
 
 
 def in_series(point: PointSummary, series: Series) -> bool:
     """Whether the point belongs to the series; open loops belong to none."""
-    return point.rate is None and all(str(getattr(point, name, value)) == value for name, value in series.key.items() if value)
+    return point.rate is None and all(
+        str(getattr(point, name, value)) == value for name, value in series.key.items() if value
+    )
 
 
 def is_command(summary: Summary) -> bool:

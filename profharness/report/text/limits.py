@@ -18,43 +18,95 @@ class Limit:
 
 
 IDLE_CAUSES: dict[str, Limit] = {
-    "host_not_ready_ns": Limit("host not ready", "{share} of the time the {device} waits for the host to have the next work ready",
-                               "prefetching in the data loader, fewer Python steps between launches, or torch.compile"),
-    "launch_in_progress_ns": Limit("launches", "{share} of the time the {device} waits for kernel launches",
-                                   "device graphs (HIP or CUDA graphs), torch.compile"),
-    "synchronisation_ns": Limit("synchronisation", "{share} of the time the host sits in a synchronisation call with nothing queued",
-                                "removing .item(), .cpu() and explicit synchronisation from the loop"),
-    "waiting_copy_or_event_ns": Limit("waiting on copies or events", "{share} of the time the {device} waits for a copy or an event",
-                                      "pinned memory with non_blocking copies on a stream of their own"),
-    "queued_gap_ns": Limit("queued gaps", "{share} of the time kernels are queued, yet the {device} pauses between them",
-                           "fewer, larger kernels: fusion or a larger batch"),
-    "no_host_record_ns": Limit("no host record", "{share} of the time the {device} is idle, and the trace does not say what the host did",
-                               "--hip-trace (or --profile torch), so that the host's calls are in the trace"),
+    "host_not_ready_ns": Limit(
+        "host not ready",
+        "{share} of the time the {device} waits for the host to have the next work ready",
+        "prefetching in the data loader, fewer Python steps between launches, or torch.compile",
+    ),
+    "launch_in_progress_ns": Limit(
+        "launches",
+        "{share} of the time the {device} waits for kernel launches",
+        "device graphs (HIP or CUDA graphs), torch.compile",
+    ),
+    "synchronisation_ns": Limit(
+        "synchronisation",
+        "{share} of the time the host sits in a synchronisation call with nothing queued",
+        "removing .item(), .cpu() and explicit synchronisation from the loop",
+    ),
+    "waiting_copy_or_event_ns": Limit(
+        "waiting on copies or events",
+        "{share} of the time the {device} waits for a copy or an event",
+        "pinned memory with non_blocking copies on a stream of their own",
+    ),
+    "queued_gap_ns": Limit(
+        "queued gaps",
+        "{share} of the time kernels are queued, yet the {device} pauses between them",
+        "fewer, larger kernels: fusion or a larger batch",
+    ),
+    "no_host_record_ns": Limit(
+        "no host record",
+        "{share} of the time the {device} is idle, and the trace does not say what the host did",
+        "--hip-trace (or --profile torch), so that the host's calls are in the trace",
+    ),
 }
 
-_HOST_SIDE = tuple(IDLE_CAUSES[name] for name in ("host_not_ready_ns", "launch_in_progress_ns", "synchronisation_ns"))
+_HOST_SIDE = tuple(
+    IDLE_CAUSES[name]
+    for name in ("host_not_ready_ns", "launch_in_progress_ns", "synchronisation_ns")
+)
 
 LIMITERS: dict[str, Limit] = {
-    "idle": Limit("idle", "{share} of the time the {device} is idle", "a larger batch, or more work in flight"),
-    "communication": Limit("communication", "{share} of the time the {device} waits for collectives",
-                           "overlapping collectives with compute: larger buckets, or fewer ranks per model"),
-    "copy": Limit("copies", "{share} of the time the {device} waits for copies",
-                  "pinned memory with non_blocking copies, or keeping inputs on the device"),
-    "underfilled": Limit("underfilled", "{share} of the time kernels run that leave more than half of the compute units empty",
-                         "a larger batch, fusion, or several streams or processes on this device"),
-    "compute": Limit("compute", "{share} of the time kernels run at the compute ceiling",
-                     "a lower precision, or a smaller model: the units are full"),
-    "bandwidth": Limit("bandwidth", "{share} of the time kernels run at the memory's ceiling",
-                       "fusing elementwise work, or a narrower data type"),
-    "inside-kernel": Limit("inside kernels", "{share} of the time kernels fill the device but reach neither ceiling",
-                           "a hardware counter pass on the top kernels (--pmc): latency, LDS, gathers or atomics"),
-    "undetermined": Limit("undetermined", "{share} of the time kernels run, by compute or by bandwidth is not measured",
-                          "--pmc, or `profharness calibrate` and --flops-per-item, to tell compute from bandwidth"),
+    "idle": Limit(
+        "idle", "{share} of the time the {device} is idle", "a larger batch, or more work in flight"
+    ),
+    "communication": Limit(
+        "communication",
+        "{share} of the time the {device} waits for collectives",
+        "overlapping collectives with compute: larger buckets, or fewer ranks per model",
+    ),
+    "copy": Limit(
+        "copies",
+        "{share} of the time the {device} waits for copies",
+        "pinned memory with non_blocking copies, or keeping inputs on the device",
+    ),
+    "underfilled": Limit(
+        "underfilled",
+        "{share} of the time kernels run that leave more than half of the compute units empty",
+        "a larger batch, fusion, or several streams or processes on this device",
+    ),
+    "compute": Limit(
+        "compute",
+        "{share} of the time kernels run at the compute ceiling",
+        "a lower precision, or a smaller model: the units are full",
+    ),
+    "bandwidth": Limit(
+        "bandwidth",
+        "{share} of the time kernels run at the memory's ceiling",
+        "fusing elementwise work, or a narrower data type",
+    ),
+    "inside-kernel": Limit(
+        "inside kernels",
+        "{share} of the time kernels fill the device but reach neither ceiling",
+        "a hardware counter pass on the top kernels (--pmc): latency, LDS, gathers or atomics",
+    ),
+    "undetermined": Limit(
+        "undetermined",
+        "{share} of the time kernels run, by compute or by bandwidth is not measured",
+        "--pmc, or `profharness calibrate` and --flops-per-item, to tell compute from bandwidth",
+    ),
 }
 
 CPU_LIMITERS: dict[str, Limit] = {
-    "idle": Limit("cores idle", "{share} of the allowed cores are idle", "more threads (OMP_NUM_THREADS), several processes"),
-    "undetermined": Limit("cores busy", "{share} of the allowed cores are busy", "the operations at the top of the hotspots"),
+    "idle": Limit(
+        "cores idle",
+        "{share} of the allowed cores are idle",
+        "more threads (OMP_NUM_THREADS), several processes",
+    ),
+    "undetermined": Limit(
+        "cores busy",
+        "{share} of the allowed cores are busy",
+        "the operations at the top of the hotspots",
+    ),
 }
 
 
@@ -77,7 +129,9 @@ def limit_of(verdict: Verdict, partition: Partition | None) -> Limit:
     Without device work in the window (no partition) idle and undetermined are judgements on the CPU's cores.
     """
     if partition is None or not partition.window_ns:
-        return CPU_LIMITERS.get(verdict.limiter) or LIMITERS.get(verdict.limiter, LIMITERS["undetermined"])
+        return CPU_LIMITERS.get(verdict.limiter) or LIMITERS.get(
+            verdict.limiter, LIMITERS["undetermined"]
+        )
     if verdict.limiter == "idle":
         cause = largest_cause(partition)
         if cause is not None and 2 * cause[1] >= partition.idle_ns:
@@ -95,7 +149,9 @@ def share_of(verdict: Verdict, partition: Partition | None) -> float:
 
 def clause_of(verdict: Verdict, partition: Partition | None, device: str) -> str:
     """`78 % of the time the GPU waits for kernel launches`: the verdict within a sentence."""
-    return limit_of(verdict, partition).clause.format(share=format_share(share_of(verdict, partition), 0), device=device)
+    return limit_of(verdict, partition).clause.format(
+        share=format_share(share_of(verdict, partition), 0), device=device
+    )
 
 
 def short_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
@@ -113,7 +169,9 @@ def short_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
     if limit in CPU_LIMITERS.values():
         return f"{limit.label} ({share})"
     if verdict.limiter == "idle" or not verdict.evidence:
-        side = "host: " if limit in _HOST_SIDE else "idle: " if limit in IDLE_CAUSES.values() else ""
+        side = (
+            "host: " if limit in _HOST_SIDE else "idle: " if limit in IDLE_CAUSES.values() else ""
+        )
         return f"{side}{limit.label} ({share} of the time)"
     return f"{limit.label}: {verdict.evidence.partition(';')[0]}"
 
@@ -121,9 +179,17 @@ def short_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
 def full_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
     """One sentence for a whole window: what limits it, the evidence, and the bound on the gain."""
     if verdict is None or not verdict.trusted or verdict.limiter == "none":
-        return verdict.evidence if verdict is not None and verdict.evidence else short_verdict(verdict, partition)
+        return (
+            verdict.evidence
+            if verdict is not None and verdict.evidence
+            else short_verdict(verdict, partition)
+        )
     said = verdict.evidence.rstrip(".") or f"{format_share(verdict.share, 0)} of the time"
-    return "; ".join(part for part in (f"{limit_of(verdict, partition).label}: {said}", headroom_text(verdict)) if part)
+    return "; ".join(
+        part
+        for part in (f"{limit_of(verdict, partition).label}: {said}", headroom_text(verdict))
+        if part
+    )
 
 
 def headroom_text(verdict: Verdict) -> str:

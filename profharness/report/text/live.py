@@ -21,14 +21,24 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 SECONDS = 3.0  # of samples that a value is the mean of
-_LINE = ("gpu_percent", "wave_fill", "sm_activity", "memory_activity", "power_w", "cpu_tree", "cpu_node")
+_LINE = (
+    "gpu_percent",
+    "wave_fill",
+    "sm_activity",
+    "memory_activity",
+    "power_w",
+    "cpu_tree",
+    "cpu_node",
+)
 
 
 def latest(trace: Trace) -> dict[tuple[str, str], float]:
     """Mean of the last values of each metric (by device number, empty for the host), in the order of the metric table."""
     found: dict[tuple[str, str], float] = {}
     samples = trace.samples
-    for metric, device in sorted({(int(m), int(d)) for m, d in zip(samples.metric, samples.device, strict=True)}):
+    for metric, device in sorted(
+        {(int(m), int(d)) for m, d in zip(samples.metric, samples.device, strict=True)}
+    ):
         values = samples.value[(samples.metric == metric) & (samples.device == device)]
         name = "" if device == NULL else trace.devices[device].index
         found[trace.strings[metric], name] = float(values.mean())
@@ -60,11 +70,18 @@ class LiveView:
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(file=self._stream), auto_refresh=False, transient=True)
+            self._live = Live(
+                console=Console(file=self._stream), auto_refresh=False, transient=True
+            )
             self._live.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._live is not None:
             self._live.__exit__(kind, error, trace)
 
@@ -87,8 +104,13 @@ class LiveView:
 
 def line(values: dict[tuple[str, str], float]) -> str:
     """The few figures that matter, in one line."""
-    wanted = [(metric, device, value) for (metric, device), value in values.items() if metric in _LINE]
-    return "   ".join(f"{title_of(metric)}{f' {device}' if device else ''} {value_text(metric, value)}" for metric, device, value in wanted)
+    wanted = [
+        (metric, device, value) for (metric, device), value in values.items() if metric in _LINE
+    ]
+    return "   ".join(
+        f"{title_of(metric)}{f' {device}' if device else ''} {value_text(metric, value)}"
+        for metric, device, value in wanted
+    )
 
 
 def table(trace: Trace, values: dict[tuple[str, str], float]) -> Table:
@@ -103,6 +125,9 @@ def table(trace: Trace, values: dict[tuple[str, str], float]) -> Table:
     shown.add_column("host", justify="right")
     shown.add_column("")
     for metric in dict.fromkeys(name for name, _ in values):
-        cells = [value_text(metric, values[metric, device]) if (metric, device) in values else "" for device in (*devices, "")]
+        cells = [
+            value_text(metric, values[metric, device]) if (metric, device) in values else ""
+            for device in (*devices, "")
+        ]
         shown.add_row(title_of(metric), *cells, meaning_of(metric))
     return shown

@@ -21,20 +21,40 @@ def load_sentences(summary: Summary, series: Series, *, rising: bool) -> tuple[s
 
 def _sentences(summary: Summary, series: Series, *, rising: bool) -> Iterator[str]:
     if series.knee is not None and series.knee.n is not None:
-        ends = "" if series.knee.low is None or series.knee.high is None else f" ({_rounded(series.knee.low)} to {_rounded(series.knee.high)})"
+        ends = (
+            ""
+            if series.knee.low is None or series.knee.high is None
+            else f" ({_rounded(series.knee.low)} to {_rounded(series.knee.high)})"
+        )
         jobs = series.jobs_per_device
         # a curve that still rises bounds the knee from below only
         least, more = ("at least ", " or more") if rising else ("", "")
         of = f" of {series.clients_per_job} clients" if series.clients_per_job > 1 else ""
-        yield (f"The knee is at {_rounded(series.knee.n)} client{'s' * (_rounded(series.knee.n) != '1')}{ends}{more}"
-               + ("." if jobs is None else f": plan with {least}{jobs} {'job' if jobs == 1 else 'jobs'}{of} per device."))
-    limit = parse_latency_limit(summary.run.asked.get("latency_limit", "")) if summary.run is not None else None
+        yield (
+            f"The knee is at {_rounded(series.knee.n)} client{'s' * (_rounded(series.knee.n) != '1')}{ends}{more}"
+            + (
+                "."
+                if jobs is None
+                else f": plan with {least}{jobs} {'job' if jobs == 1 else 'jobs'}{of} per device."
+            )
+        )
+    limit = (
+        parse_latency_limit(summary.run.asked.get("latency_limit", ""))
+        if summary.run is not None
+        else None
+    )
     if limit is not None:
         yield _within(summary, series, limit)
     opened = _easiest_open_loop(summary, series)
     if opened is not None:
-        latency = next((opened.metrics[name] for name in (names.LATENCY_P99, names.LATENCY_P50)
-                        if name in opened.metrics and finite(opened.metrics[name].value) is not None), None)
+        latency = next(
+            (
+                opened.metrics[name]
+                for name in (names.LATENCY_P99, names.LATENCY_P50)
+                if name in opened.metrics and finite(opened.metrics[name].value) is not None
+            ),
+            None,
+        )
         if latency is not None:
             which = "p99" if latency is opened.metrics.get(names.LATENCY_P99) else "p50"
             yield f"Requests that come by themselves at {opened.rate:g}/s take {figure_text(latency, interval=False)} ({which})."
@@ -48,11 +68,32 @@ def _within(summary: Summary, series: Series, limit: LatencyLimit) -> str:
     """The best level that keeps the limit."""
     name = "latency_mean" if limit.name == "mean" else f"latency_{limit.name}"
     shown = f"{limit.name.replace('_', '.')} of {limit.limit_ms:g} ms"
-    own = [point for point in summary.points if in_series(point, series) and point.throughput and getattr(point, series.axis) not in series.flagged]
-    kept = [point for point in own if (value := _value(point, name)) is not None and value <= limit.limit_ms]
+    own = [
+        point
+        for point in summary.points
+        if in_series(point, series)
+        and point.throughput
+        and getattr(point, series.axis) not in series.flagged
+    ]
+    kept = [
+        point
+        for point in own
+        if (value := _value(point, name)) is not None and value <= limit.limit_ms
+    ]
     if not kept:
-        needs = next((figure.needs for point in own if (figure := point.metrics.get(name)) is not None and figure.value is None and figure.needs), "")
-        return f"No level is known to keep the {shown}" + (f"; small ones need {needs} to tell: raise --time." if needs else ".")
+        needs = next(
+            (
+                figure.needs
+                for point in own
+                if (figure := point.metrics.get(name)) is not None
+                and figure.value is None
+                and figure.needs
+            ),
+            "",
+        )
+        return f"No level is known to keep the {shown}" + (
+            f"; small ones need {needs} to tell: raise --time." if needs else "."
+        )
     best = max(kept, key=lambda point: point.throughput or 0.0)
     return f"Within the {shown} it gives {rate_text(summary, best.throughput or 0.0)} at {level_name(series.axis, getattr(best, series.axis))}."
 
@@ -64,8 +105,13 @@ def _value(point: PointSummary, name: str) -> float | None:
 
 def _easiest_open_loop(summary: Summary, series: Series) -> PointSummary | None:
     """The open loop of the lowest rate at the same backend and batch size."""
-    found = [point for point in summary.points if point.rate is not None and finite(point.throughput) is not None
-             and all(str(getattr(point, name, value)) == value for name, value in series.key.items())]
+    found = [
+        point
+        for point in summary.points
+        if point.rate is not None
+        and finite(point.throughput) is not None
+        and all(str(getattr(point, name, value)) == value for name, value in series.key.items())
+    ]
     return min(found, key=lambda point: point.rate or 0.0, default=None)
 
 
@@ -73,18 +119,34 @@ def shared_sentence(summary: Summary) -> str:
     """Of the level with the highest sum on one device: what all models give together, what that costs each, and what they give on a device
     each where that was measured. Empty without shared levels.
     """
-    best = max((level for level in summary.sharing if level.total.value and not level.spread), key=lambda level: level.total.value or 0.0, default=None)
+    best = max(
+        (level for level in summary.sharing if level.total.value and not level.spread),
+        key=lambda level: level.total.value or 0.0,
+        default=None,
+    )
     if best is None:
         return ""
-    costs = ", ".join(f"{one.target} {_cost(one.slowdown)}" for one in best.models if one.slowdown.value is not None)
-    return (f"Together the {len(best.models)} models give {rate_text(summary, best.total.value or 0.0)} at concurrency {best.concurrency} each"
-            + (f"; sharing slows them: {costs}." if costs else ".") + _on_devices_of_their_own(summary, best))
+    costs = ", ".join(
+        f"{one.target} {_cost(one.slowdown)}"
+        for one in best.models
+        if one.slowdown.value is not None
+    )
+    return (
+        f"Together the {len(best.models)} models give {rate_text(summary, best.total.value or 0.0)} at concurrency {best.concurrency} each"
+        + (f"; sharing slows them: {costs}." if costs else ".")
+        + _on_devices_of_their_own(summary, best)
+    )
 
 
 def _on_devices_of_their_own(summary: Summary, shared: SharedLevel) -> str:
     """The same load on a device each, against that on one."""
     for level in summary.sharing:
-        if level.spread and (level.batch_size, level.concurrency) == (shared.batch_size, shared.concurrency) and level.total.value and shared.total.value:
+        if (
+            level.spread
+            and (level.batch_size, level.concurrency) == (shared.batch_size, shared.concurrency)
+            and level.total.value
+            and shared.total.value
+        ):
             return f" On a device each they give {rate_text(summary, level.total.value)} ({level.total.value / shared.total.value:.2f}x)."
     return ""
 

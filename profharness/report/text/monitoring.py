@@ -41,7 +41,15 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True):
     missing: dict[str, str] = {}
 
 
-def conclude(trace: Trace, start_ns: int, end_ns: int, *, cores: int, followed: bool, idle_ns: tuple[int, int] = (0, 0)) -> Concluded:
+def conclude(
+    trace: Trace,
+    start_ns: int,
+    end_ns: int,
+    *,
+    cores: int,
+    followed: bool,
+    idle_ns: tuple[int, int] = (0, 0),
+) -> Concluded:
     """Judge the time from `start_ns` to `end_ns` (the trace's clock). `cores` may be used; `followed` says that a command ran.
 
     Without a command the whole node is judged in its place. `idle_ns` is when the devices rested before it, (0, 0) where they did not.
@@ -51,25 +59,59 @@ def conclude(trace: Trace, start_ns: int, end_ns: int, *, cores: int, followed: 
     found = packages(every, window(*idle_ns))
     figures = {**figures_in(every, when, SOURCE), **power_figures(every, found, when, None, SOURCE)}
     if idle_ns != (0, 0) and "power_idle" not in figures:
-        figures["power_idle"] = Figure(value=None, unit="W", needs="a longer --idle-seconds" if found else "a device that reports power")
+        figures["power_idle"] = Figure(
+            value=None,
+            unit="W",
+            needs="a longer --idle-seconds" if found else "a device that reports power",
+        )
     if not followed and "cpu_node" in figures:
         figures["cores_used"] = figures["cpu_node"]
-    figures["cores_allowed"] = Figure(value=float(cores), unit="cores", source="the affinity of the command" if followed else "the node")
+    figures["cores_allowed"] = Figure(
+        value=float(cores),
+        unit="cores",
+        source="the affinity of the command" if followed else "the node",
+    )
     details = dict(trace.sources[0].details)
-    shown = tuple(row for row in rows(_after(trace, idle_ns[1])) if followed or not row.metric.partition("_wait")[0].endswith(("_tree", "_other")))
-    missing = {name.removeprefix("missing."): why for name, why in details.items() if name.startswith("missing.")}
-    return Concluded(seconds=(end_ns - start_ns) / 1e9, figures=figures, rows=shown,
-                     findings=(*telemetry_findings(trace, figures), *package_findings(found)), verdict=telemetry_verdict(figures) if followed or on_device(figures) else node_verdict(figures), missing=missing)
+    shown = tuple(
+        row
+        for row in rows(_after(trace, idle_ns[1]))
+        if followed or not row.metric.partition("_wait")[0].endswith(("_tree", "_other"))
+    )
+    missing = {
+        name.removeprefix("missing."): why
+        for name, why in details.items()
+        if name.startswith("missing.")
+    }
+    return Concluded(
+        seconds=(end_ns - start_ns) / 1e9,
+        figures=figures,
+        rows=shown,
+        findings=(*telemetry_findings(trace, figures), *package_findings(found)),
+        verdict=telemetry_verdict(figures)
+        if followed or on_device(figures)
+        else node_verdict(figures),
+        missing=missing,
+    )
 
 
 def _after(trace: Trace, rested_until_ns: int) -> Trace:
     """Without what was sampled while the devices rested."""
-    return replace(trace, samples=trace.samples.take(np.flatnonzero(trace.samples.until_ns > rested_until_ns))) if rested_until_ns else trace
+    return (
+        replace(
+            trace,
+            samples=trace.samples.take(np.flatnonzero(trace.samples.until_ns > rested_until_ns)),
+        )
+        if rested_until_ns
+        else trace
+    )
 
 
 def on_device(figures: dict[str, Figure]) -> bool:
     """Whether a device was sampled, so that the verdict is about it."""
-    return any((figure := figures.get(name)) is not None and figure.value is not None for name in ("gpu_activity_mean", "gpu_percent"))
+    return any(
+        (figure := figures.get(name)) is not None and figure.value is not None
+        for name in ("gpu_activity_mean", "gpu_percent")
+    )
 
 
 def node_verdict(figures: dict[str, Figure]) -> Verdict | None:
@@ -79,7 +121,11 @@ def node_verdict(figures: dict[str, Figure]) -> Verdict | None:
         return None
     share = min(used.value / cores, 1.0)
     evidence = f"the node kept {brief_text(used.value, 3)} of its {cores:g} cores busy, whatever ran on it ({CONFIDENCE})"
-    return Verdict(limiter="idle" if share < IDLE_NODE else "undetermined", share=1 - share if share < IDLE_NODE else share, evidence=evidence)
+    return Verdict(
+        limiter="idle" if share < IDLE_NODE else "undetermined",
+        share=1 - share if share < IDLE_NODE else share,
+        evidence=evidence,
+    )
 
 
 def document(concluded: Concluded, files: Sequence[Path]) -> bytes:
@@ -92,37 +138,65 @@ def document(concluded: Concluded, files: Sequence[Path]) -> bytes:
 def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
     """A row per series, then energy, what is missing, findings, the verdict, and the files; sentences in lines of `width` characters."""
     several = len({row.device for row in concluded.rows if row.device}) > 1
-    titles = [title_of(row.metric) + (f" {row.device}" if several and row.device else "") for row in concluded.rows]
+    titles = [
+        title_of(row.metric) + (f" {row.device}" if several and row.device else "")
+        for row in concluded.rows
+    ]
     titled = max((len(title) for title in titles), default=6)
-    lines = [f"{concluded.seconds:.1f} s sampled", f"{'metric':<{titled}}  {'mean':>12}  {'lowest':>12}  {'highest':>12}"]
+    lines = [
+        f"{concluded.seconds:.1f} s sampled",
+        f"{'metric':<{titled}}  {'mean':>12}  {'lowest':>12}  {'highest':>12}",
+    ]
     for title, row in zip(titles, concluded.rows, strict=True):
         cells = (value_text(row.metric, value) for value in (row.mean, row.low, row.high))
         lines.append(f"{title:<{titled}}  " + "  ".join(f"{cell:>12}" for cell in cells))
     lines += [line for line in (_idle(concluded.figures), _energy(concluded.figures)) if line]
     reasons = dict.fromkeys(concluded.missing.values())
-    said = [f"not sampled: {', '.join(name for name, other in concluded.missing.items() if other == why)}: {why}" for why in reasons]
+    said = [
+        f"not sampled: {', '.join(name for name, other in concluded.missing.items() if other == why)}: {why}"
+        for why in reasons
+    ]
     said += [f"{one.severity}: {one.message}; {one.advice}" for one in concluded.findings]
     lines += [part for line in said for part in _wrapped(line, width, "  ")]
     lines += _wrapped(f"verdict    {_verdict_text(concluded.verdict)}", width, _INDENT)
-    return "\n".join((*lines, *(f"{'made' if index == 0 else '':<{len(_INDENT)}}{path}" for index, path in enumerate(files)))) + "\n"
+    return (
+        "\n".join(
+            (
+                *lines,
+                *(
+                    f"{'made' if index == 0 else '':<{len(_INDENT)}}{path}"
+                    for index, path in enumerate(files)
+                ),
+            )
+        )
+        + "\n"
+    )
 
 
 def _verdict_text(verdict: Verdict | None) -> str:
     if verdict is None:
         return "none: nothing was sampled that could give one"
-    return verdict.evidence if verdict.limiter == "none" else f"{verdict.limiter}: {verdict.evidence}"
+    return (
+        verdict.evidence if verdict.limiter == "none" else f"{verdict.limiter}: {verdict.evidence}"
+    )
 
 
 def _wrapped(line: str, width: int, indent: str) -> list[str]:
     """Lines of at most `width` characters; a path or name longer than that stays whole, so that it can be copied."""
-    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _idle(figures: dict[str, Figure]) -> str:
     idle = figures.get("power_idle")
     if idle is None:
         return ""
-    return f"idle       not measured: needs {idle.needs}" if idle.value is None else f"idle       {format_number(idle.value, 1)} W before the command began"
+    return (
+        f"idle       not measured: needs {idle.needs}"
+        if idle.value is None
+        else f"idle       {format_number(idle.value, 1)} W before the command began"
+    )
 
 
 def _energy(figures: dict[str, Figure]) -> str:
@@ -130,5 +204,7 @@ def _energy(figures: dict[str, Figure]) -> str:
     if energy is None:
         return ""
     if energy.value is None:
-        return f"energy     not measured: needs {energy.needs.replace('--min-seconds', '--seconds')}"
+        return (
+            f"energy     not measured: needs {energy.needs.replace('--min-seconds', '--seconds')}"
+        )
     return f"energy     {format_number(energy.value, 1)} J ({energy.source}; {energy.note})"

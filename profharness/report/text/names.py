@@ -45,136 +45,309 @@ class MetricTitle:
 
 
 _TITLES = {
-    THROUGHPUT: MetricTitle("throughput", "items processed per second in the timed region of the bare pass"),
+    THROUGHPUT: MetricTitle(
+        "throughput", "items processed per second in the timed region of the bare pass"
+    ),
     LATENCY_MEAN: MetricTitle("latency mean", "mean time of one trial or request"),
     LATENCY_P50: MetricTitle("latency p50", "half of the trials or requests are faster"),
     "latency_p90": MetricTitle("latency p90", "nine of ten are faster"),
     "latency_p95": MetricTitle("latency p95", "19 of 20 are faster"),
     LATENCY_P99: MetricTitle("latency p99", "99 of 100 are faster"),
     "latency_p99_9": MetricTitle("latency p99.9", "999 of 1000 are faster"),
-    GPU_PERCENT: MetricTitle("GPU %", "the driver's figure: something was running on the device, however little"),
+    GPU_PERCENT: MetricTitle(
+        "GPU %", "the driver's figure: something was running on the device, however little"
+    ),
     BUSY: MetricTitle("busy", "share of the window in which at least one kernel ran"),
     "busy_any": MetricTitle("busy with copies", "the same with copies counted as work"),
-    "sum_busy": MetricTitle("sum of kernel times", "kernel time over the window; above 1 when kernels run side by side"),
+    "sum_busy": MetricTitle(
+        "sum of kernel times", "kernel time over the window; above 1 when kernels run side by side"
+    ),
     "concurrency": MetricTitle("concurrency", "kernels running at once, while any runs"),
-    "compute": MetricTitle("compute", "share of the window in which a kernel other than a collective ran"),
+    "compute": MetricTitle(
+        "compute", "share of the window in which a kernel other than a collective ran"
+    ),
     "communication": MetricTitle("communication", "share of the window in which a collective ran"),
-    "exposed_communication": MetricTitle("communication, exposed", "the same, with no compute beside it"),
-    "overlapped_communication": MetricTitle("communication, overlapped", "share of the window in which a collective ran beside compute"),
+    "exposed_communication": MetricTitle(
+        "communication, exposed", "the same, with no compute beside it"
+    ),
+    "overlapped_communication": MetricTitle(
+        "communication, overlapped", "share of the window in which a collective ran beside compute"
+    ),
     "copy": MetricTitle("copies", "share of the window in which a copy ran"),
     "exposed_copy": MetricTitle("copies, exposed", "the same, with no kernel beside it"),
     "idle": MetricTitle("idle", "share of the window in which the device had nothing to do"),
-    "idle_no_host_record": MetricTitle("idle: no host record", "the trace does not say what the host did meanwhile"),
+    "idle_no_host_record": MetricTitle(
+        "idle: no host record", "the trace does not say what the host did meanwhile"
+    ),
     "idle_waiting_copy_or_event": MetricTitle("idle: waiting on copies or events"),
-    "idle_queued_gap": MetricTitle("idle: queued gaps", "the launch had returned before the gap began"),
+    "idle_queued_gap": MetricTitle(
+        "idle: queued gaps", "the launch had returned before the gap began"
+    ),
     "idle_launch_in_progress": MetricTitle("idle: launches", "the launching call was in progress"),
-    "idle_synchronisation": MetricTitle("idle: synchronisation", "the host sat in a synchronisation call"),
-    "idle_host_not_ready": MetricTitle("idle: host not ready", "the next launching call had not begun"),
+    "idle_synchronisation": MetricTitle(
+        "idle: synchronisation", "the host sat in a synchronisation call"
+    ),
+    "idle_host_not_ready": MetricTitle(
+        "idle: host not ready", "the next launching call had not begun"
+    ),
     "idle_micro_gaps": MetricTitle("idle in gaps under 10 µs"),
     "idle_macro_gaps": MetricTitle("idle in longer gaps"),
-    "idle_longest_gap": MetricTitle("longest gap", "the longest time without a kernel or copy on a device"),
-    "launch_latency_median": MetricTitle("launch latency, median", "kernel start after launch start, for kernels that met an empty queue"),
+    "idle_longest_gap": MetricTitle(
+        "longest gap", "the longest time without a kernel or copy on a device"
+    ),
+    "launch_latency_median": MetricTitle(
+        "launch latency, median",
+        "kernel start after launch start, for kernels that met an empty queue",
+    ),
     "launch_latency_p99": MetricTitle("launch latency, p99"),
-    "queue_delay_median": MetricTitle("queue delay, median", "the same for kernels that queued behind others"),
+    "queue_delay_median": MetricTitle(
+        "queue delay, median", "the same for kernels that queued behind others"
+    ),
     "queue_delay_p99": MetricTitle("queue delay, p99"),
     "queue_depth": MetricTitle("queue depth", "kernels launched and not finished, on average"),
-    "launch_bound": MetricTitle("launch-bound", "share in which the device drains or idles while the host is at launches"),
+    "launch_bound": MetricTitle(
+        "launch-bound", "share in which the device drains or idles while the host is at launches"
+    ),
     "short_kernels_by_count": MetricTitle("kernels under 10 µs, by number"),
     "short_kernels_by_time": MetricTitle("kernels under 10 µs, by time"),
-    "underfilled": MetricTitle("underfilled", "share in which kernels run that fill less than half of the compute units"),
+    "underfilled": MetricTitle(
+        "underfilled", "share in which kernels run that fill less than half of the compute units"
+    ),
     STEP_RATE: MetricTitle("steps per second", "mean over the steady steps of one over their time"),
-    "requests_per_s": MetricTitle("requests answered", "requests answered in the window over its length"),
-    "failed_share": MetricTitle("failed requests", "share of the requests that ended in the window without an answer"),
-    "in_flight": MetricTitle("requests in flight", "mean number over the window, clients that think included"),
+    "requests_per_s": MetricTitle(
+        "requests answered", "requests answered in the window over its length"
+    ),
+    "failed_share": MetricTitle(
+        "failed requests", "share of the requests that ended in the window without an answer"
+    ),
+    "in_flight": MetricTitle(
+        "requests in flight", "mean number over the window, clients that think included"
+    ),
     "service_latency_mean": MetricTitle("service latency mean", "from the send to the answer"),
     "service_latency_p50": MetricTitle("service latency p50", "from the send to the answer"),
     "service_latency_p99": MetricTitle("service latency p99", "from the send to the answer"),
-    **{f"part_{name}": MetricTitle(f"part of a request: {title}", meaning) for name, title, meaning in (
-        ("transport_out", "transport out", "from the send until the server has the request in its queue"),
-        ("queue", "queue", "waiting in the server's queue"), ("input", "compute input", "the server copies inputs"),
-        ("hand_over", "hand-over", "between the server and the model's process, both ways"), ("model", "model", "the inference function"),
-        ("infer", "compute infer", "the server's inference step"), ("output", "compute output", "the server copies outputs"),
-        ("transport_back", "transport back", "from the server's answer until the client has it"), ("transport", "transport", "both ways"),
-        ("before", "before the model", "transport and queue"), ("after", "after the model", "the way back"))},
-    "parts_sum": MetricTitle("parts of a request, together", "over the mean latency; 1 where nothing is missing or counted twice"),
-    SERVER_BATCH: MetricTitle("batch in the server", "items that the server ran at once, on average"),
+    **{
+        f"part_{name}": MetricTitle(f"part of a request: {title}", meaning)
+        for name, title, meaning in (
+            (
+                "transport_out",
+                "transport out",
+                "from the send until the server has the request in its queue",
+            ),
+            ("queue", "queue", "waiting in the server's queue"),
+            ("input", "compute input", "the server copies inputs"),
+            ("hand_over", "hand-over", "between the server and the model's process, both ways"),
+            ("model", "model", "the inference function"),
+            ("infer", "compute infer", "the server's inference step"),
+            ("output", "compute output", "the server copies outputs"),
+            (
+                "transport_back",
+                "transport back",
+                "from the server's answer until the client has it",
+            ),
+            ("transport", "transport", "both ways"),
+            ("before", "before the model", "transport and queue"),
+            ("after", "after the model", "the way back"),
+        )
+    },
+    "parts_sum": MetricTitle(
+        "parts of a request, together",
+        "over the mean latency; 1 where nothing is missing or counted twice",
+    ),
+    SERVER_BATCH: MetricTitle(
+        "batch in the server", "items that the server ran at once, on average"
+    ),
     "client_cores": MetricTitle("cores of the load generator", "CPU cores that its processes used"),
-    "client_cpu_per_request": MetricTitle("client CPU per request", "CPU time of the load generator"),
-    "server_cores": MetricTitle("cores of the server", "CPU cores that the server's processes used in the window"),
+    "client_cpu_per_request": MetricTitle(
+        "client CPU per request", "CPU time of the load generator"
+    ),
+    "server_cores": MetricTitle(
+        "cores of the server", "CPU cores that the server's processes used in the window"
+    ),
     "load_sent": MetricTitle("sent to the server", "bytes per second from the clients"),
     "load_received": MetricTitle("received from the server", "bytes per second to the clients"),
-    STEP_TIME: MetricTitle("step time", "one steady step: the mean in a run, the median in a single trace"),
+    STEP_TIME: MetricTitle(
+        "step time", "one steady step: the mean in a run, the median in a single trace"
+    ),
     "kernels_per_step": MetricTitle("kernels per step"),
     "operators": MetricTitle("operators", "share of the window in which a framework operator ran"),
-    "busy_bare": MetricTitle("busy, bare", "kernel time of the traced pass over the trial time of the bare pass"),
-    FILL: MetricTitle("fill", "share of the compute units that the running kernels can occupy, over the window"),
+    "busy_bare": MetricTitle(
+        "busy, bare", "kernel time of the traced pass over the trial time of the bare pass"
+    ),
+    FILL: MetricTitle(
+        "fill", "share of the compute units that the running kernels can occupy, over the window"
+    ),
     "fill_busy": MetricTitle("fill while busy", "the same over busy time only"),
     FILL_BARE: MetricTitle("fill, bare", "fill over the trial time of the bare pass"),
-    WAVE_FILL: MetricTitle("wave fill", "waves in flight over the waves that the device can hold, sampled without a profiler"),
-    "slots_full_time": MetricTitle("slots full", "share of the window in which no compute unit has room for a further workgroup"),
+    WAVE_FILL: MetricTitle(
+        "wave fill",
+        "waves in flight over the waves that the device can hold, sampled without a profiler",
+    ),
+    "slots_full_time": MetricTitle(
+        "slots full",
+        "share of the window in which no compute unit has room for a further workgroup",
+    ),
     POWER_SATURATION: MetricTitle("power", "(power - idle) / (limit - idle)"),
-    "power_vs_gemm": MetricTitle("power against GEMM", "(power - idle) / (power of the calibrated GEMM - idle)"),
+    "power_vs_gemm": MetricTitle(
+        "power against GEMM", "(power - idle) / (power of the calibrated GEMM - idle)"
+    ),
     POWER_W: MetricTitle("power drawn", "package power, averaged over the point"),
-    ENERGY_PER_ITEM: MetricTitle("energy per item", "package energy over the items of all ranks on it"),
-    "energy_per_item_net": MetricTitle("energy per item, net", "the same less what the idle package draws"),
+    ENERGY_PER_ITEM: MetricTitle(
+        "energy per item", "package energy over the items of all ranks on it"
+    ),
+    "energy_per_item_net": MetricTitle(
+        "energy per item, net", "the same less what the idle package draws"
+    ),
     "energy_per_step": MetricTitle("energy per step", "package energy over the steady steps"),
     "items_per_joule": MetricTitle("items per joule", "items of all ranks over the package energy"),
     "energy": MetricTitle("energy", "package energy over the window"),
-    "power_sensor_period": MetricTitle("power sensor, period", "how long one value of the power sensor speaks for"),
+    "power_sensor_period": MetricTitle(
+        "power sensor, period", "how long one value of the power sensor speaks for"
+    ),
     "power_sensor_delay": MetricTitle("power sensor, delay", "how late the power sensor is"),
     "power_idle": MetricTitle("idle power", "what the packages drew before the workload began"),
-    CORES_USED: MetricTitle("cores used", "CPU cores that the process tree ran on, averaged over the point"),
+    CORES_USED: MetricTitle(
+        "cores used", "CPU cores that the process tree ran on, averaged over the point"
+    ),
     CORES_ALLOWED: MetricTitle("cores allowed", "CPU cores that the process tree may run on"),
-    MEMORY_ACTIVITY: MetricTitle("memory activity", "share of time in which the memory controller worked, sampled"),
+    MEMORY_ACTIVITY: MetricTitle(
+        "memory activity", "share of time in which the memory controller worked, sampled"
+    ),
     BANDWIDTH_SHARE: MetricTitle("memory bandwidth", "bytes per second over the calibrated copy"),
     MFU: MetricTitle("MFU", "useful FLOP/s over the dense peak"),
     INTENSITY: MetricTitle("operational intensity", "useful FLOPs per byte moved"),
     ACHIEVED_FLOPS: MetricTitle("achieved FLOP/s", "useful FLOPs over kernel time"),
-    "mfu_at_clock": MetricTitle("MFU at the clock", "useful FLOP/s over the dense peak at the clock that was observed"),
-    "flops_of_ceiling": MetricTitle("FLOP/s of ceiling", "useful FLOP/s over the calibrated GEMM, or the data sheet where no calibration exists"),
+    "mfu_at_clock": MetricTitle(
+        "MFU at the clock", "useful FLOP/s over the dense peak at the clock that was observed"
+    ),
+    "flops_of_ceiling": MetricTitle(
+        "FLOP/s of ceiling",
+        "useful FLOP/s over the calibrated GEMM, or the data sheet where no calibration exists",
+    ),
     "hfu": MetricTitle("HFU", "operations that the hardware did, by counters, over the dense peak"),
-    "achieved_bandwidth": MetricTitle("bytes per second", "memory traffic by counters, or what the tensors need at least"),
-    "hbm_bytes": MetricTitle("bytes to memory", "traffic to and from memory, by counters of DRAM requests"),
-    "gpu_util": MetricTitle("GPU_UTIL", "share of clocks in which the device was active, by counters"),
-    "counted_occupancy": MetricTitle("occupancy, counted", "resident waves over the most that fit, by counters"),
-    "simd_utilisation": MetricTitle("units with waves", "share of the compute units that held a wave, by counters"),
-    "valu_busy": MetricTitle("vector units busy", "share of clocks in which a vector instruction was issued, by counters"),
-    "mfma_util": MetricTitle("matrix units busy", "share of clocks in which the matrix units worked, by counters"),
-    "lane_use": MetricTitle("lanes in use", "active lanes of vector instructions, by counters: divergence, not load"),
+    "achieved_bandwidth": MetricTitle(
+        "bytes per second", "memory traffic by counters, or what the tensors need at least"
+    ),
+    "hbm_bytes": MetricTitle(
+        "bytes to memory", "traffic to and from memory, by counters of DRAM requests"
+    ),
+    "gpu_util": MetricTitle(
+        "GPU_UTIL", "share of clocks in which the device was active, by counters"
+    ),
+    "counted_occupancy": MetricTitle(
+        "occupancy, counted", "resident waves over the most that fit, by counters"
+    ),
+    "simd_utilisation": MetricTitle(
+        "units with waves", "share of the compute units that held a wave, by counters"
+    ),
+    "valu_busy": MetricTitle(
+        "vector units busy", "share of clocks in which a vector instruction was issued, by counters"
+    ),
+    "mfma_util": MetricTitle(
+        "matrix units busy", "share of clocks in which the matrix units worked, by counters"
+    ),
+    "lane_use": MetricTitle(
+        "lanes in use", "active lanes of vector instructions, by counters: divergence, not load"
+    ),
     "l2_hit": MetricTitle("L2 hits", "share of requests to the L2 that it answered, by counters"),
-    "lds_bank_conflicts": MetricTitle("LDS bank conflicts", "share of clocks in which the LDS was stalled by conflicts, by counters"),
-    "memory_unit_stalled": MetricTitle("memory unit stalled", "share of clocks in which the vector memory unit waited for data, by counters"),
-    "fabric_bytes": MetricTitle("bytes to the fabric", "traffic between L2 and fabric by counters: an upper bound of memory traffic"),
-    "roofline_share": MetricTitle("of the roofline", "achieved FLOP/s over what the operational intensity allows"),
-    "occupancy": MetricTitle("occupancy", "resident waves over the waves that the compute units hold, while kernels run"),
-    "wave_quantisation": MetricTitle("wave quantisation", "how full the rounds of workgroups are, where a kernel takes several: an upper bound of what the last one costs"),
-    "compute_bound": MetricTitle("compute-bound", "share of the window in which kernels fill the device and reach 60 % of the compute ceiling"),
+    "lds_bank_conflicts": MetricTitle(
+        "LDS bank conflicts",
+        "share of clocks in which the LDS was stalled by conflicts, by counters",
+    ),
+    "memory_unit_stalled": MetricTitle(
+        "memory unit stalled",
+        "share of clocks in which the vector memory unit waited for data, by counters",
+    ),
+    "fabric_bytes": MetricTitle(
+        "bytes to the fabric",
+        "traffic between L2 and fabric by counters: an upper bound of memory traffic",
+    ),
+    "roofline_share": MetricTitle(
+        "of the roofline", "achieved FLOP/s over what the operational intensity allows"
+    ),
+    "occupancy": MetricTitle(
+        "occupancy", "resident waves over the waves that the compute units hold, while kernels run"
+    ),
+    "wave_quantisation": MetricTitle(
+        "wave quantisation",
+        "how full the rounds of workgroups are, where a kernel takes several: an upper bound of what the last one costs",
+    ),
+    "compute_bound": MetricTitle(
+        "compute-bound",
+        "share of the window in which kernels fill the device and reach 60 % of the compute ceiling",
+    ),
     "bandwidth_bound": MetricTitle("bandwidth-bound", "the same for the bandwidth ceiling"),
-    "inside_kernel": MetricTitle("inside kernels", "share in which kernels fill the device but reach neither measured ceiling"),
-    "undetermined": MetricTitle("undetermined", "share in which kernels fill the device whose work is not known"),
-    CEILING_FLOPS: MetricTitle("compute ceiling", "calibrated GEMM, or the data sheet where no calibration exists"),
-    CEILING_BANDWIDTH: MetricTitle("bandwidth ceiling", "calibrated copy, or the data sheet where no calibration exists"),
+    "inside_kernel": MetricTitle(
+        "inside kernels",
+        "share in which kernels fill the device but reach neither measured ceiling",
+    ),
+    "undetermined": MetricTitle(
+        "undetermined", "share in which kernels fill the device whose work is not known"
+    ),
+    CEILING_FLOPS: MetricTitle(
+        "compute ceiling", "calibrated GEMM, or the data sheet where no calibration exists"
+    ),
+    CEILING_BANDWIDTH: MetricTitle(
+        "bandwidth ceiling", "calibrated copy, or the data sheet where no calibration exists"
+    ),
 }
 
 _SAMPLE_TITLES = {
-    "cpu_tree": "cores used", "cpu_tree_wait": "cores waited for", "cpu_node": "cores busy on the node",
-    "memory_tree": "memory of the processes", "memory_node_used": "memory used on the node", "memory_cgroup": "memory of the cgroup",
-    "cpu_throttled": "stopped by the CPU quota", "pressure_cpu": "CPU pressure", "pressure_memory": "memory pressure",
-    "pressure_io": "I/O pressure", "processes_tree": "processes",
-    "gpu_activity_mean": "GPU %, averaged", "memory_activity_mean": "memory activity, averaged", "sm_activity": "SM activity",
-    "sm_occupancy": "SM occupancy", "tensor_activity": "tensor activity", "fp64_activity": "FP64 activity", "fp32_activity": "FP32 activity",
-    "fp16_activity": "FP16 activity", "dram_activity": "memory bandwidth of peak", "pcie_sent": "PCIe sent", "pcie_received": "PCIe received",
-    "nvlink_sent": "NVLink sent", "nvlink_received": "NVLink received", "xgmi_read": "XGMI read", "xgmi_written": "XGMI written",
-    "power_average": "power, averaged by the driver", "power_energy": "power by the energy counter", "power_limit": "power limit",
-    "power_cpu": "power of the CPUs", "clock_gpu": "GPU clock", "clock_memory": "memory clock", "clock_soc": "fabric clock",
-    "temperature_edge": "temperature, edge", "temperature_hotspot": "temperature, hotspot", "temperature_memory": "temperature, memory",
-    "throttle_power": "throttled by power", "throttle_thermal": "throttled by temperature", "throttle_external": "throttled from outside",
-    "power_module": "power of the module", "power_module_energy": "power of the module by its energy counter", "power_module_limit": "power limit of the module",
-    "power_node": "power of the node", "power_node_energy": "power of the node by its energy counter", "power_node_limit": "power limit of the node",
-    "power_cpu_energy": "power of the CPUs by the node's meter", "power_memory_energy": "power of the memory by the node's meter",
-    "network_received": "network received", "network_sent": "network sent", "network_loopback": "loopback traffic",
-    "rdma_received": "RDMA received", "rdma_sent": "RDMA sent",
-    "gpu_memory_used": "device memory used", "gpu_memory_total": "device memory", "gpu_processes": "processes on the device",
+    "cpu_tree": "cores used",
+    "cpu_tree_wait": "cores waited for",
+    "cpu_node": "cores busy on the node",
+    "memory_tree": "memory of the processes",
+    "memory_node_used": "memory used on the node",
+    "memory_cgroup": "memory of the cgroup",
+    "cpu_throttled": "stopped by the CPU quota",
+    "pressure_cpu": "CPU pressure",
+    "pressure_memory": "memory pressure",
+    "pressure_io": "I/O pressure",
+    "processes_tree": "processes",
+    "gpu_activity_mean": "GPU %, averaged",
+    "memory_activity_mean": "memory activity, averaged",
+    "sm_activity": "SM activity",
+    "sm_occupancy": "SM occupancy",
+    "tensor_activity": "tensor activity",
+    "fp64_activity": "FP64 activity",
+    "fp32_activity": "FP32 activity",
+    "fp16_activity": "FP16 activity",
+    "dram_activity": "memory bandwidth of peak",
+    "pcie_sent": "PCIe sent",
+    "pcie_received": "PCIe received",
+    "nvlink_sent": "NVLink sent",
+    "nvlink_received": "NVLink received",
+    "xgmi_read": "XGMI read",
+    "xgmi_written": "XGMI written",
+    "power_average": "power, averaged by the driver",
+    "power_energy": "power by the energy counter",
+    "power_limit": "power limit",
+    "power_cpu": "power of the CPUs",
+    "clock_gpu": "GPU clock",
+    "clock_memory": "memory clock",
+    "clock_soc": "fabric clock",
+    "temperature_edge": "temperature, edge",
+    "temperature_hotspot": "temperature, hotspot",
+    "temperature_memory": "temperature, memory",
+    "throttle_power": "throttled by power",
+    "throttle_thermal": "throttled by temperature",
+    "throttle_external": "throttled from outside",
+    "power_module": "power of the module",
+    "power_module_energy": "power of the module by its energy counter",
+    "power_module_limit": "power limit of the module",
+    "power_node": "power of the node",
+    "power_node_energy": "power of the node by its energy counter",
+    "power_node_limit": "power limit of the node",
+    "power_cpu_energy": "power of the CPUs by the node's meter",
+    "power_memory_energy": "power of the memory by the node's meter",
+    "network_received": "network received",
+    "network_sent": "network sent",
+    "network_loopback": "loopback traffic",
+    "rdma_received": "RDMA received",
+    "rdma_sent": "RDMA sent",
+    "gpu_memory_used": "device memory used",
+    "gpu_memory_total": "device memory",
+    "gpu_processes": "processes on the device",
     "gpu_processes_other": "other processes on the device",
     **{f"xcc_busy_{number}": f"GPU %, compute die {number}" for number in range(XCC_LIMIT)},
 }

@@ -36,7 +36,10 @@ def widened(point: PointSummary) -> PointSummary:
     ends = throughput_ends(point)
     if ends is None:
         return point
-    return msgspec.structs.replace(point, throughput_sem=max((ends[1] - ends[0]) / (2 * _Z95), finite(point.throughput_sem) or 0.0))
+    return msgspec.structs.replace(
+        point,
+        throughput_sem=max((ends[1] - ends[0]) / (2 * _Z95), finite(point.throughput_sem) or 0.0),
+    )
 
 
 def throughput_text(point: PointSummary) -> str:
@@ -55,6 +58,11 @@ def unproven(point: PointSummary, others: Sequence[PointSummary]) -> bool:
         return False
     for other in others:
         theirs = None if other is point else throughput_ends(other)
-        if theirs is not None and theirs[0] <= ends[1] and theirs[1] >= ends[0] and (theirs[0] < WITHIN * value or theirs[1] > value / WITHIN):
+        if (
+            theirs is not None
+            and theirs[0] <= ends[1]
+            and theirs[1] >= ends[0]
+            and (theirs[0] < WITHIN * value or theirs[1] > value / WITHIN)
+        ):
             return True
     return False

@@ -16,7 +16,9 @@ def sampled_metrics(rows: Sequence[HotspotRow]) -> tuple[str, ...]:
 def sample_text(row: HotspotRow, metric: str) -> str:
     """The mean with its unit; `-` where samples do not cover the row."""
     figure = row.samples.get(metric) if isinstance(row, SampledRow) else None
-    return "-" if figure is None or figure.value is None else quantity_text(figure.value, figure.unit)
+    return (
+        "-" if figure is None or figure.value is None else quantity_text(figure.value, figure.unit)
+    )
 
 
 def sample_notes(rows: Sequence[HotspotRow]) -> Iterator[str]:

@@ -29,10 +29,18 @@ def answer(summary: Summary) -> str:
     """Where the best series is full, and how little the driver's GPU % says at the smallest level."""
     series = best_series(summary)
     if series is None or series.recommended is None:
-        return " ".join(part for part in (_without_curve(summary), shared_sentence(summary)) if part)
-    parts = [_saturation(summary, series), _cores(summary, series), _unproven(summary, series),
-             *load_sentences(summary, series, rising=still_rising(series)), _other_series(summary, series), shared_sentence(summary),
-             _misleading(summary, series)]
+        return " ".join(
+            part for part in (_without_curve(summary), shared_sentence(summary)) if part
+        )
+    parts = [
+        _saturation(summary, series),
+        _cores(summary, series),
+        _unproven(summary, series),
+        *load_sentences(summary, series, rising=still_rising(series)),
+        _other_series(summary, series),
+        shared_sentence(summary),
+        _misleading(summary, series),
+    ]
     return " ".join(part for part in parts if part)
 
 
@@ -44,22 +52,33 @@ def best_series(summary: Summary) -> Series | None:
 
 def best_rate(series: Series) -> float:
     """Its highest throughput, among the levels whose measurement is not known to be wrong where there are any."""
-    good = [rate for rate, level in zip(series.throughput, series.levels, strict=True) if level not in series.flagged]
+    good = [
+        rate
+        for rate, level in zip(series.throughput, series.levels, strict=True)
+        if level not in series.flagged
+    ]
     return max(good or series.throughput)
 
 
 def points_of(summary: Summary, series: Series) -> tuple[PointSummary, ...]:
     """The measured points of a series, smallest level first."""
     wanted = set(series.levels)
-    found = [point for point in summary.points if getattr(point, series.axis) in wanted
-             and finite(point.throughput) is not None and in_series(point, series)]
+    found = [
+        point
+        for point in summary.points
+        if getattr(point, series.axis) in wanted
+        and finite(point.throughput) is not None
+        and in_series(point, series)
+    ]
     return tuple(sorted(found, key=lambda point: getattr(point, series.axis)))
 
 
 def recommended_point(summary: Summary, series: Series) -> PointSummary | None:
     """The measured point that the series recommends."""
     at = None if series.recommended is None else series.recommended.at
-    return next((point for point in points_of(summary, series) if getattr(point, series.axis) == at), None)
+    return next(
+        (point for point in points_of(summary, series) if getattr(point, series.axis) == at), None
+    )
 
 
 def _saturation(summary: Summary, series: Series) -> str:
@@ -69,15 +88,19 @@ def _saturation(summary: Summary, series: Series) -> str:
     name = f" with {series_name(series)}" if len(summary.series) > 1 and series.key else ""
     device = device_word(summary)
     if still_rising(series):
-        return (f"Not full in this scan: throughput{name} still rises at {level_name(series.axis, max(series.levels))}, "
-                f"the largest (best {rate_text(summary, best)}).")
+        return (
+            f"Not full in this scan: throughput{name} still rises at {level_name(series.axis, max(series.levels))}, "
+            f"the largest (best {rate_text(summary, best)})."
+        )
     within = f"(within 5 % of the best {rate_text(summary, best)})"
     fill = _value(recommended_point(summary, series), names.FILL_BARE, names.FILL, names.WAVE_FILL)
     if on_cpu(summary) or fill is None:
         return f"This {device}{name} gives its best from {where} {within}."
     if fill < FULL:
-        return (f"Throughput{name} levels off from {where} {within}, but the {device} is not full: "
-                f"{_percent(fill)} of its compute units work.")
+        return (
+            f"Throughput{name} levels off from {where} {within}, but the {device} is not full: "
+            f"{_percent(fill)} of its compute units work."
+        )
     return f"This {device}{name} is full from {where} {within}."
 
 
@@ -92,21 +115,31 @@ def still_rising(series: Series) -> bool:
     """Whether the curve has no end in this scan: its largest level is the best, and no smaller one as good within 5 %."""
     best = max(zip(series.throughput, series.levels, strict=True))[1]
     flat = series.recommended is not None and series.recommended.at < best
-    return best == max(series.levels) and not flat and any(finding.id == "peak-beyond-range" for finding in series.findings)
+    return (
+        best == max(series.levels)
+        and not flat
+        and any(finding.id == "peak-beyond-range" for finding in series.findings)
+    )
 
 
 def _other_series(summary: Summary, best: Series) -> str:
     if len(summary.series) < 2:
         return ""
-    others = [f"{series_name(series)} reaches {rate_text(summary, best_rate(series))}"
-              + (f" from {level_name(series.axis, series.recommended.at)}" if series.recommended else "")
-              for series in summary.series if series is not best and series.throughput]
+    others = [
+        f"{series_name(series)} reaches {rate_text(summary, best_rate(series))}"
+        + (f" from {level_name(series.axis, series.recommended.at)}" if series.recommended else "")
+        for series in summary.series
+        if series is not best and series.throughput
+    ]
     return f"{', '.join(others)}." if others else ""
 
 
 def _misleading(summary: Summary, series: Series) -> str:
     first = next(iter(points_of(summary, series)), None)
-    gpu, fill = _value(first, names.GPU_PERCENT), _value(first, names.FILL_BARE, names.FILL, names.WAVE_FILL)
+    gpu, fill = (
+        _value(first, names.GPU_PERCENT),
+        _value(first, names.FILL_BARE, names.FILL, names.WAVE_FILL),
+    )
     if first is None or gpu is None or gpu < 90 or fill is None or fill >= FULL:
         return ""
     return f'"GPU {gpu:.0f} %" already shows at {_level(series, first)}, where {_percent(fill)} of the compute units work.'
@@ -125,25 +158,40 @@ def _cores(summary: Summary, series: Series) -> str:
 
 def _without_curve(summary: Summary) -> str:
     measured = [point for point in summary.points if finite(point.throughput) is not None]
-    points = [point for point in summary.points if point.backend not in SHARED]  # the sum of several models is no point of one
-    best = max([point for point in measured if point in points] or measured, key=lambda point: point.throughput or 0.0)
+    points = [
+        point for point in summary.points if point.backend not in SHARED
+    ]  # the sum of several models is no point of one
+    best = max(
+        [point for point in measured if point in points] or measured,
+        key=lambda point: point.throughput or 0.0,
+    )
     assert best.throughput is not None
     rate = f"{throughput_text(best)} {item_unit(summary)}"
     p50 = best.metrics.get(names.LATENCY_P50)
-    latency = f", latency p50 {figure_text(p50, interval=False)}" if p50 is not None and p50.value is not None else ""
+    latency = (
+        f", latency p50 {figure_text(p50, interval=False)}"
+        if p50 is not None and p50.value is not None
+        else ""
+    )
     if len(points) == 1:
         return f"{rate} at {point_name(summary, best)}{latency}. One point says nothing about saturation."
     if len([point for point in measured if point in points]) == 1:
         return f"Of {len(points)} points only {point_name(summary, best)} has figures: {rate}{latency}. One point says nothing about saturation."
     doubt = " The intervals overlap: none is proven best." if unproven(best, points) else ""
-    return f"The best of {len(points)} points is {point_name(summary, best)}: {rate}{latency}.{doubt}"
+    return (
+        f"The best of {len(points)} points is {point_name(summary, best)}: {rate}{latency}.{doubt}"
+    )
 
 
 def next_step(summary: Summary) -> str:
     """The advice that follows from the smallest point's waste, or from what was not measured."""
     series = best_series(summary)
     if series is None:
-        levels = "--concurrency 1..64" if any(point.mode for point in summary.points) else "--batch-sizes 1..1024"
+        levels = (
+            "--concurrency 1..64"
+            if any(point.mode for point in summary.points)
+            else "--batch-sizes 1..1024"
+        )
         return f"Scan several levels, such as {levels}, to see where the throughput levels off."
     largest = max(series.levels)
     parts = []
@@ -164,7 +212,9 @@ def _quiet_first(summary: Summary) -> str:
 
 
 def _larger(series: Series, largest: float) -> str:
-    option = {"batch_size": "--batch-sizes", "concurrency": "--concurrency"}.get(series.axis, "--ranks")
+    option = {"batch_size": "--batch-sizes", "concurrency": "--concurrency"}.get(
+        series.axis, "--ranks"
+    )
     return f"Scan beyond {level_name(series.axis, largest)}: {option} {largest:.0f}..{8 * largest:.0f}."
 
 
@@ -184,7 +234,10 @@ def _small_level(summary: Summary, series: Series) -> str:
         return f"{text}: use {target}." if target else f"{text}."
     if verdict.limiter == "undetermined":
         return f"{text}: use {target}." if target else f"{text}."
-    why, advice = clause_of(verdict, first.partition, device_word(summary)), limit_of(verdict, first.partition).advice
+    why, advice = (
+        clause_of(verdict, first.partition, device_word(summary)),
+        limit_of(verdict, first.partition).advice,
+    )
     return f"{text}: {why}. Try {advice}{f', or {target}' if target else ''}."
 
 
@@ -205,11 +258,17 @@ def _at_recommended(summary: Summary, series: Series) -> str:
     if point is None or verdict is None or not verdict.trusted or verdict.limiter == "none":
         return ""
     if verdict.limiter == "undetermined":
-        return "" if on_cpu(summary) or not verdict.evidence else f"At {_level(series, point)} {verdict.evidence.rstrip('.')}."
+        return (
+            ""
+            if on_cpu(summary) or not verdict.evidence
+            else f"At {_level(series, point)} {verdict.evidence.rstrip('.')}."
+        )
     first = points_of(summary, series)[0]
     if point is first or (verdict.headroom or 0.0) < 1.1:
         return ""
-    if first.verdict is not None and limit_of(first.verdict, first.partition) is limit_of(verdict, point.partition):
+    if first.verdict is not None and limit_of(first.verdict, first.partition) is limit_of(
+        verdict, point.partition
+    ):
         return ""
     return f"At {_level(series, point)} the limit is {full_verdict(verdict, point.partition)}."
 
@@ -217,8 +276,16 @@ def _at_recommended(summary: Summary, series: Series) -> str:
 def _unknown(summary: Summary) -> str:
     if under_pressure(summary):
         return quieter(summary)
-    waiting = next((point.verdict.evidence for point in summary.points
-                    if point.verdict is not None and point.verdict.limiter == "none" and point.verdict.evidence), "")
+    waiting = next(
+        (
+            point.verdict.evidence
+            for point in summary.points
+            if point.verdict is not None
+            and point.verdict.limiter == "none"
+            and point.verdict.evidence
+        ),
+        "",
+    )
     if waiting:
         return f"{waiting[0].upper()}{waiting[1:].rstrip('.')}."
     if any(point.verdict is not None and point.verdict.trusted for point in summary.points):
@@ -226,7 +293,9 @@ def _unknown(summary: Summary) -> str:
     if summary.run is not None and summary.run.asked.get("url"):
         return "Why it is not faster can be measured where the server starts: profile it there, by --server-command."
     profiled = {layer for row in summary.passes for layer in row.layers}
-    backends = dict.fromkeys(point.backend for point in summary.points if point.backend in ("torch", "onnxruntime"))
+    backends = dict.fromkeys(
+        point.backend for point in summary.points if point.backend in ("torch", "onnxruntime")
+    )
     layers = ",".join(backend for backend in backends or ("torch",) if backend not in profiled)
     if not layers or "rocprofv3" in profiled:
         return "Why it is not faster cannot be told from these passes: `profharness hotspots` lists where the time goes."
@@ -244,4 +313,11 @@ def _percent(share: float) -> str:
 def _value(point: PointSummary | None, *choices: str) -> float | None:
     """The first of the named metrics that the point has."""
     figures = [point.metrics.get(name) for name in choices] if point is not None else []
-    return next((value for figure in figures if figure is not None and (value := finite(figure.value)) is not None), None)
+    return next(
+        (
+            value
+            for figure in figures
+            if figure is not None and (value := finite(figure.value)) is not None
+        ),
+        None,
+    )

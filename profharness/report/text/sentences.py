@@ -36,14 +36,24 @@ class Sentences:
 
 def sentences(summary: Summary) -> Sentences:
     """Answer, Next and Trust of a summary of any kind."""
-    return Sentences(answer=answer(summary), next=next_step(summary), trust_alone=trust(summary),
-                     findings=_sentence(finding_count(summary)))
+    return Sentences(
+        answer=answer(summary),
+        next=next_step(summary),
+        trust_alone=trust(summary),
+        findings=_sentence(finding_count(summary)),
+    )
 
 
 def answer(summary: Summary) -> str:
     """Whether the device is saturated, from the curve of a scan or the partition of a window; first, whether all is there."""
-    missing = next((found.message for found in summary.findings if found.id == "run-incomplete"), "")
-    return f"{_sentence(missing)} {_measured_answer(summary)}" if missing else _measured_answer(summary)
+    missing = next(
+        (found.message for found in summary.findings if found.id == "run-incomplete"), ""
+    )
+    return (
+        f"{_sentence(missing)} {_measured_answer(summary)}"
+        if missing
+        else _measured_answer(summary)
+    )
 
 
 def _measured_answer(summary: Summary) -> str:
@@ -58,7 +68,14 @@ def _measured_answer(summary: Summary) -> str:
 
 def next_step(summary: Summary) -> str:
     """What to do now: repair first, then the largest bound on a gain, then what would tell more."""
-    blocking = next((finding for finding in all_findings(summary) if finding.severity == "error" and finding.advice), None)
+    blocking = next(
+        (
+            finding
+            for finding in all_findings(summary)
+            if finding.severity == "error" and finding.advice
+        ),
+        None,
+    )
     if blocking is not None:
         return f"First {finding_place(summary, blocking)}: {blocking.advice.rstrip('.')}."
     if measured(summary.points) and not is_command(summary):
@@ -68,10 +85,17 @@ def next_step(summary: Summary) -> str:
 
 def trust(summary: Summary) -> str:
     """How sources were aligned, what the figures rest on, what failed; without the findings."""
-    parts = [alignment(summary.sources), _statistics(summary), _overheads(summary), _failed(summary.points)]
+    parts = [
+        alignment(summary.sources),
+        _statistics(summary),
+        _overheads(summary),
+        _failed(summary.points),
+    ]
     problems = sum(row.count for row in summary.problems if row.severity != "info")
     if problems:
-        parts.append(f"{problems} {'problem' if problems == 1 else 'problems'} while reading the files")
+        parts.append(
+            f"{problems} {'problem' if problems == 1 else 'problems'} while reading the files"
+        )
     return " ".join(_sentence(part) for part in parts if part)
 
 
@@ -103,7 +127,9 @@ def alignment(sources: tuple[SourceRow, ...]) -> str:
     for source in sources:
         layers.setdefault(source.layer or source.format, []).append(source)
     lost = sum(not _aligned(source) for source in sources)
-    checked = [_layer_alignment(name, group) for name, group in layers.items() if any(map(_stated, group))]
+    checked = [
+        _layer_alignment(name, group) for name, group in layers.items() if any(map(_stated, group))
+    ]
     plain = [name for name, group in layers.items() if not any(map(_stated, group))]
     parts = [*checked, f"{' and '.join(plain)} by the host's clock readings"] if plain else checked
     return f"{len(sources)} sources {f'read, {lost} not aligned' if lost else 'aligned'}: {', '.join(parts)}"
@@ -123,7 +149,9 @@ def _layer_alignment(name: str, group: list[SourceRow]) -> str:
     if not all(map(_aligned, group)) or not bounds:
         return f"{name} unaligned"
     causal = [(source.causal_low_ns, source.causal_high_ns) for source in group]
-    widths = [max(abs(low), abs(high)) for low, high in causal if low is not None and high is not None]
+    widths = [
+        max(abs(low), abs(high)) for low, high in causal if low is not None and high is not None
+    ]
     extra = f" (causal bound {_brief(max(widths))})" if widths else ""
     return f"{name} ≤ {_brief(max(bounds))}{extra}"
 
@@ -141,8 +169,13 @@ def _brief(ns: int) -> str:
 
 
 def _statistics(summary: Summary) -> str:
-    for counts, what in (([point.trials for point in measured(summary.points) if point.trials], "trials per point"),
-                         ([point.requests for point in measured(summary.points) if point.requests], "requests per level")):
+    for counts, what in (
+        ([point.trials for point in measured(summary.points) if point.trials], "trials per point"),
+        (
+            [point.requests for point in measured(summary.points) if point.requests],
+            "requests per level",
+        ),
+    ):
         if counts:
             low, high = min(counts), max(counts)
             return f"throughput from {low if low == high else f'{low} to {high}'} {what}"
@@ -154,7 +187,11 @@ def _overheads(summary: Summary) -> str:
     if summary.run is None:
         return "the profiler's own cost is in these shares" if summary.partition is not None else ""
     if is_command(summary) and not any(row.overhead for row in summary.passes):
-        return "overhead not measured (add --bare)" if any(row.layers for row in summary.passes) else ""
+        return (
+            "overhead not measured (add --bare)"
+            if any(row.layers for row in summary.passes)
+            else ""
+        )
     return ""
 
 

@@ -9,8 +9,19 @@ from profharness.analysis.records import StepSummary
 from profharness.report.text.figures import finite, fraction_text, needs_text, quantity_text
 from profharness.units import format_ns, format_share
 
-_SHARES = (("compute", "compute"), ("exposed_communication", "comm. exposed"), ("exposed_copy", "copy exposed"), ("idle", "idle"), ("launch_bound", "launch-bound"))
-_FRACTIONS = (("fill", "fill"), ("fill_busy", "fill busy"), ("occupancy", "occupancy"), ("mfu", "mfu"))
+_SHARES = (
+    ("compute", "compute"),
+    ("exposed_communication", "comm. exposed"),
+    ("exposed_copy", "copy exposed"),
+    ("idle", "idle"),
+    ("launch_bound", "launch-bound"),
+)
+_FRACTIONS = (
+    ("fill", "fill"),
+    ("fill_busy", "fill busy"),
+    ("occupancy", "occupancy"),
+    ("mfu", "mfu"),
+)
 
 _TELEMETRY = ("power_w", "clock_gpu", "cores_used")
 _ENERGY = (("energy", "energy"),)
@@ -25,13 +36,23 @@ def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator
         yield "steps: none are marked in the trace"
         return
     telemetry = [(name, name) for name in (map(figure_name, samples) if samples else _TELEMETRY)]
-    shown = [(name, title) for name, title in (*_SHARES, *_FRACTIONS, *telemetry, *_ENERGY) if any(_known(step, name) for step in steps)]
+    shown = [
+        (name, title)
+        for name, title in (*_SHARES, *_FRACTIONS, *telemetry, *_ENERGY)
+        if any(_known(step, name) for step in steps)
+    ]
     width = max(len("step"), *(len(step.step) for step in steps))
     yield f"{'step':<{width}}  {'time':>10}  " + "  ".join(f"{title:>13}" for _, title in shown)
     for step in steps:
-        yield f"{step.step:<{width}}  {format_ns(step.dur_ns):>10}  " + "  ".join(f"{_cell(step, name):>13}" for name, _ in shown)
+        yield f"{step.step:<{width}}  {format_ns(step.dur_ns):>10}  " + "  ".join(
+            f"{_cell(step, name):>13}" for name, _ in shown
+        )
     for name, _ in telemetry:
-        for said in dict.fromkeys(step.metrics[name].note for step in steps if _known(step, name) and step.metrics[name].note):
+        for said in dict.fromkeys(
+            step.metrics[name].note
+            for step in steps
+            if _known(step, name) and step.metrics[name].note
+        ):
             yield f"{name}: {said}"
     missing: dict[str, list[str]] = {}
     for name, title in (*_SHARES, *_FRACTIONS, *_ENERGY):

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from profharness.analysis.records import HotspotRow, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.tables import sharing
-from profharness.report.tables.scan import VERDICT, Cell, Column, caption, scan_columns, scan_rows, withheld
+from profharness.report.tables.scan import (
+    VERDICT,
+    Cell,
+    Column,
+    caption,
+    scan_columns,
+    scan_rows,
+    withheld,
+)
 from profharness.report.text import names
 from profharness.report.text.command_sentences import captured, ending, first_hotspots
 from profharness.report.text.figures import figure_text, finite, percent_text
@@ -48,7 +56,11 @@ def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[st
     """
     out = io.StringIO()
     console = _console(out, max(width, _NARROWEST), color=color)
-    blocks = [_scan(summary, width) if _shows_points(summary) else _command(summary, width), _opening(summary), _notes(summary)]
+    blocks = [
+        _scan(summary, width) if _shows_points(summary) else _command(summary, width),
+        _opening(summary),
+        _notes(summary),
+    ]
     for block in blocks:
         if block is not None:
             console.print(block)
@@ -71,8 +83,17 @@ def render_error(error: ProfharnessError, color: bool, width: int = 100) -> str:
 def _console(out: io.StringIO, width: int, *, color: bool) -> Console:
     from rich.console import Console
 
-    return Console(file=out, width=width, force_terminal=color, color_system="standard" if color else None,
-                   no_color=not color, highlight=False, markup=False, emoji=False, legacy_windows=False)
+    return Console(
+        file=out,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
 
 
 def _trimmed(text: str) -> str:
@@ -97,12 +118,25 @@ def _scan(summary: Summary, width: int) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for index in shown:
         wraps = columns[index].title == VERDICT
-        table.add_column(columns[index].title, justify=columns[index].align, no_wrap=not wraps, overflow="fold")
+        table.add_column(
+            columns[index].title, justify=columns[index].align, no_wrap=not wraps, overflow="fold"
+        )
     for row in rows:
-        table.add_row(*(Text(row[index].text, style=STYLES["error"] if row[index].tone == "error" else "") for index in shown))
+        table.add_row(
+            *(
+                Text(row[index].text, style=STYLES["error"] if row[index].tone == "error" else "")
+                for index in shown
+            )
+        )
     left_out = [column.title for index, column in enumerate(columns) if index not in shown]
-    notes = [*withheld(summary, _REASONS), caption(summary), f"not shown at this width: {', '.join(left_out)}" if left_out else ""]
-    return Group(table, *(Text(note, style="dim") for note in notes if note), *_shared(summary, width))
+    notes = [
+        *withheld(summary, _REASONS),
+        caption(summary),
+        f"not shown at this width: {', '.join(left_out)}" if left_out else "",
+    ]
+    return Group(
+        table, *(Text(note, style="dim") for note in notes if note), *_shared(summary, width)
+    )
 
 
 def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:
@@ -113,7 +147,10 @@ def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:
     found = sharing.table(summary)
     if found is None:
         return
-    needed = [max(len(head.title), *(len(row[index].text) for row in found.rows)) for index, head in enumerate(found.heads)]
+    needed = [
+        max(len(head.title), *(len(row[index].text) for row in found.rows))
+        for index, head in enumerate(found.heads)
+    ]
     shown = len(needed)
     while shown > 2 and sum(needed[:shown]) + _GAP * (shown - 1) > width:
         shown -= 1
@@ -125,15 +162,25 @@ def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:
     yield ""
     yield table
     if shown < len(needed):
-        yield Text(f"not shown at this width: {', '.join(head.title for head in found.heads[shown:])}", style="dim")
+        yield Text(
+            f"not shown at this width: {', '.join(head.title for head in found.heads[shown:])}",
+            style="dim",
+        )
 
 
 def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
     """The columns that fit into `width` characters, the verdict being wrapped down to 24; the least telling go first."""
-    needed = [min(max(len(column.title), *(len(row[index].text) for row in rows)), _VERDICT if column.title == VERDICT else width)
-              for index, column in enumerate(columns)]
+    needed = [
+        min(
+            max(len(column.title), *(len(row[index].text) for row in rows)),
+            _VERDICT if column.title == VERDICT else width,
+        )
+        for index, column in enumerate(columns)
+    ]
     shown = list(range(len(columns)))
-    droppable = [index for title in _DROPPED for index in shown if columns[index].title.startswith(title)]
+    droppable = [
+        index for title in _DROPPED for index in shown if columns[index].title.startswith(title)
+    ]
     for index in droppable:
         if sum(needed[i] + _GAP for i in shown) <= width + _GAP:
             break
@@ -160,20 +207,34 @@ def _command_head(summary: Summary) -> Text | None:
         return None
     seconds = [row.seconds for row in summary.passes if row.seconds is not None]
     step = summary.metrics.get(names.STEP_TIME)
-    said = [captured(summary), f"{sum(seconds):.1f} s" if seconds else "",
-            f"{figure_text(step, interval=False)} per step" if step is not None and step.value is not None else ""]
+    said = [
+        captured(summary),
+        f"{sum(seconds):.1f} s" if seconds else "",
+        f"{figure_text(step, interval=False)} per step"
+        if step is not None and step.value is not None
+        else "",
+    ]
     status = "" if run.exit_status is None else f"; {ending(run)}"
-    return Text(f"profharness: {', '.join(part for part in said if part) or 'recorded'}{status}",
-                style="" if not run.exit_status else STYLES["error"])
+    return Text(
+        f"profharness: {', '.join(part for part in said if part) or 'recorded'}{status}",
+        style="" if not run.exit_status else STYLES["error"],
+    )
 
 
 def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
     if summary.partition is not None and summary.partition.window_ns > 0:
-        yield from labelled("where the time went", wrapped_items(partition_items(summary.partition), width - _LABELS))
-        yield from labelled("why idle", wrapped_items(idle_items(summary.partition), width - _LABELS))
+        yield from labelled(
+            "where the time went",
+            wrapped_items(partition_items(summary.partition), width - _LABELS),
+        )
+        yield from labelled(
+            "why idle", wrapped_items(idle_items(summary.partition), width - _LABELS)
+        )
     table = first_hotspots(summary)
     if table is not None:
-        label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[table.by]
+        label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[
+            table.by
+        ]
         yield from labelled(label, hotspot_lines(table, width - _LABELS))
     if summary.verdict is not None:
         yield VERDICT, full_verdict(summary.verdict, summary.partition)
@@ -185,11 +246,21 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
 
 def _other_metrics(summary: Summary) -> Iterable[tuple[str, str]]:
     """Figures of the whole window that no line above has said: a few, measured ones only."""
-    for name in (names.STEP_RATE, names.THROUGHPUT, names.GPU_PERCENT, names.FILL, names.POWER_SATURATION, names.CORES_USED):
+    for name in (
+        names.STEP_RATE,
+        names.THROUGHPUT,
+        names.GPU_PERCENT,
+        names.FILL,
+        names.POWER_SATURATION,
+        names.CORES_USED,
+    ):
         figure = summary.metrics.get(name)
         if figure is not None and finite(figure.value) is not None:
             text = figure_text(figure).removesuffix(" %" if name == names.GPU_PERCENT else " cores")
-            yield names.title_of(name), f"{text}, {figure.note}" if figure.note and name in _RATES else text
+            yield (
+                names.title_of(name),
+                f"{text}, {figure.note}" if figure.note and name in _RATES else text,
+            )
 
 
 def labelled(label: str, lines: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -212,8 +283,10 @@ def partition_items(partition: Partition) -> list[str]:
     """`compute 61.3 %`, `communication 8.2 % exposed (of 19.0 %)`, `copies 0.4 %`, `idle 30.1 %`."""
     window = partition.window_ns
     parts = [f"compute {format_share(partition.compute_ns / window)}"]
-    for label, exposed, total in (("communication", partition.exposed_communication_ns, partition.communication_ns),
-                                  ("copies", partition.exposed_copy_ns, partition.copy_ns)):
+    for label, exposed, total in (
+        ("communication", partition.exposed_communication_ns, partition.communication_ns),
+        ("copies", partition.exposed_copy_ns, partition.copy_ns),
+    ):
         if exposed or total:
             of = f" exposed (of {format_share(total / window)})" if total > exposed else ""
             parts.append(f"{label} {format_share(exposed / window)}{of}")
@@ -225,8 +298,11 @@ def idle_items(partition: Partition) -> list[str]:
     if partition.idle_causes is None:
         return []
     found = sorted(cause_times(partition.idle_causes), key=lambda pair: -pair[1])
-    return [f"{IDLE_CAUSES[name].label} {format_share(ns / partition.window_ns)}" for name, ns in found
-            if ns >= _SEEN * partition.window_ns]
+    return [
+        f"{IDLE_CAUSES[name].label} {format_share(ns / partition.window_ns)}"
+        for name, ns in found
+        if ns >= _SEEN * partition.window_ns
+    ]
 
 
 def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:
@@ -235,7 +311,9 @@ def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:
     room = max(min(width - 34, 48), 16)
     shown = distinct_names([row.name for row in rows], room)
     column = max((len(name) for name in shown), default=0)
-    lines = [f"{name:<{column}}   {_hotspot_figures(row)}" for name, row in zip(shown, rows, strict=True)]
+    lines = [
+        f"{name:<{column}}   {_hotspot_figures(row)}" for name, row in zip(shown, rows, strict=True)
+    ]
     rest = len(table.rows) - len(rows)
     return [*lines, f"and {rest} more"] if rest > 0 else lines
 
@@ -246,14 +324,24 @@ def _hotspot_figures(row: HotspotRow) -> str:
 
 def _opening(summary: Summary) -> Table:
     said = sentences(summary)
-    return _grid([("Answer", said.answer), ("Next", said.next), ("Trust", said.trust)], indent=0, style="bold")
+    return _grid(
+        [("Answer", said.answer), ("Next", said.next), ("Trust", said.trust)],
+        indent=0,
+        style="bold",
+    )
 
 
 def _notes(summary: Summary) -> Table | None:
     """Errors and warnings by word and colour, three at most; then what the readers dropped or repaired."""
     rows: list[tuple[str, str]] = list(finding_lines(summary))
     serious = [row for row in summary.problems if row.severity != "info"]
-    rows.extend((row.severity, f"{row.source}: {row.message} ({'once' if row.count == 1 else f'{format_number(row.count)} times'})") for row in serious[:3])
+    rows.extend(
+        (
+            row.severity,
+            f"{row.source}: {row.message} ({'once' if row.count == 1 else f'{format_number(row.count)} times'})",
+        )
+        for row in serious[:3]
+    )
     rest = len(serious) - 3
     if rest > 0:
         rows.append(("", f"and {rest} more problems"))
@@ -287,7 +375,15 @@ def _grid(rows: Iterable[tuple[str, str]], indent: int = 2, style: str = "") -> 
 def made_lines(made: Sequence[Sequence[str]], width: int) -> list[str]:
     """What was made, in columns where these fit; else each cell on a line of its own. None is broken: people copy them."""
     widths = [max(len(cell) for cell in column) for column in zip_longest(*made, fillvalue="")]
-    lines = ["    ".join(f"{cell:<{wide}}" for cell, wide in zip(row, widths, strict=False)).rstrip() for row in made]
+    lines = [
+        "    ".join(f"{cell:<{wide}}" for cell, wide in zip(row, widths, strict=False)).rstrip()
+        for row in made
+    ]
     if all(len(line) <= width for line in lines):
         return lines
-    return [cell if index == 0 else f"  {cell}" for row in made for index, cell in enumerate(row) if cell]
+    return [
+        cell if index == 0 else f"  {cell}"
+        for row in made
+        for index, cell in enumerate(row)
+        if cell
+    ]

@@ -112,7 +112,9 @@ class Target(NamedTuple):
     sysfs: str = "/sys"
 
 
-def open_families(names: Sequence[str], target: Target) -> tuple[tuple[Source, ...], tuple[Missing, ...]]:
+def open_families(
+    names: Sequence[str], target: Target
+) -> tuple[tuple[Source, ...], tuple[Missing, ...]]:
     """The sources that give something, in order, and everything that is missing with its reason."""
     usable: list[Source] = []
     missing: list[Missing] = []

@@ -45,7 +45,9 @@ class Ownership:
             size = os.stat(self._path).st_size  # noqa: PTH116 - no pathlib in the sampler
             if size == self._size:
                 return
-            self._roots = frozenset(int(line) for line in procfs.read_once(self._path).split() if line.isdigit())
+            self._roots = frozenset(
+                int(line) for line in procfs.read_once(self._path).split() if line.isdigit()
+            )
         except OSError:
             return
         self._size = size

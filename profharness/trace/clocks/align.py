@@ -21,13 +21,22 @@ from profharness.units import format_ns
 
 # Columns that hold times of the source's clock; all other columns of nanoseconds are lengths.
 TIME_COLUMNS: dict[str, tuple[str, ...]] = {
-    "kernels": ("start_ns",), "copies": ("start_ns",), "api": ("start_ns",), "ops": ("start_ns",), "marks": ("start_ns",),
-    "samples": ("at_ns", "until_ns"), "requests": ("intended_ns", "sent_ns", "done_ns", "server_start_ns"),
+    "kernels": ("start_ns",),
+    "copies": ("start_ns",),
+    "api": ("start_ns",),
+    "ops": ("start_ns",),
+    "marks": ("start_ns",),
+    "samples": ("at_ns", "until_ns"),
+    "requests": ("intended_ns", "sent_ns", "done_ns", "server_start_ns"),
 }
 RECORDED_CLOCK = "recorded_clock"
 _LONGEST = 1 << 52  # ns, 52 days: float64 holds such numbers exactly
-_FIELDS = {ClockDomain.REALTIME: "realtime_ns", ClockDomain.MONOTONIC: "monotonic_ns",
-           ClockDomain.MONOTONIC_RAW: "monotonic_raw_ns", ClockDomain.BOOTTIME: "boot_ns"}
+_FIELDS = {
+    ClockDomain.REALTIME: "realtime_ns",
+    ClockDomain.MONOTONIC: "monotonic_ns",
+    ClockDomain.MONOTONIC_RAW: "monotonic_raw_ns",
+    ClockDomain.BOOTTIME: "boot_ns",
+}
 
 
 class SnapshotLike(Protocol):
@@ -77,7 +86,9 @@ class Conversion:
         if len(self.knots_ns) == 1:
             shifted: I64 = times + self.offsets_ns[0]
             return shifted
-        segment = np.clip(np.searchsorted(self.knots_ns, times, "right") - 1, 0, len(self.knots_ns) - 2)
+        segment = np.clip(
+            np.searchsorted(self.knots_ns, times, "right") - 1, 0, len(self.knots_ns) - 2
+        )
         start = self.knots_ns[segment]
         length = self.knots_ns[segment + 1] - start
         rise = self.offsets_ns[segment + 1] - self.offsets_ns[segment]
@@ -102,22 +113,30 @@ def _scaled(rise: I64, part: I64, whole: I64) -> I64:
     return exact
 
 
-def conversion(snapshots: Sequence[SnapshotLike], origin: ClockDomain, target: ClockDomain) -> Conversion:
+def conversion(
+    snapshots: Sequence[SnapshotLike], origin: ClockDomain, target: ClockDomain
+) -> Conversion:
     """From clock `origin` to clock `target` of one host. At least one snapshot; both clocks must be real ones.
 
     A reading at which `origin` had been set back is left out (`clock_checks` reports such a step).
     """
-    read = [(getattr(s, _FIELDS[origin]), getattr(s, _FIELDS[target]), s.width_ns)
-            for s in sorted(snapshots, key=lambda s: s.monotonic_ns)]
+    read = [
+        (getattr(s, _FIELDS[origin]), getattr(s, _FIELDS[target]), s.width_ns)
+        for s in sorted(snapshots, key=lambda s: s.monotonic_ns)
+    ]
     rising = [read[0]]
-    rising += [one for one, highest in zip(read[1:], _highest(read), strict=False) if one[0] > highest]
+    rising += [
+        one for one, highest in zip(read[1:], _highest(read), strict=False) if one[0] > highest
+    ]
     first, last = rising[0][0], rising[-1][0]
     low = max(to - at - width for at, to, width in rising)
     high = min(to - at + width for at, to, width in rising)
     if low <= high or len(rising) == 1:
         return Conversion(np.array([first]), np.array([(low + high) // 2]), first, last)
     knots = list(_knots([(at, to - at) for at, to, _ in rising]))
-    return Conversion(np.array([at for at, _ in knots]), np.array([offset for _, offset in knots]), first, last)
+    return Conversion(
+        np.array([at for at, _ in knots]), np.array([offset for _, offset in knots]), first, last
+    )
 
 
 def _highest(read: Sequence[tuple[int, int, int]]) -> Iterator[int]:
@@ -150,7 +169,9 @@ class Route:
         return times
 
 
-def route(clock: ClockDomain, host: str, snapshots: Mapping[str, Sequence[SnapshotLike]], reference: str) -> Route | str:
+def route(
+    clock: ClockDomain, host: str, snapshots: Mapping[str, Sequence[SnapshotLike]], reference: str
+) -> Route | str:
     """How times of `clock` on `host` become BOOTTIME of `reference`, or why they cannot.
 
     Between hosts the wall clocks are taken as equal; how true that is depends on the site's time service, and the words say so.
@@ -169,8 +190,11 @@ def route(clock: ClockDomain, host: str, snapshots: Mapping[str, Sequence[Snapsh
         return Route((step,), _words(clock, step, snapshots[host]))
     local = conversion(snapshots[host], clock, ClockDomain.REALTIME)
     shared = conversion(snapshots[reference], ClockDomain.REALTIME, ClockDomain.BOOTTIME)
-    return Route((local, shared), f"{_words(clock, local, snapshots[host])}, then through the wall clocks of {host} and "
-                                  f"{reference}, whose difference was not measured")
+    return Route(
+        (local, shared),
+        f"{_words(clock, local, snapshots[host])}, then through the wall clocks of {host} and "
+        f"{reference}, whose difference was not measured",
+    )
 
 
 def _words(clock: ClockDomain, step: Conversion, snapshots: Sequence[SnapshotLike]) -> str:
@@ -189,12 +213,20 @@ def align(trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]], referen
     routes = [route(source.clock, source.host, snapshots, reference) for source in trace.sources]
     tables = {name: table for name, table in trace.tables() if name in TIME_COLUMNS}
     outside = np.zeros(len(trace.sources), np.int64)
-    changed = {name: _converted(table, TIME_COLUMNS[name], routes, outside) for name, table in tables.items()}
-    sources = tuple(_described(source, way, int(far)) for source, way, far in zip(trace.sources, routes, outside, strict=True))
+    changed = {
+        name: _converted(table, TIME_COLUMNS[name], routes, outside)
+        for name, table in tables.items()
+    }
+    sources = tuple(
+        _described(source, way, int(far))
+        for source, way, far in zip(trace.sources, routes, outside, strict=True)
+    )
     return replace(trace, sources=sources, **changed)  # type: ignore[arg-type] # each table keeps its own type
 
 
-def _converted(table: Table, columns: Sequence[str], routes: Sequence[Route | str], outside: I64) -> Table:
+def _converted(
+    table: Table, columns: Sequence[str], routes: Sequence[Route | str], outside: I64
+) -> Table:
     """The table with its times converted by source; `outside` takes each source's farthest time from any snapshot."""
     changed = {column: getattr(table, column).copy() for column in columns}
     for position, rows in rows_by_source(table):
@@ -204,7 +236,9 @@ def _converted(table: Table, columns: Sequence[str], routes: Sequence[Route | st
         for times in changed.values():
             known = rows[times[rows] != NULL]
             if len(known):
-                outside[position] = max(outside[position], int(way.steps[0].outside_ns(times[known]).max()))
+                outside[position] = max(
+                    outside[position], int(way.steps[0].outside_ns(times[known]).max())
+                )
                 times[known] = way(times[known])
     return table.with_columns(**changed)
 
@@ -226,9 +260,15 @@ def _described(source: Source, way: Route | str, outside_ns: int) -> Source:
         return source
     words = way.words
     if outside_ns:
-        words += f"; times up to {format_ns(outside_ns)} outside of the readings take the nearest offset"
-    return replace(source, clock=ClockDomain.RUN, alignment=words,
-                   details=(*source.details, (RECORDED_CLOCK, source.clock.value)))
+        words += (
+            f"; times up to {format_ns(outside_ns)} outside of the readings take the nearest offset"
+        )
+    return replace(
+        source,
+        clock=ClockDomain.RUN,
+        alignment=words,
+        details=(*source.details, (RECORDED_CLOCK, source.clock.value)),
+    )
 
 
 def recorded_clock(source: Source) -> ClockDomain:

@@ -21,12 +21,27 @@ from profharness.units import format_ns
 
 Mask = npt.NDArray[np.bool_]
 # They return when all work of the calling process on the current device is done.
-DEVICE_SYNCS = frozenset({"hipDeviceSynchronize", "hipCtxSynchronize", "cudaDeviceSynchronize", "cudaThreadSynchronize",
-                          "cuCtxSynchronize"})
+DEVICE_SYNCS = frozenset(
+    {
+        "hipDeviceSynchronize",
+        "hipCtxSynchronize",
+        "cudaDeviceSynchronize",
+        "cudaThreadSynchronize",
+        "cuCtxSynchronize",
+    }
+)
 # They return when the work of one stream is done. Event synchronisation gives no bound: which launches came before the
 # event's recording does not stand in the call.
-STREAM_SYNCS = frozenset({"hipStreamSynchronize", "hipStreamSynchronize_spt", "cudaStreamSynchronize", "cuStreamSynchronize",
-                          "cudaStreamSynchronize_ptsz", "cuStreamSynchronize_ptsz"})
+STREAM_SYNCS = frozenset(
+    {
+        "hipStreamSynchronize",
+        "hipStreamSynchronize_spt",
+        "cudaStreamSynchronize",
+        "cuStreamSynchronize",
+        "cudaStreamSynchronize_ptsz",
+        "cuStreamSynchronize_ptsz",
+    }
+)
 _NO_BOUND = np.iinfo(np.int64).max
 
 
@@ -64,7 +79,9 @@ def causal_intervals(trace: Trace) -> dict[tuple[int, int], CausalInterval]:
     if not len(trace.kernels) or not len(trace.api):
         return {}
     calls, syncs = launching_calls(trace), _Syncs(trace)
-    pairs = trace.kernels.source.astype(np.int64) * (len(trace.devices) + 1) + trace.kernels.device + 1
+    pairs = (
+        trace.kernels.source.astype(np.int64) * (len(trace.devices) + 1) + trace.kernels.device + 1
+    )
     values, place = coded(pairs)
     order = np.argsort(place, kind="stable")
     borders = np.searchsorted(place[order], np.arange(1, len(values)))
@@ -96,8 +113,12 @@ class _Syncs:
         self._trace = trace
         texts = trace.strings.texts
         names = trace.api.name
-        self._device = np.isin(names, [code for code, text in enumerate(texts) if text in DEVICE_SYNCS])
-        self._stream = np.isin(names, [code for code, text in enumerate(texts) if text in STREAM_SYNCS])
+        self._device = np.isin(
+            names, [code for code, text in enumerate(texts) if text in DEVICE_SYNCS]
+        )
+        self._stream = np.isin(
+            names, [code for code, text in enumerate(texts) if text in STREAM_SYNCS]
+        )
 
     def return_after(self, rows: I64, call: I64) -> I64:
         """For each kernel the return of the earliest synchronisation that began after its launch returned.
@@ -111,8 +132,14 @@ class _Syncs:
         for one in distinct(owner).tolist():
             mine = owner == one
             first = int(np.argmax(mine))
-            waits = self._waits(int(api.source[call[first]]), int(api.pid[call[first]]), self._trace.kernels.source[rows[first]])
-            result[mine] = self._first_return(waits, api.start_ns[call[mine]] + api.dur_ns[call[mine]])
+            waits = self._waits(
+                int(api.source[call[first]]),
+                int(api.pid[call[first]]),
+                self._trace.kernels.source[rows[first]],
+            )
+            result[mine] = self._first_return(
+                waits, api.start_ns[call[mine]] + api.dur_ns[call[mine]]
+            )
         return result
 
     def _waits(self, source: int, pid: int, kernel_source: int) -> Mask:
@@ -120,14 +147,27 @@ class _Syncs:
         api, kernels, copies = self._trace.api, self._trace.kernels, self._trace.copies
         own_kernels = kernels.source == kernel_source
         own_copies = copies.source == kernel_source
-        if len({process for process in distinct(kernels.pid[own_kernels]).tolist() if process != NULL}) > 1:
+        if (
+            len(
+                {
+                    process
+                    for process in distinct(kernels.pid[own_kernels]).tolist()
+                    if process != NULL
+                }
+            )
+            > 1
+        ):
             own_kernels &= kernels.pid == pid
             own_copies &= copies.pid == pid
         devices = np.union1d(kernels.device[own_kernels], copies.device[own_copies])
         if len(devices) != 1:
             return np.zeros(len(api), np.bool_)
         streams = np.union1d(kernels.stream[own_kernels], copies.stream[own_copies])
-        wanted = self._device | self._stream if len(streams) == 1 and streams[0] != NULL else self._device
+        wanted = (
+            self._device | self._stream
+            if len(streams) == 1 and streams[0] != NULL
+            else self._device
+        )
         waits: Mask = wanted & (api.source == source) & (api.pid == pid)
         return waits
 
@@ -158,8 +198,15 @@ def causality_findings(trace: Trace) -> tuple[Finding, ...]:
             text = f"{path}, device {index}: a kernel starts {format_ns(excess)} before the call that launched it"
         else:
             text = f"{path}, device {index}: a kernel ends {format_ns(-excess)} after the return of the synchronisation that waited for it"
-        found.append(finding("clock-causality", text, excess_ns=excess, launches=interval.launches,
-                             synchronised=interval.synchronised))
+        found.append(
+            finding(
+                "clock-causality",
+                text,
+                excess_ns=excess,
+                launches=interval.launches,
+                synchronised=interval.synchronised,
+            )
+        )
     return tuple(found)
 
 

@@ -59,7 +59,9 @@ def marker_check(starts: I64, ends: I64, before: I64, after: I64) -> MarkerCheck
     Raises ValueError when the four differ in length.
     """
     if not len(starts) == len(ends) == len(before) == len(after):
-        raise ValueError(f"markers do not match their brackets: {len(starts)}, {len(ends)}, {len(before)}, {len(after)}")
+        raise ValueError(
+            f"markers do not match their brackets: {len(starts)}, {len(ends)}, {len(before)}, {len(after)}"
+        )
     if not len(starts):
         return None
     return MarkerCheck(int(np.max(ends - after)), int(np.min(starts - before)), len(starts))
@@ -68,7 +70,9 @@ def marker_check(starts: I64, ends: I64, before: I64, after: I64) -> MarkerCheck
 def with_marker_check(trace: Trace, source: int, check: MarkerCheck) -> Trace:
     """The trace with residual and bound recorded for the source at this position."""
     sources = list(trace.sources)
-    sources[source] = replace(sources[source], residual_ns=check.residual_ns, bound_ns=check.bound_ns)
+    sources[source] = replace(
+        sources[source], residual_ns=check.residual_ns, bound_ns=check.bound_ns
+    )
     return replace(trace, sources=tuple(sources))
 
 
@@ -77,37 +81,63 @@ def residual_finding(source: Source, check: MarkerCheck) -> Finding | None:
     if abs(check.residual_ns) <= RESOLUTION_NS:
         return None
     if check.is_empty:
-        return finding("clock-residual", f"{source.path}: its {check.markers} markers disagree about its clock by "
-                                         f"{format_ns(check.residual_ns)}", residual_ns=check.residual_ns, markers=check.markers)
-    return finding("clock-residual", f"{source.path}: its times are off by at least {format_ns(check.residual_ns)} "
-                                     f"after alignment (markers, ± {format_ns(check.bound_ns)})",
-                   residual_ns=check.residual_ns, bound_ns=check.bound_ns, markers=check.markers)
+        return finding(
+            "clock-residual",
+            f"{source.path}: its {check.markers} markers disagree about its clock by "
+            f"{format_ns(check.residual_ns)}",
+            residual_ns=check.residual_ns,
+            markers=check.markers,
+        )
+    return finding(
+        "clock-residual",
+        f"{source.path}: its times are off by at least {format_ns(check.residual_ns)} "
+        f"after alignment (markers, ± {format_ns(check.bound_ns)})",
+        residual_ns=check.residual_ns,
+        bound_ns=check.bound_ns,
+        markers=check.markers,
+    )
 
 
-def clock_findings(trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]]) -> tuple[Finding, ...]:
+def clock_findings(
+    trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]]
+) -> tuple[Finding, ...]:
     """What the snapshots say against the sources of this trace, aligned or not: steps, suspends, sources left out."""
     found: list[Finding] = []
     confused = _kineto_on_amd(trace)
     for host, readings in snapshots.items():
         sources = [source for source in trace.sources if source.host == host]
         here = sum(trace.sources[position].host == host for position in confused)
-        found += [one for one in (_stepped(host, readings, sources), _suspended(host, readings, here)) if one]
+        found += [
+            one
+            for one in (_stepped(host, readings, sources), _suspended(host, readings, here))
+            if one
+        ]
     left = unaligned(trace)
     if len(trace.sources) > 1 and left:
-        found += [finding("clock-unaligned", f"{source.path}: {source.alignment or 'not aligned'}") for source in left]
+        found += [
+            finding("clock-unaligned", f"{source.path}: {source.alignment or 'not aligned'}")
+            for source in left
+        ]
     return tuple(found)
 
 
-def _stepped(host: str, readings: Sequence[SnapshotLike], sources: Sequence[Source]) -> Finding | None:
+def _stepped(
+    host: str, readings: Sequence[SnapshotLike], sources: Sequence[Source]
+) -> Finding | None:
     """NTP slews REALTIME and MONOTONIC alike, so that their difference changes by steps only."""
     offsets = [reading.realtime_ns - reading.monotonic_ns for reading in readings]
     step = max(offsets, default=0) - min(offsets, default=0)
     if step <= STEP_NS:
         return None
     affected = sum(recorded_clock(source) is ClockDomain.REALTIME for source in sources)
-    return finding("clock-stepped", f"{host}: the wall clock was set by {format_ns(step)} during the run; {affected} of its "
-                                    f"{len(sources)} sources stamp it", severity=None if affected else "info",
-                   step_ns=step, sources=affected)
+    return finding(
+        "clock-stepped",
+        f"{host}: the wall clock was set by {format_ns(step)} during the run; {affected} of its "
+        f"{len(sources)} sources stamp it",
+        severity=None if affected else "info",
+        step_ns=step,
+        sources=affected,
+    )
 
 
 def _kineto_on_amd(trace: Trace) -> list[int]:
@@ -131,6 +161,8 @@ def _suspended(host: str, readings: Sequence[SnapshotLike], confused: int) -> Fi
     if during >= SUSPENDED_NS:
         text = f"{host}: slept for {format_ns(during)} during the run"
     else:
-        text = (f"{host}: slept for {format_ns(max(slept))} since it was started; kernels of {confused} torch traces "
-                "may be shifted by as much against their host calls")
+        text = (
+            f"{host}: slept for {format_ns(max(slept))} since it was started; kernels of {confused} torch traces "
+            "may be shifted by as much against their host calls"
+        )
     return finding("suspended-host", text, slept_ns=max(slept), slept_during_run_ns=during)

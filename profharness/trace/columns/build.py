@@ -78,7 +78,9 @@ def text_pool(strings: Strings) -> Pool[bytes]:
     return Pool(lambda raw: strings.code(raw.decode("utf-8", "replace")) if raw else NULL)
 
 
-def per_text(strings: Strings, codes: npt.NDArray[np.integer[Any]], value: Callable[[str], int]) -> I64:
+def per_text(
+    strings: Strings, codes: npt.NDArray[np.integer[Any]], value: Callable[[str], int]
+) -> I64:
     """`value` of each code's text, asked once per text that occurs; NULL codes are the empty text."""
     present = np.zeros(len(strings) + 1, np.bool_)
     present[codes] = True

@@ -23,7 +23,9 @@ def repeated(value: Any, dtype: npt.DTypeLike, size: int) -> Column:
     one.flags.writeable = False
     if one.dtype.hasobject:
         return np.broadcast_to(one, (size,))
-    return np.ndarray((size,), one.dtype, one, 0, (0,))  # what numpy.broadcast_to gives, without its Python
+    return np.ndarray(
+        (size,), one.dtype, one, 0, (0,)
+    )  # what numpy.broadcast_to gives, without its Python
 
 
 def is_repeated(column: Column) -> bool:
@@ -33,7 +35,12 @@ def is_repeated(column: Column) -> bool:
 
 def compact(column: Column) -> Column:
     """The column, in the memory of one value where a long one turns out to hold a single value."""
-    if column.size >= _LONG and not is_repeated(column) and column[0] == column[-1] and (column == column[0]).all():
+    if (
+        column.size >= _LONG
+        and not is_repeated(column)
+        and column[0] == column[-1]
+        and (column == column[0]).all()
+    ):
         return repeated(column[0], column.dtype, len(column))
     return column
 
@@ -65,7 +72,10 @@ def _alike(columns: Sequence[Column]) -> bool:
     if not len(columns[0]):
         return False
     first = columns[0][0]
-    return all(column.dtype == columns[0].dtype and column[0].tobytes() == first.tobytes() for column in columns)
+    return all(
+        column.dtype == columns[0].dtype and column[0].tobytes() == first.tobytes()
+        for column in columns
+    )
 
 
 def narrow(column: Column) -> Column:
@@ -89,20 +99,26 @@ def gathered(blocks: list[Column], dtype: npt.DTypeLike = None) -> Column:
     if all(is_repeated(block) for block in filled) and _alike(filled):
         blocks.clear()
         return repeated(filled[0][0], dtype or filled[0].dtype, sum(map(len, filled)))
-    whole: Column = np.empty(sum(map(len, filled)), dtype or np.result_type(*{_kept_in(block) for block in filled}))
+    whole: Column = np.empty(
+        sum(map(len, filled)), dtype or np.result_type(*{_kept_in(block) for block in filled})
+    )
     blocks.clear()
     filled.reverse()
     at = 0
     while filled:
         block = filled.pop()
-        whole[at:at + len(block)] = block
+        whole[at : at + len(block)] = block
         at += len(block)
     return whole
 
 
 def _kept_in(block: Column) -> np.dtype[Any]:
     """The type that a block's values need; of one value there may be few bytes behind a wide type."""
-    return narrow_type(int(block[0])) if is_repeated(block) and block.dtype == np.int64 and len(block) else block.dtype
+    return (
+        narrow_type(int(block[0]))
+        if is_repeated(block) and block.dtype == np.int64 and len(block)
+        else block.dtype
+    )
 
 
 def narrow_type(value: int) -> np.dtype[Any]:
@@ -112,7 +128,11 @@ def narrow_type(value: int) -> np.dtype[Any]:
 
 def packed(column: Column) -> Any:
     """What `unpacked` makes the column of; small where it holds one value."""
-    return (len(column), column[0]) if is_repeated(column) and len(column) > 1 else np.ascontiguousarray(column)
+    return (
+        (len(column), column[0])
+        if is_repeated(column) and len(column) > 1
+        else np.ascontiguousarray(column)
+    )
 
 
 def unpacked(column: Any) -> Column:

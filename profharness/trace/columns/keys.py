@@ -87,7 +87,9 @@ def first_rows(column: Integers) -> tuple[I64, I64]:
     """The first row of each value that occurs, by rising value, and for each row the position of its value."""
     values, place = coded(column)
     first = np.empty(len(values), np.int64)
-    first[place[::-1]] = np.arange(len(column) - 1, -1, -1)  # of several rows the one written last stays: the first
+    first[place[::-1]] = np.arange(
+        len(column) - 1, -1, -1
+    )  # of several rows the one written last stays: the first
     return first, place
 
 

@@ -87,7 +87,13 @@ class StepsFound:
         matched, names = self.matched or other.matched, self.names + other.names
         if self.told != other.told:
             return replace(max(self, other, key=lambda one: one.told), matched=matched, names=names)
-        return StepsFound(_hull(self.window, other.window), _hull(self.numbers, other.numbers), self.told, matched, names)
+        return StepsFound(
+            _hull(self.window, other.window),
+            _hull(self.numbers, other.numbers),
+            self.told,
+            matched,
+            names,
+        )
 
     def check(self, wanted: Cut) -> None:
         """Raises UsageError where ranges were asked for that no source holds."""
@@ -95,7 +101,9 @@ class StepsFound:
             raise step_ranges.unmatched(wanted.step_range.pattern, self.names)
 
 
-def cut(trace: Trace, wanted: Cut, origin_ns: int, everywhere: StepsFound | None = None) -> tuple[Trace, Counter[str]]:
+def cut(
+    trace: Trace, wanted: Cut, origin_ns: int, everywhere: StepsFound | None = None
+) -> tuple[Trace, Counter[str]]:
     """The records that are wanted, whole, and how many of each table were left out.
 
     A record is inside if it starts inside; in steps, device work is where its launching call is. `everywhere` is about the
@@ -109,13 +117,27 @@ def cut(trace: Trace, wanted: Cut, origin_ns: int, everywhere: StepsFound | None
         part = _steps(part, wanted, everywhere or steps_found(part, wanted))
     if wanted.window is not None:
         low, high = wanted.window
-        part = select.window(part, _FAR.min if low is None else origin_ns + low, _FAR.max if high is None else origin_ns + high)
-    return part, Counter({name: before[name] - len(table) for name, table in part.tables() if before[name] > len(table)})
+        part = select.window(
+            part,
+            _FAR.min if low is None else origin_ns + low,
+            _FAR.max if high is None else origin_ns + high,
+        )
+    return part, Counter(
+        {
+            name: before[name] - len(table)
+            for name, table in part.tables()
+            if before[name] > len(table)
+        }
+    )
 
 
 def first_ns(trace: Trace) -> int | None:
     """The earliest start of any record but telemetry; None without any."""
-    starts = [int(_starts(table).min()) for name, table in trace.tables() if name in TIME_COLUMNS and name != "samples" and len(table)]
+    starts = [
+        int(_starts(table).min())
+        for name, table in trace.tables()
+        if name in TIME_COLUMNS and name != "samples" and len(table)
+    ]
     return min(starts, default=None)
 
 
@@ -123,16 +145,26 @@ def steps_found(trace: Trace, wanted: Cut | None = None) -> StepsFound:
     """The wanted steps and all steps of a trace, as far as it tells them by marks, else by the hooks' log, else by the names of ranges."""
     wanted = wanted or Cut()
     ranged = _ranged(trace, wanted)
-    names = step_ranges.range_names(trace) if wanted.step_range is not None and ranged is None else Counter[str]()
+    names = (
+        step_ranges.range_names(trace)
+        if wanted.step_range is not None and ranged is None
+        else Counter[str]()
+    )
     numbers = step_numbers(ranged or trace)
-    own = np.array([source.format != _LOG for source in trace.sources], np.bool_)[trace.marks.source]
+    own = np.array([source.format != _LOG for source in trace.sources], np.bool_)[
+        trace.marks.source
+    ]
     for told, found in ((Told.MARKS, np.where(own, numbers, NULL)), (Told.LOG, numbers)):
         if (found != NULL).any():
-            return _found(trace, found, wanted, StepsFound(told=told, matched=ranged is not None, names=names))
+            return _found(
+                trace, found, wanted, StepsFound(told=told, matched=ranged is not None, names=names)
+            )
     telling = step_ranges.telling(trace)
     if telling is None:
         return StepsFound(names=names)
-    return _found(trace, step_numbers(telling.trace), wanted, StepsFound(told=Told.NAMES, names=names))
+    return _found(
+        trace, step_numbers(telling.trace), wanted, StepsFound(told=Told.NAMES, names=names)
+    )
 
 
 def check_kept(wanted: Cut, rows: int, steps: StepsFound) -> None:
@@ -140,18 +172,31 @@ def check_kept(wanted: Cut, rows: int, steps: StepsFound) -> None:
     if rows or wanted.is_all:
         return
     named = wanted.steps is not None and steps.numbers is not None
-    raise nothing_left(wanted.words(), held(steps.numbers) if named and steps.numbers else "look at what the files hold with `profharness metrics`")
+    raise nothing_left(
+        wanted.words(),
+        held(steps.numbers)
+        if named and steps.numbers
+        else "look at what the files hold with `profharness metrics`",
+    )
 
 
 def _found(trace: Trace, numbers: I64, wanted: Cut, found: StepsFound) -> StepsFound:
     named, chosen = numbers[numbers != NULL], _wanted(numbers, wanted.steps or (None, None))
     starts, ends = trace.marks.start_ns[chosen], (trace.marks.start_ns + trace.marks.dur_ns)[chosen]
-    return replace(found, window=(int(starts.min()), int(ends.max())) if len(starts) else None, numbers=(int(named.min()), int(named.max())))
+    return replace(
+        found,
+        window=(int(starts.min()), int(ends.max())) if len(starts) else None,
+        numbers=(int(named.min()), int(named.max())),
+    )
 
 
 def _ranged(trace: Trace, wanted: Cut) -> Trace | None:
     """With the ranges asked for as steps; None where there are none."""
-    found = None if wanted.step_range is None else step_ranges.matching(trace, wanted.step_range.pattern)
+    found = (
+        None
+        if wanted.step_range is None
+        else step_ranges.matching(trace, wanted.step_range.pattern)
+    )
     return None if found is None else found.trace
 
 
@@ -170,7 +215,11 @@ def _hull(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[i
 
 
 def _wanted(numbers: I64, steps: Ends) -> Mask:
-    wanted: Mask = (numbers != NULL) & (numbers >= (0 if steps[0] is None else steps[0])) & (numbers < (_FAR.max if steps[1] is None else steps[1]))
+    wanted: Mask = (
+        (numbers != NULL)
+        & (numbers >= (0 if steps[0] is None else steps[0]))
+        & (numbers < (_FAR.max if steps[1] is None else steps[1]))
+    )
     return wanted
 
 

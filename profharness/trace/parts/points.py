@@ -23,19 +23,25 @@ def assign_points(trace: Trace) -> Trace:
     pass on the same clock; in a served pass, where that has none either, the windows of the load generator's levels.
     """
     strings = Strings(trace.strings.texts)
-    whole = np.array([strings.code(source.point) if source.point else NULL for source in trace.sources], np.int32)
+    whole = np.array(
+        [strings.code(source.point) if source.point else NULL for source in trace.sources], np.int32
+    )
     spans = _Spans(trace)
     changed: dict[str, Any] = {}
     for name in _CUT:
         table: Any = getattr(trace, name)
         if len(table):
-            changed[name] = table.with_columns(point=_filled(table.point, table.source, table.start_ns, whole, spans))
+            changed[name] = table.with_columns(
+                point=_filled(table.point, table.source, table.start_ns, whole, spans)
+            )
     kernels = trace.kernels
     if len(kernels):
         calls = launching_calls(trace)
         at = kernels.start_ns.copy()
         at[calls != NULL] = trace.api.start_ns[calls[calls != NULL]]
-        changed["kernels"] = kernels.with_columns(point=_filled(kernels.point, kernels.source, at, whole, spans))
+        changed["kernels"] = kernels.with_columns(
+            point=_filled(kernels.point, kernels.source, at, whole, spans)
+        )
     return replace(trace, strings=strings, **changed)
 
 
@@ -57,14 +63,20 @@ class _Spans:
         self._sources = trace.sources
         rows = np.flatnonzero((marks.kind == trace.strings.find("point")) & (marks.point != NULL))
         rows = rows[np.argsort(marks.start_ns[rows], kind="stable")]
-        self._rows = {int(position): rows[marks.source[rows] == position] for position in np.unique(marks.source[rows])}
+        self._rows = {
+            int(position): rows[marks.source[rows] == position]
+            for position in np.unique(marks.source[rows])
+        }
         levels: dict[tuple[object, ...], list[I64]] = {}
         for position, own in self._rows.items():
             if trace.sources[position].format == LEVEL:
                 levels.setdefault(_place(trace.sources[position]), []).append(own)
         # each level is a source of its own: together they are the pass, by start
         joined = {place: np.concatenate(parts) for place, parts in levels.items()}
-        self._levels = {place: own[np.argsort(marks.start_ns[own], kind="stable")] for place, own in joined.items()}
+        self._levels = {
+            place: own[np.argsort(marks.start_ns[own], kind="stable")]
+            for place, own in joined.items()
+        }
 
     def of(self, source: int, at: I64) -> I32:
         """The point that runs at each time, NULL where none does; of overlapping marks the one that began last."""
@@ -75,7 +87,10 @@ class _Spans:
             rows = self._levels.get(_place(self._sources[source]))
         if rows is None:
             return np.full(len(at), NULL, np.int32)
-        starts, ends = self._marks.start_ns[rows], self._marks.start_ns[rows] + self._marks.dur_ns[rows]
+        starts, ends = (
+            self._marks.start_ns[rows],
+            self._marks.start_ns[rows] + self._marks.dur_ns[rows],
+        )
         place = np.searchsorted(starts, at, "right") - 1
         inside = (place >= 0) & (at <= ends[np.maximum(place, 0)])
         return np.where(inside, self._marks.point[rows[np.maximum(place, 0)]], np.int32(NULL))
@@ -83,9 +98,21 @@ class _Spans:
     def _sibling(self, source: int) -> int:
         own = self._sources[source]
         key = (own.host, own.pid, own.pass_name, own.clock)
-        return next((position for position in self._rows if own.pid is not None and key == (
-            self._sources[position].host, self._sources[position].pid, self._sources[position].pass_name,
-            self._sources[position].clock)), NULL)
+        return next(
+            (
+                position
+                for position in self._rows
+                if own.pid is not None
+                and key
+                == (
+                    self._sources[position].host,
+                    self._sources[position].pid,
+                    self._sources[position].pass_name,
+                    self._sources[position].clock,
+                )
+            ),
+            NULL,
+        )
 
 
 def _place(source: Source) -> tuple[object, ...]:

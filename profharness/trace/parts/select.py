@@ -25,9 +25,14 @@ def by_source(trace: Trace, wanted: npt.ArrayLike) -> Trace:
     kept = {name: mask[table.source] & (table.source != NULL) for name, table in _sourced(trace)}
     part = rows(trace, kept)
     places = np.where(mask, np.cumsum(mask) - 1, NULL).astype(np.int32)
-    tables = {name: table.with_columns(source=looked_up(table.source, places)) for name, table in _sourced(part)}
+    tables = {
+        name: table.with_columns(source=looked_up(table.source, places))
+        for name, table in _sourced(part)
+    }
     sources = tuple(source for source, keep in zip(trace.sources, mask, strict=True) if keep)
-    statistics = tuple(replace(row, source=int(places[row.source])) for row in trace.statistics if mask[row.source])
+    statistics = tuple(
+        replace(row, source=int(places[row.source])) for row in trace.statistics if mask[row.source]
+    )
     return _without_unused(trace, replace(part, sources=sources, statistics=statistics, **tables))
 
 
@@ -36,8 +41,11 @@ def window(trace: Trace, start_ns: int, end_ns: int) -> Trace:
 
     Telemetry samples count from the start of their interval, requests from when they were sent, counters with their kernel.
     """
-    times = {name: getattr(table, "sent_ns" if name == "requests" else TIME_COLUMNS[name][0])
-             for name, table in trace.tables() if name in TIME_COLUMNS}
+    times = {
+        name: getattr(table, "sent_ns" if name == "requests" else TIME_COLUMNS[name][0])
+        for name, table in trace.tables()
+        if name in TIME_COLUMNS
+    }
     kept = {name: (at >= start_ns) & (at < end_ns) for name, at in times.items()}
     return rows(trace, {**kept, "counters": trace.counters.kernel != NULL})
 
@@ -67,12 +75,19 @@ def rows(trace: Trace, kept: Mapping[str, Mask]) -> Trace:
     ops = kept.get("ops", np.ones(len(trace.ops), np.bool_))
     kernels = kept.get("kernels", np.ones(len(trace.kernels), np.bool_))
     # a table that is kept whole is not copied: often that is most of a trace
-    tables: dict[str, Any] = {name: table.take(kept[name]) if name in kept and not kept[name].all() else table for name, table in trace.tables()}
+    tables: dict[str, Any] = {
+        name: table.take(kept[name]) if name in kept and not kept[name].all() else table
+        for name, table in trace.tables()
+    }
     if not ops.all():
-        tables["kernels"] = tables["kernels"].with_columns(op=looked_up(tables["kernels"].op, _new_positions(ops).astype(np.int32)))
+        tables["kernels"] = tables["kernels"].with_columns(
+            op=looked_up(tables["kernels"].op, _new_positions(ops).astype(np.int32))
+        )
     new_kernels = _new_positions(kernels)
     counters = tables["counters"]
-    owner = np.where(counters.kernel == NULL, NULL, new_kernels[counters.kernel] if len(new_kernels) else NULL)
+    owner = np.where(
+        counters.kernel == NULL, NULL, new_kernels[counters.kernel] if len(new_kernels) else NULL
+    )
     dropped = (counters.kernel != NULL) & (owner == NULL)
     tables["counters"] = counters.with_columns(kernel=owner).take(~dropped)
     return replace(trace, **tables)
@@ -88,21 +103,37 @@ def _new_positions(kept: Mask) -> I64:
 
 def _without_unused(whole: Trace, part: Trace) -> Trace:
     """Leave out devices and streams that records of `whole` used and none of `part` does."""
-    devices = ~_used(whole, "devices", len(whole.devices)) | _used(part, "devices", len(whole.devices))
-    streams = ~_used(whole, "streams", len(whole.streams)) | _used(part, "streams", len(whole.streams))
-    devices |= np.isin(np.arange(len(devices)), [stream.device for stream, keep in zip(whole.streams, streams, strict=True) if keep])
+    devices = ~_used(whole, "devices", len(whole.devices)) | _used(
+        part, "devices", len(whole.devices)
+    )
+    streams = ~_used(whole, "streams", len(whole.streams)) | _used(
+        part, "streams", len(whole.streams)
+    )
+    devices |= np.isin(
+        np.arange(len(devices)),
+        [stream.device for stream, keep in zip(whole.streams, streams, strict=True) if keep],
+    )
     if devices.all() and streams.all():
         return part
     device_places = _new_positions(devices).astype(np.int32)
     stream_places = _new_positions(streams).astype(np.int32)
-    kept_devices: tuple[Device, ...] = tuple(d for d, keep in zip(whole.devices, devices, strict=True) if keep)
+    kept_devices: tuple[Device, ...] = tuple(
+        d for d, keep in zip(whole.devices, devices, strict=True) if keep
+    )
     kept_streams: tuple[Stream, ...] = tuple(
         replace(s, device=int(device_places[s.device]) if s.device != NULL else NULL)
-        for s, keep in zip(whole.streams, streams, strict=True) if keep)
+        for s, keep in zip(whole.streams, streams, strict=True)
+        if keep
+    )
     tables = {}
     for name, table in part.tables():
-        changed: dict[str, I32] = {column: looked_up(getattr(table, column), device_places if of == "devices" else stream_places)
-                                   for column, of in _references(table) if of in ("devices", "streams")}
+        changed: dict[str, I32] = {
+            column: looked_up(
+                getattr(table, column), device_places if of == "devices" else stream_places
+            )
+            for column, of in _references(table)
+            if of in ("devices", "streams")
+        }
         tables[name] = table.with_columns(**changed)
     return replace(part, devices=kept_devices, streams=kept_streams, **tables)  # type: ignore[arg-type] # each table keeps its own type
 
@@ -119,4 +150,8 @@ def _used(trace: Trace, pool: str, size: int) -> Mask:
 
 def _references(table: Any) -> list[tuple[str, str]]:
     """Columns that hold positions, with what they point into."""
-    return [(name, column.metadata["of"]) for name, column in table.__dataclass_fields__.items() if "of" in column.metadata]
+    return [
+        (name, column.metadata["of"])
+        for name, column in table.__dataclass_fields__.items()
+        if "of" in column.metadata
+    ]

@@ -35,14 +35,36 @@ def sketch(trace: Trace) -> Trace:
     """
     strings = Strings()
     kernels, copies, api = trace.kernels, trace.copies, trace.api
-    few_kernels = _first(kernels, (kernels.source, kernels.host, kernels.rank, kernels.pid, kernels.device, kernels.stream, kernels.queue))
-    few_copies = _first(copies, (copies.source, copies.host, copies.rank, copies.pid, copies.device, copies.stream))
+    few_kernels = _first(
+        kernels,
+        (
+            kernels.source,
+            kernels.host,
+            kernels.rank,
+            kernels.pid,
+            kernels.device,
+            kernels.stream,
+            kernels.queue,
+        ),
+    )
+    few_copies = _first(
+        copies, (copies.source, copies.host, copies.rank, copies.pid, copies.device, copies.stream)
+    )
     few_calls = _first(api, (api.source, api.domain))
 
     return replace(
-        trace, strings=strings, kernels=_recoded(few_kernels, trace.strings, strings), copies=_recoded(few_copies, trace.strings, strings),
+        trace,
+        strings=strings,
+        kernels=_recoded(few_kernels, trace.strings, strings),
+        copies=_recoded(few_copies, trace.strings, strings),
         api=_recoded(few_calls, trace.strings, strings),
-        ops=Ops.empty(), marks=Marks.empty(), samples=Samples.empty(), counters=Counters.empty(), requests=Requests.empty(), statistics=())
+        ops=Ops.empty(),
+        marks=Marks.empty(),
+        samples=Samples.empty(),
+        counters=Counters.empty(),
+        requests=Requests.empty(),
+        statistics=(),
+    )
 
 
 def _recoded(table: TableT, before: Strings, after: Strings) -> TableT:
@@ -50,7 +72,10 @@ def _recoded(table: TableT, before: Strings, after: Strings) -> TableT:
     changed: dict[str, Any] = {}
     for column in fields(table):
         if column.name in _IDENTIFYING:
-            changed[column.name] = [after.code(before[code]) if code >= 0 else code for code in getattr(table, column.name).tolist()]
+            changed[column.name] = [
+                after.code(before[code]) if code >= 0 else code
+                for code in getattr(table, column.name).tolist()
+            ]
         elif column.metadata["unit"] == "string" or column.metadata.get("of") == "ops":
             changed[column.name] = NULL
     return table.with_columns(**changed)
@@ -58,8 +83,14 @@ def _recoded(table: TableT, before: Strings, after: Strings) -> TableT:
 
 def placed(trace: Trace, places: Places, pools: Trace) -> Trace:
     """A part among the pools that were joined from sketches; its codes are of `pools.strings` already."""
-    return replace(trace, sources=pools.sources, devices=pools.devices, streams=pools.streams, strings=pools.strings,
-                   **place_tables(trace, places))  # type: ignore[arg-type] # each name maps to its own kind of table
+    return replace(
+        trace,
+        sources=pools.sources,
+        devices=pools.devices,
+        streams=pools.streams,
+        strings=pools.strings,
+        **place_tables(trace, places),
+    )  # type: ignore[arg-type] # each name maps to its own kind of table
 
 
 def together(parts: Sequence[Trace]) -> Trace:
@@ -80,7 +111,9 @@ def _shifted(table: Table, ops: int, kernels: int) -> Table:
     if isinstance(table, Kernels) and ops:
         return table.with_columns(op=np.where(table.op == NULL, NULL, table.op + ops))
     if isinstance(table, Counters) and kernels:
-        return table.with_columns(kernel=np.where(table.kernel == NULL, NULL, table.kernel + kernels))
+        return table.with_columns(
+            kernel=np.where(table.kernel == NULL, NULL, table.kernel + kernels)
+        )
     return table
 
 

@@ -14,8 +14,16 @@ Ends = tuple[int | None, int | None]
 """Numbers of steps, the second one not included; None is open."""
 
 _DIGITS = 18  # as many as int64 holds whatever they are
-_OWN = {"step": re.compile(rf"ProfilerStep#(\d{{1,{_DIGITS}}})|profharness\.step:(\d{{1,{_DIGITS}}})(?::\d*)?|step (\d{{1,{_DIGITS}}})", re.ASCII),
-        "trial": re.compile(rf"profharness\.trial:.*:(\d{{1,{_DIGITS}}})|trial (\d{{1,{_DIGITS}}})", re.ASCII | re.DOTALL)}
+_OWN = {
+    "step": re.compile(
+        rf"ProfilerStep#(\d{{1,{_DIGITS}}})|profharness\.step:(\d{{1,{_DIGITS}}})(?::\d*)?|step (\d{{1,{_DIGITS}}})",
+        re.ASCII,
+    ),
+    "trial": re.compile(
+        rf"profharness\.trial:.*:(\d{{1,{_DIGITS}}})|trial (\d{{1,{_DIGITS}}})",
+        re.ASCII | re.DOTALL,
+    ),
+}
 _FIRST = re.compile(r"\d+", re.ASCII)
 
 
@@ -27,7 +35,11 @@ def step_numbers(trace: Trace, kinds: Sequence[str] = ("step",)) -> I64:
         rows = np.flatnonzero((marks.kind == trace.strings.find(kind)) & (marks.kind != NULL))
         if len(rows):
             found[rows] = by_name(trace, rows, _named(_OWN[kind]))
-    return np.where((marks.number != NULL) & np.isin(marks.kind, [trace.strings.find(kind) for kind in kinds]), marks.number, found)
+    return np.where(
+        (marks.number != NULL) & np.isin(marks.kind, [trace.strings.find(kind) for kind in kinds]),
+        marks.number,
+        found,
+    )
 
 
 def by_name(trace: Trace, rows: I64, number: Callable[[str], int]) -> I64:
@@ -45,7 +57,11 @@ def first_digits(text: str) -> int:
 def _named(pattern: re.Pattern[str]) -> Callable[[str], int]:
     def number(name: str) -> int:
         found = pattern.fullmatch(name)
-        return NULL if found is None else int(next(group for group in found.groups() if group is not None))
+        return (
+            NULL
+            if found is None
+            else int(next(group for group in found.groups() if group is not None))
+        )
 
     return number
 
@@ -57,7 +73,9 @@ def words(ends: Ends) -> str:
 
 def held(numbers: tuple[int, int], *, counted: bool = False) -> str:
     """What a trace holds: its first and last step. `counted`: their marks carry no number, so these are places in time."""
-    return f"the trace holds steps {numbers[0]} to {numbers[1]}" + (" (they carry no numbers, and are counted from 0)" if counted else "")
+    return f"the trace holds steps {numbers[0]} to {numbers[1]}" + (
+        " (they carry no numbers, and are counted from 0)" if counted else ""
+    )
 
 
 def nothing_left(asked: str, hint: str) -> UsageError:

@@ -42,8 +42,10 @@ def compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"--step-range: '{pattern}' is not a regular expression ({error})",
-                         r"write what the whole name of a range matches, such as 'iteration (\d+)', and quote it for the shell") from error
+        raise UsageError(
+            f"--step-range: '{pattern}' is not a regular expression ({error})",
+            r"write what the whole name of a range matches, such as 'iteration (\d+)', and quote it for the shell",
+        ) from error
 
 
 def matching(trace: Trace, pattern: str) -> Ranged | None:
@@ -64,7 +66,11 @@ def matching(trace: Trace, pattern: str) -> Ranged | None:
     rows = _ranges(trace, ("range", "step"))
     numbers = by_name(trace, rows, number)
     rows, numbers = rows[numbers != _OTHER], numbers[numbers != _OTHER]
-    return Ranged(_with_steps(trace, rows, _counted(trace, rows, numbers)), MATCHED.format(pattern)) if len(rows) else None
+    return (
+        Ranged(_with_steps(trace, rows, _counted(trace, rows, numbers)), MATCHED.format(pattern))
+        if len(rows)
+        else None
+    )
 
 
 _OTHER = -2  # a name that does not match
@@ -97,7 +103,10 @@ def has_steps(trace: Trace) -> bool:
 
 def unmatched(pattern: str, names: Counter[str]) -> UsageError:
     """The error for an expression that no range matches, with the names of some that there are."""
-    return UsageError(f"--step-range {pattern}: no range of the program has a name that matches as a whole", there_are(names))
+    return UsageError(
+        f"--step-range {pattern}: no range of the program has a name that matches as a whole",
+        there_are(names),
+    )
 
 
 def there_are(names: Counter[str]) -> str:
@@ -113,7 +122,14 @@ def range_names(trace: Trace) -> Counter[str]:
     """How often ranges of each name are there. Of names that differ by numbers alone the lowest stands for all."""
     rows = _ranges(trace, ("range",))
     codes, counts = np.unique(trace.marks.name[rows], return_counts=True)
-    return _folded(Counter({trace.strings[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}))
+    return _folded(
+        Counter(
+            {
+                trace.strings[code]: count
+                for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+            }
+        )
+    )
 
 
 def _folded(names: Counter[str]) -> Counter[str]:
@@ -145,7 +161,9 @@ def _counted(trace: Trace, rows: I64, numbers: I64) -> I64:
         mine = np.flatnonzero(process == one)
         own = numbers[mine]
         if (own == NULL).any() or (len(own) > 1 and (own == own[0]).all()):
-            result[mine[np.argsort(trace.marks.start_ns[rows[mine]], kind="stable")]] = np.arange(len(mine))
+            result[mine[np.argsort(trace.marks.start_ns[rows[mine]], kind="stable")]] = np.arange(
+                len(mine)
+            )
     return result
 
 
@@ -169,7 +187,9 @@ def _beyond_doubt(trace: Trace, rows: I64, numbers: I64) -> bool:
 def _with_steps(trace: Trace, rows: I64, numbers: I64) -> Trace:
     """These marks are the steps of their sources, with these numbers."""
     marks, strings = trace.marks, Strings(trace.strings.texts)
-    others = np.isin(marks.source, marks.source[rows]) & np.isin(marks.kind, [code for code in map(strings.find, ("step", "trial")) if code != NULL])
+    others = np.isin(marks.source, marks.source[rows]) & np.isin(
+        marks.kind, [code for code in map(strings.find, ("step", "trial")) if code != NULL]
+    )
     kind, number = np.where(others, strings.code("range"), marks.kind), marks.number.copy()
     kind[rows], number[rows] = strings.code("step"), numbers
     return replace(trace, strings=strings, marks=marks.with_columns(kind=kind, number=number))

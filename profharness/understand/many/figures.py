@@ -15,11 +15,21 @@ from profharness.analysis.records import ProblemRow, Summary
 from profharness.errors import InputError, UsageError
 from profharness.node import ceilings as calibration
 from profharness.understand.load import load_files
-from profharness.understand.many.jobs import IN_ONE, Files, Unread, Workers, check_files, grouped, read_each
+from profharness.understand.many.jobs import (
+    IN_ONE,
+    Files,
+    Unread,
+    Workers,
+    check_files,
+    grouped,
+    read_each,
+)
 from profharness.understand.steps import stepped
 
 
-def summarise_files(paths: Sequence[Path], workers: Workers = IN_ONE, step_range: str = "") -> Summary:
+def summarise_files(
+    paths: Sequence[Path], workers: Workers = IN_ONE, step_range: str = ""
+) -> Summary:
     """One summary of several loose files. Files that cannot be read are named among its problems.
 
     `step_range` is as for `stepping.stepped`; files in which no range matches have a finding. Raises InputError where none can be read,
@@ -29,17 +39,36 @@ def summarise_files(paths: Sequence[Path], workers: Workers = IN_ONE, step_range
     with workers.open(paths) as processes:
         jobs = grouped(paths)
         yardstick = Yardstick(calibration.stored())
-        read, unread = read_each(processes, part_of, [PartJob(files, yardstick, step_range) for files in jobs])
+        read, unread = read_each(
+            processes, part_of, [PartJob(files, yardstick, step_range) for files in jobs]
+        )
         shared = _sharing(read, jobs)
         if shared:
-            again, lost = read_each(processes, part_of, [PartJob(files, yardstick, step_range) for files in shared])
+            again, lost = read_each(
+                processes, part_of, [PartJob(files, yardstick, step_range) for files in shared]
+            )
             alone = {str(path) for files in shared for path in files.paths}
-            read = [*(one for one in read if one.summary.source.split(", ")[0] not in alone), *again]
+            read = [
+                *(one for one in read if one.summary.source.split(", ")[0] not in alone),
+                *again,
+            ]
             unread += lost
     _check_matched(read, step_range)
-    summary = parts.combine(read, f"{len(paths)} files: {paths[0]} ... {paths[-1]}" if len(jobs) > 1 else jobs[0].path)
-    rows = [ProblemRow(source=str(one.path), severity="error", count=1, message=f"{one.message}; the file is left out") for one in unread]
-    told = "; ".join(dict.fromkeys(one.summary.steps_from for one in read if one.summary.steps_from))
+    summary = parts.combine(
+        read, f"{len(paths)} files: {paths[0]} ... {paths[-1]}" if len(jobs) > 1 else jobs[0].path
+    )
+    rows = [
+        ProblemRow(
+            source=str(one.path),
+            severity="error",
+            count=1,
+            message=f"{one.message}; the file is left out",
+        )
+        for one in unread
+    ]
+    told = "; ".join(
+        dict.fromkeys(one.summary.steps_from for one in read if one.summary.steps_from)
+    )
     return msgspec.structs.replace(summary, steps_from=told, problems=(*rows, *summary.problems))
 
 
@@ -64,12 +93,19 @@ def part_of(job: PartJob) -> Part | Unread:
     except InputError as error:
         return Unread(job.files.paths[0], error.message, error.hint)
     found = parts.part(loaded.trace, job.files.path, loaded.findings, job.yardstick)
-    return replace(found, summary=msgspec.structs.replace(found.summary, steps_from=loaded.steps_from))
+    return replace(
+        found, summary=msgspec.structs.replace(found.summary, steps_from=loaded.steps_from)
+    )
 
 
 def _check_matched(read: Sequence[Part], step_range: str) -> None:
     """Raises UsageError, with what the first file holds, where no file has a range that matches."""
-    lacking = [item.message for one in read for item in one.summary.findings if item.id == "step-range-unmatched"]
+    lacking = [
+        item.message
+        for one in read
+        for item in one.summary.findings
+        if item.id == "step-range-unmatched"
+    ]
     if step_range and lacking and len(lacking) == len(read):
         message, _, hint = lacking[0].partition("; ")
         raise UsageError(message, hint)
@@ -77,8 +113,11 @@ def _check_matched(read: Sequence[Part], step_range: str) -> None:
 
 def _sharing(read: Sequence[Part], jobs: Sequence[Files]) -> list[Files]:
     """Groups of files that saw the same device: their device time overlaps, so that their unions cannot be added."""
-    return [Files(tuple(path for files in jobs if files.path in sources for path in files.paths))
-            for sources in linked([(one.summary.source, one.identities) for one in read]) if len(sources) > 1]
+    return [
+        Files(tuple(path for files in jobs if files.path in sources for path in files.paths))
+        for sources in linked([(one.summary.source, one.identities) for one in read])
+        if len(sources) > 1
+    ]
 
 
 def linked(named: Sequence[tuple[str, frozenset[tuple[str, str]]]]) -> Iterator[set[str]]:

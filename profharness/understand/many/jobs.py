@@ -60,7 +60,10 @@ def check_files(paths: Sequence[Path]) -> None:
     """Raises UsageError where one of several paths is a run."""
     run = next((path for path in paths if path.is_dir()), None)
     if run is not None:
-        raise UsageError(f"{run} is a run: it is read alone", "name one run, or trace files; `profharness compare` sets two runs side by side")
+        raise UsageError(
+            f"{run} is a run: it is read alone",
+            "name one run, or trace files; `profharness compare` sets two runs side by side",
+        )
 
 
 def grouped(paths: Sequence[Path]) -> list[Files]:
@@ -70,8 +73,12 @@ def grouped(paths: Sequence[Path]) -> list[Files]:
     return [Files(group) for group in readers.together(paths)]
 
 
-def read_each(processes: Spread, function: Callable[[JobT], ResultT | Unread], jobs: Sequence[JobT],
-              seen: Callable[[ResultT], None] | None = None) -> tuple[list[ResultT], list[Unread]]:
+def read_each(
+    processes: Spread,
+    function: Callable[[JobT], ResultT | Unread],
+    jobs: Sequence[JobT],
+    seen: Callable[[ResultT], None] | None = None,
+) -> tuple[list[ResultT], list[Unread]]:
     """Results in the order of the jobs, and what could not be read. Raises InputError where nothing could.
 
     `seen` gets each result as it comes; what it raises ends the work.

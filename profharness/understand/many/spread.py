@@ -42,7 +42,9 @@ class Spread(Protocol):
     def width(self) -> int:
         """Processes that work at once."""
 
-    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
+    def each(
+        self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
+    ) -> Results[ResultT]:
         """(position, result) as they are ready; what has not begun when this is closed is not done.
 
         What the function raises is raised here; Unavailable where processes keep dying.
@@ -54,7 +56,9 @@ class Here:
 
     width = 1
 
-    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
+    def each(
+        self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
+    ) -> Results[ResultT]:
         """One after the other."""
         for position, item in enumerate(items):
             yield position, function(item)
@@ -66,7 +70,9 @@ class Processes:
     def __init__(self, width: int) -> None:
         self.width = width
 
-    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
+    def each(
+        self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
+    ) -> Results[ResultT]:
         """Unfinished items of a broken pool go to a new one; at the last try to one process, so that others' memory is not in the way."""
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from concurrent.futures.process import BrokenProcessPool
@@ -74,7 +80,10 @@ class Processes:
 
         left = dict(enumerate(items))
         for attempt in range(TRIES):
-            with ProcessPoolExecutor(min(self.width if attempt < TRIES - 1 else 1, len(left)) or 1, mp_context=get_context("spawn")) as pool:
+            with ProcessPoolExecutor(
+                min(self.width if attempt < TRIES - 1 else 1, len(left)) or 1,
+                mp_context=get_context("spawn"),
+            ) as pool:
                 futures = {pool.submit(function, item): position for position, item in left.items()}
                 try:
                     for future in as_completed(futures):
@@ -88,8 +97,10 @@ class Processes:
                     pool.shutdown(wait=True, cancel_futures=True)
             if not left:
                 return
-        raise Unavailable(f"the process that worked on {_named(next(iter(left.values())))} died {TRIES} times",
-                          "it may need more memory than this machine has: use fewer at once with --processes")
+        raise Unavailable(
+            f"the process that worked on {_named(next(iter(left.values())))} died {TRIES} times",
+            "it may need more memory than this machine has: use fewer at once with --processes",
+        )
 
 
 class DaskCluster:
@@ -104,7 +115,9 @@ class DaskCluster:
         """Threads of all workers."""
         return sum(self._client.nthreads().values())
 
-    def each(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Results[ResultT]:
+    def each(
+        self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
+    ) -> Results[ResultT]:
         """The scheduler gives the items of a lost worker to others."""
         from concurrent.futures import CancelledError
 
@@ -114,15 +127,23 @@ class DaskCluster:
         place = {future.key: position for position, future in enumerate(futures)}
         self._watch.given_up = lambda: self._client.cancel(futures)
         try:
-            for future, result in distributed.as_completed(futures, loop=self._client.loop, with_results=True):
+            for future, result in distributed.as_completed(
+                futures, loop=self._client.loop, with_results=True
+            ):
                 if isinstance(result, CancelledError):
                     raise result
                 yield place[future.key], result
                 future.release()
         except distributed.scheduler.KilledWorker as error:
-            raise Unavailable(f"Dask workers died repeatedly: {error}", "give each worker more memory, or use more workers with fewer threads") from error
+            raise Unavailable(
+                f"Dask workers died repeatedly: {error}",
+                "give each worker more memory, or use more workers with fewer threads",
+            ) from error
         except CancelledError as error:
-            raise Unavailable(f"no Dask worker is left since {LOST_S:g} s", "the workers' own logs say why they ended") from error
+            raise Unavailable(
+                f"no Dask worker is left since {LOST_S:g} s",
+                "the workers' own logs say why they ended",
+            ) from error
         finally:
             self._watch.given_up = None
             self._client.cancel(futures)
@@ -172,7 +193,10 @@ def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
     """
     is_file = os.path.isfile(address)  # noqa: PTH113  it may be an address
     if address != "slurm" and not is_file and not re.search(r":\d+$", address):
-        raise UsageError(f"--dask: {address!r} is neither slurm, nor a scheduler's address (HOST:PORT), nor its file", "several processes of this machine: --processes N")
+        raise UsageError(
+            f"--dask: {address!r} is neither slurm, nor a scheduler's address (HOST:PORT), nor its file",
+            "several processes of this machine: --processes N",
+        )
     try:
         import distributed
     except ImportError as error:
@@ -183,10 +207,16 @@ def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
             options = {"scheduler_file": where} if is_file else {"address": where}
             client = distributed.Client(**options, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise Unavailable(f"no Dask scheduler answers at {address}: {error}", "start one with `dask scheduler`, and workers with `dask worker ADDRESS`") from error
+            raise Unavailable(
+                f"no Dask scheduler answers at {address}: {error}",
+                "start one with `dask scheduler`, and workers with `dask worker ADDRESS`",
+            ) from error
         with client:
             _await_worker(client, jobs)
-            watch = Watch(client, functools.partial(jobs.scale, jobs=workers) if jobs is not None else _nothing)
+            watch = Watch(
+                client,
+                functools.partial(jobs.scale, jobs=workers) if jobs is not None else _nothing,
+            )
             watch.start()
             try:
                 yield DaskCluster(client, watch)
@@ -203,7 +233,10 @@ def _await_worker(client: Client, jobs: SLURMCluster | None) -> None:
             return
         except TimeoutError as error:
             if time.monotonic() >= deadline:
-                raise Unavailable(f"no Dask worker came within {WAIT_S:g} s", "look at the queue, and at the workers' logs") from error
+                raise Unavailable(
+                    f"no Dask worker came within {WAIT_S:g} s",
+                    "look at the queue, and at the workers' logs",
+                ) from error
         if jobs is not None:
             _submit_again(client, jobs)
 
@@ -219,7 +252,10 @@ def _submit_again(client: Client, jobs: SLURMCluster) -> None:
 
 def _no_jobs(error: Exception) -> Unavailable:
     said = next((line for line in str(error).splitlines() if "sbatch:" in line), str(error))
-    return Unavailable(f"no Dask workers through Slurm: {said}", "configure dask-jobqueue: jobqueue.slurm in its yaml (queue, cores, memory, walltime)")
+    return Unavailable(
+        f"no Dask workers through Slurm: {said}",
+        "configure dask-jobqueue: jobqueue.slurm in its yaml (queue, cores, memory, walltime)",
+    )
 
 
 def _nothing() -> None:
@@ -229,9 +265,15 @@ def _nothing() -> None:
 @contextmanager
 def _slurm(workers: int) -> Iterator[SLURMCluster]:
     if workers < 1:
-        raise UsageError("--dask slurm: how many jobs?", "add --dask-workers N; partition, memory and time come from dask-jobqueue's configuration")
+        raise UsageError(
+            "--dask slurm: how many jobs?",
+            "add --dask-workers N; partition, memory and time come from dask-jobqueue's configuration",
+        )
     if shutil.which("sbatch") is None:
-        raise Unavailable("no Dask workers through Slurm: there is no sbatch here", "start this where jobs are submitted")
+        raise Unavailable(
+            "no Dask workers through Slurm: there is no sbatch here",
+            "start this where jobs are submitted",
+        )
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError as error:

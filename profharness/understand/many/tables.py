@@ -17,7 +17,15 @@ from profharness.errors import InputError
 from profharness.readers.wanted import Wanted
 from profharness.trace.model import Problem
 from profharness.understand.load import load_files
-from profharness.understand.many.jobs import IN_ONE, Files, Unread, Workers, check_files, grouped, read_each
+from profharness.understand.many.jobs import (
+    IN_ONE,
+    Files,
+    Unread,
+    Workers,
+    check_files,
+    grouped,
+    read_each,
+)
 
 
 @dataclass(frozen=True)
@@ -54,19 +62,29 @@ class Tallied:
     counters: tuple[CounterRow, ...] = ()
 
 
-def hotspots_of_files(paths: Sequence[Path], by: Grouping | None, *, ops: bool = False, shapes: bool = True,
-                      workers: Workers = IN_ONE) -> tuple[Hotspots, tuple[Unread, ...], tuple[Problem, ...]]:
+def hotspots_of_files(
+    paths: Sequence[Path],
+    by: Grouping | None,
+    *,
+    ops: bool = False,
+    shapes: bool = True,
+    workers: Workers = IN_ONE,
+) -> tuple[Hotspots, tuple[Unread, ...], tuple[Problem, ...]]:
     """One table, the files that could not be read, and the readers' problems. Operators, calls and geometry are read only where they are needed.
 
     Raises InputError where no file can be read, UsageError for a run among them, and Unavailable for processes that keep dying.
     """
     check_files(paths)
     with workers.open(paths) as processes:
-        read, unread = read_each(processes, tally_of, [TallyJob(files, by, ops, shapes) for files in grouped(paths)])
+        read, unread = read_each(
+            processes, tally_of, [TallyJob(files, by, ops, shapes) for files in grouped(paths)]
+        )
     same = alike([one.tally for one in read])
     table = (same[0] if len(same) == 1 else join(same)).table()
     if table.by == "kernel":
-        table = msgspec.structs.replace(table, counters=counter_table.joined(one.counters for one in read))
+        table = msgspec.structs.replace(
+            table, counters=counter_table.joined(one.counters for one in read)
+        )
     return table, tuple(unread), tuple(problem for one in read for problem in one.problems)
 
 
@@ -76,7 +94,11 @@ def tally_of(job: TallyJob) -> Tallied | Unread:
         trace = load_files(job.files.paths, wanted=job.wanted, check=False).trace
         found = tally(trace, job.by)
         if job.by is None and not found.filled:
-            trace = trace if job.wanted is Wanted.ALL else load_files(job.files.paths, check=False).trace
+            trace = (
+                trace
+                if job.wanted is Wanted.ALL
+                else load_files(job.files.paths, check=False).trace
+            )
             found = listed(trace)
     except InputError as error:
         return Unread(job.files.paths[0], error.message, error.hint)

@@ -38,26 +38,55 @@ class PrepareJob:
         return self.files.path
 
 
-def merge_files(paths: Sequence[Path], job: MergeJob, clocks: Callable[[Sequence[Source]], tuple[Source, ...] | None]) -> Merged:
+def merge_files(
+    paths: Sequence[Path],
+    job: MergeJob,
+    clocks: Callable[[Sequence[Source]], tuple[Source, ...] | None],
+) -> Merged:
     """Write one trace of several loose files. `clocks` gives the sources as they are to be marked, None where all share one clock.
 
     It is asked as the files come in, so that files that share none are refused when two of them were read.
 
     Raises InputError where nothing can be read, UsageError where no file is of a wanted rank, and what `clocks` raises.
     """
-    with tempfile.TemporaryDirectory(prefix=".profharness-merge-", dir=job.target.parent) as scratch, job.workers.open(paths) as processes:
-        jobs = [PrepareJob(files, Path(scratch) / str(number), job.cut) for number, files in enumerate(grouped(paths))]
+    with (
+        tempfile.TemporaryDirectory(prefix=".profharness-merge-", dir=job.target.parent) as scratch,
+        job.workers.open(paths) as processes,
+    ):
+        jobs = [
+            PrepareJob(files, Path(scratch) / str(number), job.cut)
+            for number, files in enumerate(grouped(paths))
+        ]
         found, unread = read_each(processes, prepare, jobs, _Clocks(clocks).see)
         parts = [one for one in found if one is not None]
         if not parts:
-            raise UsageError(f"{job.cut.words()}: no file is left", "the files are of other ranks, or do not say their rank")
+            raise UsageError(
+                f"{job.cut.words()}: no file is left",
+                "the files are of other ranks, or do not say their rank",
+            )
         pools, places = merge_with_places([one.sketch for one in parts])
         separate = clocks(pools.sources)
         pools = replace(pools, sources=separate or pools.sources)
-        writer = PartWriter(replace(pools, problems=()), [Section.of(pools, parts, places, prepared.together(parts))], separate is None)
+        writer = PartWriter(
+            replace(pools, problems=()),
+            [Section.of(pools, parts, places, prepared.together(parts))],
+            separate is None,
+        )
         written = writer.write(job)
-    problems = (*(Problem("error", str(one.path), 1, f"{one.message}; the file is left out") for one in unread), *pools.problems)
-    return Merged(written, writer.dropped, writer.pools.sources, problems, other_ranks(len(found) - len(parts)))
+    problems = (
+        *(
+            Problem("error", str(one.path), 1, f"{one.message}; the file is left out")
+            for one in unread
+        ),
+        *pools.problems,
+    )
+    return Merged(
+        written,
+        writer.dropped,
+        writer.pools.sources,
+        problems,
+        other_ranks(len(found) - len(parts)),
+    )
 
 
 class _Clocks:
@@ -93,7 +122,13 @@ def stated_hosts(paths: Sequence[Path], ranks: frozenset[int] | None) -> dict[st
 
 def other_ranks(files: int) -> tuple[str, ...]:
     """What to say of files that were not read."""
-    return (f"left out {format_number(files)} {'file' if files == 1 else 'files'} of ranks that were not asked for",) if files else ()
+    return (
+        (
+            f"left out {format_number(files)} {'file' if files == 1 else 'files'} of ranks that were not asked for",
+        )
+        if files
+        else ()
+    )
 
 
 def prepare(job: PrepareJob) -> Prepared | Unread | None:
@@ -102,7 +137,11 @@ def prepare(job: PrepareJob) -> Prepared | Unread | None:
 
     ranks = job.cut.ranks
     try:
-        if ranks is not None and (stated := readers.stated_rank(job.files.paths[0])) is not None and stated not in ranks:
+        if (
+            ranks is not None
+            and (stated := readers.stated_rank(job.files.paths[0])) is not None
+            and stated not in ranks
+        ):
             return None
         trace = load_files(job.files.paths, check=False).trace
     except InputError as error:

@@ -33,13 +33,27 @@ from profharness.trace.overlay import add_spans, laid_over, overlay, point_spans
 from profharness.trace.parts import cutting
 from profharness.trace.parts.cutting import Cut, StepsFound
 from profharness.trace.parts.points import assign_points
-from profharness.understand.load_run import RunRecords, Told, aligned, completed, reference_of, share_marker_checks
+from profharness.understand.load_run import (
+    RunRecords,
+    Told,
+    aligned,
+    completed,
+    reference_of,
+    share_marker_checks,
+)
 from profharness.understand.many.spread import Here, Spread
 from profharness.understand.merge import spilled as prepared
 from profharness.understand.merge.files import other_ranks
 from profharness.understand.merge.parts import Merged, MergeJob, PartWriter, Section
 from profharness.understand.merge.spilled import Link, Prepared, set_aside
-from profharness.understand.run_files import Gathered, artifact_groups, gather_own, host_of, of_group, read_or_say
+from profharness.understand.run_files import (
+    Gathered,
+    artifact_groups,
+    gather_own,
+    host_of,
+    of_group,
+    read_or_say,
+)
 
 LARGE = 256 << 20
 """Bytes of tools' files from which on a run is merged in parts: less is sooner merged in memory."""
@@ -72,7 +86,11 @@ class RunFile:
 def artifact_paths(root: Path) -> list[Path]:
     """The tools' files of a run. Raises InputError for a folder that is no run."""
     run = RunDir.open(root)
-    return [run.root / artifact.path for group in artifact_groups(run, run.read_manifest()) for artifact in group]
+    return [
+        run.root / artifact.path
+        for group in artifact_groups(run, run.read_manifest())
+        for artifact in group
+    ]
 
 
 def size_of(paths: Sequence[Path]) -> int:
@@ -116,8 +134,11 @@ def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
         written(found, job)
         whole = prepared.merged(found.parts)
     findings = tuple(one for part in found.parts for one in part.findings)
-    return completed(replace(whole, sources=tuple(share_marker_checks(whole.sources))), found.manifest,
-                     Told(found.own.snapshots, findings, found.gathered_problems))
+    return completed(
+        replace(whole, sources=tuple(share_marker_checks(whole.sources))),
+        found.manifest,
+        Told(found.own.snapshots, findings, found.gathered_problems),
+    )
 
 
 def run_parts(root: Path, job: MergeJob, scratch: Path) -> RunParts:
@@ -126,7 +147,11 @@ def run_parts(root: Path, job: MergeJob, scratch: Path) -> RunParts:
     manifest = run.read_manifest()
     own = gather_own(run, manifest)
     groups = artifact_groups(run, manifest)
-    wanted = [group for group in groups if job.cut.ranks is None or group[0].rank is None or group[0].rank in job.cut.ranks]
+    wanted = [
+        group
+        for group in groups
+        if job.cut.ranks is None or group[0].rank is None or group[0].rank in job.cut.ranks
+    ]
     parts, problems = _set_aside(run, manifest, own, (job, wanted, scratch))
     return RunParts(root, manifest, own, parts, problems, len(groups) - len(wanted))
 
@@ -134,11 +159,20 @@ def run_parts(root: Path, job: MergeJob, scratch: Path) -> RunParts:
 def written(found: RunParts, job: MergeJob, *, lay_over: bool = False) -> Merged:
     """Write the trace of a run's parts. Raises UsageError where there are none, or the cut leaves nothing."""
     if not found.parts:
-        raise UsageError(f"{job.cut.words() or found.root}: no file is left", "look at what the run holds with `profharness metrics`")
+        raise UsageError(
+            f"{job.cut.words() or found.root}: no file is left",
+            "look at what the run holds with `profharness metrics`",
+        )
     section = RunSection.of(found, lay_over=lay_over, cut=job.cut)
     writer = PartWriter(section.joined.pools, [section.joined], together=True)
     report = writer.write(job)
-    return Merged(report, writer.dropped, writer.pools.sources, section.problems(), other_ranks(found.left_out))
+    return Merged(
+        report,
+        writer.dropped,
+        writer.pools.sources,
+        section.problems(),
+        other_ranks(found.left_out),
+    )
 
 
 def prepare(job: RunFile) -> list[Prepared | Problem]:
@@ -150,31 +184,61 @@ def prepare(job: RunFile) -> list[Prepared | Problem]:
             found.append(one)
         else:
             trace, findings = aligned(run, one, job.snapshots, job.reference)
-            found.append(_with_links(replace(set_aside(trace, job.folder / str(len(found)), job.cut), findings=findings), trace))
+            found.append(
+                _with_links(
+                    replace(
+                        set_aside(trace, job.folder / str(len(found)), job.cut), findings=findings
+                    ),
+                    trace,
+                )
+            )
     return found
 
 
-def _set_aside(run: RunDir, manifest: Manifest, own: Gathered, what: tuple[MergeJob, Sequence[tuple[Artifact, ...]], Path]) -> tuple[list[Prepared], list[Problem]]:
+def _set_aside(
+    run: RunDir,
+    manifest: Manifest,
+    own: Gathered,
+    what: tuple[MergeJob, Sequence[tuple[Artifact, ...]], Path],
+) -> tuple[list[Prepared], list[Problem]]:
     """The parts of a run in their order, and the problems of files that could not be read."""
     job, groups, scratch = what
     reference = reference_of(manifest, own.snapshots)
     parts = []
     for number, trace in enumerate(own.traces):
         moved, findings = aligned(run, trace, own.snapshots, reference)
-        parts.append(replace(set_aside(moved, scratch / f"own{number}", job.cut), findings=findings))
-    files = [RunFile(run.root, group, host_of(manifest), _needed(own, manifest, group, reference), reference, scratch / str(number), job.cut)
-             for number, group in enumerate(groups)]
+        parts.append(
+            replace(set_aside(moved, scratch / f"own{number}", job.cut), findings=findings)
+        )
+    files = [
+        RunFile(
+            run.root,
+            group,
+            host_of(manifest),
+            _needed(own, manifest, group, reference),
+            reference,
+            scratch / str(number),
+            job.cut,
+        )
+        for number, group in enumerate(groups)
+    ]
     long = [file for file in files if size_of(file.paths) >= _LONG]
     found: dict[Path, list[Prepared | Problem]] = {}
     if long:
-        with job.workers.open([path for file in long for path in file.paths if path.is_file()]) as processes:
+        with job.workers.open(
+            [path for file in long for path in file.paths if path.is_file()]
+        ) as processes:
             found |= _prepared(processes, long)
     found |= _prepared(Here(), [file for file in files if file.folder not in found])
     each = [one for file in files for one in found[file.folder]]
-    return [*parts, *(one for one in each if isinstance(one, Prepared))], [one for one in each if isinstance(one, Problem)]
+    return [*parts, *(one for one in each if isinstance(one, Prepared))], [
+        one for one in each if isinstance(one, Problem)
+    ]
 
 
-def _needed(own: Gathered, manifest: Manifest, group: tuple[Artifact, ...], reference: str) -> dict[str, tuple[ClockSnapshot, ...]]:
+def _needed(
+    own: Gathered, manifest: Manifest, group: tuple[Artifact, ...], reference: str
+) -> dict[str, tuple[ClockSnapshot, ...]]:
     """The clock readings of a file's host and of the reference, so that those of thousands of hosts do not travel with each file.
 
     All of them where the pass is cut on reading: its window may be that of steps that other hosts logged.
@@ -182,7 +246,11 @@ def _needed(own: Gathered, manifest: Manifest, group: tuple[Artifact, ...], refe
     if any(record.cut for record in manifest.passes if record.name == group[0].pass_name):
         return own.snapshots
     hosts = {artifact.host or host_of(manifest) for artifact in group} | {reference}
-    return own.snapshots if "" in hosts else {host: readings for host, readings in own.snapshots.items() if host in hosts}
+    return (
+        own.snapshots
+        if "" in hosts
+        else {host: readings for host, readings in own.snapshots.items() if host in hosts}
+    )
 
 
 def _prepared(processes: Spread, files: Sequence[RunFile]) -> dict[Path, list[Prepared | Problem]]:
@@ -191,8 +259,11 @@ def _prepared(processes: Spread, files: Sequence[RunFile]) -> dict[Path, list[Pr
 
 def _with_links(part: Prepared, trace: Trace) -> Prepared:
     """With the ranks that give geometry to another pass, or take it."""
-    lending: set[Link] = {("geometry", source.rank) for position, source in enumerate(trace.sources)
-                          if gives_geometry(source) or takes_geometry(trace, position)}
+    lending: set[Link] = {
+        ("geometry", source.rank)
+        for position, source in enumerate(trace.sources)
+        if gives_geometry(source) or takes_geometry(trace, position)
+    }
     return replace(part, links=part.links | lending)
 
 
@@ -201,7 +272,15 @@ def _of_one_rank(parts: Sequence[Prepared]) -> list[Prepared]:
     lending = {link for part in parts for link in part.links if link[0] == "geometry"}
     if not any(rank is None for _, rank in lending):
         return list(parts)
-    return [replace(part, links=frozenset(("geometry", None) if link[0] == "geometry" else link for link in part.links)) for part in parts]
+    return [
+        replace(
+            part,
+            links=frozenset(
+                ("geometry", None) if link[0] == "geometry" else link for link in part.links
+            ),
+        )
+        for part in parts
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,15 +301,26 @@ class RunSection:
         pools, places = merge_with_places([one.sketch for one in parts])
         pools = replace(pools, sources=tuple(share_marker_checks(pools.sources)))
         lends = _lends(pools)
-        linked = _of_one_rank(parts) if lends else [replace(part, links=frozenset(link for link in part.links if link[0] != "geometry")) for part in parts]
-        section = cls(found, Section.of(pools, parts, places, prepared.together(linked)), lay_over=lay_over)
+        linked = (
+            _of_one_rank(parts)
+            if lends
+            else [
+                replace(part, links=frozenset(link for link in part.links if link[0] != "geometry"))
+                for part in parts
+            ]
+        )
+        section = cls(
+            found, Section.of(pools, parts, places, prepared.together(linked)), lay_over=lay_over
+        )
         if lends or lay_over:
             for trace in section.joined.each():
                 pointed = assign_points(trace)
                 section.roles.update(join_roles(section.roles, pass_roles(pointed)))
                 add_spans(section.spans, point_spans(pointed))
         sources = laid_over(pools.sources, section.spans) if lay_over else pools.sources
-        finished = replace(section.joined, pools=replace(pools, sources=sources), finish=section.finished)
+        finished = replace(
+            section.joined, pools=replace(pools, sources=sources), finish=section.finished
+        )
         start, steps = section.moved(cut) if lay_over else (finished.first_ns, finished.steps)
         return replace(section, joined=replace(finished, starts=[start] * len(parts), steps=steps))
 
@@ -239,7 +329,11 @@ class RunSection:
         trace, found = enrich_geometry(assign_points(trace), self.roles)
         self.matches[number] = found
         trace = derive.with_throughput(trace)
-        return replace(overlay(trace, spans=self.spans), sources=trace.sources) if self.lay_over else trace
+        return (
+            replace(overlay(trace, spans=self.spans), sources=trace.sources)
+            if self.lay_over
+            else trace
+        )
 
     def moved(self, wanted: Cut) -> tuple[int | None, StepsFound]:
         """The first start and the steps where records were moved."""
@@ -260,9 +354,19 @@ class RunSection:
         for number in sorted(self.matches):
             for one in self.matches[number]:
                 known = sums.get(one.pass_name, replace(one, matched=0, kernels=0))
-                sums[one.pass_name] = replace(known, matched=known.matched + one.matched, kernels=known.kernels + one.kernels)
+                sums[one.pass_name] = replace(
+                    known, matched=known.matched + one.matched, kernels=known.kernels + one.kernels
+                )
         sources = self.joined.pools.sources
-        return [Problem("info", sources[self.roles[name, False].first_source].path, match.matched, told(match)) for name, match in sums.items()]
+        return [
+            Problem(
+                "info",
+                sources[self.roles[name, False].first_source].path,
+                match.matched,
+                told(match),
+            )
+            for name, match in sums.items()
+        ]
 
 
 def _lends(pools: Trace) -> bool:

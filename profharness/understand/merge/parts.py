@@ -69,9 +69,22 @@ class Section:
     finish: Callable[[int, Trace], Trace] = lambda _, trace: trace
 
     @classmethod
-    def of(cls, pools: Trace, parts: Sequence[Prepared], places: Sequence[Places], groups: Sequence[Sequence[int]]) -> Section:
+    def of(
+        cls,
+        pools: Trace,
+        parts: Sequence[Prepared],
+        places: Sequence[Places],
+        groups: Sequence[Sequence[int]],
+    ) -> Section:
         """With the starts and steps of the parts as they were set aside."""
-        return cls(pools, parts, places, groups, [one.first_ns for one in parts], reduce(StepsFound.joined, (one.steps for one in parts), StepsFound()))
+        return cls(
+            pools,
+            parts,
+            places,
+            groups,
+            [one.first_ns for one in parts],
+            reduce(StepsFound.joined, (one.steps for one in parts), StepsFound()),
+        )
 
     @property
     def first_ns(self) -> int | None:
@@ -86,8 +99,16 @@ class Section:
     def loaded(self, number: int, strings: Strings) -> Trace:
         """One group, its texts coded by `strings`."""
         pools = replace(self.pools, strings=strings)
-        read = [placed(columns.read(self.parts[at].folder, replace(self.parts[at].sketch, strings=strings)), self.places[at], pools)
-                for at in self.groups[number]]
+        read = [
+            placed(
+                columns.read(
+                    self.parts[at].folder, replace(self.parts[at].sketch, strings=strings)
+                ),
+                self.places[at],
+                pools,
+            )
+            for at in self.groups[number]
+        ]
         return self.finish(number, together(read))
 
 
@@ -111,28 +132,55 @@ class PartWriter:
         for part in parts:
             self.dropped.update(part.dropped)
         shares, over = self._shares(job, whole)
-        written = Parts(self.pools, [one.outline for one in parts], self._traces(job.cut, shares, whole))
-        report = perfetto.write_parts(written, job.target, attributes=job.attributes(self.pools.sources), options=replace(job.write, max_kernels=None))
+        written = Parts(
+            self.pools, [one.outline for one in parts], self._traces(job.cut, shares, whole)
+        )
+        report = perfetto.write_parts(
+            written,
+            job.target,
+            attributes=job.attributes(self.pools.sources),
+            options=replace(job.write, max_kernels=None),
+        )
         return replace(report, left_out=(*over, *report.left_out))
 
     @cached_property
     def _groups(self) -> list[tuple[int, int]]:
         """Section and number of each group."""
-        return [(at, number) for at, section in enumerate(self.sections) for number in range(len(section.groups))]
+        return [
+            (at, number)
+            for at, section in enumerate(self.sections)
+            for number in range(len(section.groups))
+        ]
 
     def _whole(self) -> Whole:
-        first = min((start for section in self.sections if (start := section.first_ns) is not None), default=0)
-        starts = [self.sections[at].starts[self.sections[at].groups[number][0]] for at, number in self._groups]
-        return Whole([first if self.together or start is None else start for start in starts],
-                     reduce(StepsFound.joined, (section.steps for section in self.sections), StepsFound()))
+        first = min(
+            (start for section in self.sections if (start := section.first_ns) is not None),
+            default=0,
+        )
+        starts = [
+            self.sections[at].starts[self.sections[at].groups[number][0]]
+            for at, number in self._groups
+        ]
+        return Whole(
+            [first if self.together or start is None else start for start in starts],
+            reduce(StepsFound.joined, (section.steps for section in self.sections), StepsFound()),
+        )
 
     def _loaded(self, at: int, number: int) -> Trace:
         trace = self.sections[at].loaded(number, self.pools.strings)
-        return replace(placed(trace, self.places[at], self.pools), strings=trace.strings) if self.places else replace(trace, sources=self.pools.sources)
+        return (
+            replace(placed(trace, self.places[at], self.pools), strings=trace.strings)
+            if self.places
+            else replace(trace, sources=self.pools.sources)
+        )
 
     def _chosen(self, group: int, cut: Cut, whole: Whole) -> tuple[Trace, Counter[str]]:
         trace, within = self._loaded(*self._groups[group]), replace(cut, ranks=None)
-        return (trace, Counter()) if within.is_all else cutting.cut(trace, within, whole.origins[group], whole.steps)
+        return (
+            (trace, Counter())
+            if within.is_all
+            else cutting.cut(trace, within, whole.origins[group], whole.steps)
+        )
 
     def _traces(self, cut: Cut, shares: Sequence[int | None], whole: Whole) -> Iterator[Trace]:
         kept = 0
@@ -154,12 +202,27 @@ class PartWriter:
         first, owner, total = np.empty((3, 0), np.int64), np.empty(0, np.int64), 0
         for number in range(len(self._groups)):
             kernels = self._chosen(number, job.cut, whole)[0].kernels
-            mine: I64 = np.stack((kernels.source, kernels.device, kernels.start_ns - whole.origins[number]))
+            mine: I64 = np.stack(
+                (kernels.source, kernels.device, kernels.start_ns - whole.origins[number])
+            )
             total += len(kernels)
-            first, owner = np.concatenate((first, mine), axis=1), np.concatenate((owner, np.full(len(kernels), number)))
+            first, owner = (
+                np.concatenate((first, mine), axis=1),
+                np.concatenate((owner, np.full(len(kernels), number))),
+            )
             kept = np.lexsort(first)[:limit]
             first, owner = first[:, kept], owner[kept]
-        over = (LeftOut("kernels", total - limit, f"more than the {limit} kernels asked for; the first were kept"),) if total > limit else ()
+        over = (
+            (
+                LeftOut(
+                    "kernels",
+                    total - limit,
+                    f"more than the {limit} kernels asked for; the first were kept",
+                ),
+            )
+            if total > limit
+            else ()
+        )
         return [int(count) for count in np.bincount(owner, minlength=len(self._groups))], over
 
 

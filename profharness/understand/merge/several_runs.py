@@ -26,7 +26,9 @@ from profharness.understand.merge.spilled import Prepared, set_aside
 Clocks = Callable[[Sequence[Source]], tuple[Source, ...] | None]
 
 
-def merge_mixed(paths: Sequence[Path], job: MergeJob, clocks: Clocks, *, lay_over: bool = False) -> Merged:
+def merge_mixed(
+    paths: Sequence[Path], job: MergeJob, clocks: Clocks, *, lay_over: bool = False
+) -> Merged:
     """Write one trace of several runs and files; runs come first. `clocks` gives the sources as they are to be marked, None where all share one clock.
 
     Raises InputError where a run or no file can be read, UsageError where nothing is left, and what `clocks` raises.
@@ -38,13 +40,23 @@ def merge_mixed(paths: Sequence[Path], job: MergeJob, clocks: Clocks, *, lay_ove
                 mixture.add_folder(path, run_name, lay_over=lay_over)
         mixture.add_files([path for path in paths if not path.is_dir()])
         if not mixture.sections:
-            raise UsageError(f"{job.cut.words() or 'nothing to merge'}: no file is left", "the files are of other ranks, or do not say their rank")
+            raise UsageError(
+                f"{job.cut.words() or 'nothing to merge'}: no file is left",
+                "the files are of other ranks, or do not say their rank",
+            )
         pools, places = merge_with_places(mixture.pools)
         separate = clocks(pools.sources)
-        writer = PartWriter(replace(pools, sources=separate or pools.sources, problems=()), mixture.sections, separate is None, places)
+        writer = PartWriter(
+            replace(pools, sources=separate or pools.sources, problems=()),
+            mixture.sections,
+            separate is None,
+            places,
+        )
         report = writer.write(job)
     problems = tuple(problem for tell in mixture.problems for problem in tell())
-    return Merged(report, writer.dropped, writer.pools.sources, problems, other_ranks(mixture.left_out))
+    return Merged(
+        report, writer.dropped, writer.pools.sources, problems, other_ranks(mixture.left_out)
+    )
 
 
 class _Mixture:
@@ -62,7 +74,9 @@ class _Mixture:
         """A run, or a tool's own folder. Raises InputError for a folder that is neither."""
         scratch = self._folder()
         if not (path / MANIFEST).is_file():
-            self._add_parts([set_aside(load_part(path).trace, scratch / "0", self._job.cut)], run_name)
+            self._add_parts(
+                [set_aside(load_part(path).trace, scratch / "0", self._job.cut)], run_name
+            )
             return
         found = run_parts(path, self._job, scratch)
         self.left_out += found.left_out
@@ -78,9 +92,17 @@ class _Mixture:
             return
         scratch = self._folder()
         with self._job.workers.open(paths) as processes:
-            jobs = [PrepareJob(files, scratch / str(number), self._job.cut) for number, files in enumerate(grouped(paths))]
+            jobs = [
+                PrepareJob(files, scratch / str(number), self._job.cut)
+                for number, files in enumerate(grouped(paths))
+            ]
             found, unread = read_each(processes, prepare, jobs)
-        self.problems.append(lambda: tuple(Problem("error", str(one.path), 1, f"{one.message}; the file is left out") for one in unread))
+        self.problems.append(
+            lambda: tuple(
+                Problem("error", str(one.path), 1, f"{one.message}; the file is left out")
+                for one in unread
+            )
+        )
         self.left_out += found.count(None)
         parts = [one for one in found if one is not None]
         if parts:
@@ -93,9 +115,15 @@ class _Mixture:
 
     def _add_parts(self, parts: Sequence[Prepared], run_name: str) -> None:
         pools, places = merge_with_places([one.sketch for one in parts])
-        self._add(Section.of(pools, parts, places, prepared.together(parts)), run_name, lambda: pools.problems)
+        self._add(
+            Section.of(pools, parts, places, prepared.together(parts)),
+            run_name,
+            lambda: pools.problems,
+        )
 
-    def _add(self, section: Section, run_name: str, problems: Callable[[], tuple[Problem, ...]]) -> None:
+    def _add(
+        self, section: Section, run_name: str, problems: Callable[[], tuple[Problem, ...]]
+    ) -> None:
         self.sections.append(section)
         self.pools.append(of_run(section.pools, run_name) if run_name else section.pools)
         self.problems.append(problems)

@@ -19,7 +19,17 @@ from profharness.findings import Finding
 from profharness.trace.columns.keys import distinct, pack
 from profharness.trace.launches import correlated_process
 from profharness.trace.merge import merge_by_table
-from profharness.trace.model import I32, NULL, Copies, Counters, Kernels, Source, Strings, Table, Trace
+from profharness.trace.model import (
+    I32,
+    NULL,
+    Copies,
+    Counters,
+    Kernels,
+    Source,
+    Strings,
+    Table,
+    Trace,
+)
 from profharness.trace.parts import cutting
 from profharness.trace.parts.cutting import Cut, StepsFound
 from profharness.trace.parts.sketch import sketch
@@ -57,9 +67,16 @@ def set_aside(trace: Trace, folder: Path, cut: Cut) -> Prepared:
     columns.write(replace(trace, problems=()), folder)
     was.write(folder)
     told = outline(trace)
-    return Prepared(folder, replace(sketch(trace), problems=trace.problems, statistics=trace.statistics), replace(told, content=hashlib.blake2b(told.content).digest()),
-                    cutting.first_ns(trace), cutting.steps_found(trace, cut), frozenset(_links(trace)), dropped,
-                    sizes=(len(trace.ops), len(trace.kernels)))
+    return Prepared(
+        folder,
+        replace(sketch(trace), problems=trace.problems, statistics=trace.statistics),
+        replace(told, content=hashlib.blake2b(told.content).digest()),
+        cutting.first_ns(trace),
+        cutting.steps_found(trace, cut),
+        frozenset(_links(trace)),
+        dropped,
+        sizes=(len(trace.ops), len(trace.kernels)),
+    )
 
 
 def in_order(trace: Trace) -> Trace:
@@ -95,8 +112,17 @@ class Order:
         """The trace by device and start."""
         counters = trace.counters
         if len(counters) and len(self.kernels):
-            counters = counters.with_columns(kernel=np.where(counters.kernel < 0, counters.kernel, _inverse(self.kernels)[counters.kernel]))
-        return replace(trace, kernels=trace.kernels.take(self.kernels), copies=trace.copies.take(self.copies), counters=counters)
+            counters = counters.with_columns(
+                kernel=np.where(
+                    counters.kernel < 0, counters.kernel, _inverse(self.kernels)[counters.kernel]
+                )
+            )
+        return replace(
+            trace,
+            kernels=trace.kernels.take(self.kernels),
+            copies=trace.copies.take(self.copies),
+            counters=counters,
+        )
 
     def write(self, folder: Path) -> None:
         """Beside the tables."""
@@ -108,13 +134,24 @@ class Order:
     @classmethod
     def read(cls, folder: Path) -> Order:
         """What `write` left."""
-        kernels, copies = (np.load(path) if (path := folder / f"{name}.order.npy").exists() else np.zeros(0, np.int32) for name in ("kernels", "copies"))
+        kernels, copies = (
+            np.load(path)
+            if (path := folder / f"{name}.order.npy").exists()
+            else np.zeros(0, np.int32)
+            for name in ("kernels", "copies")
+        )
         return cls(kernels, copies, json.loads((folder / "texts.json").read_text()))
 
     def restored(self, name: str, table: Table) -> Table:
         """One of the tables as it was."""
         if isinstance(table, Counters):
-            return table.with_columns(kernel=np.where(table.kernel < 0, table.kernel, self.kernels[table.kernel])) if len(self.kernels) else table
+            return (
+                table.with_columns(
+                    kernel=np.where(table.kernel < 0, table.kernel, self.kernels[table.kernel])
+                )
+                if len(self.kernels)
+                else table
+            )
         order = {"kernels": self.kernels, "copies": self.copies}.get(name)
         return table if order is None or not len(order) else table.take(_inverse(order))
 
@@ -122,10 +159,15 @@ class Order:
 def merged(parts: Sequence[Prepared]) -> Trace:
     """What `merge` makes of the traces that were set aside, in the memory of the result and of one table of it; at least one part is needed."""
     orders = [Order.read(part.folder) for part in parts]
-    heads = [replace(part.sketch, strings=Strings(order.texts)) for part, order in zip(parts, orders, strict=True)]
+    heads = [
+        replace(part.sketch, strings=Strings(order.texts))
+        for part, order in zip(parts, orders, strict=True)
+    ]
 
     def table(name: str, position: int, strings: Strings) -> Table:
-        found = columns.read_table(parts[position].folder, name, type(getattr(heads[position], name)), strings)
+        found = columns.read_table(
+            parts[position].folder, name, type(getattr(heads[position], name)), strings
+        )
         return orders[position].restored(name, found)
 
     return merge_by_table(heads, [part.sizes for part in parts], table, coded=True)[0]
@@ -156,7 +198,10 @@ def _links(trace: Trace) -> Iterator[Link]:
     """The processes of passes, whose spans share tracks and whose marks say which point it is; and sources whose launches stand in another file."""
     for host, pass_name, rank, pid in _processes(trace):
         yield "process", host, pass_name, rank, pid
-    calls, device = set(distinct(trace.api.source).tolist()), set(np.unique(np.concatenate((trace.kernels.source, trace.copies.source))).tolist())
+    calls, device = (
+        set(distinct(trace.api.source).tolist()),
+        set(np.unique(np.concatenate((trace.kernels.source, trace.copies.source))).tolist()),
+    )
     for position, source in enumerate(trace.sources):
         if source.pid is None:
             continue
@@ -174,13 +219,23 @@ def _processes(trace: Trace) -> set[tuple[str, str, int, int]]:
             names = (table.source, table.host, table.rank, table.pid)
             first = np.unique(pack(names), return_index=True)[1]
             found |= {_process(trace, *(int(column[row]) for column in names)) for row in first}
-    found |= {_process(trace, int(position), NULL, NULL, NULL) for position in np.unique(trace.requests.source)}
+    found |= {
+        _process(trace, int(position), NULL, NULL, NULL)
+        for position in np.unique(trace.requests.source)
+    }
     return {one for one in found if one[1]}
 
 
-def _process(trace: Trace, source: int, host: int, rank: int, pid: int) -> tuple[str, str, int, int]:
+def _process(
+    trace: Trace, source: int, host: int, rank: int, pid: int
+) -> tuple[str, str, int, int]:
     origin = trace.sources[source] if source >= 0 else Source("", "")
-    return (trace.strings[host] or origin.host, origin.pass_name, rank if rank != NULL else _known(origin.rank), pid if pid != NULL else _known(origin.pid))
+    return (
+        trace.strings[host] or origin.host,
+        origin.pass_name,
+        rank if rank != NULL else _known(origin.rank),
+        pid if pid != NULL else _known(origin.pid),
+    )
 
 
 def _known(number: int | None) -> int:

@@ -30,18 +30,50 @@ REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096u
 MS = 1_000_000
 
 
-def rank_file(folder, rank, starts, ends, *, world=2, offset_us=0, elements=1_000_000, group=None, host_op=False):
+def rank_file(
+    folder,
+    rank,
+    starts,
+    ends,
+    *,
+    world=2,
+    offset_us=0,
+    elements=1_000_000,
+    group=None,
+    host_op=False,
+):
     """One rank's Kineto file: an all-reduce from each start to each end (us), with a kernel of compute in between."""
     ranks = str(list(range(world)))
     events = []
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        told = {"Collective_name": "allreduce", "In_msg_nelems": elements, "Out_msg_nelems": elements, "dtype": "Float", "Group_size": world,
-                "Process_Group_Ranks": group or ranks}
+        told = {
+            "Collective_name": "allreduce",
+            "In_msg_nelems": elements,
+            "Out_msg_nelems": elements,
+            "dtype": "Float",
+            "Group_size": world,
+            "Process_Group_Ranks": group or ranks,
+        }
         begin = start + offset_us
-        events += [op("record_param_comms", begin - 8, 6, 1000 + number, **(told if host_op else {})), launch("cudaLaunchKernelExC", begin - 5, 2, 50 + number),
-                   kernel(REDUCE, begin, end - start, stream=20, correlation=50 + number, External_id=1000 + number, **({} if host_op else told)),
-                   launch("cudaLaunchKernel", end + offset_us + 1, 2, 500 + number), kernel("gemm", end + offset_us + 5, 10, correlation=500 + number)]
-    return write(folder / f"rank{rank}.json", document(events, distributedInfo={"rank": rank, "world_size": world, "backend": "nccl"}))
+        events += [
+            op("record_param_comms", begin - 8, 6, 1000 + number, **(told if host_op else {})),
+            launch("cudaLaunchKernelExC", begin - 5, 2, 50 + number),
+            kernel(
+                REDUCE,
+                begin,
+                end - start,
+                stream=20,
+                correlation=50 + number,
+                External_id=1000 + number,
+                **({} if host_op else told),
+            ),
+            launch("cudaLaunchKernel", end + offset_us + 1, 2, 500 + number),
+            kernel("gemm", end + offset_us + 5, 10, correlation=500 + number),
+        ]
+    return write(
+        folder / f"rank{rank}.json",
+        document(events, distributedInfo={"rank": rank, "world_size": world, "backend": "nccl"}),
+    )
 
 
 def in_step(count, late, by=300, period=2000, length=200, world=4):
@@ -55,7 +87,12 @@ def in_step(count, late, by=300, period=2000, length=200, world=4):
 
 
 def files(folder, starts, ends, **more):
-    return [rank_file(folder, rank, starts[rank].tolist(), ends[rank].tolist(), world=len(starts), **more) for rank in range(len(starts))]
+    return [
+        rank_file(
+            folder, rank, starts[rank].tolist(), ends[rank].tolist(), world=len(starts), **more
+        )
+        for rank in range(len(starts))
+    ]
 
 
 class TestOverRanks:
@@ -66,18 +103,35 @@ class TestOverRanks:
         assert (found.ranks, found.matched, found.unmatched, found.noticeable) == (4, 20, 0, 20)
         assert (found.median_ns, found.max_ns) == (300_000, 300_000)
         rows = {row.rank: row for row in found.rows}
-        assert {name: row.last for name, row in rows.items()} == {"rank 0": 2, "rank 1": 0, "rank 2": 18, "rank 3": 0}
+        assert {name: row.last for name, row in rows.items()} == {
+            "rank 0": 2,
+            "rank 1": 0,
+            "rank 2": 18,
+            "rank 3": 0,
+        }
         assert {name: row.wait_ns for name, row in rows.items()} == {
-            "rank 0": 18 * 300_000, "rank 1": 20 * 300_000, "rank 2": 2 * 300_000, "rank 3": 20 * 300_000}
+            "rank 0": 18 * 300_000,
+            "rank 1": 20 * 300_000,
+            "rank 2": 2 * 300_000,
+            "rank 3": 20 * 300_000,
+        }
         (told,) = [one for one in summary.findings if one.id == "straggler"]
         assert told.figures["rank"] == "rank 2"
         assert told.severity == "warning"
-        assert "straggler" not in [one.id for one in summarise_files(files(tmp_path, starts[:1], ends[:1])).findings]
+        assert "straggler" not in [
+            one.id for one in summarise_files(files(tmp_path, starts[:1], ends[:1])).findings
+        ]
 
     def test_bandwidth_is_of_the_transfer_not_of_the_wait(self, tmp_path):
         starts, ends = in_step(8, late=lambda call: call % 4)
         (row,) = summarise_files(files(tmp_path, starts, ends)).communication.collectives
-        assert (row.kind, row.bytes, row.ranks, row.calls, row.group_size) == ("all_reduce", 4_000_000, 4, 32, 4)
+        assert (row.kind, row.bytes, row.ranks, row.calls, row.group_size) == (
+            "all_reduce",
+            4_000_000,
+            4,
+            32,
+            4,
+        )
         assert row.transfer_ns == 200_000
         assert row.algorithm_bandwidth == pytest.approx(4e6 / 200e-6)
         assert row.bus_bandwidth == pytest.approx(row.algorithm_bandwidth * 2 * 3 / 4)
@@ -85,7 +139,16 @@ class TestOverRanks:
 
     def test_clocks_that_disagree_are_put_together_by_the_common_ends(self, tmp_path):
         starts, ends = in_step(12, late=lambda call: 1, world=2)
-        paths = [rank_file(tmp_path, rank, starts[rank].tolist(), ends[rank].tolist(), offset_us=rank * 7_000_000) for rank in range(2)]
+        paths = [
+            rank_file(
+                tmp_path,
+                rank,
+                starts[rank].tolist(),
+                ends[rank].tolist(),
+                offset_us=rank * 7_000_000,
+            )
+            for rank in range(2)
+        ]
         found = summarise_files(paths).communication.skew
         assert (found.median_ns, found.matched) == (300_000, 12)
         assert "7.000 s apart" in found.aligned
@@ -98,7 +161,9 @@ class TestOverRanks:
 
     def test_what_only_the_operator_says_is_used(self, tmp_path):
         starts, ends = in_step(3, late=lambda call: 0)
-        (row,) = summarise_files(files(tmp_path, starts, ends, host_op=True)).communication.collectives
+        (row,) = summarise_files(
+            files(tmp_path, starts, ends, host_op=True)
+        ).communication.collectives
         assert (row.bytes, row.dtype, row.group_size) == (4_000_000, "Float", 4)
 
     def test_sequences_that_disagree_are_not_matched(self, tmp_path):
@@ -111,7 +176,17 @@ class TestOverRanks:
 
     def test_groups_are_matched_apart(self, tmp_path):
         starts, ends = in_step(4, late=lambda call: 0, world=4)
-        paths = [rank_file(tmp_path, rank, starts[rank].tolist(), ends[rank].tolist(), world=4, group=f"[{rank // 2 * 2}, {rank // 2 * 2 + 1}]") for rank in range(4)]
+        paths = [
+            rank_file(
+                tmp_path,
+                rank,
+                starts[rank].tolist(),
+                ends[rank].tolist(),
+                world=4,
+                group=f"[{rank // 2 * 2}, {rank // 2 * 2 + 1}]",
+            )
+            for rank in range(4)
+        ]
         found = summarise_files(paths).communication.skew
         assert (found.matched, found.ranks, found.unmatched) == (8, 4, 0)
         assert {row.rank: row.last for row in found.rows}["rank 0"] == 4
@@ -128,15 +203,33 @@ class TestOverRanks:
 
 def run_of_ranks(ranks=3, calls=10, late=1, shift=0):
     """A run's trace: every rank on the run's clock, its own device, a late rank, and one rank whose capture began `shift` calls later."""
-    made = Scene(sources=tuple(Source(f"r{rank}.json", "kineto", ClockDomain.RUN, host="h", rank=rank, pass_name="torch") for rank in range(ranks)),
-                 devices=tuple(Device(str(rank), host="h", identity=f"d{rank}", rank=rank) for rank in range(ranks)))
+    made = Scene(
+        sources=tuple(
+            Source(
+                f"r{rank}.json", "kineto", ClockDomain.RUN, host="h", rank=rank, pass_name="torch"
+            )
+            for rank in range(ranks)
+        ),
+        devices=tuple(
+            Device(str(rank), host="h", identity=f"d{rank}", rank=rank) for rank in range(ranks)
+        ),
+    )
     for call in range(calls):
         for rank in range(ranks):
             if rank == ranks - 1 and call < shift:
                 continue
             start = call * 10 * MS + (2 * MS if rank == late else 0)
-            made.kernel(start, call * 10 * MS + 3 * MS, name=REDUCE, device=rank, stream=1, source=rank)
-            made.kernel(call * 10 * MS + 2 * MS + MS // 2, call * 10 * MS + 6 * MS, name="gemm", device=rank, stream=0, source=rank)
+            made.kernel(
+                start, call * 10 * MS + 3 * MS, name=REDUCE, device=rank, stream=1, source=rank
+            )
+            made.kernel(
+                call * 10 * MS + 2 * MS + MS // 2,
+                call * 10 * MS + 6 * MS,
+                name="gemm",
+                device=rank,
+                stream=0,
+                source=rank,
+            )
     return made.build()
 
 
@@ -145,14 +238,24 @@ class TestOfARun:
         summary = summarise_trace(run_of_ranks(), "run")
         found = summary.communication.skew
         assert (found.aligned, found.matched, found.median_ns) == ("on the run's clock", 10, 2 * MS)
-        assert {row.rank: row.last for row in found.rows} == {"rank 0": 0, "rank 1": 10, "rank 2": 0}
-        assert [one.id for one in summary.findings if one.id in ("straggler", "exposed-communication")] == ["exposed-communication", "straggler"]
+        assert {row.rank: row.last for row in found.rows} == {
+            "rank 0": 0,
+            "rank 1": 10,
+            "rank 2": 0,
+        }
+        assert [
+            one.id for one in summary.findings if one.id in ("straggler", "exposed-communication")
+        ] == ["exposed-communication", "straggler"]
 
     def test_exposed_and_overlapped_by_device_sum_to_the_whole(self):
         found = summarise_trace(run_of_ranks(), "run").communication
         rows = {row.device: row for row in found.devices}
         # 3 ms of each collective (1 ms of the late one), of which the last half runs beside the product
-        assert [(row.total_ns, row.overlapped_ns) for row in rows.values()] == [(30 * MS, 5 * MS), (10 * MS, 5 * MS), (30 * MS, 5 * MS)]
+        assert [(row.total_ns, row.overlapped_ns) for row in rows.values()] == [
+            (30 * MS, 5 * MS),
+            (10 * MS, 5 * MS),
+            (30 * MS, 5 * MS),
+        ]
         assert all(row.exposed_ns + row.overlapped_ns == row.total_ns for row in rows.values())
 
     def test_a_capture_that_began_later_is_shifted_by_the_clock(self):
@@ -180,8 +283,16 @@ class TestOfARun:
         trace = made.build()
         trace = replace(trace, copies=trace.copies.with_columns(bytes=[10, 20, 40]))
         (row,) = communication(trace, everything(trace).when).devices
-        assert (row.peer_copies, row.peer_copy_ns, row.peer_copy_bytes, row.total_ns) == (2, 200, 30, 0)
-        assert any("2 copies between devices" in line for line in shown.lines(communication(trace, everything(trace).when)))
+        assert (row.peer_copies, row.peer_copy_ns, row.peer_copy_bytes, row.total_ns) == (
+            2,
+            200,
+            30,
+            0,
+        )
+        assert any(
+            "2 copies between devices" in line
+            for line in shown.lines(communication(trace, everything(trace).when))
+        )
 
     def test_every_form_of_report_shows_it(self):
         summary = summarise_trace(run_of_ranks(), "run")
@@ -203,24 +314,50 @@ def test_without_collectives_there_is_no_section():
 
 
 @settings(max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 10_000), st.integers(0, 3_000), st.booleans()), min_size=1, max_size=25))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 10_000), st.integers(0, 3_000), st.booleans()),
+        min_size=1,
+        max_size=25,
+    )
+)
 def test_exposed_and_overlapped_are_the_whole(rows):
     made = Scene(devices=tuple(Device(str(number)) for number in range(3)))
     for device, start, length, talks in rows:
-        made.kernel(start, start + length, name=REDUCE if talks else "gemm", device=device, stream=int(talks))
+        made.kernel(
+            start,
+            start + length,
+            name=REDUCE if talks else "gemm",
+            device=device,
+            stream=int(talks),
+        )
     trace = made.build()
     summary = summarise_trace(trace, "x")
     if summary.communication is None or summary.partition is None:
         return
-    assert sum(row.exposed_ns for row in summary.communication.devices) == summary.partition.exposed_communication_ns
-    assert sum(row.total_ns for row in summary.communication.devices) == summary.partition.communication_ns
+    assert (
+        sum(row.exposed_ns for row in summary.communication.devices)
+        == summary.partition.exposed_communication_ns
+    )
+    assert (
+        sum(row.total_ns for row in summary.communication.devices)
+        == summary.partition.communication_ns
+    )
 
 
 # the formulas of nccl-tests, doc/PERFORMANCE.md, on 8 ranks of 1000 floats each
-@pytest.mark.parametrize(("kind", "sent", "received", "size", "factor"), [
-    ("all_reduce", 1000, 1000, 4000, 2 * 7 / 8), ("all_gather", 1000, 8000, 32_000, 7 / 8), ("reduce_scatter", 8000, 1000, 32_000, 7 / 8),
-    ("all_to_all", 8000, 8000, 32_000, 7 / 8), ("broadcast", 1000, 1000, 4000, 1.0), ("reduce", 1000, 1000, 4000, 1.0), ("send_recv", 1000, 1000, 4000, 1.0),
-])
+@pytest.mark.parametrize(
+    ("kind", "sent", "received", "size", "factor"),
+    [
+        ("all_reduce", 1000, 1000, 4000, 2 * 7 / 8),
+        ("all_gather", 1000, 8000, 32_000, 7 / 8),
+        ("reduce_scatter", 8000, 1000, 32_000, 7 / 8),
+        ("all_to_all", 8000, 8000, 32_000, 7 / 8),
+        ("broadcast", 1000, 1000, 4000, 1.0),
+        ("reduce", 1000, 1000, 4000, 1.0),
+        ("send_recv", 1000, 1000, 4000, 1.0),
+    ],
+)
 def test_sizes_and_factors_are_those_of_nccl_tests(kind, sent, received, size, factor):
     assert message_bytes(Collective(kind, sent, received, "Float", 8)) == size
     assert bus_factor(kind, 8) == factor
@@ -232,10 +369,20 @@ def test_what_is_not_recorded_is_not_guessed():
     assert bus_factor("all_reduce", None) is None
 
 
-@pytest.mark.parametrize(("name", "kind"), [
-    ("allreduce", "all_reduce"), ("_allgather_base", "all_gather"), ("ncclKernel_ReduceScatter_RING_LL_Sum_half", "reduce_scatter"),
-    ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "send_recv"), ("ncclDevKernel_Generic", "collective"), ("all_to_allv", "all_to_all"),
-    ("ncclDevKernel_Broadcast_RING_LL", "broadcast"), ("reduce", "reduce"), ("rcclGenericKernel", "collective")])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("allreduce", "all_reduce"),
+        ("_allgather_base", "all_gather"),
+        ("ncclKernel_ReduceScatter_RING_LL_Sum_half", "reduce_scatter"),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "send_recv"),
+        ("ncclDevKernel_Generic", "collective"),
+        ("all_to_allv", "all_to_all"),
+        ("ncclDevKernel_Broadcast_RING_LL", "broadcast"),
+        ("reduce", "reduce"),
+        ("rcclGenericKernel", "collective"),
+    ],
+)
 def test_names(name, kind):
     assert normalised(name) == kind
 
@@ -253,7 +400,8 @@ def test_a_straggler_needs_cost_and_number():
 
 def test_the_text_of_a_collective_is_stable():
     assert encode(Collective("all_reduce", 1, 1, "Float", 2, "[0, 1]")) == (
-        '{"kind":"all_reduce","in_elements":1,"out_elements":1,"dtype":"Float","group_size":2,"group":"[0, 1]"}')
+        '{"kind":"all_reduce","in_elements":1,"out_elements":1,"dtype":"Float","group_size":2,"group":"[0, 1]"}'
+    )
 
 
 class TestRecorded:
@@ -265,21 +413,39 @@ class TestRecorded:
         found = summary.communication
         assert (found.skew.ranks, found.skew.matched, found.skew.unmatched) == (2, 10, 0)
         assert sum(row.total_ns for row in found.devices) == summary.partition.communication_ns
-        assert {row.rank: row.last for row in found.skew.rows} == {"rank 0": 3, "rank 1": 7}  # three of ten: no straggler
+        assert {row.rank: row.last for row in found.skew.rows} == {
+            "rank 0": 3,
+            "rank 1": 7,
+        }  # three of ten: no straggler
         assert [one.id for one in summary.findings if one.id == "straggler"] == []
 
     def test_sizes_of_a_recent_nccl_trace(self, shared):
-        found = summarise_trace(readers.read(shared / "fixtures/kineto/a100_nccl_rank0of2.json.gz"), "x").communication
+        found = summarise_trace(
+            readers.read(shared / "fixtures/kineto/a100_nccl_rank0of2.json.gz"), "x"
+        ).communication
         by_size = {(row.kind, row.bytes): row.calls for row in found.collectives}
-        assert by_size == {("all_reduce", 8_196_000): 3, ("all_reduce", 31_502_336): 3, ("all_reduce", 26_255_360): 3, ("all_reduce", 26_550_272): 3,
-                           ("all_reduce", 9_724_160): 3, ("broadcast", 212_480): 3, ("broadcast", 424): 3}
-        assert all(row.bus_bandwidth == row.algorithm_bandwidth for row in found.collectives)  # two ranks: 2 (n - 1) / n is 1
+        assert by_size == {
+            ("all_reduce", 8_196_000): 3,
+            ("all_reduce", 31_502_336): 3,
+            ("all_reduce", 26_255_360): 3,
+            ("all_reduce", 26_550_272): 3,
+            ("all_reduce", 9_724_160): 3,
+            ("broadcast", 212_480): 3,
+            ("broadcast", 424): 3,
+        }
+        assert all(
+            row.bus_bandwidth == row.algorithm_bandwidth for row in found.collectives
+        )  # two ranks: 2 (n - 1) / n is 1
 
     def test_rccl_kernels_take_their_size_from_the_operator(self, shared):
-        found = summarise_trace(readers.read(shared / "fixtures/kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz"), "x").communication
+        found = summarise_trace(
+            readers.read(shared / "fixtures/kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz"), "x"
+        ).communication
         sizes = {row.bytes: row for row in found.collectives if row.kind == "all_reduce"}
         assert set(sizes) == {2 * 2_873_320, 2 * 8_816_192}
-        assert sizes[2 * 8_816_192].bus_bandwidth == pytest.approx(sizes[2 * 8_816_192].algorithm_bandwidth * 2 * 7 / 8)
+        assert sizes[2 * 8_816_192].bus_bandwidth == pytest.approx(
+            sizes[2 * 8_816_192].algorithm_bandwidth * 2 * 7 / 8
+        )
         # five kernels of the window's start have no launch in the file, so that nothing says what they move
         assert sum(row.calls for row in found.collectives if row.bytes is None) == 5
 
@@ -287,7 +453,12 @@ class TestRecorded:
 def test_a_capture_that_began_later_is_not_guessed_without_a_clock(tmp_path):
     """Steps repeat: without a common clock several shifts fit, and none is taken."""
     starts, ends = in_step(12, late=lambda call: 0, world=2)
-    paths = [rank_file(tmp_path, rank, starts[rank][rank * 3 :].tolist(), ends[rank][rank * 3 :].tolist()) for rank in range(2)]
+    paths = [
+        rank_file(
+            tmp_path, rank, starts[rank][rank * 3 :].tolist(), ends[rank][rank * 3 :].tolist()
+        )
+        for rank in range(2)
+    ]
     found = summarise_files(paths).communication
     assert found.skew is None
 

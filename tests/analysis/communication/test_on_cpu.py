@@ -24,21 +24,50 @@ from profharness.understand.many.figures import summarise_files
 from tests.readers.kineto.kineto_files import document, event, op, write
 
 MS = 1000
-BOTH = {"pg_count": 1, "pg_config": [{"pg_name": "0", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [0, 1]}]}
+BOTH = {
+    "pg_count": 1,
+    "pg_config": [{"pg_name": "0", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [0, 1]}],
+}
 
 
-def gloo(name: str, ts: int, dur: int, *, dims: object = ((1000,),), kinds: object = ("float",)) -> dict[str, object]:
-    return event("user_annotation", f"gloo:{name}", ts, dur, tid=900, Input_Dims=dims, Input_type=kinds)
+def gloo(
+    name: str, ts: int, dur: int, *, dims: object = ((1000,),), kinds: object = ("float",)
+) -> dict[str, object]:
+    return event(
+        "user_annotation", f"gloo:{name}", ts, dur, tid=900, Input_Dims=dims, Input_type=kinds
+    )
 
 
-def rank_file(folder: Path, rank: int, late_us: int, *, calls: int = 10, groups: Mapping[str, object] | None = None) -> Path:
+def rank_file(
+    folder: Path,
+    rank: int,
+    late_us: int,
+    *,
+    calls: int = 10,
+    groups: Mapping[str, object] | None = None,
+) -> Path:
     """Per 10 ms: an operator of 2 ms, the hand-over, and a collective from `late_us` after 3 ms until 7 ms, of which an operator hides the last millisecond."""
     events = []
     for call in range(calls):
         at = 10 * MS * call
-        events += [op("aten::mm", at, 2 * MS, call), op("c10d::allreduce_", at + 3 * MS + late_us, 20, 100 + call),
-                   gloo("all_reduce", at + 3 * MS + late_us, 4 * MS - late_us), op("aten::add", at + 6 * MS, 2 * MS, 200 + call)]
-    return write(folder / f"rank{rank}.json", document(events, distributedInfo={"backend": "gloo", "rank": rank, "world_size": 2, **(BOTH if groups is None else groups)}))
+        events += [
+            op("aten::mm", at, 2 * MS, call),
+            op("c10d::allreduce_", at + 3 * MS + late_us, 20, 100 + call),
+            gloo("all_reduce", at + 3 * MS + late_us, 4 * MS - late_us),
+            op("aten::add", at + 6 * MS, 2 * MS, 200 + call),
+        ]
+    return write(
+        folder / f"rank{rank}.json",
+        document(
+            events,
+            distributedInfo={
+                "backend": "gloo",
+                "rank": rank,
+                "world_size": 2,
+                **(BOTH if groups is None else groups),
+            },
+        ),
+    )
 
 
 def test_time_bytes_and_bandwidths_of_two_ranks(tmp_path: Path) -> None:
@@ -46,14 +75,23 @@ def test_time_bytes_and_bandwidths_of_two_ranks(tmp_path: Path) -> None:
     found = summary.communication
     assert found is not None
     (row,) = found.collectives
-    assert (row.kind, row.dtype, row.group_size, row.bytes, row.ranks, row.calls) == ("all_reduce", "Float", 2, 4000, 2, 20)
+    assert (row.kind, row.dtype, row.group_size, row.bytes, row.ranks, row.calls) == (
+        "all_reduce",
+        "Float",
+        2,
+        4000,
+        2,
+        20,
+    )
     assert row.algorithm_bandwidth is not None
     assert row.transfer_ns == 2 * MS * 1000  # the late rank waits for nobody
     assert row.algorithm_bandwidth == pytest.approx(4000 / 2e-3)
     assert row.bus_bandwidth == pytest.approx(row.algorithm_bandwidth * 2 * 1 / 2)
     times = {one.rank: one for one in found.devices}
     # from 3 ms (or 5 ms) to 7 ms, of which aten::add hides one; the hand-over hides nothing
-    assert {rank: (one.total_ns, one.exposed_ns, one.overlapped_ns) for rank, one in times.items()} == {0: (40_000_000, 30_000_000, 10_000_000), 1: (20_000_000, 10_000_000, 10_000_000)}
+    assert {
+        rank: (one.total_ns, one.exposed_ns, one.overlapped_ns) for rank, one in times.items()
+    } == {0: (40_000_000, 30_000_000, 10_000_000), 1: (20_000_000, 10_000_000, 10_000_000)}
     assert all(one.on_host for one in found.devices)
     text = "\n".join(shown.lines(found))
     assert "rank 1/cpu" in text
@@ -61,20 +99,42 @@ def test_time_bytes_and_bandwidths_of_two_ranks(tmp_path: Path) -> None:
 
 
 def test_the_late_rank_is_named_and_both_findings_have_their_figures(tmp_path: Path) -> None:
-    summary = summarise_files([rank_file(tmp_path, 0, 0, calls=20), rank_file(tmp_path, 1, 2 * MS, calls=20)])
+    summary = summarise_files(
+        [rank_file(tmp_path, 0, 0, calls=20), rank_file(tmp_path, 1, 2 * MS, calls=20)]
+    )
     assert summary.communication is not None
     assert summary.communication.skew is not None
-    assert {row.rank: (row.last, row.wait_ns) for row in summary.communication.skew.rows} == {"rank 0": (0, 40 * MS * 1000), "rank 1": (20, 0)}
+    assert {row.rank: (row.last, row.wait_ns) for row in summary.communication.skew.rows} == {
+        "rank 0": (0, 40 * MS * 1000),
+        "rank 1": (20, 0),
+    }
     told = {one.id: one for one in summary.findings}
     assert told["straggler"].figures["rank"] == "rank 1"
     window = 198 * MS * 1000  # from the first operator to the end of the last
-    alone = {round(float(one.figures["exposed_share"]), 6) for one in summary.findings if one.id == "exposed-communication"}
+    alone = {
+        round(float(one.figures["exposed_share"]), 6)
+        for one in summary.findings
+        if one.id == "exposed-communication"
+    }
     assert round(60_000_000 / window, 6) in alone
 
 
 def test_ranks_in_step_and_short_collectives_give_no_finding(tmp_path: Path) -> None:
-    events = [item for call in range(20) for item in (op("aten::mm", 10 * MS * call, 9 * MS, call), gloo("all_reduce", 10 * MS * call + 9 * MS, 100))]
-    paths = [write(tmp_path / f"r{rank}.json", document(events, distributedInfo={"rank": rank, "world_size": 2, **BOTH})) for rank in range(2)]
+    events = [
+        item
+        for call in range(20)
+        for item in (
+            op("aten::mm", 10 * MS * call, 9 * MS, call),
+            gloo("all_reduce", 10 * MS * call + 9 * MS, 100),
+        )
+    ]
+    paths = [
+        write(
+            tmp_path / f"r{rank}.json",
+            document(events, distributedInfo={"rank": rank, "world_size": 2, **BOTH}),
+        )
+        for rank in range(2)
+    ]
     summary = summarise_files(paths)
     assert summary.communication is not None
     assert summary.communication.skew is not None
@@ -83,7 +143,9 @@ def test_ranks_in_step_and_short_collectives_give_no_finding(tmp_path: Path) -> 
 
 def test_one_process_of_several_groups_compares_no_ranks(tmp_path: Path) -> None:
     groups = {"pg_config": [{"ranks": [0, 1]}, {"ranks": [0]}]}
-    found = summarise_files([rank_file(tmp_path, rank, 0, groups=groups) for rank in range(2)]).communication
+    found = summarise_files(
+        [rank_file(tmp_path, rank, 0, groups=groups) for rank in range(2)]
+    ).communication
     assert found is not None
     assert found.skew is None
     assert "process group of each collective" in found.needs
@@ -92,30 +154,102 @@ def test_one_process_of_several_groups_compares_no_ranks(tmp_path: Path) -> None
     assert found.collectives[0].algorithm_bandwidth is not None
 
 
-def test_without_any_word_on_groups_ranks_are_matched_and_only_the_bus_is_unknown(tmp_path: Path) -> None:
-    found = summarise_files([rank_file(tmp_path, rank, 0, groups={}) for rank in range(2)]).communication
+def test_without_any_word_on_groups_ranks_are_matched_and_only_the_bus_is_unknown(
+    tmp_path: Path,
+) -> None:
+    found = summarise_files(
+        [rank_file(tmp_path, rank, 0, groups={}) for rank in range(2)]
+    ).communication
     assert found is not None
     assert found.skew is not None
     assert (found.collectives[0].group_size, found.collectives[0].bus_bandwidth) == (None, None)
 
 
-@pytest.mark.parametrize(("name", "dims", "kinds", "groups", "expected"), [
-    ("gloo:all_reduce", "[[2, 3]]", '["c10::BFloat16"]', ((0, 1),), Collective("all_reduce", 6, None, "BFloat16", 2, "gloo [0, 1]")),
-    ("gloo:all_gather", "[[5]]", '["long int"]', ((0, 1, 2),), Collective("all_gather", 5, 15, "Long", 3, "gloo [0, 1, 2]")),
-    ("gloo:all_gather", "[[5]]", '["float"]', (), Collective("all_gather", None, None, "Float", None, "gloo")),  # what all ranks give together is not known
-    ("mpi:all_to_all", "[[4], [4]]", '["float", "float"]', ((0, 1), (2, 3)), Collective("all_to_all", 8, None, "Float", None, "mpi ?")),
-    ("gloo:barrier", "", "", ((0, 1),), Collective("barrier", None, None, "", 2, "gloo [0, 1]")),
-    ("gloo:sparse_all_reduce", "[[9]]", '["float"]', ((0, 1),), Collective("all_reduce", None, None, "", 2, "gloo [0, 1]")),
-    ("gloo:broadcast", "[[9], [1]]", '["float", "int"]', ((0, 1),), Collective("broadcast", None, None, "", 2, "gloo [0, 1]")),
-    ("gloo:recvAnySource", "[[9]]", '["double"]', ((0, 1),), Collective("send_recv", 9, None, "Double", 2, "gloo [0, 1]")),
-    ("gloo:scatter", '{"damaged"', "[]", ((0, 1),), Collective("scatter", None, None, "", 2, "gloo [0, 1]")),
-])
-def test_what_a_range_does(name: str, dims: str, kinds: str, groups: tuple[tuple[int, ...], ...], expected: Collective) -> None:
+@pytest.mark.parametrize(
+    ("name", "dims", "kinds", "groups", "expected"),
+    [
+        (
+            "gloo:all_reduce",
+            "[[2, 3]]",
+            '["c10::BFloat16"]',
+            ((0, 1),),
+            Collective("all_reduce", 6, None, "BFloat16", 2, "gloo [0, 1]"),
+        ),
+        (
+            "gloo:all_gather",
+            "[[5]]",
+            '["long int"]',
+            ((0, 1, 2),),
+            Collective("all_gather", 5, 15, "Long", 3, "gloo [0, 1, 2]"),
+        ),
+        (
+            "gloo:all_gather",
+            "[[5]]",
+            '["float"]',
+            (),
+            Collective("all_gather", None, None, "Float", None, "gloo"),
+        ),  # what all ranks give together is not known
+        (
+            "mpi:all_to_all",
+            "[[4], [4]]",
+            '["float", "float"]',
+            ((0, 1), (2, 3)),
+            Collective("all_to_all", 8, None, "Float", None, "mpi ?"),
+        ),
+        (
+            "gloo:barrier",
+            "",
+            "",
+            ((0, 1),),
+            Collective("barrier", None, None, "", 2, "gloo [0, 1]"),
+        ),
+        (
+            "gloo:sparse_all_reduce",
+            "[[9]]",
+            '["float"]',
+            ((0, 1),),
+            Collective("all_reduce", None, None, "", 2, "gloo [0, 1]"),
+        ),
+        (
+            "gloo:broadcast",
+            "[[9], [1]]",
+            '["float", "int"]',
+            ((0, 1),),
+            Collective("broadcast", None, None, "", 2, "gloo [0, 1]"),
+        ),
+        (
+            "gloo:recvAnySource",
+            "[[9]]",
+            '["double"]',
+            ((0, 1),),
+            Collective("send_recv", 9, None, "Double", 2, "gloo [0, 1]"),
+        ),
+        (
+            "gloo:scatter",
+            '{"damaged"',
+            "[]",
+            ((0, 1),),
+            Collective("scatter", None, None, "", 2, "gloo [0, 1]"),
+        ),
+    ],
+)
+def test_what_a_range_does(
+    name: str, dims: str, kinds: str, groups: tuple[tuple[int, ...], ...], expected: Collective
+) -> None:
     assert collective((name, dims.encode(), kinds.encode()), groups) == expected
 
 
 def test_ranges_of_device_backends_are_no_collectives_of_the_host(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.json", document([event("user_annotation", "nccl:all_reduce", 10, 5), event("user_annotation", "mine", 20, 5), op("aten::mm", 0, 50, 1)]))
+    path = write(
+        tmp_path / "a.json",
+        document(
+            [
+                event("user_annotation", "nccl:all_reduce", 10, 5),
+                event("user_annotation", "mine", 20, 5),
+                op("aten::mm", 0, 50, 1),
+            ]
+        ),
+    )
     trace = readers.read(path)
     assert (trace.marks.collective == -1).all()
     assert summarise_trace(trace, "a").communication is None
@@ -126,7 +260,10 @@ def arrivals_of(starts: I64) -> list[Arrivals]:
     ends = starts.max(axis=0) + 1_000_000
     text = encode(Collective("all_reduce", 8, None, "Float", len(starts), "gloo [0, 1]"))
     what = np.zeros(starts.shape[1], np.int64)
-    return [Arrivals(f"rank {rank}", start, ends - start, what, (text,), common_clock=True) for rank, start in enumerate(starts)]
+    return [
+        Arrivals(f"rank {rank}", start, ends - start, what, (text,), common_clock=True)
+        for rank, start in enumerate(starts)
+    ]
 
 
 def shared_cores(late: list[int], calls: int = 60) -> list[Arrivals]:
@@ -154,10 +291,23 @@ def test_a_rank_late_in_some_calls_is_found_through_the_scatter_of_busy_cores() 
 
 
 @pytest.mark.parametrize(("share", "limiter"), [(0.6, "communication"), (0.2, "undetermined")])
-def test_a_cpu_job_that_waits_for_its_ranks_most_of_the_time_is_limited_by_them(share: float, limiter: str) -> None:
-    figures = {name: Figure(value=value, unit="cores") for name, value in (("cores_used", 1.4), ("cores_allowed", 2.0), ("cpu_tree_wait", 0.0), ("cpu_node", 1.4))}
+def test_a_cpu_job_that_waits_for_its_ranks_most_of_the_time_is_limited_by_them(
+    share: float, limiter: str
+) -> None:
+    figures = {
+        name: Figure(value=value, unit="cores")
+        for name, value in (
+            ("cores_used", 1.4),
+            ("cores_allowed", 2.0),
+            ("cpu_tree_wait", 0.0),
+            ("cpu_node", 1.4),
+        )
+    }
     figures["steps_per_second"] = Figure(value=3.0, unit="steps/s")
-    told = cpu_verdict(figures, [finding("exposed-communication", "x", exposed_share=share, communication_share=share)])
+    told = cpu_verdict(
+        figures,
+        [finding("exposed-communication", "x", exposed_share=share, communication_share=share)],
+    )
     assert told is not None
     assert told.limiter == limiter
     if limiter == "communication":

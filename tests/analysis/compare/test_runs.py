@@ -7,8 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.analysis.compare.gate import breaches, parse
-from profharness.analysis.compare.runs import Comparison, Delta, PointComparison, compare, simultaneous
-from profharness.analysis.records import Figure, HotspotRow, Hotspots, PointSummary, RunInfo, Summary, TraceCounts
+from profharness.analysis.compare.runs import (
+    Comparison,
+    Delta,
+    PointComparison,
+    compare,
+    simultaneous,
+)
+from profharness.analysis.records import (
+    Figure,
+    HotspotRow,
+    Hotspots,
+    PointSummary,
+    RunInfo,
+    Summary,
+    TraceCounts,
+)
 from profharness.analysis.run.passes import run_info
 from profharness.analysis.run.summary import summarise_run
 from profharness.errors import UsageError
@@ -18,16 +32,37 @@ from tests.analysis.run.run_scene import manifest, scan_trace
 
 def made(name, rates, half=0.02, **more):
     points = tuple(
-        PointSummary(point=f"p{at}", batch_size=at, throughput=rate, latency_ms=at / rate * 1e3, metrics={
-            "throughput": Figure(value=rate, unit="items/s", low=rate * (1 - half), high=rate * (1 + half)),
-            "latency_mean": Figure(value=at / rate * 1e3, unit="ms", low=at / rate * 1e3 * (1 - half), high=at / rate * 1e3 * (1 + half)),
-            "latency_p99": Figure(value=None, unit="ms", needs="more trials")})
-        for at, rate in rates.items())
+        PointSummary(
+            point=f"p{at}",
+            batch_size=at,
+            throughput=rate,
+            latency_ms=at / rate * 1e3,
+            metrics={
+                "throughput": Figure(
+                    value=rate, unit="items/s", low=rate * (1 - half), high=rate * (1 + half)
+                ),
+                "latency_mean": Figure(
+                    value=at / rate * 1e3,
+                    unit="ms",
+                    low=at / rate * 1e3 * (1 - half),
+                    high=at / rate * 1e3 * (1 + half),
+                ),
+                "latency_p99": Figure(value=None, unit="ms", needs="more trials"),
+            },
+        )
+        for at, rate in rates.items()
+    )
     return Summary(source=name, trace=TraceCounts(), points=points, **more)
 
 
 def delta(comparison, point, name):
-    (found,) = [one for item in comparison.points if item.point == point for one in item.deltas if one.name == name]
+    (found,) = [
+        one
+        for item in comparison.points
+        if item.point == point
+        for one in item.deltas
+        if one.name == name
+    ]
     return found
 
 
@@ -47,8 +82,16 @@ def test_repeated_runs_rarely_differ():
     """Same machine, fresh trials: false alarms in about one comparison of twenty."""
     alarms = 0
     for seed in range(12):
-        a, b = (summarise_run(manifest(), scan_trace(seed=10 * seed + k, kernels=False)[0].trace(), "x") for k in (0, 5))
-        alarms += any(one.significant for item in compare(a, b).points for one in item.deltas if one.name == "throughput")
+        a, b = (
+            summarise_run(manifest(), scan_trace(seed=10 * seed + k, kernels=False)[0].trace(), "x")
+            for k in (0, 5)
+        )
+        alarms += any(
+            one.significant
+            for item in compare(a, b).points
+            for one in item.deltas
+            if one.name == "throughput"
+        )
     assert alarms <= 3
 
 
@@ -59,7 +102,9 @@ def test_change_ratio_and_bounds():
     assert slower.significant
     assert slower.low < -0.1 < slower.high < 0
     assert same.significant is False
-    assert same.noise == pytest.approx(math.expm1(simultaneous(2) / 1.959964 * math.hypot(0.02, 0.02)), rel=1e-3)
+    assert same.noise == pytest.approx(
+        math.expm1(simultaneous(2) / 1.959964 * math.hypot(0.02, 0.02)), rel=1e-3
+    )
     latency = delta(comparison, "p4", "latency")
     assert latency.change == pytest.approx(1 / 0.9 - 1)
     assert latency.better == "lower"
@@ -74,39 +119,104 @@ def test_noise_without_a_bound_is_never_significant():
 
 
 def test_what_was_asked_differently_is_said():
-    info = {"id": "x", "path": "x", "kind": "scan", "created": "", "profharness": "0", "argv": (), "state": "done"}
-    a = made("a", {4: 1.0}, run=RunInfo(**info, device="one", asked={"model": "particlenet", "threads": "2"}, versions={"torch": "2.1"}))
-    b = made("b", {4: 1.0}, run=RunInfo(**info, device="one", asked={"model": "other", "trials": "5"}, versions={"torch": "2.1"}))
+    info = {
+        "id": "x",
+        "path": "x",
+        "kind": "scan",
+        "created": "",
+        "profharness": "0",
+        "argv": (),
+        "state": "done",
+    }
+    a = made(
+        "a",
+        {4: 1.0},
+        run=RunInfo(
+            **info,
+            device="one",
+            asked={"model": "particlenet", "threads": "2"},
+            versions={"torch": "2.1"},
+        ),
+    )
+    b = made(
+        "b",
+        {4: 1.0},
+        run=RunInfo(
+            **info, device="one", asked={"model": "other", "trials": "5"}, versions={"torch": "2.1"}
+        ),
+    )
     comparison = compare(a, b)
-    assert {one.name: (one.a, one.b) for one in comparison.asked} == {"model": ("particlenet", "other"), "threads": ("2", None), "trials": (None, "5")}
+    assert {one.name: (one.a, one.b) for one in comparison.asked} == {
+        "model": ("particlenet", "other"),
+        "threads": ("2", None),
+        "trials": (None, "5"),
+    }
     assert comparison.ran_on == ()
     assert compare(a, made("loose", {4: 1.0})).asked == ()
 
 
 def test_a_scans_settings_are_what_was_asked():
-    scan = ScanRecord(name="particlenet", settings={"model": "m.onnx", "batch_sizes": [1, 4], "output": "traces", "threads": None, "shape": {"x": [3, 5]}})
+    scan = ScanRecord(
+        name="particlenet",
+        settings={
+            "model": "m.onnx",
+            "batch_sizes": [1, 4],
+            "output": "traces",
+            "threads": None,
+            "shape": {"x": [3, 5]},
+        },
+    )
     node = NodeRecord(host="n", variables={"OMP_NUM_THREADS": "2", "LANG": "C"})
     assert run_info(manifest(scan=scan, nodes=(node,)), "x").asked == {
-        "variable OMP_NUM_THREADS": "2", "scan": "particlenet", "model": "m.onnx", "batch_sizes": "1, 4", "shape": "x:3, 5"}
+        "variable OMP_NUM_THREADS": "2",
+        "scan": "particlenet",
+        "model": "m.onnx",
+        "batch_sizes": "1, 4",
+        "shape": "x:3, 5",
+    }
     command = manifest(kind="command", scan=None, command=("python", "train.py"), nodes=())
-    assert run_info(command, "x").asked == {"command": "python train.py", "capture": "default", "ranks": "1"}
+    assert run_info(command, "x").asked == {
+        "command": "python train.py",
+        "capture": "default",
+        "ranks": "1",
+    }
 
 
 def test_points_of_one_run_only_and_failures():
     broken = made("b", {8: 10.0, 16: 10.0})
-    broken = msgspec.structs.replace(broken, points=(msgspec.structs.replace(broken.points[0], state="failed"), broken.points[1]))
+    broken = msgspec.structs.replace(
+        broken, points=(msgspec.structs.replace(broken.points[0], state="failed"), broken.points[1])
+    )
     comparison = compare(made("a", {4: 1.0, 8: 10.0}), broken)
     assert (comparison.only_a, comparison.only_b, comparison.failed) == (("p4",), ("p16",), ("p8",))
 
 
 def test_hotspots_by_name():
     def table(rows):
-        return Hotspots(by="kernel", total_ns=sum(t for _, t in rows.values()), rows=tuple(
-            HotspotRow(name=name, category="gemm", calls=c, total_ns=t, share=0.5, mean_ns=t / c, median_ns=t / c, min_ns=1, max_ns=t, std_ns=0.0)
-            for name, (c, t) in rows.items()))
+        return Hotspots(
+            by="kernel",
+            total_ns=sum(t for _, t in rows.values()),
+            rows=tuple(
+                HotspotRow(
+                    name=name,
+                    category="gemm",
+                    calls=c,
+                    total_ns=t,
+                    share=0.5,
+                    mean_ns=t / c,
+                    median_ns=t / c,
+                    min_ns=1,
+                    max_ns=t,
+                    std_ns=0.0,
+                )
+                for name, (c, t) in rows.items()
+            ),
+        )
 
-    comparison = compare(made("a", {}, hotspots=(table({"x": (10, 1000), "y": (1, 50)}),)),
-                         made("b", {}, hotspots=(table({"x": (10, 1500), "z": (2, 100)}),)))
+    comparison = compare(
+        made("a", {}, hotspots=(table({"x": (10, 1000), "y": (1, 50)}),)),
+        made("b", {}, hotspots=(table({"x": (10, 1500), "z": (2, 100)}),)),
+    )
     rows = {row.name: row for row in comparison.hotspots[0].rows}
     assert list(rows) == ["x", "z", "y"]
     assert rows["x"].change == pytest.approx(0.5)
@@ -119,21 +229,50 @@ def test_simultaneous_bound():
     assert simultaneous(10) == pytest.approx(2.80, abs=0.01)
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("throughput<-5%", [("throughput", "<", -0.05, True)]),
-    (" latency_p99 >= 2 % , latency>0.5", [("latency_p99", ">=", 0.02, True), ("latency", ">", 0.5, False)]),
-    ("busy<=-.1 or throughput<-10%", [("busy", "<=", -0.1, False), ("throughput", "<", -0.1, True)]),
-    ("floor_time>1%", [("floor_time", ">", 0.01, True)]),
-])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("throughput<-5%", [("throughput", "<", -0.05, True)]),
+        (
+            " latency_p99 >= 2 % , latency>0.5",
+            [("latency_p99", ">=", 0.02, True), ("latency", ">", 0.5, False)],
+        ),
+        (
+            "busy<=-.1 or throughput<-10%",
+            [("busy", "<=", -0.1, False), ("throughput", "<", -0.1, True)],
+        ),
+        ("floor_time>1%", [("floor_time", ">", 0.01, True)]),
+    ],
+)
 def test_expressions(text, expected):
     assert [(one.name, one.sign, one.bound, one.relative) for one in parse(text)] == [
-        (name, sign, pytest.approx(bound), relative) for name, sign, bound, relative in expected]
+        (name, sign, pytest.approx(bound), relative) for name, sign, bound, relative in expected
+    ]
 
 
-@pytest.mark.parametrize("text", [
-    "", " ", "throughput", "<5%", "throughput<", "throughput<5%%", "throughput=5", "throughput<5 items", "throughput<1e400x", "5<throughput",
-    "throughput<-5%,", "throughput<-5% and latency>1", "__import__('os')", "throughput<nan", "throughput<(1)", "a.b<1", "throughput<-5%;x", "Throughput<1%",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "throughput",
+        "<5%",
+        "throughput<",
+        "throughput<5%%",
+        "throughput=5",
+        "throughput<5 items",
+        "throughput<1e400x",
+        "5<throughput",
+        "throughput<-5%,",
+        "throughput<-5% and latency>1",
+        "__import__('os')",
+        "throughput<nan",
+        "throughput<(1)",
+        "a.b<1",
+        "throughput<-5%;x",
+        "Throughput<1%",
+    ],
+)
 def test_nonsense_is_refused(text):
     with pytest.raises(UsageError, match="--fail-on") as caught:
         parse(text)
@@ -150,8 +289,18 @@ def test_any_text_is_conditions_or_a_usage_error(text):
 
 
 def gate(text, change, significant):
-    one = Delta(name="throughput", unit="items/s", a=100.0, b=100 * (1 + change), change=change, significant=significant)
-    return breaches(Comparison(run_a="a", run_b="b", points=(PointComparison(point="p", deltas=(one,)),)), parse(text))
+    one = Delta(
+        name="throughput",
+        unit="items/s",
+        a=100.0,
+        b=100 * (1 + change),
+        change=change,
+        significant=significant,
+    )
+    return breaches(
+        Comparison(run_a="a", run_b="b", points=(PointComparison(point="p", deltas=(one,)),)),
+        parse(text),
+    )
 
 
 def test_the_gate_asks_for_more_than_noise():
@@ -174,8 +323,16 @@ def test_a_gate_on_nothing_is_refused():
 
 
 def test_without_intervals_nothing_is_called_significant():
-    a = Summary(source="a", trace=TraceCounts(), points=(PointSummary(point="p", throughput=10.0, latency_ms=2.0),))
-    b = Summary(source="b", trace=TraceCounts(), points=(PointSummary(point="p", throughput=12.0, throughput_sem=0.1, latency_ms=1.0),))
+    a = Summary(
+        source="a",
+        trace=TraceCounts(),
+        points=(PointSummary(point="p", throughput=10.0, latency_ms=2.0),),
+    )
+    b = Summary(
+        source="b",
+        trace=TraceCounts(),
+        points=(PointSummary(point="p", throughput=12.0, throughput_sem=0.1, latency_ms=1.0),),
+    )
     found = delta(compare(a, b), "p", "throughput")
     assert (found.significant, found.noise) == (None, None)
     assert found.change == pytest.approx(0.2)

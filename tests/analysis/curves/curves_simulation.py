@@ -21,9 +21,13 @@ def usl_truth(level, lam, sigma, kappa):
 def noisy(level, truth, noise, seed, *, errors=True):
     """The series with relative noise; `errors` states them as standard errors."""
     factor = np.exp(noise * np.random.default_rng([seed, len(level)]).standard_normal(len(level)))
-    return Measured(np.asarray(level, float), truth * factor, np.full(len(level), noise if errors else 0.0))
+    return Measured(
+        np.asarray(level, float), truth * factor, np.full(len(level), noise if errors else 0.0)
+    )
 
 
 def inside(estimate, truth):
     """Whether the interval holds the truth; an open end holds everything on its side."""
-    return (estimate.low is None or estimate.low <= truth) and (estimate.high is None or truth <= estimate.high)
+    return (estimate.low is None or estimate.low <= truth) and (
+        estimate.high is None or truth <= estimate.high
+    )

@@ -5,11 +5,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profharness.analysis.curves.batch import BATCH, BatchModel, batch_curve, model_crossing, monotone_crossing
+from profharness.analysis.curves.batch import (
+    BATCH,
+    BatchModel,
+    batch_curve,
+    model_crossing,
+    monotone_crossing,
+)
 from profharness.analysis.curves.fit import Measured, fit_curve, local_noise, refit_copies
 from profharness.analysis.curves.least_squares import extra_scatter, least_squares
 from profharness.analysis.curves.usl import USL, UslModel, fall_observed, peaks, usl_law
-from tests.analysis.curves.curves_simulation import BATCHES, CLIENTS, batch_truth, inside, noisy, usl_truth
+from tests.analysis.curves.curves_simulation import (
+    BATCHES,
+    CLIENTS,
+    batch_truth,
+    inside,
+    noisy,
+    usl_truth,
+)
 
 SHAPES = [(100.0, 1.0), (60.0, 1.8), (300.0, 1.2), (80.0, 5.0)]
 
@@ -32,7 +45,9 @@ def test_slopes_are_derivatives(model):
     for parameter in range(4):
         moved = theta.copy()
         moved[:, parameter] += 1e-6
-        assert (at(moved)[0] - values) / 1e-6 == pytest.approx(slopes[:, :, parameter], rel=1e-3, abs=1e-4)
+        assert (at(moved)[0] - values) / 1e-6 == pytest.approx(
+            slopes[:, :, parameter], rel=1e-3, abs=1e-4
+        )
 
 
 def test_fit_never_ends_worse_than_it_starts():
@@ -50,8 +65,15 @@ def coverage(seeds, h, p, *, errors):
     b90 = h * 0.9 / (1 - 0.9**p) ** (1 / p)
     hits = np.zeros(4)
     for seed in seeds:
-        curve = batch_curve(fit_curve(BATCH, noisy(BATCHES, truth, 0.05, seed, errors=errors)), str(seed))
-        hits += [inside(curve.t_max, 25_000), inside(curve.b_half, h), inside(curve.p, p), inside(curve.b90, b90)]
+        curve = batch_curve(
+            fit_curve(BATCH, noisy(BATCHES, truth, 0.05, seed, errors=errors)), str(seed)
+        )
+        hits += [
+            inside(curve.t_max, 25_000),
+            inside(curve.b_half, h),
+            inside(curve.p, p),
+            inside(curve.b90, b90),
+        ]
     return hits / len(seeds)
 
 
@@ -74,7 +96,12 @@ def usl_coverage(seeds, truth, *, errors):
     for seed in seeds:
         fit = fit_curve(USL, noisy(CLIENTS, usl_truth(CLIENTS, *truth), 0.05, seed, errors=errors))
         law = usl_law(fit, refit_copies(fit, str(seed)))
-        hits += [inside(law.lambda_, lam), inside(law.sigma, sigma), inside(law.kappa, kappa), inside(law.n_peak, peak)]
+        hits += [
+            inside(law.lambda_, lam),
+            inside(law.sigma, sigma),
+            inside(law.kappa, kappa),
+            inside(law.n_peak, peak),
+        ]
     return hits / len(seeds)
 
 
@@ -123,7 +150,9 @@ def test_monotone_crossing():
     level = np.array([1.0, 2.0, 4.0, 8.0])
     logs = np.log([[10.0, 20.0, 15.0, 40.0], [10.0, 10.0, 10.0, 10.0]])
     assert monotone_crossing(level, logs, np.log([20.0, 20.0])).tolist() == [2.0, np.inf]
-    assert monotone_crossing(level, logs[:1], np.log([28.284271247461902]))[0] == pytest.approx(4 * 2**0.5)
+    assert monotone_crossing(level, logs[:1], np.log([28.284271247461902]))[0] == pytest.approx(
+        4 * 2**0.5
+    )
     assert monotone_crossing(level, logs[:1], np.log([5.0]))[0] == 1.0
 
 

@@ -27,7 +27,9 @@ def found(level, truth, noise, seed, *, errors=True):
 
 @pytest.mark.parametrize("case", SMOOTH)
 def test_smooth_curves_rarely_have_a_step(case):
-    assert sum(found(*SMOOTH[case], 0.05, seed) is not None for seed in range(8)) <= 2  # of 8, at a true rate below 5 %
+    assert (
+        sum(found(*SMOOTH[case], 0.05, seed) is not None for seed in range(8)) <= 2
+    )  # of 8, at a true rate below 5 %
 
 
 @pytest.mark.slow
@@ -44,18 +46,30 @@ def test_few_trials_make_no_false_steps():
     level, truth = SMOOTH["hyperbola"]
     raised = 0
     for seed in range(16):
-        trials = truth[:, None] * np.exp(0.05 * np.random.default_rng([seed, 3]).standard_normal((10, 3)))
+        trials = truth[:, None] * np.exp(
+            0.05 * np.random.default_rng([seed, 3]).standard_normal((10, 3))
+        )
         mean = trials.mean(axis=1)
-        raised += find_step(Measured(level, mean, trials.std(axis=1, ddof=1) / np.sqrt(3) / mean), str(seed)) is not None
+        raised += (
+            find_step(
+                Measured(level, mean, trials.std(axis=1, ddof=1) / np.sqrt(3) / mean), str(seed)
+            )
+            is not None
+        )
     assert raised <= 3
 
 
-@pytest.mark.parametrize(("ratio", "position"), [(1.3, 1), (1.3, 2), (1.3, 5), (1.3, 9), (0.7, 1), (0.7, 5), (2.0, 5)])
+@pytest.mark.parametrize(
+    ("ratio", "position"), [(1.3, 1), (1.3, 2), (1.3, 5), (1.3, 9), (0.7, 1), (0.7, 5), (2.0, 5)]
+)
 @pytest.mark.parametrize("case", ["hyperbola", "sharp bend", "not saturated"])
 def test_a_step_of_thirty_per_cent_is_found_at_every_place(case, ratio, position):
     """100 trials of 5 % each: at the first level and the last too, and where the curve bends."""
     level, truth = SMOOTH[case]
-    steps = [found(level, truth * np.where(np.arange(10) >= position, ratio, 1.0), 0.005, seed) for seed in range(2)]
+    steps = [
+        found(level, truth * np.where(np.arange(10) >= position, ratio, 1.0), 0.005, seed)
+        for seed in range(2)
+    ]
     assert [step.at for step in steps] == [level[position]] * 2
     assert [step.ratio for step in steps] == pytest.approx([ratio] * 2, rel=0.08)
 
@@ -69,11 +83,15 @@ def test_a_step_where_the_curve_bends_is_found(ratio):
     assert step.ratio == pytest.approx(ratio, rel=0.1)
 
 
-@pytest.mark.parametrize(("case", "seen"), [("hyperbola", True), ("flat", True), ("not saturated", False)])
+@pytest.mark.parametrize(
+    ("case", "seen"), [("hyperbola", True), ("flat", True), ("not saturated", False)]
+)
 def test_a_low_last_level_of_a_rise_is_the_beginning_of_a_plateau(case, seen):
     """On a curve that has its plateau it is a jump; on a proportional one a bend or a fall explains it as well."""
     level, truth = SMOOTH[case]
-    assert (found(level, truth * np.where(np.arange(10) >= 9, 0.7, 1.0), 0.005, 1) is not None) == seen
+    assert (
+        found(level, truth * np.where(np.arange(10) >= 9, 0.7, 1.0), 0.005, 1) is not None
+    ) == seen
 
 
 def test_a_step_on_a_corner_is_the_corner_of_another_curve():
@@ -98,11 +116,21 @@ def share_found(noise, ratio, seeds=200, *, errors=True):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("noise", "ratio", "least"), [
-    (0.005, 1.3, 0.98), (0.005, 0.7, 0.98),  # 100 trials of 5 % noise each, as a scan takes
-    (0.016, 1.3, 0.95), (0.016, 0.7, 0.97),  # 10 trials
-    (0.05, 1.3, 0.55), (0.05, 0.7, 0.78),  # one trial: ten such levels do not hold much more (benchmarks/step_detection.py)
-])
+@pytest.mark.parametrize(
+    ("noise", "ratio", "least"),
+    [
+        (0.005, 1.3, 0.98),
+        (0.005, 0.7, 0.98),  # 100 trials of 5 % noise each, as a scan takes
+        (0.016, 1.3, 0.95),
+        (0.016, 0.7, 0.97),  # 10 trials
+        (0.05, 1.3, 0.55),
+        (
+            0.05,
+            0.7,
+            0.78,
+        ),  # one trial: ten such levels do not hold much more (benchmarks/step_detection.py)
+    ],
+)
 def test_how_often_a_step_is_found_by_the_error_of_the_levels(noise, ratio, least):
     assert share_found(noise, ratio, 60) >= least
 

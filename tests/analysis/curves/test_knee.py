@@ -61,7 +61,10 @@ def test_the_knee_covers_nine_times_in_ten():
     for seed in range(1000, 1200):
         law = fit_curve(USL, noisy(CLIENTS, usl_truth(CLIENTS, lam, sigma, kappa), 0.05, seed))
         sharp = fit_curve(BATCH, noisy(corner, 3.0 * np.minimum(corner, 115), 0.05, seed))
-        hits += [inside(knee_of_law(law, refit_copies(law, str(seed))), truth), inside(knee_of_asymptotes(sharp, refit_copies(sharp, str(seed))), 115)]
+        hits += [
+            inside(knee_of_law(law, refit_copies(law, str(seed))), truth),
+            inside(knee_of_asymptotes(sharp, refit_copies(sharp, str(seed))), 115),
+        ]
     assert (hits / 200).min() >= 0.9
 
 
@@ -84,30 +87,59 @@ def test_knee_of_bare_points():
 
 def test_a_knee_is_never_below_the_first_level() -> None:
     """A noisy series without a slope: the corner of the fitted curve lies far below one client, the knee does not."""
-    table = ScanTable(source="x", axis="concurrency", key_columns=(), keys=((),) * 4, level=np.array([1.0, 2.0, 4.0, 8.0]),
-                      throughput=np.array([83.48, 75.49, 104.49, 129.99]), throughput_sem=np.array([4.5, 4.6, 7.2, 8.4]),
-                      latency_ms=np.full(4, np.nan), latency_sem_ms=np.full(4, np.nan))
+    table = ScanTable(
+        source="x",
+        axis="concurrency",
+        key_columns=(),
+        keys=((),) * 4,
+        level=np.array([1.0, 2.0, 4.0, 8.0]),
+        throughput=np.array([83.48, 75.49, 104.49, 129.99]),
+        throughput_sem=np.array([4.5, 4.6, 7.2, 8.4]),
+        latency_ms=np.full(4, np.nan),
+        latency_sem_ms=np.full(4, np.nan),
+    )
     (found,) = series(table)
     assert found.knee.n == pytest.approx(129.99 / 83.48)
 
 
 def clients_of(level: list[float], throughput: list[float], sem: list[float]) -> ScanTable:
     unknown = np.full(len(level), np.nan)
-    return ScanTable(source="x", axis="concurrency", key_columns=(), keys=((),) * len(level), level=np.array(level), throughput=np.array(throughput),
-                     throughput_sem=np.array(sem), latency_ms=unknown, latency_sem_ms=unknown)
+    return ScanTable(
+        source="x",
+        axis="concurrency",
+        key_columns=(),
+        keys=((),) * len(level),
+        level=np.array(level),
+        throughput=np.array(throughput),
+        throughput_sem=np.array(sem),
+        latency_ms=unknown,
+        latency_sem_ms=unknown,
+    )
 
 
 @pytest.mark.parametrize("last", [149.9691, 150.0])
 def test_a_plateau_is_no_fall_because_its_last_level_is_a_hair_lower(last: float) -> None:
     """Three instances of 20 ms as measured, with few levels: the law peaks inside the scan and would put the knee 8 % too high."""
-    (found,) = series(clients_of([1, 2, 3, 4, 8, 16], [49.0, 98.0, 145.0, 149.0, 149.9697, last], [0.4, 1.0, 0.8, 4.4, 1.4, 1.4]))
+    (found,) = series(
+        clients_of(
+            [1, 2, 3, 4, 8, 16],
+            [49.0, 98.0, 145.0, 149.0, 149.9697, last],
+            [0.4, 1.0, 0.8, 4.4, 1.4, 1.4],
+        )
+    )
     assert found.usl is None
     assert found.knee.n == pytest.approx(3, rel=0.05)
 
 
 def test_one_disturbed_level_does_not_choose_the_curve() -> None:
     """A stall at 2 clients, which its wide interval tells: what the law misses elsewhere counts, although the corner misses this one level."""
-    (found,) = series(clients_of([1, 2, 3, 4, 8, 16], [48.99, 85.99, 144.97, 148.79, 149.96, 149.98], [0.53, 5.92, 1.0, 2.02, 2.03, 2.03]))
+    (found,) = series(
+        clients_of(
+            [1, 2, 3, 4, 8, 16],
+            [48.99, 85.99, 144.97, 148.79, 149.96, 149.98],
+            [0.53, 5.92, 1.0, 2.02, 2.03, 2.03],
+        )
+    )
     assert found.usl is None
     assert found.knee.n == pytest.approx(3.06, rel=0.03)
 

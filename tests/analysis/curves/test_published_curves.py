@@ -33,10 +33,10 @@ def test_every_direct_series_without_a_step_is_met_within_ten_per_cent(published
         assert misfit.max() < 0.15, one.key
 
 
-
-
 def test_a_level_that_is_known_to_be_wrong_does_not_count_against_the_curve(published):
-    (one,) = [one for one in published if (one.key["via"], one.key["device"]) == ("direct", "Nvidia A30")]
+    (one,) = [
+        one for one in published if (one.key["via"], one.key["device"]) == ("direct", "Nvidia A30")
+    ]
     misfit, flagged = residuals(one)
     assert misfit[flagged].max() > 0.10  # at 16, whose warm-up is in its mean
     assert "poor-fit" not in [found.id for found in one.findings]
@@ -59,6 +59,12 @@ def test_a_plain_hyperbola_would_miss_them(published):
     for one in (one for one in published if one.key["via"] == "direct"):
         level, logs = np.array(one.levels), np.log(one.throughput)
         low, high = np.log([1.0, 1.0, 1.0]), np.log([1e6, 1e5, 1.0])
-        plain = least_squares(BatchModel(level), np.log([[max(one.throughput), 100.0, 1.0]]), logs, np.ones(len(level)), (low, high)).theta
+        plain = least_squares(
+            BatchModel(level),
+            np.log([[max(one.throughput), 100.0, 1.0]]),
+            logs,
+            np.ones(len(level)),
+            (low, high),
+        ).theta
         misfit = np.abs(np.expm1(logs - BatchModel(level)(plain)[0][0]))
         assert misfit.max() > residuals(one)[0].max()

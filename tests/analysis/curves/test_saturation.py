@@ -4,7 +4,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from profharness.analysis.curves.saturation import indistinct, recommend, recommend_within_latency, series
+from profharness.analysis.curves.saturation import (
+    indistinct,
+    recommend,
+    recommend_within_latency,
+    series,
+)
 from profharness.readers.own.scan_csv import read_scan_csv
 from profharness.trace.scan_table import ScanTable
 from tests.analysis.curves.curves_simulation import BATCHES, CLIENTS, batch_truth, usl_truth
@@ -13,11 +18,20 @@ PUBLISHED = "fixtures/studies/particlenet_torch_published.csv"
 AMD = ("AMD MI100", "AMD MI210")
 
 
-def table(level, throughput, *, axis="batch_size", sem=None, latency=None, latency_sem=None, keys=None):
+def table(
+    level, throughput, *, axis="batch_size", sem=None, latency=None, latency_sem=None, keys=None
+):
     level = np.asarray(level, float)
     nan = np.full(len(level), np.nan)
-    return ScanTable("made", axis, () if keys is None else ("device",), tuple((key,) for key in keys) if keys else ((),) * len(level), level,
-                     np.asarray(throughput, float), *(nan if one is None else np.asarray(one, float) for one in (sem, latency, latency_sem)))
+    return ScanTable(
+        "made",
+        axis,
+        () if keys is None else ("device",),
+        tuple((key,) for key in keys) if keys else ((),) * len(level),
+        level,
+        np.asarray(throughput, float),
+        *(nan if one is None else np.asarray(one, float) for one in (sem, latency, latency_sem)),
+    )
 
 
 def noise(seed, points, size):
@@ -35,7 +49,12 @@ def published(shared):
 
 
 def levels_of(one, kind):
-    return {float(level) for item in one.findings if item.id == kind for level in item.figures["levels"].split(", ")}
+    return {
+        float(level)
+        for item in one.findings
+        if item.id == kind
+        for level in item.figures["levels"].split(", ")
+    }
 
 
 def test_published_has_every_series(published):
@@ -43,7 +62,9 @@ def test_published_has_every_series(published):
     assert all(one.levels == tuple(BATCHES.tolist()) for one in published.values())
 
 
-@pytest.mark.parametrize("device", ["Nvidia A10", "Nvidia A30", "Nvidia A100 (40 GB)", "Nvidia V100 (32 GB)", *AMD])
+@pytest.mark.parametrize(
+    "device", ["Nvidia A10", "Nvidia A30", "Nvidia A100 (40 GB)", "Nvidia V100 (32 GB)", *AMD]
+)
 def test_published_direct_scans_leak_warm_up_at_4_8_16(published, device):
     assert levels_of(published[("direct", device)], "warmup-leak") == {4, 8, 16}
 
@@ -61,7 +82,9 @@ def test_published_amd_scans_miss_the_synchronisation(published, device):
 
 def test_published_served_scans_synchronise(published):
     """A request returns when its answer is there."""
-    assert not any(levels_of(one, "missing-sync") for (via, _), one in published.items() if via == "triton")
+    assert not any(
+        levels_of(one, "missing-sync") for (via, _), one in published.items() if via == "triton"
+    )
 
 
 def test_published_steps(published):
@@ -77,7 +100,11 @@ def test_published_curves_agree_with_the_points(published):
     for one in published.values():
         assert one.batch.t_max.low <= max(one.throughput) * 1.1
         assert one.batch.t_max.value == pytest.approx(max(one.throughput), rel=0.15)
-        sound = [rate for at, rate in zip(one.levels, one.throughput, strict=True) if at not in one.flagged]
+        sound = [
+            rate
+            for at, rate in zip(one.levels, one.throughput, strict=True)
+            if at not in one.flagged
+        ]
         assert one.recommended.throughput >= 0.95 * max(sound)
 
 
@@ -88,7 +115,15 @@ def test_same_table_same_answer(published, shared):
 
 def test_clean_batch_series():
     truth = batch_truth(BATCHES, 25_000, 40, 1.5)
-    (one,) = series(table(BATCHES, truth * noise(1, 10, 0.004), sem=truth * 0.004, latency=BATCHES / truth * 1e3, latency_sem=BATCHES / truth * 4))
+    (one,) = series(
+        table(
+            BATCHES,
+            truth * noise(1, 10, 0.004),
+            sem=truth * 0.004,
+            latency=BATCHES / truth * 1e3,
+            latency_sem=BATCHES / truth * 4,
+        )
+    )
     assert one.batch.t_max.low <= 25_000 <= one.batch.t_max.high
     assert one.batch.b90.value is not None
     assert one.usl is None
@@ -135,7 +170,9 @@ def test_a_sharp_corner_is_no_usl():
 
 def test_jobs_curve_rising_to_the_end():
     level = np.arange(1.0, 9.0)
-    (one,) = series(table(level, 10 * level * noise(6, 8, 0.01), sem=0.1 * level, axis="concurrency"))
+    (one,) = series(
+        table(level, 10 * level * noise(6, 8, 0.01), sem=0.1 * level, axis="concurrency")
+    )
     assert one.knee.n is one.knee.high is None
     assert one.jobs_per_device is None
     assert "peak-beyond-range" in ids(one)
@@ -143,9 +180,15 @@ def test_jobs_curve_rising_to_the_end():
 
 def test_fall_needs_more_than_noise():
     flat = np.array([10.0, 60.0, 100.0, 98.5, 99.0, 97.5])
-    assert "falls-after-peak" not in ids(series(table(2.0 ** np.arange(6), flat, sem=flat * 0.01))[0])
+    assert "falls-after-peak" not in ids(
+        series(table(2.0 ** np.arange(6), flat, sem=flat * 0.01))[0]
+    )
     fallen = np.array([10.0, 60.0, 100.0, 95.0, 85.0, 70.0])
-    (found,) = [item for item in series(table(2.0 ** np.arange(6), fallen, sem=fallen * 0.01))[0].findings if item.id == "falls-after-peak"]
+    (found,) = [
+        item
+        for item in series(table(2.0 ** np.arange(6), fallen, sem=fallen * 0.01))[0].findings
+        if item.id == "falls-after-peak"
+    ]
     assert found.figures["peak_at"] == 4
     assert found.figures["drop_share"] == pytest.approx(0.3)
 
@@ -170,7 +213,11 @@ def test_constant_throughput():
 
 
 def test_repeated_levels_are_averaged_and_keys_split():
-    (one, other) = series(table([1, 1, 2, 1, 2], [10, 12, 20, 5, 6], sem=[1, 1, 1, 1, 1], keys=["a", "a", "a", "b", "b"]))
+    (one, other) = series(
+        table(
+            [1, 1, 2, 1, 2], [10, 12, 20, 5, 6], sem=[1, 1, 1, 1, 1], keys=["a", "a", "a", "b", "b"]
+        )
+    )
     assert (one.key, one.levels, one.throughput) == ({"device": "a"}, (1.0, 2.0), (11.0, 20.0))
     assert one.throughput_sem[0] == pytest.approx(math.sqrt(2) / 2)
     assert other.throughput == (5.0, 6.0)
@@ -180,11 +227,18 @@ def test_repeated_levels_are_averaged_and_keys_split():
 def test_a_step_next_to_a_leak_is_the_measurement():
     truth = batch_truth(BATCHES, 25_000, 40, 1.5)
     stepped = truth * np.where(np.arange(10) >= 3, 1.5, 1.0)
-    clean = {"sem": stepped * 0.002, "latency": BATCHES / stepped * 1e3, "latency_sem": BATCHES / stepped * 2}
+    clean = {
+        "sem": stepped * 0.002,
+        "latency": BATCHES / stepped * 1e3,
+        "latency_sem": BATCHES / stepped * 2,
+    }
     assert series(table(BATCHES, stepped, **clean))[0].step.at == 32
     leaky = np.arange(10) < 3
-    leak = {"sem": np.where(leaky, stepped * 0.01, stepped * 0.002), "latency": np.where(leaky, 20, 1) * BATCHES / stepped * 1e3,
-            "latency_sem": np.where(leaky, 0.94 * 20e3, 2.0) * BATCHES / stepped}
+    leak = {
+        "sem": np.where(leaky, stepped * 0.01, stepped * 0.002),
+        "latency": np.where(leaky, 20, 1) * BATCHES / stepped * 1e3,
+        "latency_sem": np.where(leaky, 0.94 * 20e3, 2.0) * BATCHES / stepped,
+    }
     (one,) = series(table(BATCHES, stepped, **leak))
     assert levels_of(one, "warmup-leak") == {4, 8, 16}
     assert one.step is None
@@ -212,12 +266,20 @@ def test_a_curve_is_not_fitted_through_flagged_levels():
     truth = batch_truth(BATCHES, 25_000, 40, 1.5)
     spoiled = truth * np.where(BATCHES < 16, 0.6, 1.0) * np.where(BATCHES > 1000, 1.4, 1.0)
     made = table(BATCHES, spoiled * noise(7, 10, 0.004), sem=spoiled * 0.004)
-    wrong = {4.0: "warmup-leak", 8.0: "warmup-leak", 1024.0: "missing-sync", 2048.0: "generator-bound"}
+    wrong = {
+        4.0: "warmup-leak",
+        8.0: "warmup-leak",
+        1024.0: "missing-sync",
+        2048.0: "generator-bound",
+    }
     (one,) = series(made, flagged={(): wrong})
     assert one.batch.t_max.low <= 25_000 <= one.batch.t_max.high
     assert one.batch.b_half.low <= 40 <= one.batch.b_half.high
     assert one.step is None
-    assert one.fitted_note == "fitted on 6 of 10 levels: left out 4, 8 (warmup-leak), 1024 (missing-sync), 2048 (generator-bound)"
+    assert (
+        one.fitted_note
+        == "fitted on 6 of 10 levels: left out 4, 8 (warmup-leak), 1024 (missing-sync), 2048 (generator-bound)"
+    )
     (blind,) = series(made, flagged={})
     assert blind.fitted_note == "" or "times" in blind.fitted_note
     assert blind.step is not None or not blind.batch.t_max.low <= 25_000 <= blind.batch.t_max.high
@@ -226,14 +288,21 @@ def test_a_curve_is_not_fitted_through_flagged_levels():
 def test_flagged_levels_are_taken_where_too_few_others_are_left():
     truth = batch_truth(BATCHES, 25_000, 40, 1.5)
     wrong = dict.fromkeys(BATCHES[:7].tolist(), "warmup-leak")
-    (one,) = series(table(BATCHES, truth * noise(8, 10, 0.004), sem=truth * 0.004), flagged={(): wrong})
+    (one,) = series(
+        table(BATCHES, truth * noise(8, 10, 0.004), sem=truth * 0.004), flagged={(): wrong}
+    )
     assert one.batch is not None
-    assert one.fitted_note.startswith("fitted on all 10 levels, though 7 are flagged (4, 8, 16, 32, 64, 128, 256 (warmup-leak))")
+    assert one.fitted_note.startswith(
+        "fitted on all 10 levels, though 7 are flagged (4, 8, 16, 32, 64, 128, 256 (warmup-leak))"
+    )
 
 
 def test_a_level_that_drifted_is_kept_out_of_the_fit_and_may_be_recommended():
     truth = usl_truth(CLIENTS, 10, 0.1, 0.0)
-    (one,) = series(table(CLIENTS, truth * noise(9, 9, 0.01), sem=truth * 0.01, axis="concurrency"), flagged={(): {256.0: "unstable-level"}})
+    (one,) = series(
+        table(CLIENTS, truth * noise(9, 9, 0.01), sem=truth * 0.01, axis="concurrency"),
+        flagged={(): {256.0: "unstable-level"}},
+    )
     assert one.fitted_note == "fitted on 8 of 9 levels: left out 256 (unstable-level)"
     assert (one.flagged, one.recommended_note) == ((), "")
 
@@ -251,11 +320,17 @@ def test_a_jump_at_the_last_level_is_said_to_be_doubtful():
     (one,) = series(table(BATCHES, truth * noise(11, 10, 0.004), sem=truth * 0.004))
     (said,) = [item.message for item in one.findings if item.id == "step"]
     assert one.step.at == 2048
-    assert said.endswith("at 2048; with a single level from there on it may also be an odd measurement: measure more levels")
+    assert said.endswith(
+        "at 2048; with a single level from there on it may also be an odd measurement: measure more levels"
+    )
 
 
 def test_levels_that_overlap_the_best_one():
-    level, rate, half = np.array([1.0, 2, 4, 8]), np.array([10.0, 95, 94, 99]), np.array([1.0, 3, np.nan, 3])
+    level, rate, half = (
+        np.array([1.0, 2, 4, 8]),
+        np.array([10.0, 95, 94, 99]),
+        np.array([1.0, 3, np.nan, 3]),
+    )
     assert indistinct(level, rate, rate - half, rate + half) == (2.0,)
     assert indistinct(level, rate, rate - half, rate + half, {8.0}) == ()
     assert indistinct(level, rate, np.full(4, np.nan), np.full(4, np.nan)) == ()

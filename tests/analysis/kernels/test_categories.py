@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from profharness.analysis.kernels.categories import CATEGORIES, function_name, kernel_category, op_category
+from profharness.analysis.kernels.categories import (
+    CATEGORIES,
+    function_name,
+    kernel_category,
+    op_category,
+)
 
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}, std::array<char*, 2ul> >(int, at::native::{})"
 KERNELS = {
@@ -48,46 +53,88 @@ def test_kernels_by_what_they_do(name, category):
 
 def test_a_copy_run_by_an_elementwise_loop_is_a_copy():
     # substring rules in order put elementwise before copy and call these elementwise
-    for functor in ("direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}", "FillFunctor<float>", "bfloat16_copy_kernel_cuda(int)"):
+    for functor in (
+        "direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}",
+        "FillFunctor<float>",
+        "bfloat16_copy_kernel_cuda(int)",
+    ):
         assert kernel_category(ELEMENTWISE.format(functor, functor)) == "copy"
 
 
 def test_sum_inside_other_words_or_arguments_is_no_reduction():
     # substring rules call anything with "sum" in its name a reduction
-    assert kernel_category(ELEMENTWISE.format("cumsum_consumer<float>", "cumsum_consumer<float>")) == "elementwise"
+    assert (
+        kernel_category(ELEMENTWISE.format("cumsum_consumer<float>", "cumsum_consumer<float>"))
+        == "elementwise"
+    )
     assert kernel_category("consumer_loop") == "other"
     assert kernel_category("fbgemm_gpu::permute_2D_data_kernel") != "gemm"
 
 
-@pytest.mark.parametrize(("name", "category"), [
-    ("triton_poi_fused_addmm_gelu_view_15", "elementwise"),
-    ("triton_red_fused__unsafe_view_add_addmm_mul_native_layer_norm_split_unsqueeze_19", "normalisation"),
-    ("triton_per_fused__to_copy_add_addmm_mean_mul_transpose_view_8", "reduction"),
-    ("triton__0d1d2d3d", "other"),
-])
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("triton_poi_fused_addmm_gelu_view_15", "elementwise"),
+        (
+            "triton_red_fused__unsafe_view_add_addmm_mul_native_layer_norm_split_unsqueeze_19",
+            "normalisation",
+        ),
+        ("triton_per_fused__to_copy_add_addmm_mean_mul_transpose_view_8", "reduction"),
+        ("triton__0d1d2d3d", "other"),
+    ],
+)
 def test_fused_triton_kernels_are_judged_by_their_schedule_not_their_neighbours(name, category):
     assert kernel_category(name) == category
 
 
-@pytest.mark.parametrize(("name", "own"), [
-    ("void at::native::(anonymous namespace)::f<int, (lambda()#1)>(int, float const*)", "at::native::f"),
-    ("std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float>(cublasGemvParams)", "internal::gemvx::kernel"),
-    ("kernel_name.kd", "kernel_name"),
-    ("attn_fwd", "attn_fwd"),
-    ("", ""),
-])
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        (
+            "void at::native::(anonymous namespace)::f<int, (lambda()#1)>(int, float const*)",
+            "at::native::f",
+        ),
+        (
+            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float>(cublasGemvParams)",
+            "internal::gemvx::kernel",
+        ),
+        ("kernel_name.kd", "kernel_name"),
+        ("attn_fwd", "attn_fwd"),
+        ("", ""),
+    ],
+)
 def test_function_name(name, own):
     assert function_name(name) == own
 
 
-@pytest.mark.parametrize(("name", "category"), [
-    ("aten::mm", "gemm"), ("aten::addmm", "gemm"), ("aten::linear", "gemm"), ("MatMul", "gemm"), ("AddmmBackward0", "gemm"),
-    ("aten::convolution_backward", "conv"), ("Conv", "conv"), ("autograd::engine::evaluate_function: ConvolutionBackward0", "conv"),
-    ("aten::_scaled_dot_product_flash_attention", "attention"), ("aten::native_layer_norm", "normalisation"),
-    ("BatchNormalization", "normalisation"), ("aten::_softmax", "normalisation"), ("aten::sum", "reduction"), ("ReduceMean", "reduction"),
-    ("aten::copy_", "copy"), ("aten::cat", "copy"), ("Concat", "copy"), ("aten::mul", "elementwise"), ("aten::relu_", "elementwise"),
-    ("Relu", "elementwise"), ("c10d::allreduce_", "communication"), ("aten::matmul", "gemm"), ("aten::topk", "other"),
-])
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("aten::mm", "gemm"),
+        ("aten::addmm", "gemm"),
+        ("aten::linear", "gemm"),
+        ("MatMul", "gemm"),
+        ("AddmmBackward0", "gemm"),
+        ("aten::convolution_backward", "conv"),
+        ("Conv", "conv"),
+        ("autograd::engine::evaluate_function: ConvolutionBackward0", "conv"),
+        ("aten::_scaled_dot_product_flash_attention", "attention"),
+        ("aten::native_layer_norm", "normalisation"),
+        ("BatchNormalization", "normalisation"),
+        ("aten::_softmax", "normalisation"),
+        ("aten::sum", "reduction"),
+        ("ReduceMean", "reduction"),
+        ("aten::copy_", "copy"),
+        ("aten::cat", "copy"),
+        ("Concat", "copy"),
+        ("aten::mul", "elementwise"),
+        ("aten::relu_", "elementwise"),
+        ("Relu", "elementwise"),
+        ("c10d::allreduce_", "communication"),
+        ("aten::matmul", "gemm"),
+        ("aten::topk", "other"),
+    ],
+)
 def test_operators_by_what_they_do(name, category):
     assert op_category(name) == category
     assert category in CATEGORIES

@@ -25,7 +25,10 @@ def test_packed_keys_are_equal_and_ordered_as_the_rows(found):
 
 @given(st.lists(st.tuples(small, st.integers(0, 10**12)), max_size=60))
 def test_group_statistics_equal_the_standard_library(found):
-    groups = group(np.array([key for key, _ in found], np.int32), np.array([value for _, value in found], np.int64))
+    groups = group(
+        np.array([key for key, _ in found], np.int32),
+        np.array([value for _, value in found], np.int64),
+    )
     expected = defaultdict(list)
     for key, value in found:
         expected[key].append(value)
@@ -37,12 +40,18 @@ def test_group_statistics_equal_the_standard_library(found):
         assert groups.smallest()[place] == min(values)
         assert groups.largest()[place] == max(values)
         assert groups.medians()[place] == statistics.median(values)
-        assert groups.deviations()[place] == pytest.approx(statistics.stdev(values) if len(values) > 1 else 0.0, rel=1e-9)
+        assert groups.deviations()[place] == pytest.approx(
+            statistics.stdev(values) if len(values) > 1 else 0.0, rel=1e-9
+        )
 
 
 def test_values_too_wide_for_a_combined_sort():
     groups = group(np.array([1, 2, 1], np.int64), np.array([2**61, 5, -(2**61)], np.int64))
-    assert (groups.key.tolist(), groups.sums().tolist(), groups.smallest().tolist()) == ([1, 2], [0, 5], [-(2**61), 5])
+    assert (groups.key.tolist(), groups.sums().tolist(), groups.smallest().tolist()) == (
+        [1, 2],
+        [0, 5],
+        [-(2**61), 5],
+    )
 
 
 @given(st.lists(st.tuples(small, small, small), min_size=1, max_size=40))

@@ -19,19 +19,50 @@ from profharness.trace.model import NULL, Device, Kernels, Source, Stream, Strin
 from tests.conftest import shared_path
 
 OPT_IN = 49152  # beyond this, shared memory of a block must be asked for; the estimate in the files takes such blocks as impossible
-KINETO = ("a100_event_sync", "a100_multistream_graphs_rank0of16", "a100_nccl_rank0of2", "a100_train_rank3of8_intus", "a100_triton_example",
-          "h100_bert_small", "h100_qwen0.5b_prefill", "v100_epoch_ns_timestamps")
+KINETO = (
+    "a100_event_sync",
+    "a100_multistream_graphs_rank0of16",
+    "a100_nccl_rank0of2",
+    "a100_train_rank3of8_intus",
+    "a100_triton_example",
+    "h100_bert_small",
+    "h100_qwen0.5b_prefill",
+    "v100_epoch_ns_timestamps",
+)
 
 
 def trace_of(kernels, device=None):
     """One MI210 by default: 104 units, 8 waves on each of 4 SIMDs."""
-    return Trace(sources=(Source("a.csv", "rocprofv3-csv"),), strings=Strings(["k"]), kernels=kernels, streams=(Stream(0, "0"),),
-                 devices=(device or Device("0", name="MI210", vendor="AMD", architecture="gfx90a", compute_units=104),))
+    return Trace(
+        sources=(Source("a.csv", "rocprofv3-csv"),),
+        strings=Strings(["k"]),
+        kernels=kernels,
+        streams=(Stream(0, "0"),),
+        devices=(
+            device
+            or Device("0", name="MI210", vendor="AMD", architecture="gfx90a", compute_units=104),
+        ),
+    )
 
 
 def kernels(start, dur, workgroups, *, threads=256, vgpr=8, lds=0):
-    return Kernels.build(len(start), start_ns=start, dur_ns=dur, name=0, device=0, stream=0, workgroups=workgroups, workgroup_size_x=threads,
-                         workgroup_size_y=1, workgroup_size_z=1, vgpr=vgpr, accum_vgpr=0, sgpr=16, lds_bytes=lds, source=0)
+    return Kernels.build(
+        len(start),
+        start_ns=start,
+        dur_ns=dur,
+        name=0,
+        device=0,
+        stream=0,
+        workgroups=workgroups,
+        workgroup_size_x=threads,
+        workgroup_size_y=1,
+        workgroup_size_z=1,
+        vgpr=vgpr,
+        accum_vgpr=0,
+        sgpr=16,
+        lds_bytes=lds,
+        source=0,
+    )
 
 
 def over(trace, start, end):
@@ -45,17 +76,29 @@ def test_nvidia_occupancy_is_kinetos_own_estimate(name):
         pytest.skip("needs the shared recorded files")
     document = json.loads(gzip.decompress(path.read_bytes()))
     sms = document["deviceProperties"][0]
-    recorded = [event["args"] for event in document["traceEvents"] if "est. achieved occupancy %" in event.get("args", {})]
+    recorded = [
+        event["args"]
+        for event in document["traceEvents"]
+        if "est. achieved occupancy %" in event.get("args", {})
+    ]
     device = identify(name=sms["name"], compute_units=sms["numSms"])
     sizes = np.array([record["block"] for record in recorded], np.int64)
     count = np.prod(np.array([record["grid"] for record in recorded], np.int64), axis=1)
     table = Kernels.build(
-        len(recorded), workgroups=count, workgroup_size_x=sizes[:, 0], workgroup_size_y=sizes[:, 1], workgroup_size_z=sizes[:, 2],
-        vgpr=[record["registers per thread"] for record in recorded], lds_bytes=[record["shared memory"] for record in recorded])
+        len(recorded),
+        workgroups=count,
+        workgroup_size_x=sizes[:, 0],
+        workgroup_size_y=sizes[:, 1],
+        workgroup_size_z=sizes[:, 2],
+        vgpr=[record["registers per thread"] for record in recorded],
+        lds_bytes=[record["shared memory"] for record in recorded],
+    )
     held = kernel_slots(table, device)
     assert np.all(held != NULL)
     per_unit = count / device.compute_units
-    np.testing.assert_allclose(per_unit, [record["blocks per SM"] for record in recorded], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        per_unit, [record["blocks per SM"] for record in recorded], rtol=1e-4, atol=1e-5
+    )
     threads = np.prod(sizes, axis=1)
     # the file's figure is of threads, not of whole warps, and a rounded percentage
     ours = 100 * np.minimum(per_unit, held) * threads / device.limits.threads
@@ -71,7 +114,14 @@ def test_occupancy_of_a_trace_is_the_time_weighted_mean_of_the_files_estimate(sh
     trace = readers.read(path)
     held = residency(trace)
     device = identify(name="NVIDIA A100-PG509-200")
-    warps = -(-(trace.kernels.workgroup_size_x.astype(np.int64) * trace.kernels.workgroup_size_y * trace.kernels.workgroup_size_z) // 32)
+    warps = -(
+        -(
+            trace.kernels.workgroup_size_x.astype(np.int64)
+            * trace.kernels.workgroup_size_y
+            * trace.kernels.workgroup_size_z
+        )
+        // 32
+    )
     expected = np.minimum(trace.kernels.workgroups / device.compute_units, held.slots) * warps / 64
     np.testing.assert_allclose(held.occupancy, expected)
     figure = figures(measure(trace))["occupancy"]
@@ -90,7 +140,9 @@ def test_one_kernel_of_known_shape():
 
 def test_a_full_device_and_its_last_round():
     # 832 workgroups fill all places; 1664 take two rounds exactly, 833 a second one for a single workgroup
-    found = figures(over(trace_of(kernels([0, 100, 200], [100, 100, 100], [832, 1664, 833])), 0, 400))
+    found = figures(
+        over(trace_of(kernels([0, 100, 200], [100, 100, 100], [832, 1664, 833])), 0, 400)
+    )
     assert found["slots_full_time"].value == pytest.approx(0.75)
     assert found["occupancy"].value == pytest.approx(1.0)
     assert found["wave_quantisation"].value == pytest.approx((1.0 + 833 / 1664) / 2)
@@ -111,7 +163,10 @@ def test_below_nine_tenths_of_kernel_time_nothing_is_said(lost_ns, measured):
         assert (found[name].value is not None) is measured
         assert found[name].coverage == pytest.approx(100 / (100 + lost_ns))
     if measured:
-        assert (found["slots_full_time"].low, found["slots_full_time"].high) == (pytest.approx(0.5), pytest.approx(0.5 + lost_ns / 200))
+        assert (found["slots_full_time"].low, found["slots_full_time"].high) == (
+            pytest.approx(0.5),
+            pytest.approx(0.5 + lost_ns / 200),
+        )
     else:
         assert "here 83%" in found["occupancy"].needs
 
@@ -119,7 +174,9 @@ def test_below_nine_tenths_of_kernel_time_nothing_is_said(lost_ns, measured):
 def test_without_registers_or_on_a_stranger_it_is_not_measured():
     plain = kernels([0], [100], [104], vgpr=NULL)
     assert figures(over(trace_of(plain), 0, 100))["occupancy"].value is None
-    stranger = trace_of(kernels([0], [100], [104]), Device("0", name="unheard of", compute_units=104))
+    stranger = trace_of(
+        kernels([0], [100], [104]), Device("0", name="unheard of", compute_units=104)
+    )
     found = figures(over(stranger, 0, 100))
     assert found["occupancy"].value is None
     assert found["fill"].value == pytest.approx(1.0)
@@ -130,8 +187,21 @@ def test_lds_counts_with_its_dynamic_part():
     assert residency(trace_of(table)).slots.tolist() == [2]
 
 
-@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 200), st.integers(1, 3000), st.sampled_from([64, 256, 1024]), st.integers(0, 256)),
-                min_size=1, max_size=15), st.integers(0, 500), st.integers(501, 1300))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1000),
+            st.integers(1, 200),
+            st.integers(1, 3000),
+            st.sampled_from([64, 256, 1024]),
+            st.integers(0, 256),
+        ),
+        min_size=1,
+        max_size=15,
+    ),
+    st.integers(0, 500),
+    st.integers(501, 1300),
+)
 def test_shares_are_shares_and_windows_add_up(rows, start, end):
     start_ns, dur, count, threads, vgpr = zip(*rows, strict=True)
     trace = trace_of(kernels(start_ns, dur, count, threads=threads, vgpr=vgpr))
@@ -142,7 +212,10 @@ def test_shares_are_shares_and_windows_add_up(rows, start, end):
     known = np.isfinite(held.quantisation)
     assert np.all(held.quantisation[known] <= 1)
     assert np.all(held.quantisation[known] > 0.5)
-    parts = [occupancy(trace, 0, intervals.window(*ends), held) for ends in ((start, end), (start, (start + end) // 2), ((start + end) // 2, end))]
+    parts = [
+        occupancy(trace, 0, intervals.window(*ends), held)
+        for ends in ((start, end), (start, (start + end) // 2), ((start + end) // 2, end))
+    ]
     for name in ("full_ns", "known_ns", "known_kernel_ns", "rounds_ns"):
         assert getattr(parts[0], name) == getattr(parts[1], name) + getattr(parts[2], name)
     assert parts[0].resident_ns <= parts[0].known_ns + 1e-6
@@ -162,7 +235,9 @@ def test_a_product_that_takes_all_registers_of_a_simd(shared):
 
 
 def test_a_trace_of_gfx950_is_covered(shared):
-    found = figures(measure(readers.read(shared / "fixtures/rocm/rocprofv3/json/908_results.json.gz")))
+    found = figures(
+        measure(readers.read(shared / "fixtures/rocm/rocprofv3/json/908_results.json.gz"))
+    )
     assert found["occupancy"].coverage == 1.0
     # one collective with few workgroups takes nearly all of the time: the device is busy and hardly occupied
     assert found["occupancy"].value < 0.1 < found["busy"].value

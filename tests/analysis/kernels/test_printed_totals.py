@@ -14,30 +14,56 @@ from profharness.trace.statistics import StatRow
 from tests.analysis.scene import Scene
 
 GEMM, COPY = "Cijk_Alik_Bljk_BBS_BH_MT128x128x64", "__amd_rocclr_copyBuffer"
-ROWS = (StatRow(COPY, "kernel", 3, 30, 5, 15, 2.5), StatRow(GEMM, "kernel", 2, 70, 30, 40, 1.0), StatRow("hipMalloc", "hip", 4, 900),
-        StatRow("MEMORY_COPY_HOST_TO_DEVICE", "copy", 1, 8, 8, 8, 0.0))
+ROWS = (
+    StatRow(COPY, "kernel", 3, 30, 5, 15, 2.5),
+    StatRow(GEMM, "kernel", 2, 70, 30, 40, 1.0),
+    StatRow("hipMalloc", "hip", 4, 900),
+    StatRow("MEMORY_COPY_HOST_TO_DEVICE", "copy", 1, 8, 8, 8, 0.0),
+)
 
 
 def printed(rows: tuple[StatRow, ...] = ROWS) -> Trace:
-    return Trace(sources=(Source("kernel_stats.csv", "rocprofv3-csv"),), strings=Strings(), statistics=rows)
+    return Trace(
+        sources=(Source("kernel_stats.csv", "rocprofv3-csv"),), strings=Strings(), statistics=rows
+    )
 
 
 def test_kernel_totals_are_the_table_where_there_are_no_kernels() -> None:
     table = hotspots.default(printed())
     assert (table.by, table.total_ns) == ("kernel", 100)
-    assert [(row.name, row.category, row.calls, row.total_ns, row.share, row.mean_ns, row.min_ns, row.max_ns, row.std_ns, row.median_ns) for row in table.rows] == [
-        (GEMM, "gemm", 2, 70, 0.7, 35.0, 30, 40, 1.0, None), (COPY, "copy", 3, 30, 0.3, 10.0, 5, 15, 2.5, None)]
+    assert [
+        (
+            row.name,
+            row.category,
+            row.calls,
+            row.total_ns,
+            row.share,
+            row.mean_ns,
+            row.min_ns,
+            row.max_ns,
+            row.std_ns,
+            row.median_ns,
+        )
+        for row in table.rows
+    ] == [
+        (GEMM, "gemm", 2, 70, 0.7, 35.0, 30, 40, 1.0, None),
+        (COPY, "copy", 3, 30, 0.3, 10.0, 5, 15, 2.5, None),
+    ]
 
 
 def test_host_calls_and_copies_stand_by_op() -> None:
-    assert [(row.name, row.calls, row.total_ns, row.min_ns) for row in hotspots.by_op(printed()).rows] == [
-        ("hipMalloc", 4, 900, None), ("MEMORY_COPY_HOST_TO_DEVICE", 1, 8, 8)]
+    assert [
+        (row.name, row.calls, row.total_ns, row.min_ns) for row in hotspots.by_op(printed()).rows
+    ] == [("hipMalloc", 4, 900, None), ("MEMORY_COPY_HOST_TO_DEVICE", 1, 8, 8)]
     assert hotspots.default(printed(ROWS[2:])).by == "op"
 
 
 def test_categories_hold_kernels_and_copies() -> None:
     table = hotspots.by_category(printed())
-    assert [(row.name, row.calls, row.total_ns, row.min_ns, row.max_ns) for row in table.rows] == [("gemm", 2, 70, 30, 40), ("copy", 4, 38, 5, 15)]
+    assert [(row.name, row.calls, row.total_ns, row.min_ns, row.max_ns) for row in table.rows] == [
+        ("gemm", 2, 70, 30, 40),
+        ("copy", 4, 38, 5, 15),
+    ]
 
 
 def test_records_go_before_statistics_of_the_same_run() -> None:

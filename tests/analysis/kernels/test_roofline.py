@@ -26,20 +26,33 @@ from profharness.stats import intervals
 from profharness.trace.model import Counters, Device
 from tests.analysis.scene import Scene
 
-MEASURED = Calibration(created="2026-01-01T00:00:00", kind="rocm", name="MI210", compute_units=104,
-                       gemm_flops={"fp32": 40e12, "bf16": 100e12, "fp16": 100e12}, copy_bytes_per_s=1.0e12)
+MEASURED = Calibration(
+    created="2026-01-01T00:00:00",
+    kind="rocm",
+    name="MI210",
+    compute_units=104,
+    gemm_flops={"fp32": 40e12, "bf16": 100e12, "fp16": 100e12},
+    copy_bytes_per_s=1.0e12,
+)
 N = 1000
 
 
 def scene():
-    return Scene(devices=(Device("0", name="MI210", vendor="AMD", architecture="gfx90a", compute_units=104),))
+    return Scene(
+        devices=(Device("0", name="MI210", vendor="AMD", architecture="gfx90a", compute_units=104),)
+    )
 
 
 def with_ops(made, shapes):
     """The scene's trace with shapes and types of its operators, in order."""
     trace = made.build()
-    codes = [(trace.strings.code(json.dumps(dims)), trace.strings.code(json.dumps(kinds))) for dims, kinds in shapes]
-    ops = trace.ops.with_columns(shapes=[one for one, _ in codes], dtype=[other for _, other in codes])
+    codes = [
+        (trace.strings.code(json.dumps(dims)), trace.strings.code(json.dumps(kinds)))
+        for dims, kinds in shapes
+    ]
+    ops = trace.ops.with_columns(
+        shapes=[one for one, _ in codes], dtype=[other for _, other in codes]
+    )
     return replace(trace, ops=ops)
 
 
@@ -48,7 +61,11 @@ def mixed(workgroups=1000):
     made = scene()
     product, copied = 2 * N**3 / 40e12 * 1e9, 2 * 4 * N * N / 1e12 * 1e9
     begin = 0
-    for name, op, length in (("gemm", "aten::mm", product / 0.8), ("stream", "aten::copy_", copied / 0.8), ("slow_gemm", "aten::mm", product / 0.2)):
+    for name, op, length in (
+        ("gemm", "aten::mm", product / 0.8),
+        ("stream", "aten::copy_", copied / 0.8),
+        ("slow_gemm", "aten::mm", product / 0.2),
+    ):
         operator = made.op(op, begin, begin + 10)
         made.kernel(begin, begin + round(length), op=operator, name=name, workgroups=workgroups)
         begin += round(length)
@@ -77,12 +94,18 @@ def test_the_filled_time_splits_exactly_and_names_the_kernels():
     trace = mixed()
     summary = summarise_trace(trace, "made up", yardstick=Yardstick((MEASURED,)))
     found, window = summary.metrics, summary.partition.window_ns
-    parts = [found[name].value for name in ("compute_bound", "bandwidth_bound", "inside_kernel", "undetermined")]
+    parts = [
+        found[name].value
+        for name in ("compute_bound", "bandwidth_bound", "inside_kernel", "undetermined")
+    ]
     assert sum(parts) == pytest.approx(1.0)
     assert [round(part * window) for part in parts] == trace.kernels.dur_ns.tolist()
     assert found["inside_kernel"].note.startswith("slow_gemm at 20.0 % of the measured GEMM and ")
     assert found["bandwidth_bound"].note == "stream at 80.0 % or more of the measured copy"
-    assert (summary.verdict.limiter, summary.verdict.share) == ("inside-kernel", pytest.approx(parts[2]))
+    assert (summary.verdict.limiter, summary.verdict.share) == (
+        "inside-kernel",
+        pytest.approx(parts[2]),
+    )
     assert summary.verdict.evidence.startswith("slow_gemm at 20.0 %")
     assert summary.verdict.headroom == pytest.approx(1 / (1 - parts[2]))
 
@@ -93,7 +116,18 @@ def test_kernels_that_leave_the_device_empty_are_underfilled_whatever_they_reach
     assert summary.metrics["compute_bound"].value == 0
 
 
-@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 300), st.integers(0, 3), st.sampled_from([20, 60, 300])), min_size=1, max_size=12))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 500),
+            st.integers(1, 300),
+            st.integers(0, 3),
+            st.sampled_from([20, 60, 300]),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
 def test_classes_and_underfilled_time_sum_to_compute_time(rows):
     made = scene()
     shapes = []
@@ -103,7 +137,11 @@ def test_classes_and_underfilled_time_sum_to_compute_time(rows):
         shapes.append(([[side, side], [side, side]], ["float", "float"]))
         made.kernel(start, start + dur, op=operator, name=f"k{kind}", workgroups=workgroups)
     trace = with_ops(made, shapes)
-    m = Measurement(trace, Windows(intervals.window(100, 700), "all"), known=Whole(trace, KernelFacts(trace, Yardstick((MEASURED,)))))
+    m = Measurement(
+        trace,
+        Windows(intervals.window(100, 700), "all"),
+        known=Whole(trace, KernelFacts(trace, Yardstick((MEASURED,)))),
+    )
     if not m.partition.compute_ns:
         return
     assert sum(m.filled_split.ns) == m.partition.compute_ns - m.fill.underfilled_ns
@@ -123,8 +161,14 @@ def test_figures_of_work_over_the_window():
     assert found["achieved_bandwidth"].value == pytest.approx(moved / seconds)
     assert found["bandwidth_share"].value == pytest.approx(moved / seconds / 1e12)
     assert found["operational_intensity"].value == pytest.approx(flops / (3 * 4 * N * N * 2))
-    assert (found["ceiling_flops"].value, found["ceiling_flops"].source) == (40e12, "calibrated GEMM, fp32")
-    assert (found["ceiling_bandwidth"].value, found["ceiling_bandwidth"].source) == (1e12, "calibrated copy")
+    assert (found["ceiling_flops"].value, found["ceiling_flops"].source) == (
+        40e12,
+        "calibrated GEMM, fp32",
+    )
+    assert (found["ceiling_bandwidth"].value, found["ceiling_bandwidth"].source) == (
+        1e12,
+        "calibrated copy",
+    )
     assert found["mfu_at_clock"].value is None
     assert found["hfu"].value is None
 
@@ -135,7 +179,12 @@ def test_mfu_at_the_clock_that_was_observed():
     made.kernel(0, 1_000_000, op=operator, workgroups=1000)
     made.sample("clock_gpu", 0, 0, 850.0)
     made.sample("clock_gpu", 500_000, 500_000, 850.0)
-    found = figures(Measurement(with_ops(made, [([[N, N], [N, N]], ["float", "float"])]), Windows(intervals.window(0, 1_000_000), "all")))
+    found = figures(
+        Measurement(
+            with_ops(made, [([[N, N], [N, N]], ["float", "float"])]),
+            Windows(intervals.window(0, 1_000_000), "all"),
+        )
+    )
     assert found["mfu_at_clock"].value == pytest.approx(2 * found["mfu"].value)
     assert "850 MHz" in found["mfu_at_clock"].note
 
@@ -147,10 +196,22 @@ def counted_scene():
         made.kernel(start, start + 50, name="stream", workgroups=1000)
     made.kernel(200, 250, name="other", workgroups=7)
     trace = made.build()
-    rows = [(0, "FETCH_SIZE", 1000.0), (0, "WRITE_SIZE", 500.0), (1, "FETCH_SIZE", 3000.0), (1, "WRITE_SIZE", 500.0), (0, "MfmaFlops", 2.0e6),
-            (1, "MfmaFlops", 2.0e6), (2, "SQ_INSTS_VALU_MFMA_MOPS_BF16", 10.0), (2, "SQ_INSTS_VALU_MFMA_MOPS_F8", 3.0)]
-    counters = Counters.build(kernel=[row for row, _, _ in rows], name=trace.strings.codes(name for _, name, _ in rows),
-                              value=[value for _, _, value in rows], source=0)
+    rows = [
+        (0, "FETCH_SIZE", 1000.0),
+        (0, "WRITE_SIZE", 500.0),
+        (1, "FETCH_SIZE", 3000.0),
+        (1, "WRITE_SIZE", 500.0),
+        (0, "MfmaFlops", 2.0e6),
+        (1, "MfmaFlops", 2.0e6),
+        (2, "SQ_INSTS_VALU_MFMA_MOPS_BF16", 10.0),
+        (2, "SQ_INSTS_VALU_MFMA_MOPS_F8", 3.0),
+    ]
+    counters = Counters.build(
+        kernel=[row for row, _, _ in rows],
+        name=trace.strings.codes(name for _, name, _ in rows),
+        value=[value for _, _, value in rows],
+        source=0,
+    )
     return replace(trace, counters=counters)
 
 
@@ -158,7 +219,11 @@ def test_counters_of_a_dispatch():
     found = per_dispatch(counted_scene())
     assert found.fabric_bytes[:2].tolist() == [1500 * 1024, 3500 * 1024]
     assert np.isnan(found.fabric_bytes[2])
-    assert found.operations.tolist() == [2.0e6, 2.0e6, 13 * 512]  # 8-bit operations are not in MfmaFlops and come on top
+    assert found.operations.tolist() == [
+        2.0e6,
+        2.0e6,
+        13 * 512,
+    ]  # 8-bit operations are not in MfmaFlops and come on top
 
 
 def test_a_counter_pass_gives_work_and_another_pass_time():
@@ -176,7 +241,9 @@ def test_a_counter_pass_gives_work_and_another_pass_time():
     # 2.56 MB in 4 us are 64 % of 1 TB/s
     assert facts.rates.bandwidth_share[0] == pytest.approx(0.64)
     assert facts.rates.kind[0] == BANDWIDTH
-    figure = figures(Measurement(timed, Windows(intervals.window(0, 6000), "all"), known=Whole(timed, facts)))
+    figure = figures(
+        Measurement(timed, Windows(intervals.window(0, 6000), "all"), known=Whole(timed, facts))
+    )
     assert figure["fabric_bytes"].value == 2500 * 1024
     assert figure["fabric_bytes"].coverage == pytest.approx(4000 / 6000)
     assert figure["hfu"].value == pytest.approx(2.0e6 / 6e-6 / (104 * 1.7e9 * 1024))
@@ -185,8 +252,21 @@ def test_a_counter_pass_gives_work_and_another_pass_time():
 
 def test_times_of_the_counter_pass_itself_are_never_used():
     trace = counted_scene()
-    found = figures(Measurement(trace, Windows(intervals.window(0, 250), "all"), known=Whole(trace, KernelFacts(trace, Yardstick((MEASURED,))))))
-    for name in ("achieved_bandwidth", "bandwidth_share", "hfu", "compute_bound", "mfu", "achieved_flops"):
+    found = figures(
+        Measurement(
+            trace,
+            Windows(intervals.window(0, 250), "all"),
+            known=Whole(trace, KernelFacts(trace, Yardstick((MEASURED,)))),
+        )
+    )
+    for name in (
+        "achieved_bandwidth",
+        "bandwidth_share",
+        "hfu",
+        "compute_bound",
+        "mfu",
+        "achieved_flops",
+    ):
         assert found[name].value is None, name
     assert "without counters" in found["bandwidth_share"].needs
     assert found["fabric_bytes"].value == 5000 * 1024
@@ -204,23 +284,44 @@ def test_hotspots_carry_what_is_known_of_each_kernel():
 
 
 def test_the_newest_calibration_of_the_same_software_counts():
-    older = Calibration(created="2025-01-01", kind="rocm", name="MI210", software={"torch": "2"}, copy_bytes_per_s=1.0)
-    newer = Calibration(created="2026-01-01", kind="rocm", name="MI210", software={"torch": "3"}, copy_bytes_per_s=2.0)
+    older = Calibration(
+        created="2025-01-01",
+        kind="rocm",
+        name="MI210",
+        software={"torch": "2"},
+        copy_bytes_per_s=1.0,
+    )
+    newer = Calibration(
+        created="2026-01-01",
+        kind="rocm",
+        name="MI210",
+        software={"torch": "3"},
+        copy_bytes_per_s=2.0,
+    )
     elsewhere = Calibration(created="2027-01-01", kind="rocm", name="MI300X", copy_bytes_per_s=3.0)
     trace = mixed()
-    for software, expected in (({"torch": "2"}, 1.0), ({"torch": "3"}, 2.0), ({"torch": "4"}, 2.0), (None, 2.0)):
+    for software, expected in (
+        ({"torch": "2"}, 1.0),
+        ({"torch": "3"}, 2.0),
+        ({"torch": "4"}, 2.0),
+        (None, 2.0),
+    ):
         assert of_trace(trace, (older, newer, elsewhere), software)[0].bandwidth.value == expected
     assert not of_trace(trace)[0].bandwidth.measured
 
 
 def test_fabric_traffic_is_what_the_vendors_analysis_prints(shared):
     """rocprof-compute's own analysis of this run: 673.08 + 671.20 GB/s between L2 and fabric over a kernel of 6249 ns."""
-    found = per_dispatch(readers.read(shared / "fixtures/rocm/rocprof_compute/bank_conflict_MI300X/pmc_perf.csv"))
+    found = per_dispatch(
+        readers.read(shared / "fixtures/rocm/rocprof_compute/bank_conflict_MI300X/pmc_perf.csv")
+    )
     assert found.fabric_bytes[0] / 6249e-9 / 1e9 == pytest.approx(673.08 + 671.20, abs=0.01)
 
 
 @pytest.mark.parametrize("name", ["vcopy_MI100", "vcopy_MI300X"])
 def test_a_copy_moves_what_it_reads_and_writes(shared, name):
-    found = per_dispatch(readers.read(shared / f"fixtures/rocm/rocprof_compute/{name}/pmc_perf.csv"))
+    found = per_dispatch(
+        readers.read(shared / f"fixtures/rocm/rocprof_compute/{name}/pmc_perf.csv")
+    )
     # 2^20 doubles read and written, and little else; the first dispatch finds nothing in the caches
     assert found.fabric_bytes[0] == pytest.approx(2 * 8 * 2**20, rel=0.002)

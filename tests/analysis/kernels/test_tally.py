@@ -14,12 +14,23 @@ from profharness.trace.merge import merge
 from profharness.trace.model import Source, Trace
 from tests.analysis.scene import Scene
 
-KERNELS = st.lists(st.tuples(st.sampled_from(("gemm", "add", "copy_kernel")), st.integers(0, 6), st.sampled_from((-1, 8, 16)), st.integers(0, 2)), max_size=12)
+KERNELS = st.lists(
+    st.tuples(
+        st.sampled_from(("gemm", "add", "copy_kernel")),
+        st.integers(0, 6),
+        st.sampled_from((-1, 8, 16)),
+        st.integers(0, 2),
+    ),
+    max_size=12,
+)
 
 
 def _scene(kernels: list[tuple[str, int, int, int]], number: int) -> Trace:
     scene = Scene(sources=(Source(f"{number}.json", "kineto", pid=7),))
-    ops = [scene.op(name, 10 * i, 10 * i + 9) for i, name in enumerate(("aten::mm", "aten::add", "aten::copy_"))]
+    ops = [
+        scene.op(name, 10 * i, 10 * i + 9)
+        for i, name in enumerate(("aten::mm", "aten::add", "aten::copy_"))
+    ]
     scene.call("hipMemcpyAsync", 0, 1)
     scene.copy(0, 3)
     for place, (name, length, workgroups, op) in enumerate(kernels):
@@ -38,14 +49,23 @@ def test_joined_parts_are_the_whole(parts, by):
     for ours, theirs in zip(joined.rows, whole.rows, strict=True):
         assert ours.std_ns == pytest.approx(theirs.std_ns, rel=1e-12)
         fields = [name for name in ours.__struct_fields__ if name not in ("std_ns", "kernel_ns")]
-        assert [getattr(ours, name) for name in fields] == [getattr(theirs, name) for name in fields]
+        assert [getattr(ours, name) for name in fields] == [
+            getattr(theirs, name) for name in fields
+        ]
         assert (ours.kernel_ns or 0) == (theirs.kernel_ns or 0)
     assert (joined.total_ns, joined.busy_ns, joined.busy_any_ns, joined.device_span_ns) == (
-        whole.total_ns, whole.busy_ns, whole.busy_any_ns, whole.device_span_ns)
+        whole.total_ns,
+        whole.busy_ns,
+        whole.busy_any_ns,
+        whole.device_span_ns,
+    )
 
 
 def test_of_files_with_and_without_kernels_those_with_kernels_count():
-    with_kernels, without = _scene([("gemm", 5, -1, 0)], 0), Scene(sources=(Source("b.json", "kineto"),))
+    with_kernels, without = (
+        _scene([("gemm", 5, -1, 0)], 0),
+        Scene(sources=(Source("b.json", "kineto"),)),
+    )
     without.op("aten::mm", 0, 5)
     tallies = [tally(with_kernels, None), tally(without.build(), None)]
     assert [one.by for one in tallies] == ["kernel", "op"]

@@ -12,7 +12,12 @@ def published(times, items=8.0, at=8.0):
     """What a publication would print of these trials (standard deviation with ddof 0 over sqrt n)."""
     rates = items / times
     root = math.sqrt(len(times))
-    return Level(at, rates.mean() * times.mean() / items, rates.std() / root / rates.mean(), times.std() / root / times.mean())
+    return Level(
+        at,
+        rates.mean() * times.mean() / items,
+        rates.std() / root / rates.mean(),
+        times.std() / root / times.mean(),
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -33,7 +38,9 @@ def test_one_compiling_trial_is_a_leak(n, cv, seed, slowdown):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.integers(20, 300), st.floats(0.001, 0.03), st.integers(0, 2**32 - 1), st.floats(0.005, 0.2))
+@given(
+    st.integers(20, 300), st.floats(0.001, 0.03), st.integers(0, 2**32 - 1), st.floats(0.005, 0.2)
+)
 def test_one_launch_only_trial_is_a_missing_sync(n, cv, seed, share):
     times = np.exp(cv * np.random.default_rng(seed).standard_normal(n))
     times[n // 2] = share
@@ -58,6 +65,9 @@ def test_without_errors_only_the_blatant_counts():
 def test_one_finding_per_kind_names_its_levels():
     leak, sync = Level(4, 20.0, 0.01, 0.94), Level(2048, 1.16, 0.143, 0.0095)
     found = level_findings([leak, Level(8, 19.0, 0.01, 0.94), Level(32, 1.0, 0.002, 0.002), sync])
-    assert [(one.id, one.figures["levels"]) for one in found] == [("missing-sync", "2048"), ("warmup-leak", "4, 8")]
+    assert [(one.id, one.figures["levels"]) for one in found] == [
+        ("missing-sync", "2048"),
+        ("warmup-leak", "4, 8"),
+    ]
     assert found[1].figures["consistency_max"] == 20.0
     assert level_findings([Level(4, 1.001, 0.01, 0.01)]) == ()

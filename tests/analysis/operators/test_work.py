@@ -17,36 +17,63 @@ def asked(name, dims, kinds):
 BF16, F32 = "c10::BFloat16", "float"
 
 
-@pytest.mark.parametrize(("name", "dims", "kinds", "flops", "moved"), [
-    ("aten::mm", [[3, 5], [5, 7]], [F32, F32], 2 * 3 * 5 * 7, 4 * (15 + 35 + 21)),
-    ("aten::addmm", [[7], [3, 5], [5, 7], [], []], [BF16, BF16, BF16, "Scalar", "Scalar"], 210, 2 * (7 + 15 + 35 + 21)),
-    ("aten::bmm", [[2, 3, 5], [2, 5, 7]], [F32, F32], 420, 4 * (30 + 70 + 42)),
-    ("aten::mul", [[4, 1], [4, 6]], [F32, F32], None, 4 * (4 + 24 + 24)),
-    ("aten::add_", [[4, 6], [6], []], [F32, F32, "Scalar"], None, 4 * (24 + 6 + 24)),
-    ("aten::eq", [[4, 6], []], ["long int", "Scalar"], None, 8 * 24 + 24),
-    ("aten::copy_", [[4, 6], [4, 6], []], [BF16, F32, "Scalar"], None, 2 * 24 + 4 * 24),
-    ("aten::fill_", [[4, 6], []], [F32, "Scalar"], None, 96),
-    ("aten::sum", [[4, 6], []], [F32, ""], None, 96),
-    ("aten::native_layer_norm", [[4, 6], [], [6], [6], []], [F32, "ScalarList", F32, F32, "Scalar"], None, 4 * (24 + 12 + 24)),
-    ("triton_poi_fused_add_0", [[8], [8], [8], []], [BF16, BF16, BF16, "Scalar"], None, 48),
-])
+@pytest.mark.parametrize(
+    ("name", "dims", "kinds", "flops", "moved"),
+    [
+        ("aten::mm", [[3, 5], [5, 7]], [F32, F32], 2 * 3 * 5 * 7, 4 * (15 + 35 + 21)),
+        (
+            "aten::addmm",
+            [[7], [3, 5], [5, 7], [], []],
+            [BF16, BF16, BF16, "Scalar", "Scalar"],
+            210,
+            2 * (7 + 15 + 35 + 21),
+        ),
+        ("aten::bmm", [[2, 3, 5], [2, 5, 7]], [F32, F32], 420, 4 * (30 + 70 + 42)),
+        ("aten::mul", [[4, 1], [4, 6]], [F32, F32], None, 4 * (4 + 24 + 24)),
+        ("aten::add_", [[4, 6], [6], []], [F32, F32, "Scalar"], None, 4 * (24 + 6 + 24)),
+        ("aten::eq", [[4, 6], []], ["long int", "Scalar"], None, 8 * 24 + 24),
+        ("aten::copy_", [[4, 6], [4, 6], []], [BF16, F32, "Scalar"], None, 2 * 24 + 4 * 24),
+        ("aten::fill_", [[4, 6], []], [F32, "Scalar"], None, 96),
+        ("aten::sum", [[4, 6], []], [F32, ""], None, 96),
+        (
+            "aten::native_layer_norm",
+            [[4, 6], [], [6], [6], []],
+            [F32, "ScalarList", F32, F32, "Scalar"],
+            None,
+            4 * (24 + 12 + 24),
+        ),
+        ("triton_poi_fused_add_0", [[8], [8], [8], []], [BF16, BF16, BF16, "Scalar"], None, 48),
+    ],
+)
 def test_work_worked_out_by_hand(name, dims, kinds, flops, moved):
     found = asked(name, dims, kinds)
     assert found.flops == flops
     assert found.low_bytes == moved
 
 
-@pytest.mark.parametrize(("name", "dims", "kinds"), [
-    ("aten::miopen_convolution", [[1, 3, 8, 8], [4, 3, 3, 3]], [F32, F32]),  # strides are not recorded
-    ("aten::_flash_attention_forward", [[1, 8, 2, 4]] * 3, [BF16] * 3),  # nor is the mask
-    ("aten::cat", [[[2, 3], [2, 3]], []], ["TensorList", "Scalar"]), ("aten::mm", [[3, 5]], [F32]), ("aten::mm", [[3, 5], [4, 7]], [F32, F32]),
-    ("aten::index_select", [[5, 5], [], [3]], [F32, "Scalar", "long int"]), ("aten::add", [], []),
-])
+@pytest.mark.parametrize(
+    ("name", "dims", "kinds"),
+    [
+        (
+            "aten::miopen_convolution",
+            [[1, 3, 8, 8], [4, 3, 3, 3]],
+            [F32, F32],
+        ),  # strides are not recorded
+        ("aten::_flash_attention_forward", [[1, 8, 2, 4]] * 3, [BF16] * 3),  # nor is the mask
+        ("aten::cat", [[[2, 3], [2, 3]], []], ["TensorList", "Scalar"]),
+        ("aten::mm", [[3, 5]], [F32]),
+        ("aten::mm", [[3, 5], [4, 7]], [F32, F32]),
+        ("aten::index_select", [[5, 5], [], [3]], [F32, "Scalar", "long int"]),
+        ("aten::add", [], []),
+    ],
+)
 def test_what_has_no_formula_says_nothing(name, dims, kinds):
     assert asked(name, dims, kinds) == NOTHING
 
 
-@pytest.mark.parametrize(("shapes", "types"), [("", ""), ("[[3]", "[]"), ("3", "4"), ("[[3]]", '["quaternion"]')])
+@pytest.mark.parametrize(
+    ("shapes", "types"), [("", ""), ("[[3]", "[]"), ("3", "4"), ("[[3]]", '["quaternion"]')]
+)
 def test_what_is_not_recorded_is_no_tensor(shapes, types):
     assert read_tensors(shapes, types) is None
 
@@ -60,7 +87,9 @@ def test_an_operator_counts_once_over_its_kernels():
     scene.kernel(60, 70)
     trace = scene.build()
     shapes, types = (trace.strings.code(text) for text in ("[[3,5],[5,7]]", '["float","float"]'))
-    trace = type(trace)(**{**vars(trace), "ops": trace.ops.with_columns(shapes=shapes, dtype=types)})
+    trace = type(trace)(
+        **{**vars(trace), "ops": trace.ops.with_columns(shapes=shapes, dtype=types)}
+    )
     found = of_kernels(trace)
     assert found.flops[:2].sum() == pytest.approx(210)
     assert found.flops[0] == pytest.approx(210 * 0.75)  # by time
@@ -68,19 +97,40 @@ def test_an_operator_counts_once_over_its_kernels():
     assert (found.dtypes, found.dtype.tolist()) == (("fp32",), [0, 0, -1])
 
 
-@pytest.mark.parametrize(("kernels", "kind", "dtype"), [
-    (("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4", "splitKreduce_kernel"), F32, "tf32"),
-    (("xmma_new::gemm::kernel<Ampere_hmma_tf32_traits<unsigned int, float>>",), F32, "tf32"),
-    (("cutlass_80_tensorop_s1688f32gemm_64x64", "ampere_sgemm_128x64_nn"), F32, "fp32"),  # three products for fp32's own precision
-    (("cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64",), BF16, "bf16"),
-])
-def test_the_type_of_a_product_is_that_of_its_operands_unless_the_kernel_says_tf32(kernels, kind, dtype):
+@pytest.mark.parametrize(
+    ("kernels", "kind", "dtype"),
+    [
+        (
+            ("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4", "splitKreduce_kernel"),
+            F32,
+            "tf32",
+        ),
+        (("xmma_new::gemm::kernel<Ampere_hmma_tf32_traits<unsigned int, float>>",), F32, "tf32"),
+        (
+            ("cutlass_80_tensorop_s1688f32gemm_64x64", "ampere_sgemm_128x64_nn"),
+            F32,
+            "fp32",
+        ),  # three products for fp32's own precision
+        (("cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64",), BF16, "bf16"),
+    ],
+)
+def test_the_type_of_a_product_is_that_of_its_operands_unless_the_kernel_says_tf32(
+    kernels, kind, dtype
+):
     scene = Scene()
     product = scene.op("aten::mm", 0, 10)
     for at, name in enumerate(kernels):
         scene.kernel(10 * at, 10 * at + 5, name=name, op=product)
     trace = scene.build()
-    trace = type(trace)(**{**vars(trace), "ops": trace.ops.with_columns(shapes=trace.strings.code("[[3,5],[5,7]]"), dtype=trace.strings.code(json.dumps([kind, kind])))})
+    trace = type(trace)(
+        **{
+            **vars(trace),
+            "ops": trace.ops.with_columns(
+                shapes=trace.strings.code("[[3,5],[5,7]]"),
+                dtype=trace.strings.code(json.dumps([kind, kind])),
+            ),
+        }
+    )
     found = of_kernels(trace)
     assert {found.dtypes[code] for code in found.dtype.tolist()} == {dtype}
 
@@ -93,4 +143,6 @@ def test_real_matrix_products_stay_below_the_peak_and_streams_below_the_memory(s
     assert 0.9 < np.nanmax(found.low_bytes / seconds) / 3352e9 < 1.0
     known = np.isfinite(found.flops)
     assert set(found.dtypes) == {"bf16", "fp32"}
-    assert trace.kernels.dur_ns[known].sum() / trace.kernels.dur_ns.sum() == pytest.approx(0.195, abs=0.001)
+    assert trace.kernels.dur_ns[known].sum() / trace.kernels.dur_ns.sum() == pytest.approx(
+        0.195, abs=0.001
+    )

@@ -11,12 +11,15 @@ from tests.analysis.scene import Scene
 
 def run() -> Scene:
     """Passes bare (telemetry), torch, rocprofv3 (with torch operators beside), and onnxruntime (operators only)."""
-    scene = Scene(sources=(
-        Source("t.parquet", "telemetry", pass_name="bare", layer="telemetry"),
-        Source("a.json", "kineto", pass_name="torch", layer="torch"),
-        Source("b.db", "rocpd", pass_name="rocprofv3", layer="rocprofv3"),
-        Source("o.json", "onnxruntime", pass_name="onnxruntime", layer="onnxruntime"),
-        Source("c.json", "kineto", pass_name="rocprofv3", layer="torch")))
+    scene = Scene(
+        sources=(
+            Source("t.parquet", "telemetry", pass_name="bare", layer="telemetry"),
+            Source("a.json", "kineto", pass_name="torch", layer="torch"),
+            Source("b.db", "rocpd", pass_name="rocprofv3", layer="rocprofv3"),
+            Source("o.json", "onnxruntime", pass_name="onnxruntime", layer="onnxruntime"),
+            Source("c.json", "kineto", pass_name="rocprofv3", layer="torch"),
+        )
+    )
     scene.kernel(0, 10, name="k", source=1)
     scene.kernel(20, 33, name="k", source=2)
     scene.kernel(20, 32, name="k", source=4)
@@ -33,13 +36,20 @@ def test_the_first_layer_in_order_speaks_and_nothing_is_added_up():
 
 
 def test_without_kernels_and_operators_the_pass_with_host_calls_speaks():
-    scene = Scene(sources=(Source("t.parquet", "telemetry", pass_name="bare", layer="telemetry"), Source("hip.log", "amd-log", pass_name="amd-log", layer="amd-log")))
+    scene = Scene(
+        sources=(
+            Source("t.parquet", "telemetry", pass_name="bare", layer="telemetry"),
+            Source("hip.log", "amd-log", pass_name="amd-log", layer="amd-log"),
+        )
+    )
     scene.call("hipMalloc", 0, 10, source=1)
     name, trace = choose(scene.build())
     assert (name, [row.name for row in by_call(trace).rows]) == ("amd-log", ["hipMalloc"])
 
 
-@pytest.mark.parametrize(("wanted", "total"), [("torch", 10), ("rocprofv3", 13), ("onnxruntime", 0), ("bare", 0)])
+@pytest.mark.parametrize(
+    ("wanted", "total"), [("torch", 10), ("rocprofv3", 13), ("onnxruntime", 0), ("bare", 0)]
+)
 def test_a_pass_can_be_asked_for(wanted, total):
     name, trace = choose(run().build(), wanted)
     assert (name, by_kernel(trace).total_ns) == (wanted, total)
@@ -47,7 +57,12 @@ def test_a_pass_can_be_asked_for(wanted, total):
 
 
 def test_without_kernels_the_first_pass_with_operators():
-    scene = Scene(sources=(Source("t", "telemetry", pass_name="bare"), Source("o", "onnxruntime", pass_name="ort", layer="onnxruntime")))
+    scene = Scene(
+        sources=(
+            Source("t", "telemetry", pass_name="bare"),
+            Source("o", "onnxruntime", pass_name="ort", layer="onnxruntime"),
+        )
+    )
     scene.op("Conv", 0, 5, source=1)
     name, trace = choose(scene.build())
     assert (name, len(trace.ops)) == ("ort", 1)

@@ -37,8 +37,13 @@ def test_interval_covers_with_drift():
     truth, hits = 0.02, 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        bare, layer = pass_rates(rng, [1e6, 2e6], 100), pass_rates(rng, np.array([1e6, 2e6]) * 1.05 / (1 - truth), 10)
-        estimate = layer_overhead(bare, layer, Drift(1 / 1.05 - 1, significant=True), seed=str(seed))
+        bare, layer = (
+            pass_rates(rng, [1e6, 2e6], 100),
+            pass_rates(rng, np.array([1e6, 2e6]) * 1.05 / (1 - truth), 10),
+        )
+        estimate = layer_overhead(
+            bare, layer, Drift(1 / 1.05 - 1, significant=True), seed=str(seed)
+        )
         hits += estimate.low <= truth <= estimate.high
     assert hits >= 0.9 * 60
 

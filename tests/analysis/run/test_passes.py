@@ -9,14 +9,25 @@ CAPTURED = ((FIRST_STEP, "10"), (STEPS, "20"))
 
 
 def traced(*details: tuple[tuple[str, str], ...]) -> Trace:
-    sources = tuple(Source(path=f"{number}.json", format="kineto", pass_name="torch", details=one) for number, one in enumerate(details))
+    sources = tuple(
+        Source(path=f"{number}.json", format="kineto", pass_name="torch", details=one)
+        for number, one in enumerate(details)
+    )
     return Trace((*sources, Source(path="steps", format="steps", pass_name="torch")), Strings())
 
 
-@pytest.mark.parametrize(("details", "found"), [
-    ((CAPTURED,), (10, 20)), ((CAPTURED, CAPTURED), (10, 20)), ((), (None, None)), (((("a", "b"),),), (None, None)),
-    ((CAPTURED, ((FIRST_STEP, "10"), (STEPS, "19"))), (None, None))])
-def test_the_steps_that_were_captured_are_those_that_all_files_agree_on(details: tuple[tuple[tuple[str, str], ...], ...],
-                                                                        found: tuple[int | None, int | None]) -> None:
+@pytest.mark.parametrize(
+    ("details", "found"),
+    [
+        ((CAPTURED,), (10, 20)),
+        ((CAPTURED, CAPTURED), (10, 20)),
+        ((), (None, None)),
+        (((("a", "b"),),), (None, None)),
+        ((CAPTURED, ((FIRST_STEP, "10"), (STEPS, "19"))), (None, None)),
+    ],
+)
+def test_the_steps_that_were_captured_are_those_that_all_files_agree_on(
+    details: tuple[tuple[tuple[str, str], ...], ...], found: tuple[int | None, int | None]
+) -> None:
     assert captured(traced(*details), "torch") == found
     assert captured(traced(*details), "bare") == (None, None)

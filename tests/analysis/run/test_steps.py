@@ -4,7 +4,17 @@ import pytest
 from profharness.analysis.run.steps import steady_steps, step_figures
 from profharness.analysis.run.summary import summarise_run
 from profharness.rundir.manifest import PassRecord
-from profharness.trace.model import FIRST_STEP, STEPS, ClockDomain, Marks, Ops, Source, Strings, Trace, concat
+from profharness.trace.model import (
+    FIRST_STEP,
+    STEPS,
+    ClockDomain,
+    Marks,
+    Ops,
+    Source,
+    Strings,
+    Trace,
+    concat,
+)
 from tests.analysis.run.run_scene import manifest
 
 MS = 1_000_000
@@ -21,23 +31,73 @@ class Log:
     def steps(self, lengths_ms, *, pid=7, items=4, name="torch", start=START):
         lengths = np.rint(np.asarray(lengths_ms) * MS).astype(np.int64)
         starts = start + np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        self.sources.append(Source(path=f"steps-{pid}.jsonl", format="steps", clock=ClockDomain.RUN, host="node", pid=pid, pass_name=name, layer="steps"))
-        self.marks.append(Marks.build(len(lengths), start_ns=starts, dur_ns=lengths, kind=self.strings.code("step"), pid=pid, items=items,
-                                      name=self.strings.codes(f"step {n}" for n in range(1, len(lengths) + 1)), source=len(self.sources) - 1))
+        self.sources.append(
+            Source(
+                path=f"steps-{pid}.jsonl",
+                format="steps",
+                clock=ClockDomain.RUN,
+                host="node",
+                pid=pid,
+                pass_name=name,
+                layer="steps",
+            )
+        )
+        self.marks.append(
+            Marks.build(
+                len(lengths),
+                start_ns=starts,
+                dur_ns=lengths,
+                kind=self.strings.code("step"),
+                pid=pid,
+                items=items,
+                name=self.strings.codes(f"step {n}" for n in range(1, len(lengths) + 1)),
+                source=len(self.sources) - 1,
+            )
+        )
         return starts, starts + lengths
 
     def window(self, start, end, *, pid=7, name="torch", clock=ClockDomain.RUN, details=()):
         """A torch file with operators over the time, and its own marks of steps where `details` says none."""
-        self.sources.append(Source(path="trace.json", format="kineto", clock=clock, host="node", pid=pid, pass_name=name, layer="torch", details=details))
+        self.sources.append(
+            Source(
+                path="trace.json",
+                format="kineto",
+                clock=clock,
+                host="node",
+                pid=pid,
+                pass_name=name,
+                layer="torch",
+                details=details,
+            )
+        )
         edges = np.linspace(start, end, 11).astype(np.int64)
-        self.ops.append(Ops.build(10, start_ns=edges[:-1], dur_ns=np.diff(edges), name=self.strings.code("aten::mm"), pid=pid, source=len(self.sources) - 1))
+        self.ops.append(
+            Ops.build(
+                10,
+                start_ns=edges[:-1],
+                dur_ns=np.diff(edges),
+                name=self.strings.code("aten::mm"),
+                pid=pid,
+                source=len(self.sources) - 1,
+            )
+        )
 
     def trace(self):
-        return Trace(sources=tuple(self.sources), strings=self.strings, marks=concat(self.marks), ops=concat(self.ops) if self.ops else Ops.empty())
+        return Trace(
+            sources=tuple(self.sources),
+            strings=self.strings,
+            marks=concat(self.marks),
+            ops=concat(self.ops) if self.ops else Ops.empty(),
+        )
 
 
 def of_command(*layers):
-    return manifest(kind="command", points=(), scan=None, passes=(PassRecord(name="torch", layers=layers or ("torch", "telemetry")),))
+    return manifest(
+        kind="command",
+        points=(),
+        scan=None,
+        passes=(PassRecord(name="torch", layers=layers or ("torch", "telemetry")),),
+    )
 
 
 def captured(before=5, inside=20, after=15):
@@ -114,7 +174,9 @@ def test_overhead_is_that_of_the_profiled_steps():
     log = captured()
     log.steps([FAST] * 30, name="bare", start=START + 10**10)
     passes = (PassRecord(name="bare"), PassRecord(name="torch", layers=("torch",)))
-    summary = summarise_run(manifest(kind="command", points=(), scan=None, passes=passes), log.trace(), "x")
+    summary = summarise_run(
+        manifest(kind="command", points=(), scan=None, passes=passes), log.trace(), "x"
+    )
     assert summary.passes[1].overhead["torch"].value == pytest.approx(1 - FAST / PROFILED)
     assert summary.metrics["steps_per_second"].source == "bare pass, 30 steady steps"
 
@@ -123,9 +185,14 @@ def test_a_pass_that_perturbs_the_workload_does_not_tell_its_rate():
     log = Log()
     log.steps([FAST] * 20, name="amd-log")
     logged = PassRecord(name="amd-log", layers=("amd-log",), perturbing=True)
-    figures = step_figures(manifest(kind="command", points=(), scan=None, passes=(logged,)), log.trace())
-    assert {name: (figure.value, figure.needs.endswith("--bare")) for name, figure in figures.items()} == {
-        "steps_per_second": (None, True), "step_time": (None, True)}
+    figures = step_figures(
+        manifest(kind="command", points=(), scan=None, passes=(logged,)), log.trace()
+    )
+    assert {
+        name: (figure.value, figure.needs.endswith("--bare")) for name, figure in figures.items()
+    } == {"steps_per_second": (None, True), "step_time": (None, True)}
     log.steps([FAST] * 20, name="bare", start=START + 10**10)
     both = manifest(kind="command", points=(), scan=None, passes=(logged, PassRecord(name="bare")))
-    assert step_figures(both, log.trace())["steps_per_second"].source == "bare pass, 20 steady steps"
+    assert (
+        step_figures(both, log.trace())["steps_per_second"].source == "bare pass, 20 steady steps"
+    )

@@ -13,7 +13,17 @@ from profharness.rundir.manifest import PassRecord, PointRecord
 from profharness.stats.intervals import window
 from profharness.stats.streams import streams
 from profharness.trace.model import ClockDomain, Source, Strings, Trace
-from tests.analysis.run.run_scene import BARE_MS, BUSY, MS, SIZES, SLOWDOWN, Builder, manifest, scan_trace, trial_ns
+from tests.analysis.run.run_scene import (
+    BARE_MS,
+    BUSY,
+    MS,
+    SIZES,
+    SLOWDOWN,
+    Builder,
+    manifest,
+    scan_trace,
+    trial_ns,
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +45,9 @@ def test_one_object_per_point_over_all_passes(summary):
         assert one.warmup_trials == 5
         assert one.backend == "torch"
         assert one.throughput == pytest.approx(np.mean(batch / durations * 1e9))
-        assert one.throughput_sem == pytest.approx(np.std(batch / durations * 1e9, ddof=1) / 40**0.5)
+        assert one.throughput_sem == pytest.approx(
+            np.std(batch / durations * 1e9, ddof=1) / 40**0.5
+        )
         assert one.latency_ms == pytest.approx(durations.mean() / MS)
         assert one.consistency == pytest.approx(1, abs=1e-3)
         assert len(one.trials_ms) == 40
@@ -105,14 +117,22 @@ def test_drift_widens_the_times_as_it_does_the_throughput(summary):
     for name in ("latency_mean", "latency_p50"):
         wide, narrow = (point(one, 4).metrics[name] for one in (drifted, summary))
         assert narrow.low < narrow.value < narrow.high
-        assert (wide.high - wide.low) - (narrow.high - narrow.low) == pytest.approx(2 * 0.1 * narrow.value, rel=0.2)
+        assert (wide.high - wide.low) - (narrow.high - narrow.low) == pytest.approx(
+            2 * 0.1 * narrow.value, rel=0.2
+        )
 
 
 def test_an_uncertain_larger_drift_hides_no_certain_one():
     builder = Builder()
     wild = np.array([2, 60, 3, 2, 90, 2, 3, 2, 2, 40]) * MS
-    for key, durations in (("torch-b1", trial_ns(1, 0, 40)), ("torch-b4", trial_ns(4, 0, 40)), ("torch-b16", wild),
-                           ("torch-b1~1", trial_ns(1, 1, 40, slow=1.2)), ("torch-b4~1", trial_ns(4, 1, 40, slow=0.8)), ("torch-b16~1", wild * 7 // 10)):
+    for key, durations in (
+        ("torch-b1", trial_ns(1, 0, 40)),
+        ("torch-b4", trial_ns(4, 0, 40)),
+        ("torch-b16", wild),
+        ("torch-b1~1", trial_ns(1, 1, 40, slow=1.2)),
+        ("torch-b4~1", trial_ns(4, 1, 40, slow=0.8)),
+        ("torch-b16~1", wild * 7 // 10),
+    ):
         builder.trials("bare", key, 4, durations)
     summary = summarise_run(manifest(), builder.trace(), "x")
     assert [one.point for one in summary.findings if one.id == "drift"] == ["torch-b1", "torch-b4"]
@@ -140,12 +160,16 @@ def test_an_odd_trial_is_an_error_only_where_nothing_else_explains_it():
     assert severities(disturbed_scan(20, n=5)) == ["warning"] * 3
     pressed = disturbed_scan(20, wait=1.0)
     assert severities(pressed) == ["warning"] * 3
-    assert "the workload waited for cores meanwhile" in next(one.message for one in pressed.findings if one.id == "warmup-leak")
+    assert "the workload waited for cores meanwhile" in next(
+        one.message for one in pressed.findings if one.id == "warmup-leak"
+    )
 
 
 def test_a_runs_curve_does_not_judge_its_columns_again():
     (one,) = disturbed_scan(200, wait=1.0).series
-    assert not {"warmup-leak", "missing-sync", "outlier-trial"} & {found.id for found in one.findings}
+    assert not {"warmup-leak", "missing-sync", "outlier-trial"} & {
+        found.id for found in one.findings
+    }
     assert one.flagged == ()
     (wrong,) = disturbed_scan(20).series
     assert wrong.flagged == (1.0, 4.0, 16.0)
@@ -165,12 +189,19 @@ def test_slow_samples_are_marked():
     builder.telemetry("cpu_tree_wait", [start - 10**9], [end + 10**9], [0.5])
     found = figures_in(streams(builder.trace()), window(start, end), "x")["cpu_tree_wait"]
     assert found.note.startswith("sampled too slowly: every 2.0")
-    assert figures_in(streams(builder.trace()), window(start - 10**9, end), "x")["cpu_tree_wait"].note == ""
+    assert (
+        figures_in(streams(builder.trace()), window(start - 10**9, end), "x")["cpu_tree_wait"].note
+        == ""
+    )
 
 
 def test_trials_are_counted_once_where_a_tool_repeats_them():
-    with_marks, without = (collect(scan_trace(tool_marks=flag)[0].trace()) for flag in (True, False))
-    assert {name: len(one.starts_ns) for name, one in with_marks.items()} == {name: len(one.starts_ns) for name, one in without.items()}
+    with_marks, without = (
+        collect(scan_trace(tool_marks=flag)[0].trace()) for flag in (True, False)
+    )
+    assert {name: len(one.starts_ns) for name, one in with_marks.items()} == {
+        name: len(one.starts_ns) for name, one in without.items()
+    }
 
 
 def test_a_tools_trials_serve_where_ours_are_missing():
@@ -185,7 +216,9 @@ def test_a_tools_trials_serve_where_ours_are_missing():
 def test_no_bare_pass_is_said():
     builder = Builder()
     builder.trials("torch", "torch-b4", 4, trial_ns(4, 0, 20))
-    summary = summarise_run(manifest(passes=(PassRecord(name="torch", layers=("torch",)),)), builder.trace(), "x")
+    summary = summarise_run(
+        manifest(passes=(PassRecord(name="torch", layers=("torch",)),)), builder.trace(), "x"
+    )
     figure = point(summary, 4).metrics["throughput"]
     assert figure.value is not None
     assert figure.note == "no bare pass: slowed by the profiler"
@@ -207,11 +240,29 @@ def test_several_processes_share_a_window():
 
 def test_what_a_killed_run_left():
     empty = Trace(sources=(), strings=Strings())
-    failed = PointRecord(id="torch-b8", pass_name="bare", backend="torch", batch_size=8, state="failed", error="out of memory")
-    earlier = finding("point-failed", "torch-b8 failed in the bare pass: out of memory", point="torch-b8")
-    summary = summarise_run(manifest(points=(failed,), passes=(), state="interrupted", findings=(earlier,), nodes=()), empty, "x")
+    failed = PointRecord(
+        id="torch-b8",
+        pass_name="bare",
+        backend="torch",
+        batch_size=8,
+        state="failed",
+        error="out of memory",
+    )
+    earlier = finding(
+        "point-failed", "torch-b8 failed in the bare pass: out of memory", point="torch-b8"
+    )
+    summary = summarise_run(
+        manifest(points=(failed,), passes=(), state="interrupted", findings=(earlier,), nodes=()),
+        empty,
+        "x",
+    )
     (one,) = summary.points
-    assert (one.state, one.error, one.throughput, one.verdict) == ("failed", "out of memory", None, None)
+    assert (one.state, one.error, one.throughput, one.verdict) == (
+        "failed",
+        "out of memory",
+        None,
+        None,
+    )
     assert earlier in summary.findings
     assert summary.series == ()
 
@@ -219,10 +270,19 @@ def test_what_a_killed_run_left():
 def test_findings_on_trials_caches_and_compilation():
     builder = Builder()
     builder.trials("bare", "torch-b4", 4, np.concatenate([[80 * MS], trial_ns(4, 0, 30)]))
-    record = PointRecord(id="torch-b4", pass_name="bare", backend="torch", batch_size=4, cold_cache=True, compile_ns=3 * 10**9,
-                         notes={"failed-to-compile": "RuntimeError: no"})
+    record = PointRecord(
+        id="torch-b4",
+        pass_name="bare",
+        backend="torch",
+        batch_size=4,
+        cold_cache=True,
+        compile_ns=3 * 10**9,
+        notes={"failed-to-compile": "RuntimeError: no"},
+    )
     found = summarise_run(manifest(points=(record,)), builder.trace(), "x").findings
-    assert {"warmup-leak", "cold-cache", "failed-to-compile"} <= {one.id for one in found if one.point == "torch-b4"}
+    assert {"warmup-leak", "cold-cache", "failed-to-compile"} <= {
+        one.id for one in found if one.point == "torch-b4"
+    }
 
 
 def test_telemetry_is_weighted_and_joined_by_point():
@@ -230,7 +290,12 @@ def test_telemetry_is_weighted_and_joined_by_point():
     start, end = spans[4]
     middle = start + (end - start) // 4
     builder.telemetry("cpu_tree", [start - 50 * MS, middle], [middle, end + 50 * MS], [1.0, 3.0])
-    builder.telemetry("memory_tree", [start + 1, end - 1, end + MS], [start + 1, end - 1, end + MS], [100.0, 300.0, 900.0])
+    builder.telemetry(
+        "memory_tree",
+        [start + 1, end - 1, end + MS],
+        [start + 1, end - 1, end + MS],
+        [100.0, 300.0, 900.0],
+    )
     trace = builder.trace()
     summary = summarise_run(manifest(), trace, "x")
     metrics = point(summary, 4).metrics
@@ -239,7 +304,9 @@ def test_telemetry_is_weighted_and_joined_by_point():
     assert metrics["cores_allowed"].value == 4.0
     first, second = summary.telemetry
     assert (first.metric, first.unit, first.samples) == ("cpu_tree", "cores", 2)
-    assert first.mean == pytest.approx(((middle - start + 50 * MS) * 1 + (end + 50 * MS - middle) * 3) / (end - start + 100 * MS))
+    assert first.mean == pytest.approx(
+        ((middle - start + 50 * MS) * 1 + (end + 50 * MS - middle) * 3) / (end - start + 100 * MS)
+    )
     assert (second.low, second.high, second.mean) == (100.0, 900.0, pytest.approx(1300 / 3))
     assert first.at_s[0] == 0.0
     assert figures_in(streams(trace), window(0, 5), "x") == {}
@@ -258,18 +325,39 @@ def test_long_telemetry_is_thinned():
 def test_cpu_pressure_and_gaps():
     builder = Builder()
     builder.trials("bare", "p", 1, [MS] * 3)
-    builder.sources.append(Source(path="telemetry/node.parquet", format="telemetry", clock=ClockDomain.RUN,
-                                  details=(("rows", "80"), ("missed", "20"))))
-    busy = {"cores_used": Figure(value=1.0, unit="cores"), "cpu_tree_wait": Figure(value=0.5, unit="cores"),
-            "cpu_throttled": Figure(value=0.2, unit="share")}
-    assert [one.id for one in telemetry_findings(builder.trace(), busy)] == ["cpu-pressure", "cpu-pressure", "sampler-gaps"]
+    builder.sources.append(
+        Source(
+            path="telemetry/node.parquet",
+            format="telemetry",
+            clock=ClockDomain.RUN,
+            details=(("rows", "80"), ("missed", "20")),
+        )
+    )
+    busy = {
+        "cores_used": Figure(value=1.0, unit="cores"),
+        "cpu_tree_wait": Figure(value=0.5, unit="cores"),
+        "cpu_throttled": Figure(value=0.2, unit="share"),
+    }
+    assert [one.id for one in telemetry_findings(builder.trace(), busy)] == [
+        "cpu-pressure",
+        "cpu-pressure",
+        "sampler-gaps",
+    ]
     beside = {**busy, "cpu_throttled": Figure(value=0.0, unit="share")}
     for node, blamed in ((1.05, False), (1.9, True)):
-        (one,) = telemetry_findings(Builder().trace(), {**beside, "cpu_node": Figure(value=node, unit="cores")})
+        (one,) = telemetry_findings(
+            Builder().trace(), {**beside, "cpu_node": Figure(value=node, unit="cores")}
+        )
         assert ("other work" in one.advice) == blamed
-    asleep = {"cores_used": Figure(value=0.001, unit="cores"), "cpu_tree_wait": Figure(value=0.001, unit="cores")}
+    asleep = {
+        "cores_used": Figure(value=0.001, unit="cores"),
+        "cpu_tree_wait": Figure(value=0.001, unit="cores"),
+    }
     assert telemetry_findings(Builder().trace(), asleep) == ()
-    calm = {"cores_used": Figure(value=1.0, unit="cores"), "cpu_tree_wait": Figure(value=0.01, unit="cores")}
+    calm = {
+        "cores_used": Figure(value=1.0, unit="cores"),
+        "cpu_tree_wait": Figure(value=0.01, unit="cores"),
+    }
     assert [one.id for one in telemetry_findings(Builder().trace(), calm)] == []
 
 
@@ -291,15 +379,29 @@ def test_command_overhead_from_steps():
     builder = Builder()
     for name, length in (("bare", 10 * MS), ("torch", 12 * MS)):
         builder.trials(name, "", 1, [50 * MS] + [length] * 20, layer="steps")
-    builder.marks = [table.with_columns(kind=builder.strings.code("step"), point=-1) for table in builder.marks]
-    passes = (PassRecord(name="bare", start_boot_ns=0, end_boot_ns=10), PassRecord(name="torch", layers=("torch",), start_boot_ns=0, end_boot_ns=20))
-    summary = summarise_run(manifest(kind="command", points=(), passes=passes, scan=None), builder.trace(), "x")
+    builder.marks = [
+        table.with_columns(kind=builder.strings.code("step"), point=-1) for table in builder.marks
+    ]
+    passes = (
+        PassRecord(name="bare", start_boot_ns=0, end_boot_ns=10),
+        PassRecord(name="torch", layers=("torch",), start_boot_ns=0, end_boot_ns=20),
+    )
+    summary = summarise_run(
+        manifest(kind="command", points=(), passes=passes, scan=None), builder.trace(), "x"
+    )
     assert summary.passes[1].overhead["torch"].value == pytest.approx(1 - 10 / 12)
     rate = summary.metrics["steps_per_second"]
     assert rate.value == pytest.approx(100)
-    assert (rate.source, rate.note) == ("bare pass, 20 steady steps, 1 slower one at the start left out", "")
+    assert (rate.source, rate.note) == (
+        "bare pass, 20 steady steps, 1 slower one at the start left out",
+        "",
+    )
     assert summary.metrics["throughput"].value == pytest.approx(100, rel=1e-3)
-    bare_time = summarise_run(manifest(kind="command", points=(), passes=passes, scan=None), Trace(sources=(), strings=Strings()), "x")
+    bare_time = summarise_run(
+        manifest(kind="command", points=(), passes=passes, scan=None),
+        Trace(sources=(), strings=Strings()),
+        "x",
+    )
     assert bare_time.passes[1].overhead["torch"].value == pytest.approx(0.5)
     assert bare_time.passes[1].overhead["torch"].low is None
 

@@ -8,7 +8,9 @@ N = 100
 
 
 def clean(seed, n=N, cv=0.02, median=1e6):
-    return np.rint(median * np.exp(cv * np.random.default_rng(seed).standard_normal(n))).astype(np.int64)
+    return np.rint(median * np.exp(cv * np.random.default_rng(seed).standard_normal(n))).astype(
+        np.int64
+    )
 
 
 def ids(durations):
@@ -30,7 +32,10 @@ def test_skewed_but_clean_trials_raise_nothing():
         assert ids((1e6 * (1 + rng.gamma(2.0, 0.01, N))).astype(np.int64)) == []
 
 
-@pytest.mark.parametrize(("position", "expected"), [(0, "warmup-leak"), (2, "warmup-leak"), (50, "outlier-trial"), (99, "outlier-trial")])
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [(0, "warmup-leak"), (2, "warmup-leak"), (50, "outlier-trial"), (99, "outlier-trial")],
+)
 def test_one_slow_trial(position, expected):
     durations = clean(1)
     durations[position] *= 20

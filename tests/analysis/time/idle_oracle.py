@@ -34,7 +34,11 @@ class Call:
 
     @property
     def launches(self) -> bool:
-        return "LaunchKernel" in self.name or "GraphLaunch" in self.name or "LaunchCooperativeKernel" in self.name
+        return (
+            "LaunchKernel" in self.name
+            or "GraphLaunch" in self.name
+            or "LaunchCooperativeKernel" in self.name
+        )
 
     @property
     def copies(self) -> bool:
@@ -42,7 +46,9 @@ class Call:
 
     @property
     def synchronises(self) -> bool:
-        return self.name.partition("_v")[0].endswith(("DeviceSynchronize", "StreamSynchronize", "EventSynchronize", "CtxSynchronize"))
+        return self.name.partition("_v")[0].endswith(
+            ("DeviceSynchronize", "StreamSynchronize", "EventSynchronize", "CtxSynchronize")
+        )
 
     @property
     def waits_for_event(self) -> bool:
@@ -72,7 +78,11 @@ def of_kineto(path: Path) -> Recording:
     """A Kineto file; times are decimal microseconds since a base."""
     text = gzip.decompress(path.read_bytes()).decode("utf-8", "replace")
     document = json.loads(text, parse_float=Decimal, parse_int=Decimal)
-    events = [one for one in (document if isinstance(document, list) else document["traceEvents"]) if one.get("ph") == "X" and "dur" in one]
+    events = [
+        one
+        for one in (document if isinstance(document, list) else document["traceEvents"])
+        if one.get("ph") == "X" and "dur" in one
+    ]
 
     base = int(document.get("baseTimeNanoseconds") or 0) if isinstance(document, dict) else 0
 
@@ -80,10 +90,30 @@ def of_kineto(path: Path) -> Recording:
         start = base + int(event["ts"] * 1000)
         return start, start + int(event["dur"] * 1000)
 
-    calls = [Call(*span(one), one["name"], (one["pid"], one["tid"]), one.get("args", {}).get("correlation")) for one in events if one.get("cat") in HOST_CALLS]
+    calls = [
+        Call(
+            *span(one),
+            one["name"],
+            (one["pid"], one["tid"]),
+            one.get("args", {}).get("correlation"),
+        )
+        for one in events
+        if one.get("cat") in HOST_CALLS
+    ]
     launched = by_key(calls)
-    pieces = [Piece(*span(one), str(one["args"]["device"]), launched.get(one["args"].get("correlation"))) for one in events if one.get("cat") in DEVICE_WORK]
-    return Recording(pieces, calls, reach([(call.start, call.end) for call in calls] + [span(one) for one in events if one.get("cat") in OTHER_HOST_RECORDS]))
+    pieces = [
+        Piece(*span(one), str(one["args"]["device"]), launched.get(one["args"].get("correlation")))
+        for one in events
+        if one.get("cat") in DEVICE_WORK
+    ]
+    return Recording(
+        pieces,
+        calls,
+        reach(
+            [(call.start, call.end) for call in calls]
+            + [span(one) for one in events if one.get("cat") in OTHER_HOST_RECORDS]
+        ),
+    )
 
 
 def of_rocpd(path: Path, folder: Path) -> Recording:
@@ -91,11 +121,23 @@ def of_rocpd(path: Path, folder: Path) -> Recording:
     plain = folder / path.name.removesuffix(".gz")
     plain.write_bytes(gzip.decompress(path.read_bytes()))
     connection = sqlite3.connect(plain)
-    calls = [Call(start, end, name, (pid, tid), stack) for start, end, name, pid, tid, stack in
-             connection.execute("SELECT start, end, name, pid, tid, stack_id FROM regions")]
+    calls = [
+        Call(start, end, name, (pid, tid), stack)
+        for start, end, name, pid, tid, stack in connection.execute(
+            "SELECT start, end, name, pid, tid, stack_id FROM regions"
+        )
+    ]
     launched = by_key(calls)
-    pieces = [Piece(start, end, str(agent), launched.get(stack)) for table, agents in (("kernels", "agent_log_index"), ("memory_copies", "dst_agent_log_index"))
-              for start, end, agent, stack in connection.execute(f"SELECT start, end, {agents}, stack_id FROM {table}")]
+    pieces = [
+        Piece(start, end, str(agent), launched.get(stack))
+        for table, agents in (
+            ("kernels", "agent_log_index"),
+            ("memory_copies", "dst_agent_log_index"),
+        )
+        for start, end, agent, stack in connection.execute(
+            f"SELECT start, end, {agents}, stack_id FROM {table}"
+        )
+    ]
     connection.close()
     return Recording(pieces, calls, reach([(call.start, call.end) for call in calls]))
 
@@ -113,13 +155,37 @@ def of_rocprof(path: Path) -> Recording:
     calls, starts_of = [], {}
     for one in (one for one in spans if int(one["pid"]) == 2):
         section, thread, start = lane(one)
-        inside = [key for key, begin in begins.items() if begin[:2] == (section, thread) and start <= begin[2] <= start + int(one["dur"])]
-        call = Call(int(one["args"]["BeginNs"]), int(one["args"]["EndNs"]), one["name"], (thread,), None)
+        inside = [
+            key
+            for key, begin in begins.items()
+            if begin[:2] == (section, thread) and start <= begin[2] <= start + int(one["dur"])
+        ]
+        call = Call(
+            int(one["args"]["BeginNs"]), int(one["args"]["EndNs"]), one["name"], (thread,), None
+        )
         calls.append(call)
-        starts_of.update({key: call for key in inside if key not in starts_of or starts_of[key].start < call.start})
-    pieces = [Piece(int(one["args"]["BeginNs"]), int(one["args"]["EndNs"]), one["args"]["dev-id"], starts_of.get(ends.get(lane(one))))
-              for one in spans if int(one["pid"]) not in (0, 2)]
-    host = [(int(one["args"]["BeginNs"]), int(one["args"]["EndNs"])) for one in spans if int(one["pid"]) in (0, 2)]
+        starts_of.update(
+            {
+                key: call
+                for key in inside
+                if key not in starts_of or starts_of[key].start < call.start
+            }
+        )
+    pieces = [
+        Piece(
+            int(one["args"]["BeginNs"]),
+            int(one["args"]["EndNs"]),
+            one["args"]["dev-id"],
+            starts_of.get(ends.get(lane(one))),
+        )
+        for one in spans
+        if int(one["pid"]) not in (0, 2)
+    ]
+    host = [
+        (int(one["args"]["BeginNs"]), int(one["args"]["EndNs"]))
+        for one in spans
+        if int(one["pid"]) in (0, 2)
+    ]
     return Recording(pieces, calls, reach(host))
 
 
@@ -128,7 +194,11 @@ def by_key(calls: list[Call]) -> dict[Any, Call]:
     found: dict[Any, Call] = {}
     for call in calls:
         other = found.get(call.key)
-        if call.key is not None and (other is None or (not call.launches, call.start, -call.end) < (not other.launches, other.start, -other.end)):
+        if call.key is not None and (
+            other is None
+            or (not call.launches, call.start, -call.end)
+            < (not other.launches, other.start, -other.end)
+        ):
             found[call.key] = call
     return found
 
@@ -148,12 +218,24 @@ class Gap:
 
 def gaps(recording: Recording, device: str, low: int, high: int) -> list[Gap]:
     """Those that reach into [low, high). Before the first and after the last piece they go as far as the window does."""
-    lasting = sorted((piece for piece in recording.pieces if piece.device == device and piece.end > piece.start), key=lambda piece: piece.start)
+    lasting = sorted(
+        (piece for piece in recording.pieces if piece.device == device and piece.end > piece.start),
+        key=lambda piece: piece.start,
+    )
     found, busy_until = [], low if not lasting else min(low, lasting[0].start)
     for piece in lasting:
         if piece.start > busy_until:
             together = [one for one in lasting if one.start == piece.start]
-            found.append(Gap(busy_until, piece.start, min(together, key=lambda one: (one.call is None, one.call.start if one.call else 0))))
+            found.append(
+                Gap(
+                    busy_until,
+                    piece.start,
+                    min(
+                        together,
+                        key=lambda one: (one.call is None, one.call.start if one.call else 0),
+                    ),
+                )
+            )
         busy_until = max(busy_until, piece.end)
     if high > busy_until:
         found.append(Gap(busy_until, high, None))
@@ -165,7 +247,9 @@ def causes(recording: Recording, device: str, low: int, high: int) -> Counter[st
     found: Counter[str] = Counter()
     for gap in gaps(recording, device, low, high):
         edges = {max(gap.start, low), min(gap.end, high)}
-        times = [time for call in recording.calls for time in (call.start, call.end)] + list(recording.reach)
+        times = [time for call in recording.calls for time in (call.start, call.end)] + list(
+            recording.reach
+        )
         edges.update(time for time in times if min(edges) < time < max(edges))
         ordered = sorted(edges)
         for start, end in pairwise(ordered):
@@ -181,15 +265,25 @@ def _cause(recording: Recording, device: str, gap: Gap, instant: int) -> str:
         if call is None:
             return "no_host_record"
         if instant >= call.start:
-            if _behind_event(recording, call) and gap.ended_by.start == min(piece.start for piece in recording.pieces if piece.call == call):
+            if _behind_event(recording, call) and gap.ended_by.start == min(
+                piece.start for piece in recording.pieces if piece.call == call
+            ):
                 return "waiting_copy_or_event"
             return "queued_gap" if call.end <= gap.start else "launch_in_progress"
         asked = {call.thread}
     else:
-        asked = {piece.call.thread for piece in recording.pieces if piece.device == device and piece.call is not None} or {call.thread for call in recording.calls}
+        asked = {
+            piece.call.thread
+            for piece in recording.pieces
+            if piece.device == device and piece.call is not None
+        } or {call.thread for call in recording.calls}
     if not recording.reach[0] <= instant < recording.reach[1]:
         return "no_host_record"
-    inside = [call for call in recording.calls if call.thread in asked and call.start <= instant < call.end]
+    inside = [
+        call
+        for call in recording.calls
+        if call.thread in asked and call.start <= instant < call.end
+    ]
     if any(call.copies for call in inside):
         return "waiting_copy_or_event"
     return "synchronisation" if any(call.synchronises for call in inside) else "host_not_ready"
@@ -198,5 +292,11 @@ def _cause(recording: Recording, device: str, gap: Gap, instant: int) -> str:
 def _behind_event(recording: Recording, launching: Call) -> bool:
     """Whether the last thing that the thread did for the device before this call was to let it wait for an event."""
     with_work = {id(piece.call) for piece in recording.pieces if piece.call is not None}
-    before = [call for call in recording.calls if call.thread == launching.thread and call.start < launching.start and (call.waits_for_event or id(call) in with_work)]
+    before = [
+        call
+        for call in recording.calls
+        if call.thread == launching.thread
+        and call.start < launching.start
+        and (call.waits_for_event or id(call) in with_work)
+    ]
     return bool(before) and max(before, key=lambda call: call.start).waits_for_event

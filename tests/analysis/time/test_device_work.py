@@ -53,14 +53,19 @@ def test_queue_depth_counts_launched_and_unfinished():
     for start, end in ((0, 50), (10, 60), (60, 90), (30, 45), (100, 120), (110, 130)):
         expected[start:end] += 1
     assert [queued_ns(work, intervals.window(at, at + 1)) for at in range(140)] == expected.tolist()
-    assert queued_ns(work, intervals.of([5, 40], [12, 115])) == expected[5:12].sum() + expected[40:115].sum()
+    assert (
+        queued_ns(work, intervals.of([5, 40], [12, 115]))
+        == expected[5:12].sum() + expected[40:115].sum()
+    )
 
 
 def test_work_whose_launch_is_missing_is_queued_while_it_runs():
     scene = Scene()
     for start in range(0, 100, 10):
         scene.kernel(start, start + 10)
-    assert [queued_ns(work_of(scene.build()), intervals.window(at, at + 1)) for at in range(110)] == [1] * 100 + [0] * 10
+    assert [
+        queued_ns(work_of(scene.build()), intervals.window(at, at + 1)) for at in range(110)
+    ] == [1] * 100 + [0] * 10
 
 
 def test_backlogged_streams():
@@ -71,7 +76,9 @@ def test_backlogged_streams():
 
 def bound(scene: Scene, low: int, high: int) -> int:
     trace = scene.build()
-    return launch_bound_ns(work_of(trace), 0, intervals.window(low, high), host_launching(trace, work_of(trace), 0))
+    return launch_bound_ns(
+        work_of(trace), 0, intervals.window(low, high), host_launching(trace, work_of(trace), 0)
+    )
 
 
 def test_a_host_that_launches_one_short_kernel_at_a_time_is_launch_bound():
@@ -84,7 +91,9 @@ def test_a_host_that_launches_one_short_kernel_at_a_time_is_launch_bound():
 def test_a_host_that_runs_ahead_is_not():
     scene = Scene()
     for number in range(10):
-        scene.kernel(100 + 50 * number, 150 + 50 * number, scene.launch(10 * number, 10 * number + 5))
+        scene.kernel(
+            100 + 50 * number, 150 + 50 * number, scene.launch(10 * number, 10 * number + 5)
+        )
     # from the return of the second launch there is always more queued than what runs next
     assert bound(scene, 15, 600) == 0
     assert bound(scene, 0, 15) == 15
@@ -109,7 +118,11 @@ def test_waiting_and_long_pauses_of_the_host_are_not_launching():
     scene.launch(last + 100, last + 110)
     trace = scene.build()
     found = host_launching(trace, work_of(trace), 0)
-    assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(0, 30), (70, 90), (last + 100, last + 110)]
+    assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [
+        (0, 30),
+        (70, 90),
+        (last + 100, last + 110),
+    ]
 
 
 def test_a_device_that_nobody_launched_on_is_not_launch_bound():
@@ -117,4 +130,9 @@ def test_a_device_that_nobody_launched_on_is_not_launch_bound():
     scene.kernel(20, 30, scene.launch(0, 10))
     scene.kernel(0, 10, device=1)
     trace = scene.build()
-    assert launch_bound_ns(work_of(trace), 1, intervals.window(0, 100), host_launching(trace, work_of(trace), 1)) == 0
+    assert (
+        launch_bound_ns(
+            work_of(trace), 1, intervals.window(0, 100), host_launching(trace, work_of(trace), 1)
+        )
+        == 0
+    )

@@ -74,9 +74,13 @@ def test_a_source_without_calls_says_so():
 
 
 def test_calls_in_a_file_beside_the_kernels_are_found():
-    scene = Scene(sources=(Source("7_kernel_trace.csv", "rocprofv3_csv", pid=7, pass_name="p", layer="rocprofv3"),
-                           Source("7_hip_api_trace.csv", "rocprofv3_csv", pid=7, pass_name="p", layer="rocprofv3"),
-                           Source("8_hip_api_trace.csv", "rocprofv3_csv", pid=8, pass_name="p", layer="rocprofv3")))
+    scene = Scene(
+        sources=(
+            Source("7_kernel_trace.csv", "rocprofv3_csv", pid=7, pass_name="p", layer="rocprofv3"),
+            Source("7_hip_api_trace.csv", "rocprofv3_csv", pid=7, pass_name="p", layer="rocprofv3"),
+            Source("8_hip_api_trace.csv", "rocprofv3_csv", pid=8, pass_name="p", layer="rocprofv3"),
+        )
+    )
     scene.launch(0, 1, source=2, pid=8, correlation=5)
     scene.launch(2, 3, source=1, correlation=5)
     scene.kernel(10, 11, 5, source=0)
@@ -89,4 +93,8 @@ def test_no_calls_at_all():
     scene = Scene()
     scene.kernel(10, 11, 5)
     links = link_kernels(scene.build())
-    assert (links.api.tolist(), links.has_calls.tolist(), links.in_graph.tolist()) == ([NULL], [False], [False])
+    assert (links.api.tolist(), links.has_calls.tolist(), links.in_graph.tolist()) == (
+        [NULL],
+        [False],
+        [False],
+    )

@@ -17,9 +17,17 @@ from tests.analysis.scene import Scene
 def trace():
     """Ten compute units; three steps of 100 ns: full for half of it, a tenth full for 80 ns, idle with a collective."""
     made = Scene()
-    for number, (length, workgroups, name) in enumerate(((50, 10, "gemm"), (80, 1, "small"), (40, 10, "ncclDevKernel_AllReduce"))):
+    for number, (length, workgroups, name) in enumerate(
+        ((50, 10, "gemm"), (80, 1, "small"), (40, 10, "ncclDevKernel_AllReduce"))
+    ):
         made.mark("step", number * 100, number * 100 + 100, f"ProfilerStep#{number}")
-        made.kernel(number * 100, number * 100 + length, made.launch(number * 100, number * 100 + 1), name=name, workgroups=workgroups)
+        made.kernel(
+            number * 100,
+            number * 100 + length,
+            made.launch(number * 100, number * 100 + 1),
+            name=name,
+            workgroups=workgroups,
+        )
     return made.build()
 
 
@@ -37,7 +45,13 @@ def test_each_step_has_its_own_figures():
     assert [one.metrics["exposed_communication"].value for one in found] == [0.0, 0.0, 0.4]
     for one in found:
         split = one.partition
-        assert split.compute_ns + split.exposed_communication_ns + split.exposed_copy_ns + split.idle_ns == one.dur_ns
+        assert (
+            split.compute_ns
+            + split.exposed_communication_ns
+            + split.exposed_copy_ns
+            + split.idle_ns
+            == one.dur_ns
+        )
 
 
 def test_the_steps_together_are_the_window():
@@ -50,7 +64,12 @@ def test_a_choice_of_steps():
     assert [one.step for one in chosen("1")] == ["ProfilerStep#1"]
     assert [one.step for one in chosen("1:")] == ["ProfilerStep#1", "ProfilerStep#2"]
     assert [one.step for one in chosen(":1")] == ["ProfilerStep#0"]
-    assert (parse("10:30"), parse(":5"), parse("3"), parse("all")) == (Selection(10, 30), Selection(None, 5), Selection(3, 4), Selection())
+    assert (parse("10:30"), parse(":5"), parse("3"), parse("all")) == (
+        Selection(10, 30),
+        Selection(None, 5),
+        Selection(3, 4),
+        Selection(),
+    )
     for text in ("7:9", "3", "3:"):
         with pytest.raises(UsageError, match="no record is left") as refused:
             chosen(text)
@@ -67,20 +86,28 @@ def later(*names, kind="step"):
 
 
 def of(whole, text):
-    return [(one.step, one.number, one.start_ns) for one in step_summaries(whole, KernelFacts(whole), parse(text))]
+    return [
+        (one.step, one.number, one.start_ns)
+        for one in step_summaries(whole, KernelFacts(whole), parse(text))
+    ]
 
 
 @pytest.mark.parametrize("name", ["ProfilerStep#{}", "profharness.step:{}:64", "step {}"])
 def test_steps_are_chosen_by_their_own_number(name):
     whole = later(*(name.format(number) for number in range(5, 25)))
     shown = "ProfilerStep#{}" if name.startswith("P") else "step {}"
-    assert of(whole, "5:8") == [(shown.format(number), number, (number - 5) * 100) for number in (5, 6, 7)]
+    assert of(whole, "5:8") == [
+        (shown.format(number), number, (number - 5) * 100) for number in (5, 6, 7)
+    ]
     assert [number for _, number, _ in of(whole, "23:")] == [23, 24]
     assert [number for _, number, _ in of(whole, ":6")] == [5]
     for text, asked in (("0:3", "0:3"), (":5", ":5"), ("25", "25:26"), ("30:", "30:")):
         with pytest.raises(UsageError) as refused:
             of(whole, text)
-        assert (refused.value.message, refused.value.hint) == (f"steps {asked}: no record is left", "the trace holds steps 5 to 24")
+        assert (refused.value.message, refused.value.hint) == (
+            f"steps {asked}: no record is left",
+            "the trace holds steps 5 to 24",
+        )
 
 
 def test_marks_without_numbers_are_chosen_by_their_place():
@@ -89,11 +116,20 @@ def test_marks_without_numbers_are_chosen_by_their_place():
     assert of(whole, "all") == [("train", None, 0), ("train", None, 100), ("train", None, 200)]
     with pytest.raises(UsageError, match="steps 3:4: no record is left") as refused:
         of(whole, "3")
-    assert refused.value.hint == "the trace holds steps 0 to 2 (they carry no numbers, and are counted from 0)"
+    assert (
+        refused.value.hint
+        == "the trace holds steps 0 to 2 (they carry no numbers, and are counted from 0)"
+    )
 
 
 def test_trials_are_chosen_by_the_number_that_each_point_gave_them():
-    whole = later("profharness.trial:b:4:0", "profharness.trial:b:4:1", "profharness.trial:b8:0", "profharness.trial:b8:1", kind="trial")
+    whole = later(
+        "profharness.trial:b:4:0",
+        "profharness.trial:b:4:1",
+        "profharness.trial:b8:0",
+        "profharness.trial:b8:1",
+        kind="trial",
+    )
     assert of(whole, "1") == [("trial 1", 1, 100), ("trial 1", 1, 300)]
 
 
@@ -105,7 +141,10 @@ def test_a_trace_without_steps_says_so():
     assert of(whole, "all") == []
     with pytest.raises(UsageError, match="steps 0:3: no record is left") as refused:
         of(whole, "0:3")
-    assert refused.value.hint == "the trace marks no steps; --step-range REGEX makes ranges of the program into steps: ranges there are 'forward'"
+    assert (
+        refused.value.hint
+        == "the trace marks no steps; --step-range REGEX makes ranges of the program into steps: ranges there are 'forward'"
+    )
 
 
 def test_an_empty_range_is_refused():
@@ -120,7 +159,10 @@ def test_nonsense_is_refused(text):
 
 
 def test_a_step_of_two_processes_is_one():
-    made = Scene(sources=(Source("a", "kineto", pid=7), Source("b", "kineto", pid=7)), devices=(Device("0"), Device("1")))
+    made = Scene(
+        sources=(Source("a", "kineto", pid=7), Source("b", "kineto", pid=7)),
+        devices=(Device("0"), Device("1")),
+    )
     for rank in range(2):
         made.mark("step", rank * 20, 100 + rank * 20, "ProfilerStep#0", source=rank)
         made.kernel(rank * 20, rank * 20 + 60, device=rank, source=rank)
@@ -136,7 +178,10 @@ def test_trials_of_one_name_are_told_by_their_position():
         made.mark("trial", number * 100, number * 100 + 50, "trial")
         made.kernel(number * 100, number * 100 + 10 * (number + 1))
     whole = made.build()
-    assert [one.metrics["compute"].value for one in step_summaries(whole, KernelFacts(whole), Selection())] == [0.2, 0.4, 0.6]
+    assert [
+        one.metrics["compute"].value
+        for one in step_summaries(whole, KernelFacts(whole), Selection())
+    ] == [0.2, 0.4, 0.6]
 
 
 def test_marks_of_our_own_workers_read_as_words():
@@ -144,15 +189,24 @@ def test_marks_of_our_own_workers_read_as_words():
     for number, name in enumerate(("profharness.trial:torch-b4:0", "profharness.trial:torch-b4:1")):
         made.mark("trial", 100 * number, 100 * number + 50, name, point="torch-b4")
     whole = made.build()
-    assert [one.step for one in step_summaries(whole, KernelFacts(whole), Selection())] == ["torch-b4 trial 0", "torch-b4 trial 1"]
+    assert [one.step for one in step_summaries(whole, KernelFacts(whole), Selection())] == [
+        "torch-b4 trial 0",
+        "torch-b4 trial 1",
+    ]
 
 
 def test_what_all_steps_lack_is_said_once():
     made = Scene()
     made.mark("step", 0, 50, "step 0")
     whole = made.build()
-    (said,) = [line for line in lines(step_summaries(whole, KernelFacts(whole), Selection())) if "not measured" in line]
-    assert said.startswith("compute, comm. exposed, copy exposed, idle, launch-bound, fill, fill busy, occupancy, mfu: not measured: needs kernels")
+    (said,) = [
+        line
+        for line in lines(step_summaries(whole, KernelFacts(whole), Selection()))
+        if "not measured" in line
+    ]
+    assert said.startswith(
+        "compute, comm. exposed, copy exposed, idle, launch-bound, fill, fill busy, occupancy, mfu: not measured: needs kernels"
+    )
 
 
 def test_on_the_command_line_and_in_json(shared, capsys):
@@ -168,7 +222,10 @@ def test_on_the_command_line_and_in_json(shared, capsys):
     found = json.loads(capsys.readouterr().out)["steps"]
     assert [one["number"] for one in found] == [4, 5, 6]
     assert [one["step"] for one in found] == ["ProfilerStep#4", "ProfilerStep#5", "ProfilerStep#6"]
-    assert all(0 < one["metrics"]["occupancy"]["value"] < 1 and 0 < one["metrics"]["fill"]["value"] < 1 for one in found)
+    assert all(
+        0 < one["metrics"]["occupancy"]["value"] < 1 and 0 < one["metrics"]["fill"]["value"] < 1
+        for one in found
+    )
     assert run_cli(["metrics", path]) == 0
     assert "ProfilerStep#5" not in capsys.readouterr().out
     assert run_cli(["metrics", path, "--steps", "x"]) == 2
@@ -178,8 +235,19 @@ def test_a_repeat_of_a_point_is_a_step_of_its_own():
     made = Scene(sources=(Source("a", "trials", pid=7), Source("b", "trials", pid=7)))
     for source, (point, begin) in enumerate((("b4", 0), ("b4", 1000))):
         for number in range(2):
-            made.mark("trial", begin + number * 100, begin + number * 100 + 50, f"trial {number}", point=point, source=source)
+            made.mark(
+                "trial",
+                begin + number * 100,
+                begin + number * 100 + 50,
+                f"trial {number}",
+                point=point,
+                source=source,
+            )
     whole = made.build()
     found = step_summaries(whole, KernelFacts(whole), Selection())
     assert [(one.step, one.start_ns, one.dur_ns) for one in found] == [
-        ("b4 trial 0", 0, 50), ("b4 trial 1", 100, 50), ("b4 trial 0", 1000, 50), ("b4 trial 1", 1100, 50)]
+        ("b4 trial 0", 0, 50),
+        ("b4 trial 1", 100, 50),
+        ("b4 trial 0", 1000, 50),
+        ("b4 trial 1", 1100, 50),
+    ]

@@ -21,13 +21,16 @@ def stepped(lengths: list[int]) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize(("lengths", "kept"), [
-    ([500, 300, 100, 101, 99, 100, 100], 5),
-    ([100, 101, 99, 100, 500], 5),
-    ([100, 104, 96, 100], 4),
-    ([500, 100], 2),
-    ([100], 1),
-])
+@pytest.mark.parametrize(
+    ("lengths", "kept"),
+    [
+        ([500, 300, 100, 101, 99, 100, 100], 5),
+        ([100, 101, 99, 100, 500], 5),
+        ([100, 104, 96, 100], 4),
+        ([500, 100], 2),
+        ([100], 1),
+    ],
+)
 def test_slow_first_steps_are_left_out(lengths, kept):
     assert len(steady(steps(stepped(lengths).build()))) == kept
 
@@ -60,7 +63,10 @@ def test_a_point_without_trials_is_its_own_mark():
     scene = Scene()
     scene.kernel(0, 100)
     scene.mark("point", 50, 70, point="b")
-    assert (spans(measured(scene.build(), "b")), measured(scene.build(), "b").label) == ([(50, 70)], "point b")
+    assert (spans(measured(scene.build(), "b")), measured(scene.build(), "b").label) == (
+        [(50, 70)],
+        "point b",
+    )
 
 
 def test_several_processes_have_the_time_in_common():
@@ -83,14 +89,20 @@ def test_marks_that_do_not_meet_the_device_work_are_not_used():
     scene = Scene()
     scene.kernel(1000, 1100)
     scene.mark("step", 0, 60)
-    assert (spans(measured(scene.build())), measured(scene.build()).label) == ([(1000, 1100)], "all device work")
+    assert (spans(measured(scene.build())), measured(scene.build()).label) == (
+        [(1000, 1100)],
+        "all device work",
+    )
 
 
 def test_without_marks_all_device_work_then_operators_then_host_records():
     scene = Scene()
     scene.op("aten::mm", 5, 300)
     scene.call("hipGetDevice", 0, 1)
-    assert (spans(everything(scene.build())), everything(scene.build()).label) == ([(5, 300)], "all operators")
+    assert (spans(everything(scene.build())), everything(scene.build()).label) == (
+        [(5, 300)],
+        "all operators",
+    )
     scene.kernel(10, 20)
     scene.copy(30, 50)
     assert spans(everything(scene.build())) == [(10, 50)]
@@ -102,7 +114,9 @@ def test_items_and_labels_are_read():
     scene.mark("step", 0, 10, "profharness.step:1:32", items=32)
     scene.mark("step", 10, 20, "ProfilerStep#2")
     assert [(step.label, step.items, step.dur_ns) for step in steps(scene.build())] == [
-        ("profharness.step:1:32", 32, 10), ("ProfilerStep#2", None, 10)]
+        ("profharness.step:1:32", 32, 10),
+        ("ProfilerStep#2", None, 10),
+    ]
 
 
 def test_marks_of_the_file_with_the_kernels_go_before_the_harness_own_record():

@@ -23,17 +23,38 @@ from profharness.understand import report_run as understand
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_program import program
 
-HEADER = ("Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,wave_size,obj,"
-          "SQ_WAVES,Start_Timestamp,End_Timestamp\n")
-OF_TIME = ("busy", "busy_any", "sum_busy", "concurrency", "compute", "idle", "idle_macro_gaps", "idle_longest_gap", "fill", "fill_busy", "underfilled", "launch_latency_median",
-           "achieved_flops", "mfu", "kernels_per_step", "slots_full_time")
+HEADER = (
+    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,wave_size,obj,"
+    "SQ_WAVES,Start_Timestamp,End_Timestamp\n"
+)
+OF_TIME = (
+    "busy",
+    "busy_any",
+    "sum_busy",
+    "concurrency",
+    "compute",
+    "idle",
+    "idle_macro_gaps",
+    "idle_longest_gap",
+    "fill",
+    "fill_busy",
+    "underfilled",
+    "launch_latency_median",
+    "achieved_flops",
+    "mfu",
+    "kernels_per_step",
+    "slots_full_time",
+)
 
 
 @pytest.fixture
 def replayed(tmp_path: Path) -> Trace:
     """Two dispatches whose places say that the device was idle nine tenths of the time."""
     path = tmp_path / "pmc_perf.csv"
-    path.write_text(HEADER + '0,"k",2,25600,256,0,0,8,0,16,64,0x1,400,1000,6000\n1,"k",2,25600,256,0,0,8,0,16,64,0x1,400,91000,96000\n')
+    path.write_text(
+        HEADER
+        + '0,"k",2,25600,256,0,0,8,0,16,64,0x1,400,1000,6000\n1,"k",2,25600,256,0,0,8,0,16,64,0x1,400,91000,96000\n'
+    )
     return readers.read(path)
 
 
@@ -49,12 +70,23 @@ def refused(summary: Summary, reason: str) -> None:
 def test_replayed_dispatches_have_lengths_and_no_places(replayed: Trace) -> None:
     summary = summarise_trace(replayed, "pmc_perf.csv")
     refused(summary, "rocprof-compute measures each dispatch in several")
-    assert (summary.metrics["short_kernels_by_count"].value, summary.metrics["short_kernels_by_time"].value) == (1.0, 1.0)
+    assert (
+        summary.metrics["short_kernels_by_count"].value,
+        summary.metrics["short_kernels_by_time"].value,
+    ) == (1.0, 1.0)
     assert (summary.trace.kernels, summary.trace.sum_kernel_ns) == (2, 10_000)
-    assert (summary.trace.busy_ns, summary.trace.busy_any_ns, summary.trace.span_ns) == (None, None, None)
-    assert [(one.kernels, one.busy_ns, one.span_ns) for one in summary.devices.values()] == [(2, None, None)]
+    assert (summary.trace.busy_ns, summary.trace.busy_any_ns, summary.trace.span_ns) == (
+        None,
+        None,
+        None,
+    )
+    assert [(one.kernels, one.busy_ns, one.span_ns) for one in summary.devices.values()] == [
+        (2, None, None)
+    ]
     table = hotspots.by_kernel(replayed)
-    assert [(row.name, row.calls, row.total_ns, row.workgroups) for row in table.rows] == [("k", 2, 10_000, 100)]
+    assert [(row.name, row.calls, row.total_ns, row.workgroups) for row in table.rows] == [
+        ("k", 2, 10_000, 100)
+    ]
     assert (table.busy_ns, table.device_span_ns) == (None, None)
     assert "kernels (sum), on no common timeline" in text_of(summary)
     assert "device busy" not in html.render(summary)
@@ -62,12 +94,16 @@ def test_replayed_dispatches_have_lengths_and_no_places(replayed: Trace) -> None
 
 def test_kernels_without_length_are_refused_too(tmp_path: Path) -> None:
     whole = rocpd.read(write_rocpd(tmp_path / "a.db", program(1)))
-    flat = replace(whole, kernels=whole.kernels.with_columns(dur_ns=np.zeros(len(whole.kernels), np.int64)))
+    flat = replace(
+        whole, kernels=whole.kernels.with_columns(dur_ns=np.zeros(len(whole.kernels), np.int64))
+    )
     assert no_timeline(whole) == ""
     refused(summarise_trace(flat, "a.db"), "no kernel in the file has a length")
     # where they stand is known all the same
     assert counts.count(flat).span_ns is not None
-    nowhere = replace(flat, kernels=flat.kernels.with_columns(start_ns=np.zeros(len(flat.kernels), np.int64)))
+    nowhere = replace(
+        flat, kernels=flat.kernels.with_columns(start_ns=np.zeros(len(flat.kernels), np.int64))
+    )
     assert counts.count(nowhere).busy_ns is None
 
 
@@ -83,7 +119,9 @@ def test_a_trace_without_kernels_has_other_reasons() -> None:
     assert no_timeline(Trace(sources=(), strings=Strings())) == ""
 
 
-@pytest.mark.parametrize("name", ["bank_conflict_MI300X", "vcopy_MI100", "vcopy_MI300X", "vcopy_MI350_v3"])
+@pytest.mark.parametrize(
+    "name", ["bank_conflict_MI300X", "vcopy_MI100", "vcopy_MI300X", "vcopy_MI350_v3"]
+)
 def test_recorded_workloads(shared: Path, name: str) -> None:
     loaded = understand.load([shared / "fixtures/rocm/rocprof_compute" / name])
     summary = understand.summarise(loaded)

@@ -21,7 +21,17 @@ from tests.analysis.scene import Scene
 LENGTH = 60
 AMD = Device("0", vendor="amd", compute_units=10)
 times = st.tuples(st.integers(0, LENGTH), st.integers(0, 20))
-pieces = st.lists(st.tuples(st.sampled_from("kkkkkcgwso"), times, st.integers(0, 30), st.integers(0, 2), st.integers(0, 1), st.integers(1, 2)), max_size=25)
+pieces = st.lists(
+    st.tuples(
+        st.sampled_from("kkkkkcgwso"),
+        times,
+        st.integers(0, 30),
+        st.integers(0, 2),
+        st.integers(0, 1),
+        st.integers(1, 2),
+    ),
+    max_size=25,
+)
 windows = st.lists(st.tuples(st.integers(-5, LENGTH), st.integers(1, 20)), min_size=1, max_size=5)
 
 
@@ -35,11 +45,24 @@ def trace_of(found: list[tuple[str, tuple[int, int], int, int, int, int]]) -> Tr
             if kind == "c":
                 scene.copy(start, end, by, device=device, stream=number, src=device)
             else:
-                scene.kernel(start, end, by, name=("gemm", "ncclKernel_AllReduce", "relu")[number], device=device, stream=number, workgroups=(4, 15, -1)[number])
+                scene.kernel(
+                    start,
+                    end,
+                    by,
+                    name=("gemm", "ncclKernel_AllReduce", "relu")[number],
+                    device=device,
+                    stream=number,
+                    workgroups=(4, 15, -1)[number],
+                )
         elif kind == "o":
             scene.op("aten::mm", start, end, tid=tid)
         else:
-            scene.call({"g": "hipGetDevice", "w": "hipStreamWaitEvent", "s": "hipDeviceSynchronize"}[kind], start, end, tid=tid)
+            scene.call(
+                {"g": "hipGetDevice", "w": "hipStreamWaitEvent", "s": "hipDeviceSynchronize"}[kind],
+                start,
+                end,
+                tid=tid,
+            )
     return scene.build()
 
 
@@ -47,12 +70,18 @@ def alike(first: dict[str, Figure], second: dict[str, Figure]) -> bool:
     """Equal in all but the rounding of sums that begin elsewhere."""
     numbers = [(first[name].value, second[name].value) for name in first]
     return first.keys() == second.keys() and all(
-        one == other if one is None or other is None else one == pytest.approx(other, rel=1e-9, abs=1e-12) for one, other in numbers)
+        one == other
+        if one is None or other is None
+        else one == pytest.approx(other, rel=1e-9, abs=1e-12)
+        for one, other in numbers
+    )
 
 
 @settings(max_examples=150, deadline=None)
 @given(pieces, windows)
-def test_a_window_sees_all_that_counts_in_it(found: list[tuple[str, tuple[int, int], int, int, int, int]], asked: list[tuple[int, int]]) -> None:
+def test_a_window_sees_all_that_counts_in_it(
+    found: list[tuple[str, tuple[int, int], int, int, int, int]], asked: list[tuple[int, int]]
+) -> None:
     trace = trace_of(found)
     shared = Whole(trace, KernelFacts(trace))
     for start, length in asked:  # each on its own, from parts that earlier ones may have made
@@ -60,7 +89,9 @@ def test_a_window_sees_all_that_counts_in_it(found: list[tuple[str, tuple[int, i
         seen = Measurement(trace, Windows(when, "part"), known=shared)
         values, split = figures(seen), device_partition(seen)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(intervals, "reaching", lambda members, _: np.ones(len(members), np.bool_))
+            patched.setattr(
+                intervals, "reaching", lambda members, _: np.ones(len(members), np.bool_)
+            )
             full = Measurement(trace, Windows(when, "part"))
             assert alike(values, figures(full))
             assert split == device_partition(full)
@@ -70,7 +101,9 @@ def test_a_window_sees_all_that_counts_in_it(found: list[tuple[str, tuple[int, i
 @given(windows)
 def test_windows_far_apart_see_what_lies_between(asked: list[tuple[int, int]]) -> None:
     """The stretch from the first to the last is seen: all of it may be needed, and it needs no search."""
-    when = intervals.merge(intervals.lasting([start for start, _ in asked], [length for _, length in asked]))
+    when = intervals.merge(
+        intervals.lasting([start for start, _ in asked], [length for _, length in asked])
+    )
     members = Intervals(np.arange(-100, LENGTH + 300, 10), np.arange(-100, LENGTH + 300, 10) + 3)
     inside = intervals.inside_ns(members, when) > 0
     seen = intervals.reaching(members, when)

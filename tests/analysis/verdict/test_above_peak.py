@@ -28,7 +28,14 @@ from tests.analysis.run import run_scene
 N = 1000
 FLOPS = 2 * N**3
 SHEET = 104 * 1.7e9 * 256  # fp32 matrix units of an MI210, FLOP/s
-MEASURED = Calibration(created="2026-01-01", kind="rocm", name="MI210", compute_units=104, gemm_flops={"fp32": 40e12}, copy_bytes_per_s=1.0e12)
+MEASURED = Calibration(
+    created="2026-01-01",
+    kind="rocm",
+    name="MI210",
+    compute_units=104,
+    gemm_flops={"fp32": 40e12},
+    copy_bytes_per_s=1.0e12,
+)
 
 
 def products(*shares, pause=0, peak=SHEET, marked=False):
@@ -36,7 +43,9 @@ def products(*shares, pause=0, peak=SHEET, marked=False):
     made, at, shapes = scene(), 0, []
     for number, share in enumerate(shares):
         length = round(FLOPS / peak / share * 1e9)
-        made.kernel(at, at + length, op=made.op("aten::mm", at, at + 10), name="gemm", workgroups=1000)
+        made.kernel(
+            at, at + length, op=made.op("aten::mm", at, at + 10), name="gemm", workgroups=1000
+        )
         if marked:
             made.mark("step", at, at + length, f"step {number}")
         at += length + pause
@@ -45,20 +54,32 @@ def products(*shares, pause=0, peak=SHEET, marked=False):
 
 
 def found_in(trace, *calibrations) -> list[Finding]:
-    return [one for one in summarise_trace(trace, "made up", yardstick=Yardstick(calibrations)).findings if one.id == "above-peak"]
+    return [
+        one
+        for one in summarise_trace(trace, "made up", yardstick=Yardstick(calibrations)).findings
+        if one.id == "above-peak"
+    ]
 
 
 def test_a_trace_that_does_more_than_its_device_can():
     (found,) = found_in(products(5.0, 7.0))
     mean = 2 / (1 / 5 + 1 / 7)
     assert found.severity == "error"
-    assert found.figures == {"mfu": pytest.approx(mean, rel=1e-4), "flops_of_ceiling": pytest.approx(mean, rel=1e-4)}
-    assert found.message == (f"mfu {mean:.3g}, FLOP/s of the ceiling {mean:.3g} of a possible 1 (of data sheet, fp32 matrix); likely shapes that belong to other work, "
-                             "kernels or parts of them that the trace lacks, or fp32 products that ran in a faster type (TF32), or a device taken for another")
+    assert found.figures == {
+        "mfu": pytest.approx(mean, rel=1e-4),
+        "flops_of_ceiling": pytest.approx(mean, rel=1e-4),
+    }
+    assert found.message == (
+        f"mfu {mean:.3g}, FLOP/s of the ceiling {mean:.3g} of a possible 1 (of data sheet, fp32 matrix); likely shapes that belong to other work, "
+        "kernels or parts of them that the trace lacks, or fp32 products that ran in a faster type (TF32), or a device taken for another"
+    )
     assert "do not use this figure" in found.advice
 
 
-@pytest.mark.parametrize(("share", "calibrations"), [(1.0, ()), (1.04, ()), (0.5, ()), (1.15 * 40e12 / SHEET, (MEASURED,))])
+@pytest.mark.parametrize(
+    ("share", "calibrations"),
+    [(1.0, ()), (1.04, ()), (0.5, ()), (1.15 * 40e12 / SHEET, (MEASURED,))],
+)
 def test_a_little_above_the_peak_is_possible(share, calibrations):
     """Clocks above the data sheet's, and programs that beat the calibrated product."""
     assert found_in(products(share), *calibrations) == []
@@ -73,9 +94,16 @@ def test_a_measured_ceiling_is_a_weaker_bound():
     assert found.message.endswith("or a calibration that ran beside other work")
 
 
-@pytest.mark.parametrize(("low", "high", "expected"), [(None, None, True), (1.3, 1.5, True), (1.0, 1.8, False)])
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(None, None, True), (1.3, 1.5, True), (1.0, 1.8, False)]
+)
 def test_what_the_interval_leaves_open_is_not_impossible(low, high, expected):
-    assert impossible("mfu", Figure(value=1.4, unit="share", low=low, high=high, note="of data sheet, bf16")) is expected
+    assert (
+        impossible(
+            "mfu", Figure(value=1.4, unit="share", low=low, high=high, note="of data sheet, bf16")
+        )
+        is expected
+    )
 
 
 def test_what_is_not_measured_is_not_impossible():
@@ -83,17 +111,46 @@ def test_what_is_not_measured_is_not_impossible():
 
 
 def test_a_sampled_clock_is_not_exact():
-    assert list(above_peak({"mfu_at_clock": Figure(value=1.15, unit="share", note="of data sheet, bf16 at 900 MHz")})) == []
-    (found,) = above_peak({"mfu_at_clock": Figure(value=1.3, unit="share", note="of data sheet, bf16 at 900 MHz")})
-    assert found.message.startswith("mfu at the observed clock 1.3 of a possible 1 (of data sheet, bf16 at 900 MHz); ")
+    assert (
+        list(
+            above_peak(
+                {
+                    "mfu_at_clock": Figure(
+                        value=1.15, unit="share", note="of data sheet, bf16 at 900 MHz"
+                    )
+                }
+            )
+        )
+        == []
+    )
+    (found,) = above_peak(
+        {"mfu_at_clock": Figure(value=1.3, unit="share", note="of data sheet, bf16 at 900 MHz")}
+    )
+    assert found.message.startswith(
+        "mfu at the observed clock 1.3 of a possible 1 (of data sheet, bf16 at 900 MHz); "
+    )
 
 
-@pytest.mark.parametrize(("note", "severity", "why"), [
-    ("of data sheet; at least: every tensor once, by its shape", "info", "tensors that stay in a cache"),
-    ("of data sheet; by counters: requests to DRAM", "warning", "counters of other kernels")])
+@pytest.mark.parametrize(
+    ("note", "severity", "why"),
+    [
+        (
+            "of data sheet; at least: every tensor once, by its shape",
+            "info",
+            "tensors that stay in a cache",
+        ),
+        ("of data sheet; by counters: requests to DRAM", "warning", "counters of other kernels"),
+    ],
+)
 def test_traffic_above_the_memorys_bandwidth(note, severity, why):
-    (found,) = above_peak({"bandwidth_share": Figure(value=1.5, unit="share", note=note)}, "torch-b4")
-    assert (found.severity, found.point, found.figures) == (severity, "torch-b4", {"bandwidth_share": 1.5})
+    (found,) = above_peak(
+        {"bandwidth_share": Figure(value=1.5, unit="share", note=note)}, "torch-b4"
+    )
+    assert (found.severity, found.point, found.figures) == (
+        severity,
+        "torch-b4",
+        {"bandwidth_share": 1.5},
+    )
     assert f"memory bandwidth 1.5 of a possible 1 (of data sheet); likely {why}" in found.message
 
 
@@ -108,8 +165,14 @@ def test_kernels_above_the_peak_between_pauses_are_found_though_the_mean_is_poss
     (found,) = found_in(trace)
     assert found.severity == "warning"
     lengths = trace.kernels.dur_ns
-    assert found.figures == {"kernels": 1, "kernel_time_share": pytest.approx(lengths[0] / lengths.sum()), "of_peak": pytest.approx(3.0, rel=1e-4)}
-    assert found.message.startswith("1 kernel does more FLOP/s than the device can (14.3 % of kernel time; gemm on average 3 times its peak); likely ")
+    assert found.figures == {
+        "kernels": 1,
+        "kernel_time_share": pytest.approx(lengths[0] / lengths.sum()),
+        "of_peak": pytest.approx(3.0, rel=1e-4),
+    }
+    assert found.message.startswith(
+        "1 kernel does more FLOP/s than the device can (14.3 % of kernel time; gemm on average 3 times its peak); likely "
+    )
 
 
 def test_few_kernels_above_the_peak_are_nothing():
@@ -122,7 +185,13 @@ def test_kernels_at_impossible_rates_are_undetermined():
     assert facts.rates.above.tolist() == [True, False]
     made = scene()
     for at, share in ((0, 2.0), (100_000, 0.9)):  # of 1 TB/s, to read and write 4 MB
-        made.kernel(at, at + round(8 * N * N / 1e12 / share * 1e9), op=made.op("aten::copy_", at, at + 10), name="stream", workgroups=1000)
+        made.kernel(
+            at,
+            at + round(8 * N * N / 1e12 / share * 1e9),
+            op=made.op("aten::copy_", at, at + 10),
+            name="stream",
+            workgroups=1000,
+        )
     pair = ([[N, N], [N, N]], ["float", "float"])
     cached = KernelFacts(with_ops(made, [pair, pair]), Yardstick((MEASURED,)))
     assert cached.rates.bandwidth_share == pytest.approx([2.0, 0.9], rel=1e-3)
@@ -134,13 +203,24 @@ def test_no_verdict_is_built_on_what_cannot_be():
     assert summary.verdict.limiter == "undetermined"
     assert summary.metrics["compute_bound"].value == 0
     assert summary.verdict.headroom is None
-    cores = {"cores_used": Figure(value=2.0, unit="cores"), "cores_allowed": Figure(value=2.0, unit="cores")}
+    cores = {
+        "cores_used": Figure(value=2.0, unit="cores"),
+        "cores_allowed": Figure(value=2.0, unit="cores"),
+    }
 
     def limiter(name, value, note="of calibrated GEMM, fp32"):
-        return verdict(None, {**cores, name: Figure(value=value, unit="share", note=note)}, ()).limiter
+        return verdict(
+            None, {**cores, name: Figure(value=value, unit="share", note=note)}, ()
+        ).limiter
 
-    assert [limiter("flops_of_ceiling", value) for value in (0.8, 1.1, 1.3)] == ["compute", "compute", "undetermined"]
-    assert [limiter("bandwidth_share", value, "of calibrated copy; at least") for value in (0.8, 1.3)] == ["bandwidth", "undetermined"]
+    assert [limiter("flops_of_ceiling", value) for value in (0.8, 1.1, 1.3)] == [
+        "compute",
+        "compute",
+        "undetermined",
+    ]
+    assert [
+        limiter("bandwidth_share", value, "of calibrated copy; at least") for value in (0.8, 1.3)
+    ] == ["bandwidth", "undetermined"]
 
 
 def test_a_step_above_the_peak_is_named_where_the_whole_trace_is_not():
@@ -148,54 +228,116 @@ def test_a_step_above_the_peak_is_named_where_the_whole_trace_is_not():
     steps = step_summaries(trace, KernelFacts(trace), parse("all"))
     whole = summarise_trace(trace, "made up")
     (found,) = steps_above_peak(steps, [])
-    assert found.message.startswith("step step 1: mfu 1.2, FLOP/s of the ceiling 1.2 of a possible 1 (of data sheet, fp32 matrix); likely ")
+    assert found.message.startswith(
+        "step step 1: mfu 1.2, FLOP/s of the ceiling 1.2 of a possible 1 (of data sheet, fp32 matrix); likely "
+    )
     assert found.message.endswith("(above in 2 of 3 steps)")
     assert found.figures["steps"] == 2
-    assert f"error     above-peak: {found.message[:40]}" in text_of(msgspec.structs.replace(whole, steps=steps, findings=(found,)))
+    assert f"error     above-peak: {found.message[:40]}" in text_of(
+        msgspec.structs.replace(whole, steps=steps, findings=(found,))
+    )
     # what is said of the whole trace is not said again of its steps
-    assert steps_above_peak(steps, [Finding(id="above-peak", severity="error", message="", figures={"mfu": 2.0})]) == ()
-    possible = StepSummary(step="0", start_ns=0, dur_ns=1, processes=1, metrics={"mfu": Figure(value=0.9, unit="share")})
+    assert (
+        steps_above_peak(
+            steps, [Finding(id="above-peak", severity="error", message="", figures={"mfu": 2.0})]
+        )
+        == ()
+    )
+    possible = StepSummary(
+        step="0",
+        start_ns=0,
+        dur_ns=1,
+        processes=1,
+        metrics={"mfu": Figure(value=0.9, unit="share")},
+    )
     assert steps_above_peak([possible], []) == ()
 
 
 def test_a_point_whose_flops_are_wrong_has_the_reasons_of_an_item():
     builder, _ = run_scene.scan_trace(kernels=False)
     manifest = run_scene.manifest()
-    cpu = Calibration(created="2026", kind="cpu", name="CPU", compute_units=4, gemm_flops={"fp32": 5e8}, copy_bytes_per_s=1e10)
+    cpu = Calibration(
+        created="2026",
+        kind="cpu",
+        name="CPU",
+        compute_units=4,
+        gemm_flops={"fp32": 5e8},
+        copy_bytes_per_s=1e10,
+    )
     points = tuple(msgspec.structs.replace(one, device="cpu") for one in manifest.points)
-    summary = summarise_run(msgspec.structs.replace(manifest, points=points), builder.trace(), "run", (cpu,))
-    shares = {point.point: point.metrics["mfu"].value for point in summary.points}  # 2 MFLOP per item at 500, 1000 and 1333 items/s
-    assert shares == {"torch-b1": pytest.approx(2, rel=0.05), "torch-b4": pytest.approx(4, rel=0.05), "torch-b16": pytest.approx(5.33, rel=0.05)}
+    summary = summarise_run(
+        msgspec.structs.replace(manifest, points=points), builder.trace(), "run", (cpu,)
+    )
+    shares = {
+        point.point: point.metrics["mfu"].value for point in summary.points
+    }  # 2 MFLOP per item at 500, 1000 and 1333 items/s
+    assert shares == {
+        "torch-b1": pytest.approx(2, rel=0.05),
+        "torch-b4": pytest.approx(4, rel=0.05),
+        "torch-b16": pytest.approx(5.33, rel=0.05),
+    }
     found = [one for one in summary.findings if one.id == "above-peak"]
     assert [one.point for one in found] == list(shares)
     assert {one.severity for one in found} == {"warning"}
-    assert all("likely the FLOPs of an item are those of another shape (or --flops-per-item is wrong), or the timer stopped" in one.message for one in found)
-    slower = summarise_run(msgspec.structs.replace(manifest, points=points), builder.trace(), "run", (msgspec.structs.replace(cpu, gemm_flops={"fp32": 1e11}),))
+    assert all(
+        "likely the FLOPs of an item are those of another shape (or --flops-per-item is wrong), or the timer stopped"
+        in one.message
+        for one in found
+    )
+    slower = summarise_run(
+        msgspec.structs.replace(manifest, points=points),
+        builder.trace(),
+        "run",
+        (msgspec.structs.replace(cpu, gemm_flops={"fp32": 1e11}),),
+    )
     assert [one for one in slower.findings if one.id == "above-peak"] == []
 
 
 def test_a_recorded_training_in_tf32_is_judged_by_the_peak_of_tf32(shared):
     """Counted from the file's text: products of fp32 matrices by kernels of the tensor cores, whose rate the vector units have not."""
     path = shared / "fixtures/kineto/a100_train_rank3of8_intus.json.gz"
-    events = [one for one in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"] if one.get("ph") == "X"]
-    calls = {one["args"]["correlation"]: one for one in events if one["cat"] == "cuda_runtime" and "correlation" in one["args"]}
+    events = [
+        one
+        for one in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+        if one.get("ph") == "X"
+    ]
+    calls = {
+        one["args"]["correlation"]: one
+        for one in events
+        if one["cat"] == "cuda_runtime" and "correlation" in one["args"]
+    }
     ops = defaultdict(list)
     for one in events:
         if one["cat"] == "cpu_op":
             ops[one["tid"]].append(one)
     of_op = defaultdict(list)
-    for kernel in (one for one in events if one["cat"] == "kernel" and one["dur"] > 0 and one["args"]["correlation"] in calls):
+    for kernel in (
+        one
+        for one in events
+        if one["cat"] == "kernel" and one["dur"] > 0 and one["args"]["correlation"] in calls
+    ):
         call = calls[kernel["args"]["correlation"]]
         around = [op for op in ops[call["tid"]] if op["ts"] <= call["ts"] <= op["ts"] + op["dur"]]
         if around:
             of_op[id(max(around, key=lambda op: (op["ts"], -op["dur"])))].append(kernel)
     peak, above = 108 * 1.41e9 * 128, []
-    for op in (one for group in ops.values() for one in group if id(one) in of_op and one["name"] in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")):
+    for op in (
+        one
+        for group in ops.values()
+        for one in group
+        if id(one) in of_op
+        and one["name"] in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
+    ):
         left, right = [dims for dims in op["args"]["Input Dims"] if dims][-2:]
-        if 2 * np.prod(left) * right[-1] / (sum(one["dur"] for one in of_op[id(op)]) * 1e-6) > 1.05 * peak:
+        if (
+            2 * np.prod(left) * right[-1] / (sum(one["dur"] for one in of_op[id(op)]) * 1e-6)
+            > 1.05 * peak
+        ):
             above += of_op[id(op)]
     assert len(above) == 514
-    assert all("tensorop_s1688gemm" in one["name"] or "splitKreduce" in one["name"] for one in above)
+    assert all(
+        "tensorop_s1688gemm" in one["name"] or "splitKreduce" in one["name"] for one in above
+    )
     summary = summarise_trace(readers.read(path), str(path))
     assert [one for one in summary.findings if one.id == "above-peak"] == []
     assert summary.metrics["mfu"].note.endswith("of data sheet, tf32")

@@ -16,7 +16,9 @@ def found(scene: Scene) -> dict[str, Finding]:
 def healthy() -> Scene:
     scene = Scene()
     for number in range(200):
-        scene.kernel(100 * number + 50, 100 * number + 90, scene.launch(100 * number, 100 * number + 5))
+        scene.kernel(
+            100 * number + 50, 100 * number + 90, scene.launch(100 * number, 100 * number + 5)
+        )
     return scene
 
 
@@ -28,7 +30,9 @@ def test_a_complete_trace_has_no_findings():
 
 
 def test_empty_trace():
-    assert [item.id for item in findings(Trace(sources=(Source("e", "kineto"),), strings=Strings()))] == ["empty-trace"]
+    assert [
+        item.id for item in findings(Trace(sources=(Source("e", "kineto"),), strings=Strings()))
+    ] == ["empty-trace"]
 
 
 def test_operators_alone_are_no_empty_trace_but_launches_without_kernels_are():
@@ -122,7 +126,11 @@ def test_full_replays_of_different_graphs_are_fine():
 
 def test_a_graph_launch_without_kernels():
     item = found(graphs([[5, 2], [5, 2], [0, 2]]))["graph-kernels-missing"]
-    assert (item.severity, item.figures["without_kernels"], item.figures["graph_launches"]) == ("error", 1, 6)
+    assert (item.severity, item.figures["without_kernels"], item.figures["graph_launches"]) == (
+        "error",
+        1,
+        6,
+    )
 
 
 def test_the_last_graph_launch_may_run_beyond_the_file():
@@ -131,7 +139,11 @@ def test_the_last_graph_launch_may_run_beyond_the_file():
 
 def test_replays_that_lost_kernels_against_other_steps():
     item = found(graphs([[5, 2], [5, 2], [3, 2], [5, 2]]))["graph-kernels-missing"]
-    assert (item.figures["short_replays"], item.figures["lost_kernels"], item.figures["without_kernels"]) == (1, 2, 0)
+    assert (
+        item.figures["short_replays"],
+        item.figures["lost_kernels"],
+        item.figures["without_kernels"],
+    ) == (1, 2, 0)
 
 
 def test_two_steps_cannot_tell_which_replay_is_short():
@@ -159,7 +171,12 @@ def test_steps_in_which_the_tracer_stopped_recording():
         if number < 2:
             scene.kernel(at + 50, at + 90, correlation)
     item = found(scene)["steps-without-device-events"]
-    assert (item.severity, item.figures["silent"], item.figures["steps"], item.figures["first"]) == ("error", 30, 32, "ProfilerStep#2")
+    assert (
+        item.severity,
+        item.figures["silent"],
+        item.figures["steps"],
+        item.figures["first"],
+    ) == ("error", 30, 32, "ProfilerStep#2")
 
 
 def test_a_step_whose_kernels_run_later_or_that_launches_nothing_is_fine():
@@ -181,39 +198,66 @@ def test_steps_without_host_calls_must_show_device_work():
 def streams(count: int, *, device: Device, queues: int = 0) -> Scene:
     scene = Scene(devices=(device,))
     for number in range(count):
-        scene.kernel(100, 200 + number, scene.launch(number, number + 1), stream=number, queue=number % queues if queues else -1)
+        scene.kernel(
+            100,
+            200 + number,
+            scene.launch(number, number + 1),
+            stream=number,
+            queue=number % queues if queues else -1,
+        )
     return scene
 
 
 def test_more_busy_streams_than_hardware_queues():
-    item = found(streams(6, device=Device("0", name="AMD Instinct MI300X")))["streams-exceed-queues"]
-    assert (item.figures["streams"], item.figures["queues"], item.figures["shared_ns"]) == (6, 4, 201 - 4)
+    item = found(streams(6, device=Device("0", name="AMD Instinct MI300X")))[
+        "streams-exceed-queues"
+    ]
+    assert (item.figures["streams"], item.figures["queues"], item.figures["shared_ns"]) == (
+        6,
+        4,
+        201 - 4,
+    )
     assert found(streams(4, device=Device("0", vendor="AMD"))) == {}
     assert found(streams(6, device=Device("0", name="NVIDIA H100", vendor="NVIDIA"))) == {}
 
 
 def test_recorded_queues_go_before_the_default():
-    assert found(streams(3, device=Device("0", vendor="AMD"), queues=2))["streams-exceed-queues"].figures["queues"] == 2
+    assert (
+        found(streams(3, device=Device("0", vendor="AMD"), queues=2))[
+            "streams-exceed-queues"
+        ].figures["queues"]
+        == 2
+    )
     assert found(streams(6, device=Device("0", vendor="AMD"), queues=6)) == {}
 
 
 def test_streams_that_are_busy_in_turn_share_nothing():
     scene = Scene(devices=(Device("0", vendor="AMD"),))
     for number in range(8):
-        scene.kernel(100 * number + 20, 100 * number + 50, scene.launch(100 * number, 100 * number + 10), stream=number)
+        scene.kernel(
+            100 * number + 20,
+            100 * number + 50,
+            scene.launch(100 * number, 100 * number + 10),
+            stream=number,
+        )
     assert found(scene) == {}
 
 
-@pytest.mark.parametrize(("severity", "message", "expected"), [
-    ("error", "its compressed data ends early", ["truncated-file"]),
-    ("error", "it ends inside an event", ["truncated-file"]),
-    ("error", "its list of events is not closed", ["truncated-file"]),
-    ("warning", "the capture window ended early", []),
-    ("warning", "records dropped by the tool: its buffer was full", ["events-dropped"]),
-    ("warning", "rows without a name", []),
-])
+@pytest.mark.parametrize(
+    ("severity", "message", "expected"),
+    [
+        ("error", "its compressed data ends early", ["truncated-file"]),
+        ("error", "it ends inside an event", ["truncated-file"]),
+        ("error", "its list of events is not closed", ["truncated-file"]),
+        ("warning", "the capture window ended early", []),
+        ("warning", "records dropped by the tool: its buffer was full", ["events-dropped"]),
+        ("warning", "rows without a name", []),
+    ],
+)
 def test_problems_of_readers_that_make_a_trace_incomplete(severity, message, expected):
-    assert [item.id for item in from_problems([Problem(severity, "a.json", 2, message)])] == expected
+    assert [
+        item.id for item in from_problems([Problem(severity, "a.json", 2, message)])
+    ] == expected
 
 
 def test_problems_stand_among_the_findings():
@@ -233,7 +277,11 @@ def test_a_log_of_the_host_has_lost_no_kernels(tool: str):
 
 
 def test_totals_alone_are_no_empty_trace():
-    totals = Trace(sources=(Source("stats.csv", "rocprof-stats"),), strings=Strings(), statistics=(StatRow("k", KERNELS, 1, 10),))
+    totals = Trace(
+        sources=(Source("stats.csv", "rocprof-stats"),),
+        strings=Strings(),
+        statistics=(StatRow("k", KERNELS, 1, 10),),
+    )
     assert findings(totals) == ()
 
 

@@ -30,12 +30,21 @@ class _Answer:
 
 
 class c_nvmlGpmMetric_t(ctypes.Structure):
-    _fields_ = [("metricId", ctypes.c_uint), ("nvmlReturn", ctypes.c_int), ("value", ctypes.c_double)]
+    _fields_ = [
+        ("metricId", ctypes.c_uint),
+        ("nvmlReturn", ctypes.c_int),
+        ("value", ctypes.c_double),
+    ]
 
 
 class c_nvmlGpmMetricsGet_t(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint), ("numMetrics", ctypes.c_uint), ("sample1", ctypes.c_void_p), ("sample2", ctypes.c_void_p),
-                ("metrics", c_nvmlGpmMetric_t * 300)]
+    _fields_ = [
+        ("version", ctypes.c_uint),
+        ("numMetrics", ctypes.c_uint),
+        ("sample1", ctypes.c_void_p),
+        ("sample2", ctypes.c_void_p),
+        ("metrics", c_nvmlGpmMetric_t * 300),
+    ]
 
 
 def nvmlInit():
@@ -98,12 +107,26 @@ def _joules():
 
 
 def nvmlDeviceGetFieldValues(handle, fields):
-    values = {186: WATTS * 1000, 185: WATTS * 1000 - 5000, 83: _joules() * 1000, 74: 0.25 * (time.monotonic_ns() - START_NS), 75: 0}
+    values = {
+        186: WATTS * 1000,
+        185: WATTS * 1000 - 5000,
+        83: _joules() * 1000,
+        74: 0.25 * (time.monotonic_ns() - START_NS),
+        75: 0,
+    }
     if "instant" in MISSING:
         del values[186]
     now_us = time.time_ns() // 1000
-    return [_Answer(fieldId=field, nvmlReturn=0 if field in values else NOT_SUPPORTED, timestamp=now_us, valueType=3,
-                    value=_Answer(ullVal=int(values.get(field, 0)))) for field in fields]
+    return [
+        _Answer(
+            fieldId=field,
+            nvmlReturn=0 if field in values else NOT_SUPPORTED,
+            timestamp=now_us,
+            valueType=3,
+            value=_Answer(ullVal=int(values.get(field, 0))),
+        )
+        for field in fields
+    ]
 
 
 def nvmlDeviceGetArchitecture(handle):
@@ -115,7 +138,9 @@ def nvmlDeviceGetPowerUsage(handle):
 
 
 def nvmlDeviceGetUtilizationRates(handle):
-    if "utilisation" in MISSING or "mig" in MISSING:  # under MIG there is none, of the device nor of its instances
+    if (
+        "utilisation" in MISSING or "mig" in MISSING
+    ):  # under MIG there is none, of the device nor of its instances
         raise NVMLError(NOT_SUPPORTED, "Not Supported")
     return _Answer(gpu=97, memory=41)
 
@@ -180,7 +205,17 @@ def nvmlGpmMetricsGet(wanted):
     older, newer = _samples[wanted.sample1 - 1], _samples[wanted.sample2 - 1]
     if not 0 < older < newer:
         raise NVMLError(2, "Invalid Argument")
-    values = {2: 80.0, 3: 35.0, 5: 22.0, 10: 55.0, 11: 0.0, 12: 12.5, 13: 1.0, 20: 512.0, 21: 1024.0}
+    values = {
+        2: 80.0,
+        3: 35.0,
+        5: 22.0,
+        10: 55.0,
+        11: 0.0,
+        12: 12.5,
+        13: 1.0,
+        20: 512.0,
+        21: 1024.0,
+    }
     if wanted.sample1 in _instances:
         values[2] = 10.0 * _instances[wanted.sample1]
     for place in range(wanted.numMetrics):

@@ -25,7 +25,13 @@ def _record(torch: ModuleType) -> None:
     hip = importlib.import_module("tests.fakes.stand_in_hip")
 
     class Recorder(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]  # a class of torch, which is imported late
-        def __torch_dispatch__(self, func: Any, types: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None) -> object:
+        def __torch_dispatch__(
+            self,
+            func: Any,
+            types: object,
+            args: tuple[object, ...] = (),
+            kwargs: dict[str, object] | None = None,
+        ) -> object:
             done = func(*args, **(kwargs or {}))
             hip.launch(str(func), dur_ns=2_000)
             return done
@@ -36,7 +42,9 @@ def _record(torch: ModuleType) -> None:
 class _AfterTorch:
     """Waits for torch's import, and records from its end on."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         del path, target
         if name != "torch":
             return None

@@ -22,7 +22,9 @@ does = json.loads(os.environ.get("STAND_IN", "{}"))
 harness = int(os.environ["PROFHARNESS_PARENT_PID"])
 for n in range(1000):
     try:
-        handle = os.open(control / f"results-0-{n}.jsonl", os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND)
+        handle = os.open(
+            control / f"results-0-{n}.jsonl", os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND
+        )
         break
     except FileExistsError:
         continue
@@ -61,7 +63,10 @@ def window(key, kind):
     deadline = time.monotonic() + 5
     while spec["managed"] and time.monotonic() < deadline:
         path = control / "windows.jsonl"
-        if path.exists() and any(json.loads(line)["kind"] == wanted and json.loads(line)["id"] == key for line in path.read_text().splitlines()):
+        if path.exists() and any(
+            json.loads(line)["kind"] == wanted and json.loads(line)["id"] == key
+            for line in path.read_text().splitlines()
+        ):
             return
         time.sleep(0.002)
 
@@ -83,14 +88,36 @@ def requests(params, start, end):
             if sent >= end:
                 return rows
             done = serve(free, sent, service * (1 + noise * rng.uniform(-1, 1)))
-            rows.append((len(rows), int(sent), int(sent), int(done), params["batch_size"], int(storm and rng.random() < 0.8), int(think), 0))
+            rows.append(
+                (
+                    len(rows),
+                    int(sent),
+                    int(sent),
+                    int(done),
+                    params["batch_size"],
+                    int(storm and rng.random() < 0.8),
+                    int(think),
+                    0,
+                )
+            )
             ready[client] = done + think
     at = start
     while True:
         at += rng.expovariate(params["rate"]) * 1e9
         if at >= end:
             return rows
-        rows.append((len(rows), int(at), int(at), int(serve(free, at, service)), params["batch_size"], 0, 0, 0))
+        rows.append(
+            (
+                len(rows),
+                int(at),
+                int(at),
+                int(serve(free, at, service)),
+                params["batch_size"],
+                0,
+                0,
+                0,
+            )
+        )
 
 
 def together(params, start, end, devices):
@@ -105,7 +132,9 @@ def together(params, start, end, devices):
         if sent >= end:
             return rows
         first[0] = done = serve(free[devices[model]], sent, service)
-        rows[model].append((len(rows[model]), int(sent), int(sent), int(done), params["batch_size"], 0, 0, 0))
+        rows[model].append(
+            (len(rows[model]), int(sent), int(sent), int(done), params["batch_size"], 0, 0, 0)
+        )
 
 
 def serve(free, sent, service):
@@ -115,7 +144,9 @@ def serve(free, sent, service):
 
 
 assert all(pathlib.Path(path).exists() for path in spec["ready"]), "the server is not ready"
-write(kind="hello", pid=os.getpid(), host=socket.gethostname(), argv=sys.argv, versions={}, devices=[])
+write(
+    kind="hello", pid=os.getpid(), host=socket.gethostname(), argv=sys.argv, versions={}, devices=[]
+)
 for key, params in points():
     write(kind="begin", id=key, monotonic_ns=time.monotonic_ns())
     window(key, "open")
@@ -129,16 +160,43 @@ for key, params in points():
     start = end - int(params["seconds"] * 1e9)
     warm = start - int(2e9)
     labels = [label for _, label in spec["models"]]
-    devices = [one["device"] for one in json.loads(pathlib.Path(spec["ready"][0]).read_text())["models"]]
+    devices = [
+        one["device"] for one in json.loads(pathlib.Path(spec["ready"][0]).read_text())["models"]
+    ]
     parts = together(params, warm, end, devices) if labels else [requests(params, warm, end)]
     folder = run / "points" / os.environ["PROFHARNESS_PASS"] / key
     folder.mkdir(parents=True, exist_ok=True)
     for client, rows in enumerate(parts):
-        (folder / f"requests-{client}.i64").write_bytes(b"".join(struct.pack("<8q", *row) for row in rows))
+        (folder / f"requests-{client}.i64").write_bytes(
+            b"".join(struct.pack("<8q", *row) for row in rows)
+        )
     ended = [row for rows in parts for row in rows if start < row[3] <= end]
-    level = {"mode": params["mode"], "concurrency": params["concurrency"] and params["concurrency"] * len(parts), "rate": params["rate"], "window_start_ns": start,
-             "window_end_ns": end, "models": labels, "requests": len(ended), "failed": sum(row[5] > 0 for row in ended), "clients": len(parts), "cpu_ns": 10_000_000, "late_sends": 0, "steady": True,
-             "warmup_ns": int(2e9), "server_stats": None, "server_cpu_ns": 50_000_000, "network_bytes": {"rx": 1000 * len(ended), "tx": 2000 * len(ended)}}
+    level = {
+        "mode": params["mode"],
+        "concurrency": params["concurrency"] and params["concurrency"] * len(parts),
+        "rate": params["rate"],
+        "window_start_ns": start,
+        "window_end_ns": end,
+        "models": labels,
+        "requests": len(ended),
+        "failed": sum(row[5] > 0 for row in ended),
+        "clients": len(parts),
+        "cpu_ns": 10_000_000,
+        "late_sends": 0,
+        "steady": True,
+        "warmup_ns": int(2e9),
+        "server_stats": None,
+        "server_cpu_ns": 50_000_000,
+        "network_bytes": {"rx": 1000 * len(ended), "tx": 2000 * len(ended)},
+    }
     window(key, "close")
-    write(kind="result", id=key, ok=True, error="", end_monotonic_ns=time.monotonic_ns(), device="cpu", level=level)
+    write(
+        kind="result",
+        id=key,
+        ok=True,
+        error="",
+        end_monotonic_ns=time.monotonic_ns(),
+        device="cpu",
+        level=level,
+    )
 write(kind="bye")

@@ -27,7 +27,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these limits")
 def test_pages_are_not_asked_for_again():
-    faults = {way: int(subprocess.run([sys.executable, "-c", FAULTS, way], capture_output=True, text=True, check=True).stdout) for way in ("keep", "give")}
+    faults = {
+        way: int(
+            subprocess.run(
+                [sys.executable, "-c", FAULTS, way], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for way in ("keep", "give")
+    }
     assert faults["keep"] < faults["give"] / 2, faults
 
 

@@ -42,7 +42,9 @@ def test_several_gzip_members_are_one_file(tmp_path: Path) -> None:
 
 
 @given(st.integers(30, 2000))
-def test_a_cut_gzip_gives_what_can_be_read(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+def test_a_cut_gzip_gives_what_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
     path = tmp_path_factory.mktemp("cut") / "b"
     compressed = gzip.compress(TEXT)
     path.write_bytes(compressed[:-cut])
@@ -75,8 +77,14 @@ def test_head(tmp_path: Path) -> None:
     assert read_head(tmp_path / "short", 10) == b"ab"
 
 
-@pytest.mark.parametrize(("name", "content", "message"), [
-    ("empty", b"", "is empty"), ("cut.gz", gzip.compress(TEXT, mtime=0)[:8], "ends early"), ("broken.gz", b"\x1f\x8b" + bytes(100), "damaged")])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty", b"", "is empty"),
+        ("cut.gz", gzip.compress(TEXT, mtime=0)[:8], "ends early"),
+        ("broken.gz", b"\x1f\x8b" + bytes(100), "damaged"),
+    ],
+)
 def test_head_of_nothing_readable(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message) as caught:
@@ -92,17 +100,27 @@ def test_missing_and_folder(tmp_path: Path) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.binary(max_size=3000), st.integers(2, 700), st.lists(st.tuples(st.integers(0, 900), st.integers(0, 60)), max_size=8), st.booleans())
-def test_buffers_hold_what_was_kept_and_the_next_bytes(tmp_path_factory: pytest.TempPathFactory, text: bytes, size: int, asked: list[tuple[int, int]],
-                                                      compressed: bool) -> None:
+@given(
+    st.binary(max_size=3000),
+    st.integers(2, 700),
+    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 60)), max_size=8),
+    st.booleans(),
+)
+def test_buffers_hold_what_was_kept_and_the_next_bytes(
+    tmp_path_factory: pytest.TempPathFactory,
+    text: bytes,
+    size: int,
+    asked: list[tuple[int, int]],
+    compressed: bool,
+) -> None:
     path = tmp_path_factory.mktemp("behind") / "b"
     path.write_bytes(gzip.compress(text) if compressed or text.startswith(b"\x1f\x8b") else text)
     blocks, taken, used = Blocks(path, size), b"", bytearray()
     for least, kept in [*asked, *[(0, 0)] * (len(text) // size + 2)]:
-        lead = bytes(used[len(used) - kept:]) if kept else b""
+        lead = bytes(used[len(used) - kept :]) if kept else b""
         used = blocks.behind(lead, least, used=used)
         assert used[: len(lead)] == lead
-        added = bytes(used[len(lead):])
+        added = bytes(used[len(lead) :])
         taken += added
         assert len(added) >= min(least, len(text) - len(taken) + len(added))
     assert taken == text

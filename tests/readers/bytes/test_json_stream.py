@@ -21,7 +21,9 @@ class Numbered(msgspec.Struct):
 
 
 nasty = st.text('{}[],"\\ab \n', max_size=10)
-args = st.dictionaries(nasty, st.lists(st.dictionaries(nasty, nasty, max_size=2), max_size=3) | nasty, max_size=3)
+args = st.dictionaries(
+    nasty, st.lists(st.dictionaries(nasty, nasty, max_size=2), max_size=3) | nasty, max_size=3
+)
 
 
 def read(path: Path, block: int = 1 << 20) -> tuple[list[Numbered], EventStream[Numbered]]:
@@ -30,9 +32,21 @@ def read(path: Path, block: int = 1 << 20) -> tuple[list[Numbered], EventStream[
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(nasty, args), max_size=12), st.integers(2, 400), st.sampled_from([None, 2]), st.booleans(), st.booleans())
-def test_any_block_size_gives_the_same_events(tmp_path_factory: pytest.TempPathFactory, contents: list[tuple[str, Any]], block: int,
-                                              indent: int | None, as_list: bool, compressed: bool) -> None:
+@given(
+    st.lists(st.tuples(nasty, args), max_size=12),
+    st.integers(2, 400),
+    st.sampled_from([None, 2]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_block_size_gives_the_same_events(
+    tmp_path_factory: pytest.TempPathFactory,
+    contents: list[tuple[str, Any]],
+    block: int,
+    indent: int | None,
+    as_list: bool,
+    compressed: bool,
+) -> None:
     path = tmp_path_factory.mktemp("blocks") / ("t.json.gz" if compressed else "t.json")
     events = [{"n": i, "name": name, "args": extra} for i, (name, extra) in enumerate(contents)]
     before = {"note": '"traceEvents": [', "deep": {"traceEvents": [1, {}]}}
@@ -40,18 +54,31 @@ def test_any_block_size_gives_the_same_events(tmp_path_factory: pytest.TempPathF
     write(path, events if as_list else {**before, "traceEvents": events, **after}, indent=indent)
     found, stream = read(path, block)
     assert [(e.n, e.name) for e in found] == [(e["n"], e["name"]) for e in events]
-    assert (stream.damage, stream.unreadable, stream.repaired, stream.events) == ("", 0, 0, len(events))
-    assert {key: json.loads(raw) for key, raw in stream.keys.items()} == ({} if as_list else before | after)
+    assert (stream.damage, stream.unreadable, stream.repaired, stream.events) == (
+        "",
+        0,
+        0,
+        len(events),
+    )
+    assert {key: json.loads(raw) for key, raw in stream.keys.items()} == (
+        {} if as_list else before | after
+    )
     assert stream.is_list == as_list
 
 
 @settings(max_examples=60)
 @given(st.data(), st.integers(2, 300))
-def test_a_file_cut_anywhere_keeps_the_complete_events(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, block: int) -> None:
+def test_a_file_cut_anywhere_keeps_the_complete_events(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, block: int
+) -> None:
     path = tmp_path_factory.mktemp("cut") / "t.json"
-    events = [{"n": i, "name": "{[\"}, {" * (i % 3), "args": {"x": [{}, {"y": 1}]}} for i in range(9)]
+    events = [
+        {"n": i, "name": '{["}, {' * (i % 3), "args": {"x": [{}, {"y": 1}]}} for i in range(9)
+    ]
     head, tail = '{"schemaVersion": 1, "traceEvents": [', '], "baseTimeNanoseconds": 7}'
-    ends = [len(head + ", ".join(json.dumps(e) for e in events[: i + 1])) for i in range(len(events))]
+    ends = [
+        len(head + ", ".join(json.dumps(e) for e in events[: i + 1])) for i in range(len(events))
+    ]
     text = head + ", ".join(map(json.dumps, events)) + tail
     cut = data.draw(st.integers(ends[0], len(text) - 1))
     write(path, text[:cut])
@@ -60,7 +87,9 @@ def test_a_file_cut_anywhere_keeps_the_complete_events(tmp_path_factory: pytest.
     assert stream.damage
     assert stream.unreadable == 0
     assert json.loads(stream.keys["schemaVersion"]) == 1
-    assert next(p for p in stream.problems() if p.severity == "error").message.endswith(f"{len(found)} events were read")
+    assert next(p for p in stream.problems() if p.severity == "error").message.endswith(
+        f"{len(found)} events were read"
+    )
 
 
 def test_the_clock_base_survives_damage_behind_the_events(tmp_path: Path) -> None:
@@ -71,7 +100,9 @@ def test_the_clock_base_survives_damage_behind_the_events(tmp_path: Path) -> Non
 
 
 def test_a_cut_gzip_keeps_what_was_decompressed(tmp_path: Path) -> None:
-    text = json.dumps({"traceEvents": [{"n": i, "name": str(i * 7919)} for i in range(20_000)]}).encode()
+    text = json.dumps(
+        {"traceEvents": [{"n": i, "name": str(i * 7919)} for i in range(20_000)]}
+    ).encode()
     (tmp_path / "t.json.gz").write_bytes(gzip.compress(text)[:-5000])
     found, stream = read(tmp_path / "t.json.gz")
     assert [e.n for e in found] == list(range(len(found)))
@@ -112,12 +143,20 @@ def test_a_quote_that_is_missing_costs_only_its_neighbours(tmp_path: Path) -> No
 
 
 def test_an_event_much_larger_than_a_block(tmp_path: Path) -> None:
-    found, _ = read(write(tmp_path / "t", json.dumps([{"n": 1, "name": "x" * 300_000}, {"n": 2}])), 1000)
+    found, _ = read(
+        write(tmp_path / "t", json.dumps([{"n": 1, "name": "x" * 300_000}, {"n": 2}])), 1000
+    )
     assert [(e.n, len(e.name)) for e in found] == [(1, 300_000), (2, 0)]
 
 
 def test_a_large_preamble(tmp_path: Path) -> None:
-    found, stream = read(write(tmp_path / "t", json.dumps({"metadata": {"x": ["y" * 50] * 10_000}, "traceEvents": [{"n": 1}]})), 4096)
+    found, stream = read(
+        write(
+            tmp_path / "t",
+            json.dumps({"metadata": {"x": ["y" * 50] * 10_000}, "traceEvents": [{"n": 1}]}),
+        ),
+        4096,
+    )
     assert [e.n for e in found] == [1]
     assert len(stream.keys["metadata"]) > 500_000
 
@@ -127,9 +166,19 @@ def test_no_events_is_no_error(tmp_path: Path) -> None:
     assert (found, stream.damage) == ([], "")
 
 
-@pytest.mark.parametrize("text", [
-    '{"a": 1}', "not json at all", '{"traceEvents": 5}', '{"traceEvents": [{"n": ', '{"x": {"traceEvents": [{"n": 1}]}}', '["', "[{]}",
-    '{"traceEvents": [{"n": "x"}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}',
+        "not json at all",
+        '{"traceEvents": 5}',
+        '{"traceEvents": [{"n": ',
+        '{"x": {"traceEvents": [{"n": 1}]}}',
+        '["',
+        "[{]}",
+        '{"traceEvents": [{"n": "x"}]}',
+    ],
+)
 def test_nothing_usable_is_an_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError) as caught:
         read(write(tmp_path / "t", text))

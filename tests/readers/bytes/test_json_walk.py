@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
 
 texts = st.text(alphabet='ab{}[],:"\\ é\n', max_size=8)
-scalars = st.one_of(st.none(), st.booleans(), st.integers(-10**12, 10**12), texts)
-values = st.recursive(scalars, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)), max_leaves=20)
-records = st.lists(st.one_of(st.dictionaries(texts, values, max_size=3), st.lists(scalars, max_size=3)), max_size=12)
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-(10**12), 10**12), texts)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
+    max_leaves=20,
+)
+records = st.lists(
+    st.one_of(st.dictionaries(texts, values, max_size=3), st.lists(scalars, max_size=3)),
+    max_size=12,
+)
 
 
 class Numbered(msgspec.Struct):
@@ -40,25 +47,48 @@ def read_all(walk: JsonWalk) -> dict[str, Any]:
 
 @settings(max_examples=80)
 @given(st.dictionaries(texts, values, max_size=6), st.integers(2, 40), st.sampled_from([None, 1]))
-def test_values_are_those_of_the_document(tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any], block: int, indent: int | None) -> None:
+def test_values_are_those_of_the_document(
+    tmp_path_factory: pytest.TempPathFactory,
+    document: dict[str, Any],
+    block: int,
+    indent: int | None,
+) -> None:
     walk = walk_of(tmp_path_factory.mktemp("w"), json.dumps(document, indent=indent), block)
-    assert read_all(walk) == {key: value for number, (key, value) in enumerate(document.items()) if not number % 2}
+    assert read_all(walk) == {
+        key: value for number, (key, value) in enumerate(document.items()) if not number % 2
+    }
 
 
 @settings(max_examples=80)
 @given(records, records, st.integers(2, 60), st.sampled_from([None, 2]))
-def test_batches_hold_every_element_once(tmp_path_factory: pytest.TempPathFactory, first: list[Any], second: list[Any], block: int, indent: int | None) -> None:
-    walk = walk_of(tmp_path_factory.mktemp("w"), json.dumps({"a": first, "b": second, "c": 7}, indent=indent), block)
+def test_batches_hold_every_element_once(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[Any],
+    second: list[Any],
+    block: int,
+    indent: int | None,
+) -> None:
+    walk = walk_of(
+        tmp_path_factory.mktemp("w"),
+        json.dumps({"a": first, "b": second, "c": 7}, indent=indent),
+        block,
+    )
     found: dict[str, Any] = {}
     for key in walk.members():
-        found[key] = walk.value(int) if key == "c" else [element for batch in walk.batches(object) for element in batch]
+        found[key] = (
+            walk.value(int)
+            if key == "c"
+            else [element for batch in walk.batches(object) for element in batch]
+        )
     assert found == {"a": first, "b": second, "c": 7}
     assert walk.unreadable == 0
 
 
 @settings(max_examples=60)
 @given(st.integers(0, 400), st.integers(2, 50))
-def test_a_cut_document_gives_what_is_whole_and_says_so(tmp_path_factory: pytest.TempPathFactory, length: int, block: int) -> None:
+def test_a_cut_document_gives_what_is_whole_and_says_so(
+    tmp_path_factory: pytest.TempPathFactory, length: int, block: int
+) -> None:
     text = json.dumps({"names": {"x": [1, 2]}, "items": [{"n": n, "s": "},{"} for n in range(20)]})
     walk = walk_of(tmp_path_factory.mktemp("w"), text[:length] or " ", block)
     found: list[int] = []
@@ -78,7 +108,9 @@ def test_a_cut_document_gives_what_is_whole_and_says_so(tmp_path_factory: pytest
 
 def test_elements_that_do_not_fit_are_counted(tmp_path: Path) -> None:
     walk = walk_of(tmp_path, '{"items": [{"n": 1}, {"n": "x"}, {"m": 2}, {"n": 3}, [4]]}')
-    found = [record.n for _ in walk.members() for batch in walk.batches(Numbered) for record in batch]
+    found = [
+        record.n for _ in walk.members() for batch in walk.batches(Numbered) for record in batch
+    ]
     assert (found, walk.unreadable) == ([1, 3], 3)
     assert "n" in walk.first_error
 
@@ -89,7 +121,10 @@ def test_lists_are_counted_without_decoding(tmp_path: Path) -> None:
     assert counts == {"items": 3, "none": 0, "after": 1}
 
 
-@pytest.mark.parametrize("text", ["", "   ", "[1]", '{"a" 1}', '{"a": 1 "b": 2}', '{"a": [1, 2', '{"a": "never', "nothing"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "   ", "[1]", '{"a" 1}', '{"a": 1 "b": 2}', '{"a": [1, 2', '{"a": "never', "nothing"],
+)
 def test_what_is_no_object_ends(tmp_path: Path, text: str) -> None:
     with pytest.raises(DocumentEnds):
         read_all(walk_of(tmp_path, text))

@@ -11,21 +11,39 @@ HOST = 100
 MAIN = 100
 
 
-def event(category: str, name: str, ts: Any, dur: Any, *, pid: Any = HOST, tid: Any = MAIN, **args: Any) -> dict[str, Any]:
+def event(
+    category: str, name: str, ts: Any, dur: Any, *, pid: Any = HOST, tid: Any = MAIN, **args: Any
+) -> dict[str, Any]:
     """A complete event; underscores in names of arguments stand for blanks."""
-    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur,
-            "args": {key.replace("_", " "): value for key, value in args.items()}}
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": ts,
+        "dur": dur,
+        "args": {key.replace("_", " "): value for key, value in args.items()},
+    }
 
 
-def kernel(name: str, ts: Any, dur: Any, *, device: Any = 0, stream: Any = 7, **args: Any) -> dict[str, Any]:
-    return event("kernel", name, ts, dur, pid=device, tid=stream, device=device, stream=stream, **args)
+def kernel(
+    name: str, ts: Any, dur: Any, *, device: Any = 0, stream: Any = 7, **args: Any
+) -> dict[str, Any]:
+    return event(
+        "kernel", name, ts, dur, pid=device, tid=stream, device=device, stream=stream, **args
+    )
 
 
-def launch(name: str, ts: Any, dur: Any, correlation: int, *, tid: Any = MAIN, **args: Any) -> dict[str, Any]:
+def launch(
+    name: str, ts: Any, dur: Any, correlation: int, *, tid: Any = MAIN, **args: Any
+) -> dict[str, Any]:
     return event("cuda_runtime", name, ts, dur, tid=tid, correlation=correlation, **args)
 
 
-def op(name: str, ts: Any, dur: Any, external: int, *, tid: Any = MAIN, **args: Any) -> dict[str, Any]:
+def op(
+    name: str, ts: Any, dur: Any, external: int, *, tid: Any = MAIN, **args: Any
+) -> dict[str, Any]:
     return event("cpu_op", name, ts, dur, tid=tid, External_id=external, **args)
 
 
@@ -35,6 +53,10 @@ def document(events: list[Any], **keys: Any) -> dict[str, Any]:
 
 def write(path: Path, content: Any, *, indent: int | None = None) -> Path:
     """Write JSON, text or bytes; a name that ends in .gz is compressed."""
-    data = content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content, indent=indent)).encode()
+    data = (
+        content
+        if isinstance(content, bytes)
+        else (content if isinstance(content, str) else json.dumps(content, indent=indent)).encode()
+    )
     path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
     return path

@@ -24,8 +24,19 @@ KINETO = shared_path("fixtures/kineto")
 def facts() -> list[Any]:
     path = KINETO / "facts.json"
     if not path.is_file():
-        return [pytest.param({}, marks=pytest.mark.skip(reason=f"needs the shared recorded files ({path} is absent)"))]
-    return [pytest.param(f, id=f["file"]) for f in json.loads(path.read_text()) if "rocprofv3" not in f["file"]]
+        return [
+            pytest.param(
+                {},
+                marks=pytest.mark.skip(
+                    reason=f"needs the shared recorded files ({path} is absent)"
+                ),
+            )
+        ]
+    return [
+        pytest.param(f, id=f["file"])
+        for f in json.loads(path.read_text())
+        if "rocprofv3" not in f["file"]
+    ]
 
 
 def union(start: np.ndarray, end: np.ndarray) -> int:
@@ -48,10 +59,17 @@ def test_figures_are_exact_to_the_nanosecond(fact: dict[str, Any]) -> None:
     end, device = start + dur, np.concatenate((k.device, c.device))
     graphs = np.array(["GraphLaunch" in trace.strings[code] for code in api.name], np.bool_)
     found = {
-        "kernels": len(k), "gpu_events": len(k) + len(c), "sum_kernel_ns": int(k.dur_ns.sum()), "sum_gpu_ns": int(dur.sum()),
-        "union_kernel_ns": by_device(k.start_ns, k.start_ns + k.dur_ns, k.device), "union_gpu_ns": by_device(start, end, device),
-        "span_gpu_ns": int(end.max() - start.min()) if len(start) else 0, "zero_dur_kernels": int((k.dur_ns == 0).sum()),
-        "n_streams": len(trace.streams), "distinct_kernel_names": len(np.unique(k.name)), "graph_launches": int(graphs.sum()),
+        "kernels": len(k),
+        "gpu_events": len(k) + len(c),
+        "sum_kernel_ns": int(k.dur_ns.sum()),
+        "sum_gpu_ns": int(dur.sum()),
+        "union_kernel_ns": by_device(k.start_ns, k.start_ns + k.dur_ns, k.device),
+        "union_gpu_ns": by_device(start, end, device),
+        "span_gpu_ns": int(end.max() - start.min()) if len(start) else 0,
+        "zero_dur_kernels": int((k.dur_ns == 0).sum()),
+        "n_streams": len(trace.streams),
+        "distinct_kernel_names": len(np.unique(k.name)),
+        "graph_launches": int(graphs.sum()),
         "kernels_in_graphs": int(np.isin(k.correlation, api.correlation[graphs]).sum()),
         "kernels_without_runtime": int((~np.isin(k.correlation, api.correlation)).sum()),
     }
@@ -63,7 +81,10 @@ def test_figures_are_exact_to_the_nanosecond(fact: dict[str, Any]) -> None:
     assert streams == fact["streams"]
     source = trace.sources[0]
     assert source.clock is ClockDomain.REALTIME
-    assert (source.rank, source.world_size) == (fact["dist"].get("rank"), fact["dist"].get("world_size"))
+    assert (source.rank, source.world_size) == (
+        fact["dist"].get("rank"),
+        fact["dist"].get("world_size"),
+    )
     assert not [p for p in trace.problems if p.severity != "info"]
 
 
@@ -71,14 +92,29 @@ def test_figures_are_exact_to_the_nanosecond(fact: dict[str, Any]) -> None:
 def test_without_the_host_the_rest_is_the_same(fact: dict[str, Any]) -> None:
     path = KINETO / fact["file"]
     whole = readers.read(path)
-    for wanted, more in ((Wanted.TIMES, ()), (Wanted.DEVICES, ("correlation", "stream", "workgroups", "workgroup_count_x", "workgroup_size_x", "workgroup_size_y"))):
+    for wanted, more in (
+        (Wanted.TIMES, ()),
+        (
+            Wanted.DEVICES,
+            (
+                "correlation",
+                "stream",
+                "workgroups",
+                "workgroup_count_x",
+                "workgroup_size_x",
+                "workgroup_size_y",
+            ),
+        ),
+    ):
         bare = readers.read(path, wanted=wanted)
         assert not any(len(table) for table in (bare.ops, bare.api, bare.marks))
         assert (bare.kernels.op == NULL).all()
         for column in ("start_ns", "dur_ns", "device", *more):
             assert (getattr(bare.kernels, column) == getattr(whole.kernels, column)).all()
         assert bare.strings.decode(bare.kernels.name) == whole.strings.decode(whole.kernels.name)
-        assert [(one.start_ns.tolist(), one.dur_ns.tolist()) for one in (bare.copies,)] == [(whole.copies.start_ns.tolist(), whole.copies.dur_ns.tolist())]
+        assert [(one.start_ns.tolist(), one.dur_ns.tolist()) for one in (bare.copies,)] == [
+            (whole.copies.start_ns.tolist(), whole.copies.dur_ns.tolist())
+        ]
 
 
 def peer_summary(name: str) -> dict[str, tuple[int, float]]:
@@ -86,7 +122,10 @@ def peer_summary(name: str) -> dict[str, tuple[int, float]]:
     rows: dict[str, tuple[int, float]] = {}
     with (KINETO / "expected" / name / "kernel_summary.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            total, count = float(row["Kernel duration (µs)_sum"]), int(row["Kernel duration (µs)_count"])
+            total, count = (
+                float(row["Kernel duration (µs)_sum"]),
+                int(row["Kernel duration (µs)_count"]),
+            )
             before = rows.get(row["Kernel name"], (0, 0.0))
             rows[row["Kernel name"]] = before[0] + count, before[1] + total
     return rows
@@ -96,12 +135,22 @@ def own_summary(trace: Trace, rows: np.ndarray) -> dict[str, tuple[int, float]]:
     found: dict[str, tuple[int, float]] = {}
     for name in np.unique(trace.kernels.name[rows]):
         chosen = rows & (trace.kernels.name == name)
-        found[trace.strings[int(name)]] = int(chosen.sum()), int(trace.kernels.dur_ns[chosen].sum()) / 1000
+        found[trace.strings[int(name)]] = (
+            int(chosen.sum()),
+            int(trace.kernels.dur_ns[chosen].sum()) / 1000,
+        )
     return found
 
 
-SUMMARISED = ["mi300x_bert_small", "mi210_gpu_only", "mi300x_timesformer", "h100_bert_small", "mi300x_torch_compile_triton",
-              "mi300x_qwen0.5b_prefill", "h100_qwen0.5b_prefill"]
+SUMMARISED = [
+    "mi300x_bert_small",
+    "mi210_gpu_only",
+    "mi300x_timesformer",
+    "h100_bert_small",
+    "mi300x_torch_compile_triton",
+    "mi300x_qwen0.5b_prefill",
+    "h100_qwen0.5b_prefill",
+]
 
 
 @pytest.mark.parametrize("name", SUMMARISED)
@@ -109,11 +158,15 @@ def test_kernels_by_name_agree_with_a_peer(shared: Path, name: str) -> None:
     trace = readers.read(shared / "fixtures/kineto" / f"{name}.json.gz")
     ours, theirs = own_summary(trace, np.ones(len(trace.kernels), np.bool_)), peer_summary(name)
     assert {k: v[0] for k, v in ours.items()} == {k: v[0] for k, v in theirs.items()}
-    assert {k: v[1] for k, v in ours.items()} == pytest.approx({k: v[1] for k, v in theirs.items()}, abs=1e-3)
+    assert {k: v[1] for k, v in ours.items()} == pytest.approx(
+        {k: v[1] for k, v in theirs.items()}, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("name", SUMMARISED)
-def test_busy_time_differs_from_a_peer_by_the_kernels_without_a_call(shared: Path, name: str) -> None:
+def test_busy_time_differs_from_a_peer_by_the_kernels_without_a_call(
+    shared: Path, name: str
+) -> None:
     """TraceLens leaves them out of its timeline (not of its kernel summary) without saying so; without them both agree to its rounding."""
     trace = readers.read(shared / "fixtures/kineto" / f"{name}.json.gz")
     k, c, known = trace.kernels, trace.copies, trace.api.correlation
@@ -127,14 +180,21 @@ def test_busy_time_differs_from_a_peer_by_the_kernels_without_a_call(shared: Pat
     assert (union(start, start + dur) / 1e6 > theirs * 1.3) == (left_out > 0)
 
 
-@pytest.mark.parametrize("name", ["mi300x_bert_small", "h100_bert_small", "a100_nccl_rank0of2", "v100_resnet50_old_schema"])
+@pytest.mark.parametrize(
+    "name",
+    ["mi300x_bert_small", "h100_bert_small", "a100_nccl_rank0of2", "v100_resnet50_old_schema"],
+)
 def test_operators_of_kernels_are_those_that_the_external_id_names(shared: Path, name: str) -> None:
     import gzip
 
     path = shared / "fixtures/kineto" / f"{name}.json.gz"
     trace = readers.read(path)
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    ids = [e["args"].get("External id", e["args"].get("external id", NULL)) for e in events if e.get("cat") in {"kernel", "Kernel"}]
+    ids = [
+        e["args"].get("External id", e["args"].get("external id", NULL))
+        for e in events
+        if e.get("cat") in {"kernel", "Kernel"}
+    ]
     named = np.array(ids)
     assert (trace.kernels.op != NULL).all()
     assert (trace.ops.external[trace.kernels.op] == named).mean() > 0.99
@@ -164,25 +224,56 @@ def test_geometry_of_both_units(shared: Path) -> None:
     assert k.workgroups[names == "attn_fwd"].tolist() == [16] * 4
 
 
-@pytest.mark.parametrize(("flavor", "options"), [
-    ("rocm", ()), ("cuda", ()), ("rocm", ("--unlinked-fraction", "0.1")), ("rocm", ("--graph-fraction", "0.5", "--kernels-per-step", "200")),
-    ("cuda", ("--ts-base", "1712166678123456.789"))])
-def test_generated_traces_match_their_truth(shared: Path, tmp_path: Path, flavor: str, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("flavor", "options"),
+    [
+        ("rocm", ()),
+        ("cuda", ()),
+        ("rocm", ("--unlinked-fraction", "0.1")),
+        ("rocm", ("--graph-fraction", "0.5", "--kernels-per-step", "200")),
+        ("cuda", ("--ts-base", "1712166678123456.789")),
+    ],
+)
+def test_generated_traces_match_their_truth(
+    shared: Path, tmp_path: Path, flavor: str, options: tuple[str, ...]
+) -> None:
     generator = shared / "tools/gen_kineto.py"
     if not generator.is_file():
         pytest.skip(f"needs the generator ({generator} is absent)")
-    subprocess.run([sys.executable, generator, "--kernels", "2000", "-o", tmp_path / "t.json", "--truth", tmp_path / "truth.json",
-                    "--flavor", flavor, *options], check=True, capture_output=True)
+    subprocess.run(
+        [
+            sys.executable,
+            generator,
+            "--kernels",
+            "2000",
+            "-o",
+            tmp_path / "t.json",
+            "--truth",
+            tmp_path / "truth.json",
+            "--flavor",
+            flavor,
+            *options,
+        ],
+        check=True,
+        capture_output=True,
+    )
     truth = json.loads((tmp_path / "truth.json").read_text())
     trace = readers.read(tmp_path / "t.json")
     k = trace.kernels
-    start, dur = np.concatenate((k.start_ns, trace.copies.start_ns)), np.concatenate((k.dur_ns, trace.copies.dur_ns))
+    start, dur = (
+        np.concatenate((k.start_ns, trace.copies.start_ns)),
+        np.concatenate((k.dur_ns, trace.copies.dur_ns)),
+    )
     assert len(k) == truth["kernels"]
     assert union(start, start + dur) == truth["busy_union_ns"]
     assert int((start + dur).max() - start.min()) == truth["span_ns"]
     assert int((~np.isin(k.correlation, trace.api.correlation)).sum()) == truth["unlinked"]
     ours = own_summary(trace, np.ones(len(k), np.bool_))
-    assert {n: (c, round(t * 1000)) for n, (c, t) in ours.items()} == {r["name"]: (r["count"], r["total_ns"]) for r in truth["by_name"] if not r["name"].startswith("Memcpy")}
+    assert {n: (c, round(t * 1000)) for n, (c, t) in ours.items()} == {
+        r["name"]: (r["count"], r["total_ns"])
+        for r in truth["by_name"]
+        if not r["name"].startswith("Memcpy")
+    }
     if not options or "--ts-base" in options:
         assert int(k.workgroups.sum()) == truth["workgroups_linked_or_not"]
         assert (trace.ops.depth[k.op] >= 0).all()

@@ -18,17 +18,47 @@ from tests.readers.kineto.kineto_files import write
 
 
 def node(name: str, op: str, ts: int, dur: int, *, tid: int = 9, **args: Any) -> dict[str, Any]:
-    return {"cat": "Node", "pid": 9, "tid": tid, "dur": dur, "ts": ts, "ph": "X", "name": f"{name}_kernel_time",
-            "args": {"op_name": op, "node_index": "0", "provider": "CPUExecutionProvider", "input_type_shape": [{"float": [4, 8]}],
-                     "thread_scheduling_stats": "", **args}}
+    return {
+        "cat": "Node",
+        "pid": 9,
+        "tid": tid,
+        "dur": dur,
+        "ts": ts,
+        "ph": "X",
+        "name": f"{name}_kernel_time",
+        "args": {
+            "op_name": op,
+            "node_index": "0",
+            "provider": "CPUExecutionProvider",
+            "input_type_shape": [{"float": [4, 8]}],
+            "thread_scheduling_stats": "",
+            **args,
+        },
+    }
 
 
 def session(name: str, ts: int, dur: int) -> dict[str, Any]:
-    return {"cat": "Session", "pid": 9, "tid": 9, "dur": dur, "ts": ts, "ph": "X", "name": name, "args": {}}
+    return {
+        "cat": "Session",
+        "pid": 9,
+        "tid": 9,
+        "dur": dur,
+        "ts": ts,
+        "ph": "X",
+        "name": name,
+        "args": {},
+    }
 
 
-RUNS = [session("session_initialization", 1, 100), node("mm", "MatMul", 210, 30), node("sm", "Softmax", 245, 0),
-        session("SequentialExecutor::Execute", 205, 60), session("model_run", 200, 70), node("mm", "MatMul", 310, 20), session("model_run", 300, 50)]
+RUNS = [
+    session("session_initialization", 1, 100),
+    node("mm", "MatMul", 210, 30),
+    node("sm", "Softmax", 245, 0),
+    session("SequentialExecutor::Execute", 205, 60),
+    session("model_run", 200, 70),
+    node("mm", "MatMul", 310, 20),
+    session("model_run", 300, 50),
+]
 
 
 def layout(events: list[Any]) -> str:
@@ -54,7 +84,12 @@ def test_nodes_are_operators_and_runs_are_ranges(tmp_path: Path) -> None:
     assert trace.marks.start_ns.tolist() == [200_000, 300_000]
     assert len(trace.kernels) == 0
     source = trace.sources[0]
-    assert (source.format, source.clock, source.pid, source.has_host_calls) == ("onnxruntime", ClockDomain.UNKNOWN, 9, False)
+    assert (source.format, source.clock, source.pid, source.has_host_calls) == (
+        "onnxruntime",
+        ClockDomain.UNKNOWN,
+        9,
+        False,
+    )
     assert dict(source.details) == {"providers": "CPUExecutionProvider"}
     assert [(p.severity, p.count) for p in trace.problems] == [("info", 2)]
 
@@ -64,19 +99,35 @@ def test_the_sidecar_gives_the_start(tmp_path: Path) -> None:
     trace = read(tmp_path, RUNS, start_ns=start, host="n", rank=3, pid=9, point="ort-b1")
     assert trace.ops.start_ns[0] == start + 210_000
     assert trace.marks.start_ns[0] == start + 200_000
-    assert (trace.sources[0].clock, trace.sources[0].rank, trace.sources[0].point) == (ClockDomain.REALTIME, 3, "ort-b1")
+    assert (trace.sources[0].clock, trace.sources[0].rank, trace.sources[0].point) == (
+        ClockDomain.REALTIME,
+        3,
+        "ort-b1",
+    )
     assert trace.ops.rank.tolist() == [3] * 3
 
 
 def test_runs_of_a_marker_session_are_markers_in_order(tmp_path: Path) -> None:
     trace = read(tmp_path, [RUNS[-1], RUNS[4]], start_ns=0, role="marker", markers=[[1, 2], [3, 4]])
     assert trace.strings.decode(trace.marks.kind) == ["marker"] * 2
-    assert trace.strings.decode(trace.marks.name) == ["profharness.marker:0", "profharness.marker:1"]
+    assert trace.strings.decode(trace.marks.name) == [
+        "profharness.marker:0",
+        "profharness.marker:1",
+    ]
     assert trace.marks.start_ns.tolist() == [200_000, 300_000]
 
 
 def test_kernels_of_device_providers_are_left_out(tmp_path: Path) -> None:
-    kernel = {"cat": "Kernel", "pid": 9, "tid": 1, "dur": 5, "ts": 1, "ph": "X", "name": "gemm", "args": {"stream": "7"}}
+    kernel = {
+        "cat": "Kernel",
+        "pid": 9,
+        "tid": 1,
+        "dur": 5,
+        "ts": 1,
+        "ph": "X",
+        "name": "gemm",
+        "args": {"stream": "7"},
+    }
     trace = read(tmp_path, [*RUNS, kernel])
     assert len(trace.kernels) == 0
     assert "Kernel 1" in trace.problems[0].message
@@ -93,7 +144,10 @@ def test_events_without_times_and_arguments(tmp_path: Path) -> None:
     del broken["ts"]
     bare = node("y", "Relu", 5, 1)
     del bare["args"]
-    trace = read(tmp_path, [broken, bare, {**node("z", "Relu", 7, -1)}, node("w", "Relu", 9, 1, op_name=None)])
+    trace = read(
+        tmp_path,
+        [broken, bare, {**node("z", "Relu", 7, -1)}, node("w", "Relu", 9, 1, op_name=None)],
+    )
     assert trace.strings.decode(trace.ops.name) == ["y_kernel_time", "w_kernel_time"]
     assert trace.ops.shapes[0] == NULL
     assert [p.count for p in trace.problems] == [2]
@@ -102,7 +156,9 @@ def test_events_without_times_and_arguments(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", [2, 100, 1 << 20])
 def test_a_cut_file_and_any_block_size(tmp_path: Path, block: int) -> None:
     text = layout(RUNS)
-    trace = onnxruntime_json.read_blocks(write(tmp_path / "p.json", text[: text.index("Softmax")]), block_bytes=block)
+    trace = onnxruntime_json.read_blocks(
+        write(tmp_path / "p.json", text[: text.index("Softmax")]), block_bytes=block
+    )
     assert trace.strings.decode(trace.ops.name) == ["MatMul"]
     assert [p.severity for p in trace.problems] == ["error", "info"]
 
@@ -141,7 +197,13 @@ print(session.get_profiling_start_time_ns(), before, after, session.end_profilin
 def test_a_profile_of_the_real_tool(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "p")], check=True, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "p")],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
     start, before, after, path = done.stdout.split()
     write(Path(path + ".profharness.json"), {"v": 1, "start_ns": int(start)})
     trace = readers.read(Path(path))

@@ -17,8 +17,14 @@ from profharness.trace.model import ClockDomain
 RECORDED = "fixtures/models/_perf_analyzer_2.51.0"
 
 
-def export(requests: list[dict[str, object]], mode: str = "concurrency", value: float = 4) -> dict[str, object]:
-    one = {"experiment": {"mode": mode, "value": value}, "requests": requests, "window_boundaries": [100, 200, 350]}
+def export(
+    requests: list[dict[str, object]], mode: str = "concurrency", value: float = 4
+) -> dict[str, object]:
+    one = {
+        "experiment": {"mode": mode, "value": value},
+        "requests": requests,
+        "window_boundaries": [100, 200, 350],
+    }
     return {"experiments": [one], "version": "2.51.0", "service_kind": "triton", "endpoint": ""}
 
 
@@ -29,10 +35,19 @@ def test_the_recorded_export_to_the_nanosecond(shared: Path) -> None:
     assert trace.sources[0].format == "perf_analyzer"
     assert trace.sources[0].clock is ClockDomain.REALTIME
     assert trace.sources[0].tool_version == "2.51.0"
-    assert trace.requests.sent_ns.tolist() == [one["timestamp"] for each in raw for one in each["requests"]]
-    assert trace.requests.done_ns.tolist() == [one["response_timestamps"][-1] for each in raw for one in each["requests"]]
-    assert trace.strings.decode(np.unique(trace.requests.point)) == ["concurrency 1", "concurrency 2"]
-    assert trace.marks.dur_ns.tolist() == [int(gap) for each in raw for gap in np.diff(each["window_boundaries"])]
+    assert trace.requests.sent_ns.tolist() == [
+        one["timestamp"] for each in raw for one in each["requests"]
+    ]
+    assert trace.requests.done_ns.tolist() == [
+        one["response_timestamps"][-1] for each in raw for one in each["requests"]
+    ]
+    assert trace.strings.decode(np.unique(trace.requests.point)) == [
+        "concurrency 1",
+        "concurrency 2",
+    ]
+    assert trace.marks.dur_ns.tolist() == [
+        int(gap) for each in raw for gap in np.diff(each["window_boundaries"])
+    ]
     assert not trace.problems
 
 
@@ -53,9 +68,14 @@ def test_every_recorded_report(shared: Path) -> None:
 
 def test_device_columns(tmp_path: Path) -> None:
     path = tmp_path / "report.csv"
-    path.write_text("Concurrency,Inferences/Second,Client Send,p50 latency,Avg GPU Utilization,Max GPU Memory Usage\n2,10.5,3,7,GPU-1:0.5;GPU-2:0.25;,GPU-1:1024;\n")
+    path.write_text(
+        "Concurrency,Inferences/Second,Client Send,p50 latency,Avg GPU Utilization,Max GPU Memory Usage\n2,10.5,3,7,GPU-1:0.5;GPU-2:0.25;,GPU-1:1024;\n"
+    )
     (level,) = perf_analyzer.read_levels(path)
-    assert level.metrics == (("Avg GPU Utilization", (("GPU-1", 0.5), ("GPU-2", 0.25))), ("Max GPU Memory Usage", (("GPU-1", 1024.0),)))
+    assert level.metrics == (
+        ("Avg GPU Utilization", (("GPU-1", 0.5), ("GPU-2", 0.25))),
+        ("Max GPU Memory Usage", (("GPU-1", 1024.0),)),
+    )
     assert level.latency_us is None
     assert level.in_flight(1) is None
 
@@ -70,8 +90,15 @@ def test_the_wrong_throughput_of_request_count_is_seen(tmp_path: Path) -> None:
 
 
 def test_plain_gzipped_and_without_answers(tmp_path: Path) -> None:
-    requests = [{"timestamp": 110, "request_inputs": {"x": [1e31]}, "response_timestamps": [150, 160], "response_outputs": []},
-                {"timestamp": 170, "request_inputs": {}, "response_timestamps": [], "response_outputs": []}]
+    requests = [
+        {
+            "timestamp": 110,
+            "request_inputs": {"x": [1e31]},
+            "response_timestamps": [150, 160],
+            "response_outputs": [],
+        },
+        {"timestamp": 170, "request_inputs": {}, "response_timestamps": [], "response_outputs": []},
+    ]
     raw = json.dumps(export(requests, "request_rate", 20.0), indent=1).encode()
     for name, data in (("a.json", raw), ("a.json.gz", gzip.compress(raw))):
         (tmp_path / name).write_bytes(data)
@@ -82,11 +109,14 @@ def test_plain_gzipped_and_without_answers(tmp_path: Path) -> None:
         assert [(problem.count, problem.severity) for problem in trace.problems] == [(1, "warning")]
 
 
-@pytest.mark.parametrize(("data", "words"), [
-    (b'{\n "experiments": [ {"requests": [ {"timestamp": 5', "not a whole profile export"),
-    (b'{"experiments": []}', "without requests"),
-    (json.dumps(export([])).encode(), "without requests"),
-])
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{\n "experiments": [ {"requests": [ {"timestamp": 5', "not a whole profile export"),
+        (b'{"experiments": []}', "without requests"),
+        (json.dumps(export([])).encode(), "without requests"),
+    ],
+)
 def test_damaged_exports(tmp_path: Path, data: bytes, words: str) -> None:
     path = tmp_path / "export.json"
     path.write_bytes(data)
@@ -94,12 +124,15 @@ def test_damaged_exports(tmp_path: Path, data: bytes, words: str) -> None:
         readers.read(path)
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "not a report"),
-    ("a,b\n1,2\n", "not a report"),
-    ("Concurrency,Inferences/Second\n1,fast\n", "line 2"),
-    ("Concurrency,Inferences/Second\n1,10\n2\n", "line 3"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not a report"),
+        ("a,b\n1,2\n", "not a report"),
+        ("Concurrency,Inferences/Second\n1,fast\n", "line 2"),
+        ("Concurrency,Inferences/Second\n1,10\n2\n", "line 3"),
+    ],
+)
 def test_files_that_are_no_report(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "report.csv"
     path.write_text(text)

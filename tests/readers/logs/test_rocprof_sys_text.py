@@ -15,15 +15,19 @@ SYS = "fixtures/rocm/rocprof_sys"
 TITLE = "|            REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)            |\n"
 NEWER = "| LABEL | COUNT | DEPTH | METRIC | UNITS | SUM | MEAN | MIN | MAX | VAR | STDDEV | % SELF |\n|---|---|\n"
 OLDER = "| LABEL | COUNT | DEPTH | METRIC | UNITS | SUM | MEAN | MIN | MAX | STDDEV | % SELF |\n|---|---|\n"
-TREE = ("| |00>>> main         | 1 | 0 | wall_clock | sec | 1.500000 | 1.5 | 1.5 | 1.5 | {} 0.0 | 33.3 |\n"
-        "| |00>>> |_a | b        | 4 | 1 | wall_clock | sec | 0.600000 | 0.1 | 0.1 | 0.1 | {} 0.0 | 50.0 |\n"
-        "| |00>>>   |_inner    | 2 | 2 | wall_clock | sec | 0.300000 | 0.1 | 0.1 | 0.1 | {} 0.0 | 100.0 |\n"
-        "| |01>>>   |_thread   | 1 | 1 | wall_clock | sec | 0.400001 | 0.4 | 0.4 | 0.4 | {} 0.0 | 100.0 |\n"
-        "| |01>>> inner        | 1 | 0 | wall_clock | msec | 2.5 | 2.5 | 2.5 | 2.5 | {} 0.0 | 100.0 |\n")
+TREE = (
+    "| |00>>> main         | 1 | 0 | wall_clock | sec | 1.500000 | 1.5 | 1.5 | 1.5 | {} 0.0 | 33.3 |\n"
+    "| |00>>> |_a | b        | 4 | 1 | wall_clock | sec | 0.600000 | 0.1 | 0.1 | 0.1 | {} 0.0 | 50.0 |\n"
+    "| |00>>>   |_inner    | 2 | 2 | wall_clock | sec | 0.300000 | 0.1 | 0.1 | 0.1 | {} 0.0 | 100.0 |\n"
+    "| |01>>>   |_thread   | 1 | 1 | wall_clock | sec | 0.400001 | 0.4 | 0.4 | 0.4 | {} 0.0 | 100.0 |\n"
+    "| |01>>> inner        | 1 | 0 | wall_clock | msec | 2.5 | 2.5 | 2.5 | 2.5 | {} 0.0 | 100.0 |\n"
+)
 
 
 @pytest.mark.parametrize(("header", "extra"), [(NEWER, "0.0 |"), (OLDER, "")])
-def test_the_time_of_a_row_is_its_sum_less_that_of_the_rows_below(tmp_path: Path, header: str, extra: str) -> None:
+def test_the_time_of_a_row_is_its_sum_less_that_of_the_rows_below(
+    tmp_path: Path, header: str, extra: str
+) -> None:
     path = tmp_path / "wall_clock-1.txt"
     path.write_text(TITLE + header + TREE.replace("{}", extra))
     trace = readers.read(path)
@@ -31,11 +35,17 @@ def test_the_time_of_a_row_is_its_sum_less_that_of_the_rows_below(tmp_path: Path
     table = hotspots.default(trace)
     assert table.by == "op"
     assert [(row.name, row.calls, row.total_ns) for row in table.rows] == [
-        ("main", 1, 499_999_000), ("thread", 1, 400_001_000), ("inner", 3, 302_500_000), ("a | b", 4, 300_000_000)]
+        ("main", 1, 499_999_000),
+        ("thread", 1, 400_001_000),
+        ("inner", 3, 302_500_000),
+        ("a | b", 4, 300_000_000),
+    ]
 
 
 def test_ranks_stand_before_threads() -> None:
-    rows, unreadable = parse_rows(NEWER + "| |02|13>>> |_f | 1 | 0 | wall_clock | sec | 1.0 | 1 | 1 | 1 | 0 | 0 | 100.0 |\n")
+    rows, unreadable = parse_rows(
+        NEWER + "| |02|13>>> |_f | 1 | 0 | wall_clock | sec | 1.0 | 1 | 1 | 1 | 0 | 0 | 100.0 |\n"
+    )
     assert unreadable == 0
     assert [(row.rank, row.thread, row.label) for row in rows] == [(2, 13, "f")]
 
@@ -47,7 +57,12 @@ def test_a_header_for_each_thread_is_read_on() -> None:
 
 def test_a_row_that_does_not_fit_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "wall_clock.txt"
-    path.write_text(TITLE + NEWER + TREE.replace("{}", "0.0 |") + "| |00>>> half | 1 | 0 | wall_clock | sec | 1.0\n")
+    path.write_text(
+        TITLE
+        + NEWER
+        + TREE.replace("{}", "0.0 |")
+        + "| |00>>> half | 1 | 0 | wall_clock | sec | 1.0\n"
+    )
     assert [p.count for p in readers.read(path).problems if p.severity == "warning"] == [1]
 
 
@@ -58,8 +73,14 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
         readers.read(path)
 
 
-@pytest.mark.parametrize(("file", "count", "depth"), [
-    ("docs_wall_clock_nas_cg.txt", 173, 8), ("wall_clock_jacobi_openmp_cxx_a.txt", 15, 2), ("wall_clock_jacobi_openmp_cxx_b.txt", 13, 0)])
+@pytest.mark.parametrize(
+    ("file", "count", "depth"),
+    [
+        ("docs_wall_clock_nas_cg.txt", 173, 8),
+        ("wall_clock_jacobi_openmp_cxx_a.txt", 15, 2),
+        ("wall_clock_jacobi_openmp_cxx_b.txt", 13, 0),
+    ],
+)
 def test_recorded_tables(shared: Path, file: str, count: int, depth: int) -> None:
     rows, unreadable = parse_rows((shared / SYS / file).read_text())
     assert (len(rows), unreadable, max(row.depth for row in rows)) == (count, 0, depth)
@@ -74,4 +95,11 @@ def test_recorded_tables(shared: Path, file: str, count: int, depth: int) -> Non
 def test_the_first_recorded_row(shared: Path) -> None:
     rows, _ = parse_rows((shared / SYS / "docs_wall_clock_nas_cg.txt").read_text())
     first = rows[0]
-    assert (first.label, first.thread, first.count, first.depth, first.sum_ns, first.self_percent) == ("main", 0, 1, 0, 13_360_265_000, 18.2)
+    assert (
+        first.label,
+        first.thread,
+        first.count,
+        first.depth,
+        first.sum_ns,
+        first.self_percent,
+    ) == ("main", 0, 1, 0, 13_360_265_000, 18.2)

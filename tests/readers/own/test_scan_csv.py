@@ -27,7 +27,9 @@ def test_published_table(shared):
 
 
 def test_text_splits_and_numbers_are_ignored(tmp_path):
-    table = read_scan_csv(written(tmp_path, "gpu,run,batch_size,throughput,note\nA,1,1,10,\nA,2,2,20,\nB,3,1,5,hot\n"))
+    table = read_scan_csv(
+        written(tmp_path, "gpu,run,batch_size,throughput,note\nA,1,1,10,\nA,2,2,20,\nB,3,1,5,hot\n")
+    )
     assert table.key_columns == ("gpu", "note")
     assert table.keys == (("A", ""), ("A", ""), ("B", "hot"))
     assert np.isnan(table.throughput_sem).all()
@@ -36,7 +38,9 @@ def test_text_splits_and_numbers_are_ignored(tmp_path):
 
 @pytest.mark.parametrize("axis", ["batch_size", "concurrency", "processes"])
 def test_axes(tmp_path, axis):
-    table = read_scan_csv(written(tmp_path, f"{axis},throughput,latency_ms,throughput_sem\n1,10,2,0\n2,20,,0.5\n"))
+    table = read_scan_csv(
+        written(tmp_path, f"{axis},throughput,latency_ms,throughput_sem\n1,10,2,0\n2,20,,0.5\n")
+    )
     assert table.axis == axis
     assert table.keys == ((), ())
     assert table.latency_ms[0] == 2
@@ -47,12 +51,16 @@ def test_axes(tmp_path, axis):
 def test_the_level_that_varies_is_the_axis(tmp_path):
     table = read_scan_csv(written(tmp_path, "batch_size,concurrency,throughput\n8,1,10\n8,2,20\n"))
     assert (table.axis, table.key_columns) == ("concurrency", ())
-    both = read_scan_csv(written(tmp_path, "batch_size,concurrency,throughput\n8,1,10\n8,2,20\n16,1,5\n"))
+    both = read_scan_csv(
+        written(tmp_path, "batch_size,concurrency,throughput\n8,1,10\n8,2,20\n16,1,5\n")
+    )
     assert (both.axis, both.key_columns) == ("batch_size", ("concurrency",))
     assert both.keys == (("1",), ("2",), ("1",))
 
 
-@pytest.mark.parametrize("form", ["batch_size;throughput\n4;10,5\n", "batch_size\tthroughput\n4\t10\n"])
+@pytest.mark.parametrize(
+    "form", ["batch_size;throughput\n4;10,5\n", "batch_size\tthroughput\n4\t10\n"]
+)
 def test_other_delimiters(tmp_path, form):
     if "," in form:
         with pytest.raises(InputError, match=r"line 2.*'10,5'"):
@@ -63,31 +71,37 @@ def test_other_delimiters(tmp_path, form):
 
 def test_gzip_bom_blank_lines_and_crlf(tmp_path):
     text = "﻿batch_size,throughput\r\n\r\n4,10\r\n , \r\n8,18\r\n".encode()
-    assert read_scan_csv(written(tmp_path, gzip.compress(text), "scan.csv.gz")).level.tolist() == [4, 8]
+    assert read_scan_csv(written(tmp_path, gzip.compress(text), "scan.csv.gz")).level.tolist() == [
+        4,
+        8,
+    ]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("", "empty"),
-    (" \n\n", "empty"),
-    ("batch_size,throughput\n", "no rows"),
-    (" , ,\n", "empty table"),
-    ("batch,throughput\n1,2\n", "no column 'batch_size', 'concurrency' or 'processes'"),
-    ("batch_size,rate\n1,2\n", "no column 'throughput'"),
-    ("batch_size,throughput\n1,2\n2,fast\n", r"line 3: throughput is 'fast'"),
-    ("batch_size,throughput\n1,2\nx,3\n", r"line 3: batch_size is 'x'"),
-    ("batch_size,throughput\n1,\n", r"line 2: throughput is ''"),
-    ("batch_size,throughput\n1,2,3\n", "line 2 has 3 cells"),
-    ("batch_size,throughput\n1\n", "line 2 has 1 cells"),
-    ("batch_size,throughput\n1,-2\n", "line 2: throughput is -2"),
-    ("batch_size,throughput\n0,2\n", "line 2: batch_size is 0"),
-    ("batch_size,throughput\n1,inf\n", "line 2: throughput is inf"),
-    ("batch_size,throughput,latency_ms\n1,2,0\n", "line 2: latency_ms is 0"),
-    ("batch_size,throughput,throughput_sem\n1,2,-1\n", "line 2: throughput_sem is -1"),
-    ("batch_size,throughput,throughput\n1,2,3\n", "stands twice"),
-    (b"\x00\x01\x02batch_size", "not a text"),
-    (b"\xff\xfe\x00", "not a text"),
-    (gzip.compress(b"batch_size,throughput\n1,2\n", mtime=0)[:-12], "gzip"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        (" \n\n", "empty"),
+        ("batch_size,throughput\n", "no rows"),
+        (" , ,\n", "empty table"),
+        ("batch,throughput\n1,2\n", "no column 'batch_size', 'concurrency' or 'processes'"),
+        ("batch_size,rate\n1,2\n", "no column 'throughput'"),
+        ("batch_size,throughput\n1,2\n2,fast\n", r"line 3: throughput is 'fast'"),
+        ("batch_size,throughput\n1,2\nx,3\n", r"line 3: batch_size is 'x'"),
+        ("batch_size,throughput\n1,\n", r"line 2: throughput is ''"),
+        ("batch_size,throughput\n1,2,3\n", "line 2 has 3 cells"),
+        ("batch_size,throughput\n1\n", "line 2 has 1 cells"),
+        ("batch_size,throughput\n1,-2\n", "line 2: throughput is -2"),
+        ("batch_size,throughput\n0,2\n", "line 2: batch_size is 0"),
+        ("batch_size,throughput\n1,inf\n", "line 2: throughput is inf"),
+        ("batch_size,throughput,latency_ms\n1,2,0\n", "line 2: latency_ms is 0"),
+        ("batch_size,throughput,throughput_sem\n1,2,-1\n", "line 2: throughput_sem is -1"),
+        ("batch_size,throughput,throughput\n1,2,3\n", "stands twice"),
+        (b"\x00\x01\x02batch_size", "not a text"),
+        (b"\xff\xfe\x00", "not a text"),
+        (gzip.compress(b"batch_size,throughput\n1,2\n", mtime=0)[:-12], "gzip"),
+    ],
+)
 def test_what_is_wrong_is_named(tmp_path, text, said):
     with pytest.raises(InputError, match=said) as caught:
         read_scan_csv(written(tmp_path, text))
@@ -106,7 +120,7 @@ def test_missing_file(tmp_path):
 @example(b"\r")
 @example(b"a\rb,throughput")
 @example(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x07\xff")
-@example(b"batch_size,throughput\n1,\"")
+@example(b'batch_size,throughput\n1,"')
 def test_any_bytes_give_a_table_or_an_input_error(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("bytes") / "x.csv"
     path.write_bytes(data)

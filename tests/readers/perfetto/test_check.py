@@ -22,7 +22,11 @@ from profharness.writers.perfetto import WriteOptions, write
 from tests.conftest import shared_path
 from tests.writers.strategies import traces
 
-PROFILE = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+PROFILE = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 SEQUENCE = 7
 
 
@@ -51,9 +55,18 @@ def sample() -> pb.Trace:
     counter = event_at(trace, 110, 4, track=3)
     counter.double_counter_value = 2.5
     for number, ts in enumerate((140, 160), 1):
-        packet = trace.packet.add(timestamp=ts, trusted_packet_sequence_id=SEQUENCE, sequence_flags=2)
+        packet = trace.packet.add(
+            timestamp=ts, trusted_packet_sequence_id=SEQUENCE, sequence_flags=2
+        )
         gpu = packet.gpu_render_stage_event
-        gpu.event_id, gpu.duration, gpu.hw_queue_iid, gpu.stage_iid, gpu.name_iid, gpu.context = number, 10, 1, 1, 2, 1
+        gpu.event_id, gpu.duration, gpu.hw_queue_iid, gpu.stage_iid, gpu.name_iid, gpu.context = (
+            number,
+            10,
+            1,
+            1,
+            2,
+            1,
+        )
     trace.packet[-1].gpu_render_stage_event.event_wait_ids.append(1)
     return trace
 
@@ -101,7 +114,9 @@ def unknown_queue(trace: pb.Trace) -> None:
 
 def name_given_too_late(trace: pb.Trace) -> None:
     trace.packet[1].interned_data.event_names[0].iid = 50
-    trace.packet.add(trusted_packet_sequence_id=SEQUENCE).interned_data.event_names.add(iid=1, name="outer")
+    trace.packet.add(trusted_packet_sequence_id=SEQUENCE).interned_data.event_names.add(
+        iid=1, name="outer"
+    )
 
 
 def undeclared_track(trace: pb.Trace) -> None:
@@ -160,7 +175,9 @@ def lost_wait(trace: pb.Trace) -> None:
 
 def lost_submission(trace: pb.Trace) -> None:
     packet = events(trace, 1)[0]
-    packet.track_event.MergeFromString(b"\xc2\xbb\x01\x02\x08\x09")  # gpu_correlation (3000): submission id 9
+    packet.track_event.MergeFromString(
+        b"\xc2\xbb\x01\x02\x08\x09"
+    )  # gpu_correlation (3000): submission id 9
 
 
 def no_queue(trace: pb.Trace) -> None:
@@ -176,25 +193,48 @@ def unknown_clock(trace: pb.Trace) -> None:
 
 
 PLANTED: list[tuple[str, Callable[[pb.Trace], None]]] = [
-    ("no-sequence", without_sequence), ("state-not-cleared", without_clear), ("unresolved-name", unknown_name),
-    ("unresolved-name", unknown_queue), ("unresolved-name", name_given_too_late), ("undeclared-track", undeclared_track),
-    ("undeclared-parent", undeclared_parent), ("wrong-track-kind", counter_on_slices), ("wrong-track-kind", instant_on_counter),
-    ("end-without-begin", stray_end), ("begin-without-end", stray_begin), ("crossing-slices", crossing), ("tie-order", tie),
-    ("negative-time", huge_time), ("negative-time", huge_duration), ("duplicate-event-id", same_event_id),
-    ("unresolved-event", lost_wait), ("unresolved-event", lost_submission), ("incomplete-gpu-event", no_queue),
-    ("no-clock-snapshot", no_snapshot), ("unrelated-clock", unknown_clock),
+    ("no-sequence", without_sequence),
+    ("state-not-cleared", without_clear),
+    ("unresolved-name", unknown_name),
+    ("unresolved-name", unknown_queue),
+    ("unresolved-name", name_given_too_late),
+    ("undeclared-track", undeclared_track),
+    ("undeclared-parent", undeclared_parent),
+    ("wrong-track-kind", counter_on_slices),
+    ("wrong-track-kind", instant_on_counter),
+    ("end-without-begin", stray_end),
+    ("begin-without-end", stray_begin),
+    ("crossing-slices", crossing),
+    ("tie-order", tie),
+    ("negative-time", huge_time),
+    ("negative-time", huge_duration),
+    ("duplicate-event-id", same_event_id),
+    ("unresolved-event", lost_wait),
+    ("unresolved-event", lost_submission),
+    ("incomplete-gpu-event", no_queue),
+    ("no-clock-snapshot", no_snapshot),
+    ("unrelated-clock", unknown_clock),
 ]
 
 
-@pytest.mark.parametrize(("rule", "plant"), PLANTED, ids=[f"{rule}: {plant.__name__}" for rule, plant in PLANTED])
-def test_a_planted_fault_is_found_and_nothing_else(rule: str, plant: Callable[[pb.Trace], None], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rule", "plant"), PLANTED, ids=[f"{rule}: {plant.__name__}" for rule, plant in PLANTED]
+)
+def test_a_planted_fault_is_found_and_nothing_else(
+    rule: str, plant: Callable[[pb.Trace], None], tmp_path: Path
+) -> None:
     trace = sample()
     plant(trace)
     assert {fault.rule for fault in checked(trace.SerializeToString(), tmp_path).faults} == {rule}
 
 
 def test_every_rule_that_needs_no_damaged_bytes_is_planted() -> None:
-    assert set(RULES) - {rule for rule, _ in PLANTED} == {"framing", "packet-damaged", "bundle-damaged", "bundle-too-large"}
+    assert set(RULES) - {rule for rule, _ in PLANTED} == {
+        "framing",
+        "packet-damaged",
+        "bundle-damaged",
+        "bundle-too-large",
+    }
 
 
 def test_a_faultless_file_is_counted(tmp_path: Path) -> None:
@@ -202,8 +242,20 @@ def test_a_faultless_file_is_counted(tmp_path: Path) -> None:
     check = checked(trace.SerializeToString(), tmp_path)
     assert check.faults == ()
     held = check.holdings
-    assert (held.slices, held.counter_values, held.gpu_events, held.arrows, held.tracks) == (2, 1, 2, 1, 3)
-    assert (held.packets, held.sequences, held.machines, held.first_ns, held.last_ns) == (len(trace.packet), 2, 1, 100, 200)
+    assert (held.slices, held.counter_values, held.gpu_events, held.arrows, held.tracks) == (
+        2,
+        1,
+        2,
+        1,
+        3,
+    )
+    assert (held.packets, held.sequences, held.machines, held.first_ns, held.last_ns) == (
+        len(trace.packet),
+        2,
+        1,
+        100,
+        200,
+    )
 
 
 def test_the_first_offender_is_named_with_its_place(tmp_path: Path) -> None:
@@ -235,12 +287,16 @@ def test_bundles_are_unpacked_and_damaged_ones_found(tmp_path: Path) -> None:
     assert checked(packed.SerializeToString(), tmp_path).holdings.slices == 2
     assert checked(packed.SerializeToString(), tmp_path).faults == ()
     packed.packet.add(compressed_packets=b"no deflate")
-    assert [f.rule for f in checked(packed.SerializeToString(), tmp_path).faults] == ["bundle-damaged"]
+    assert [f.rule for f in checked(packed.SerializeToString(), tmp_path).faults] == [
+        "bundle-damaged"
+    ]
     large = pb.Trace()
     large.packet.add(trusted_packet_sequence_id=1).trigger.trigger_name = "x" * 600_000
     packed = pb.Trace()
     packed.packet.add(compressed_packets=zlib.compress(large.SerializeToString()))
-    assert [f.rule for f in checked(packed.SerializeToString(), tmp_path).faults] == ["bundle-too-large"]
+    assert [f.rule for f in checked(packed.SerializeToString(), tmp_path).faults] == [
+        "bundle-too-large"
+    ]
 
 
 def test_incremental_and_related_clocks_are_replayed(tmp_path: Path) -> None:
@@ -254,23 +310,37 @@ def test_incremental_and_related_clocks_are_replayed(tmp_path: Path) -> None:
     first.trace_packet_defaults.track_event_defaults.track_uuid = 5
     trace.packet.add(trusted_packet_sequence_id=SEQUENCE).track_descriptor.uuid = 5
     for delta, kind in ((10, 1), (20, 2)):
-        trace.packet.add(timestamp=delta, trusted_packet_sequence_id=SEQUENCE).track_event.type = kind
-    late = trace.packet.add(timestamp=500_000, timestamp_clock_id=3, trusted_packet_sequence_id=SEQUENCE)
+        trace.packet.add(
+            timestamp=delta, trusted_packet_sequence_id=SEQUENCE
+        ).track_event.type = kind
+    late = trace.packet.add(
+        timestamp=500_000, timestamp_clock_id=3, trusted_packet_sequence_id=SEQUENCE
+    )
     late.track_event.type = 3
     check = checked(trace.SerializeToString(), tmp_path)
     assert check.faults == ()
-    assert (check.holdings.first_ns, check.holdings.last_ns, check.holdings.slices) == (1_010_000, 1_100_000, 1)
+    assert (check.holdings.first_ns, check.holdings.last_ns, check.holdings.slices) == (
+        1_010_000,
+        1_100_000,
+        1,
+    )
 
 
 @PROFILE
-@given(traces(), st.sampled_from(("render-stage", "track-event")), st.sampled_from(("t.pftrace", "t.pftrace.gz")))
+@given(
+    traces(),
+    st.sampled_from(("render-stage", "track-event")),
+    st.sampled_from(("t.pftrace", "t.pftrace.gz")),
+)
 def test_what_we_write_has_no_fault(tmp_path: Path, trace: Trace, gpu_repr: str, name: str) -> None:
     report = write(trace, tmp_path / name, options=WriteOptions(gpu_repr=gpu_repr))
     check = check_file(tmp_path / name)
     assert check.faults == ()
     device = report.kernels + report.copies
     typed = gpu_repr == "render-stage"
-    assert (check.holdings.gpu_events, check.holdings.slices) == ((device, report.slices) if typed else (0, report.slices + device))
+    assert (check.holdings.gpu_events, check.holdings.slices) == (
+        (device, report.slices) if typed else (0, report.slices + device)
+    )
     assert check.holdings.counter_values >= report.samples
     if typed:
         assert check.holdings.arrows == report.flows
@@ -278,9 +348,11 @@ def test_what_we_write_has_no_fault(tmp_path: Path, trace: Trace, gpu_repr: str,
 
 @PROFILE
 @given(st.binary(min_size=1, max_size=200), st.integers(0, 400))
-def test_damaged_bytes_never_raise_anything_but_input_errors(tmp_path: Path, noise: bytes, at: int) -> None:
+def test_damaged_bytes_never_raise_anything_but_input_errors(
+    tmp_path: Path, noise: bytes, at: int
+) -> None:
     data = sample().SerializeToString()
-    broken = data[: at % len(data)] + noise + data[at % len(data) + len(noise):]
+    broken = data[: at % len(data)] + noise + data[at % len(data) + len(noise) :]
     for content in (broken, gzip.compress(broken)[:-5], noise):
         try:
             checked(content, tmp_path)
@@ -302,9 +374,16 @@ def test_scanning_agrees_with_protobuf_on_what_parses(messages: list[bytes]) -> 
             assert found.last(1, len(messages))[row] == parsed.msb
 
 
-@pytest.mark.parametrize(("name", "slices", "counters"), [
-    ("mi300a_3648722_results.pftrace", True, True), ("mi300a_3634743_results_EMPTY.pftrace", False, False)])
-def test_files_of_rocprofv3_are_counted_as_the_protos_say(shared: Path, name: str, slices: bool, counters: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "slices", "counters"),
+    [
+        ("mi300a_3648722_results.pftrace", True, True),
+        ("mi300a_3634743_results_EMPTY.pftrace", False, False),
+    ],
+)
+def test_files_of_rocprofv3_are_counted_as_the_protos_say(
+    shared: Path, name: str, slices: bool, counters: bool
+) -> None:
     path = shared_path(f"fixtures/rocm/rocprofv3/pftrace/{name}")
     check = check_file(path)
     trace = pb.Trace.FromString(path.read_bytes())
@@ -315,7 +394,9 @@ def test_files_of_rocprofv3_are_counted_as_the_protos_say(shared: Path, name: st
     assert (check.holdings.slices > 0, check.holdings.counter_values > 0) == (slices, counters)
 
 
-@pytest.mark.parametrize("content", [b"", b"{\"traceEvents\": []}", b"\x0a", b"\x0a\x00", b"PK\x03\x04" * 20])
+@pytest.mark.parametrize(
+    "content", [b"", b'{"traceEvents": []}', b"\x0a", b"\x0a\x00", b"PK\x03\x04" * 20]
+)
 def test_what_is_no_trace_is_said_so(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputError):
         checked(content, tmp_path)

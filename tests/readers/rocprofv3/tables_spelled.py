@@ -11,9 +11,15 @@ from profharness.trace.model import NULL, Table, Trace
 _LEFT_OUT = {"source", "op", "point", "rank"}
 
 
-def spelled(trace: Trace, *, without: frozenset[str] = frozenset()) -> dict[str, list[tuple[Any, ...]]]:
+def spelled(
+    trace: Trace, *, without: frozenset[str] = frozenset()
+) -> dict[str, list[tuple[Any, ...]]]:
     """Rows of each table in the order of their times. `without` names columns that the forms do not share."""
-    return {name: sorted(_rows(trace, table, _LEFT_OUT | without), key=repr) for name, table in trace.tables() if len(table)}
+    return {
+        name: sorted(_rows(trace, table, _LEFT_OUT | without), key=repr)
+        for name, table in trace.tables()
+        if len(table)
+    }
 
 
 def _rows(trace: Trace, table: Table, left_out: frozenset[str] | set[str]) -> list[tuple[Any, ...]]:
@@ -27,7 +33,14 @@ def _rows(trace: Trace, table: Table, left_out: frozenset[str] | set[str]) -> li
         elif declared.metadata.get("of") == "devices":
             columns.append([trace.devices[i].index if i != NULL else None for i in values])
         elif declared.metadata.get("of") == "streams":
-            columns.append([(trace.devices[trace.streams[i].device].index, trace.streams[i].name) if i != NULL else None for i in values])
+            columns.append(
+                [
+                    (trace.devices[trace.streams[i].device].index, trace.streams[i].name)
+                    if i != NULL
+                    else None
+                    for i in values
+                ]
+            )
         elif name == "kernel":
             columns.append([int(trace.kernels.start_ns[i]) for i in values])
         else:
@@ -38,5 +51,10 @@ def _rows(trace: Trace, table: Table, left_out: frozenset[str] | set[str]) -> li
 def totals(trace: Trace) -> dict[str, tuple[int, int]]:
     """Calls and total ns of kernels by name."""
     kernels = trace.kernels
-    return {trace.strings[int(code)]: (int((kernels.name == code).sum()), int(kernels.dur_ns[kernels.name == code].sum()))
-            for code in np.unique(kernels.name)}
+    return {
+        trace.strings[int(code)]: (
+            int((kernels.name == code).sum()),
+            int(kernels.dur_ns[kernels.name == code].sum()),
+        )
+        for code in np.unique(kernels.name)
+    }

@@ -30,7 +30,9 @@ def kernel_file(path: Path, rows: list[str], head: str = HEAD, newline: str = "\
 
 
 def rows(count: int, first: int = 1000) -> list[str]:
-    return [ROW.format(n=n, start=first + 100 * n, end=first + 100 * n + n) for n in range(1, count + 1)]
+    return [
+        ROW.format(n=n, start=first + 100 * n, end=first + 100 * n + n) for n in range(1, count + 1)
+    ]
 
 
 def said(trace: Trace, words: str) -> int:
@@ -38,23 +40,50 @@ def said(trace: Trace, words: str) -> int:
 
 
 def kernel_and_agents(folder: Path, given: Program) -> list[Path]:
-    return [path for path in write_csv(folder, given) if "kernel_trace" in path.name or "agent_info" in path.name]
+    return [
+        path
+        for path in write_csv(folder, given)
+        if "kernel_trace" in path.name or "agent_info" in path.name
+    ]
 
 
 def test_columns_count_by_name_not_by_place_or_case(tmp_path: Path) -> None:
-    path = kernel_file(tmp_path / "a_kernel_trace.csv", ['5,30,"k, with ""quotes""",20,GPU 1,99'],
-                       "CORRELATION_ID,end_timestamp,kernel_name,Start_timestamp,agent_id,Something_New")
+    path = kernel_file(
+        tmp_path / "a_kernel_trace.csv",
+        ['5,30,"k, with ""quotes""",20,GPU 1,99'],
+        "CORRELATION_ID,end_timestamp,kernel_name,Start_timestamp,agent_id,Something_New",
+    )
     trace = readers.read(path)
     assert totals(trace) == {'k, with "quotes"': (1, 10)}
     assert trace.devices[0].index == "1"
     k = trace.kernels
-    assert (k.correlation[0], k.workgroups[0], k.vgpr[0], k.stream[0], k.tid[0], k.dispatch[0]) == (5, NULL, NULL, NULL, NULL, NULL)
+    assert (k.correlation[0], k.workgroups[0], k.vgpr[0], k.stream[0], k.tid[0], k.dispatch[0]) == (
+        5,
+        NULL,
+        NULL,
+        NULL,
+        NULL,
+        NULL,
+    )
 
 
 def test_what_spreadsheets_add_changes_nothing(tmp_path: Path) -> None:
     plain = readers.read(kernel_file(tmp_path / "a_kernel_trace.csv", rows(5)))
     quoted = tmp_path / "b_kernel_trace.csv"
-    quoted.write_bytes(b"\xef\xbb\xbf" + "\r\n".join([HEAD, *(",".join(f'"{cell}"' for cell in row.replace('"', "").split(",")) for row in rows(5)), "", ""]).encode())
+    quoted.write_bytes(
+        b"\xef\xbb\xbf"
+        + "\r\n".join(
+            [
+                HEAD,
+                *(
+                    ",".join(f'"{cell}"' for cell in row.replace('"', "").split(","))
+                    for row in rows(5)
+                ),
+                "",
+                "",
+            ]
+        ).encode()
+    )
     assert spelled(readers.read(quoted)) == spelled(plain)
     assert readers.read(quoted).problems == ()
 
@@ -69,26 +98,43 @@ def test_times_that_a_spreadsheet_cut_are_refused(tmp_path: Path) -> None:
 
 
 def test_floats_without_fraction_count_as_far_as_a_float_is_exact(tmp_path: Path) -> None:
-    float_row = '"KERNEL_DISPATCH","Agent 2",1.0,0.0,7.0,1.0,"k",1.0,8819330200067564.0,8819330200067570.0'
+    float_row = (
+        '"KERNEL_DISPATCH","Agent 2",1.0,0.0,7.0,1.0,"k",1.0,8819330200067564.0,8819330200067570.0'
+    )
     beyond = float_row.replace("8819330200067570.0", "18819330200067570.0")
     trace = readers.read(kernel_file(tmp_path / "a_kernel_trace.csv", [float_row, beyond]))
-    assert (trace.kernels.start_ns.tolist(), trace.kernels.dur_ns.tolist(), trace.kernels.queue.tolist()) == ([8819330200067564], [6], [1])
+    assert (
+        trace.kernels.start_ns.tolist(),
+        trace.kernels.dur_ns.tolist(),
+        trace.kernels.queue.tolist(),
+    ) == ([8819330200067564], [6], [1])
     assert said(trace, "no whole numbers") == 1
 
 
 def test_damaged_values_of_other_columns_are_not_recorded(tmp_path: Path) -> None:
-    trace = readers.read(kernel_file(tmp_path / "a_kernel_trace.csv", [rows(1)[0].replace('"Agent 2",1,', '"Agent 2",oops,'), *rows(3)[1:]]))
-    assert (len(trace.kernels), trace.kernels.queue.tolist(), said(trace, "taken as not recorded")) == (3, [NULL, 1, 1], 1)
+    trace = readers.read(
+        kernel_file(
+            tmp_path / "a_kernel_trace.csv",
+            [rows(1)[0].replace('"Agent 2",1,', '"Agent 2",oops,'), *rows(3)[1:]],
+        )
+    )
+    assert (
+        len(trace.kernels),
+        trace.kernels.queue.tolist(),
+        said(trace, "taken as not recorded"),
+    ) == (3, [NULL, 1, 1], 1)
 
 
 @settings(max_examples=60)
 @given(st.integers(1, 900))
-def test_a_file_cut_anywhere_keeps_whole_rows_and_their_times(tmp_path_factory: pytest.TempPathFactory, lost: int) -> None:
+def test_a_file_cut_anywhere_keeps_whole_rows_and_their_times(
+    tmp_path_factory: pytest.TempPathFactory, lost: int
+) -> None:
     folder = tmp_path_factory.mktemp("cut")
     whole = kernel_file(folder / "a_kernel_trace.csv", rows(12, 10**15))
     data = whole.read_bytes()
     cut = folder / "b_kernel_trace.csv"
-    cut.write_bytes(data[:max(len(data) - lost, len(HEAD) + 1)])
+    cut.write_bytes(data[: max(len(data) - lost, len(HEAD) + 1)])
     try:
         trace = readers.read(cut)
     except InputError:
@@ -121,7 +167,14 @@ def test_a_file_without_rows_is_an_empty_trace(tmp_path: Path) -> None:
     assert (len(trace.kernels), trace.problems) == (0, ())
 
 
-@pytest.mark.parametrize("head", ["a,b,c", '"Name","Calls","TotalDurationNs","AverageNs","Percentage"', '"Index","KernelName","gpu-id","queue-id"'])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "a,b,c",
+        '"Name","Calls","TotalDurationNs","AverageNs","Percentage"',
+        '"Index","KernelName","gpu-id","queue-id"',
+    ],
+)
 def test_other_tools_files_are_not_taken(tmp_path: Path, head: str) -> None:
     assert not rocprofv3_csv.sniff(f"{head}\n1,2,3\n".encode(), "x_kernel_trace.csv")
     with pytest.raises(InputError, match=r"none of rocprofv3's CSV files"):
@@ -136,9 +189,16 @@ def test_binary_and_broken_heads_are_no_csv() -> None:
 
 def test_agents_are_found_in_each_way_of_numbering(tmp_path: Path) -> None:
     hidden = (GpuAgent(4, 1, location=0x1100), GpuAgent(7, 2, location=0x2200))
-    for style, number, address in (("Agent {}", 7, "0000:22:00.0"), ("{}", 4, "0000:11:00.0"), ("GPU {}", 1, "0000:22:00.0"), ("GPU {}", 0, "0000:11:00.0")):
+    for style, number, address in (
+        ("Agent {}", 7, "0000:22:00.0"),
+        ("{}", 4, "0000:11:00.0"),
+        ("GPU {}", 1, "0000:22:00.0"),
+        ("GPU {}", 0, "0000:11:00.0"),
+    ):
         folder = tmp_path / style.format(number).replace(" ", "-")
-        files = kernel_and_agents(folder, Program(agents=hidden, symbols=program().symbols, kernels=program().kernels[:1]))
+        files = kernel_and_agents(
+            folder, Program(agents=hidden, symbols=program().symbols, kernels=program().kernels[:1])
+        )
         trace_file = next(path for path in files if "kernel" in path.name)
         kernel_file(trace_file, [rows(1)[0].replace('"Agent 2"', style.format(number))])
         device = readers.read(trace_file).devices[0]
@@ -152,13 +212,24 @@ def test_partitions_of_one_card_stay_apart(tmp_path: Path) -> None:
     assert {device.identity for device in trace.devices} == {"0000:75:00.0/0", "0000:75:00.0/1"}
 
 
-def test_the_process_is_taken_from_rows_or_from_a_name_that_a_thread_bears_out(tmp_path: Path) -> None:
+def test_the_process_is_taken_from_rows_or_from_a_name_that_a_thread_bears_out(
+    tmp_path: Path,
+) -> None:
     assert readers.read(kernel_file(tmp_path / "7_kernel_trace.csv", rows(2))).sources[0].pid == 7
-    assert readers.read(kernel_file(tmp_path / "node1_7_kernel_trace.csv", rows(2))).sources[0].pid == 7
-    assert readers.read(kernel_file(tmp_path / "run_10_kernel_trace.csv", rows(2))).sources[0].pid is None
+    assert (
+        readers.read(kernel_file(tmp_path / "node1_7_kernel_trace.csv", rows(2))).sources[0].pid
+        == 7
+    )
+    assert (
+        readers.read(kernel_file(tmp_path / "run_10_kernel_trace.csv", rows(2))).sources[0].pid
+        is None
+    )
     assert readers.read(kernel_file(tmp_path / "kernel_trace.csv", rows(2))).sources[0].pid is None
     given = program(pid=99)
-    assert rocprofv3_csv.read_set(write_csv(tmp_path / "set", given, prefix="any_")).sources[0].pid == 99
+    assert (
+        rocprofv3_csv.read_set(write_csv(tmp_path / "set", given, prefix="any_")).sources[0].pid
+        == 99
+    )
 
 
 def test_files_are_grouped_by_process(tmp_path: Path) -> None:
@@ -190,10 +261,16 @@ def test_counters_beside_a_kernel_trace_add_no_kernels_but_those_it_lacks(tmp_pa
 
 def test_two_processes_in_one_converted_file_stay_apart(tmp_path: Path) -> None:
     one, two = program(1, 8, pid=50), program(2, 8, pid=50)
-    folders = [write_csv(tmp_path / name, given, "convert") for name, given in (("one", one), ("two", two))]
+    folders = [
+        write_csv(tmp_path / name, given, "convert") for name, given in (("one", one), ("two", two))
+    ]
     joined = []
     for first, second in zip(*folders, strict=True):
-        other = second.read_text().replace("00003fdc-92cb", "0000aaaa-92cb").splitlines()[1:] if "agent_info" not in second.name else []
+        other = (
+            second.read_text().replace("00003fdc-92cb", "0000aaaa-92cb").splitlines()[1:]
+            if "agent_info" not in second.name
+            else []
+        )
         path = tmp_path / first.name
         path.write_text(first.read_text() + "".join(f"{line}\n" for line in other))
         joined.append(path)
@@ -201,39 +278,83 @@ def test_two_processes_in_one_converted_file_stay_apart(tmp_path: Path) -> None:
     assert len(trace.kernels) == 16
     assert link_kernels(trace).linked.all()
     starts = trace.api.start_ns[link_kernels(trace).api]
-    launched = {call.correlation: call.start for call in one.calls} , {call.correlation: call.start for call in two.calls}
-    wanted = [launched[0][k.correlation] for k in one.kernels] + [launched[1][k.correlation] for k in two.kernels]
+    launched = (
+        {call.correlation: call.start for call in one.calls},
+        {call.correlation: call.start for call in two.calls},
+    )
+    wanted = [launched[0][k.correlation] for k in one.kernels] + [
+        launched[1][k.correlation] for k in two.kernels
+    ]
     assert starts.tolist() == wanted
-    assert len(trace.counters) == sum(len(k.counters) for given in (one, two) for k in given.kernels)
+    assert len(trace.counters) == sum(
+        len(k.counters) for given in (one, two) for k in given.kernels
+    )
 
 
 def test_allocations_and_samples_are_counted_not_read(tmp_path: Path) -> None:
-    memory = kernel_file(tmp_path / "memory_allocation_trace.csv", ['"MEMORY_ALLOCATION","ALLOCATE","Agent 2",1024,"0x1",1,5,6'] * 3,
-                         '"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp","End_Timestamp"')
-    samples = kernel_file(tmp_path / "pc_sampling_host_trap.csv", ['9,1,1,"v_add","",1'] * 2,
-                          '"Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id"')
+    memory = kernel_file(
+        tmp_path / "memory_allocation_trace.csv",
+        ['"MEMORY_ALLOCATION","ALLOCATE","Agent 2",1024,"0x1",1,5,6'] * 3,
+        '"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp","End_Timestamp"',
+    )
+    samples = kernel_file(
+        tmp_path / "pc_sampling_host_trap.csv",
+        ['9,1,1,"v_add","",1'] * 2,
+        '"Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id"',
+    )
     assert said(readers.read(memory), "not analysed") == 3
     assert said(readers.read(samples), "not analysed") == 2
 
 
 def test_negative_durations_count_as_zero_and_are_said(tmp_path: Path) -> None:
-    trace = readers.read(kernel_file(tmp_path / "a_kernel_trace.csv", [ROW.format(n=1, start=500, end=400), *rows(2)]))
+    trace = readers.read(
+        kernel_file(
+            tmp_path / "a_kernel_trace.csv", [ROW.format(n=1, start=500, end=400), *rows(2)]
+        )
+    )
     assert (trace.kernels.dur_ns.tolist(), said(trace, "end before they start")) == ([0, 1, 2], 1)
 
 
-@pytest.mark.parametrize(("name", "rows_", "by"), [
-    ("9_kernel_stats.csv", ['"a<1, 2>",2,30,15.0,60.0,10,20,5.0', '"b",1,20,20.0,40.0,20,20,0.00000000e+00'], "kernel"),
-    ("9_hip_api_stats.csv", ['"hipMalloc",2,50,25.0,100.0,10,40,15.0'], "op"),
-    ("9_memory_copy_stats.csv", ['"MEMORY_COPY_HOST_TO_DEVICE",2,50,25.0,100.0,10,40,15.0'], "op"),
-    ("9_domain_stats.csv", ['"HIP_API",2,50,25.0,50.0,10,40,15.0', '"KERNEL_DISPATCH",2,50,25.0,50.0,10,40,15.0'], "op"),
-    ("renamed.csv", ['"hipMalloc",2,50,25.0,50.0,10,40,15.0', '"hsa_init",2,50,25.0,50.0,10,40,15.0'], "op"),
-    ("renamed.csv", ['"gemm",2,50,25.0,100.0,10,40,15.0'], "kernel"),
-])
+@pytest.mark.parametrize(
+    ("name", "rows_", "by"),
+    [
+        (
+            "9_kernel_stats.csv",
+            ['"a<1, 2>",2,30,15.0,60.0,10,20,5.0', '"b",1,20,20.0,40.0,20,20,0.00000000e+00'],
+            "kernel",
+        ),
+        ("9_hip_api_stats.csv", ['"hipMalloc",2,50,25.0,100.0,10,40,15.0'], "op"),
+        (
+            "9_memory_copy_stats.csv",
+            ['"MEMORY_COPY_HOST_TO_DEVICE",2,50,25.0,100.0,10,40,15.0'],
+            "op",
+        ),
+        (
+            "9_domain_stats.csv",
+            ['"HIP_API",2,50,25.0,50.0,10,40,15.0', '"KERNEL_DISPATCH",2,50,25.0,50.0,10,40,15.0'],
+            "op",
+        ),
+        (
+            "renamed.csv",
+            ['"hipMalloc",2,50,25.0,50.0,10,40,15.0', '"hsa_init",2,50,25.0,50.0,10,40,15.0'],
+            "op",
+        ),
+        ("renamed.csv", ['"gemm",2,50,25.0,100.0,10,40,15.0'], "kernel"),
+    ],
+)
 def test_statistics_give_their_rows(tmp_path: Path, name: str, rows_: list[str], by: str) -> None:
-    path = kernel_file(tmp_path / name, rows_, '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"')
+    path = kernel_file(
+        tmp_path / name,
+        rows_,
+        '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"',
+    )
     trace = readers.read(path)
     table = hotspots.default(trace)
-    assert (table.by, len(table.rows), sum(row.calls for row in table.rows)) == (by, len(rows_), sum(int(r.rsplit(",", 7)[1]) for r in rows_))
+    assert (table.by, len(table.rows), sum(row.calls for row in table.rows)) == (
+        by,
+        len(rows_),
+        sum(int(r.rsplit(",", 7)[1]) for r in rows_),
+    )
     assert table.total_ns == sum(int(r.rsplit(",", 7)[2]) for r in rows_)
     assert (table.rows[0].min_ns, table.rows[0].median_ns) == (10, None)
 
@@ -249,10 +370,16 @@ def test_damaged_statistics_are_counted_or_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=20)
 @given(st.integers(200, 4000), st.integers(1, 80))
-def test_blocks_of_any_size_give_the_same_columns(tmp_path_factory: pytest.TempPathFactory, block: int, count: int) -> None:
+def test_blocks_of_any_size_give_the_same_columns(
+    tmp_path_factory: pytest.TempPathFactory, block: int, count: int
+) -> None:
     path = kernel_file(tmp_path_factory.mktemp("blocks") / "k.csv", rows(count))
     strings = Strings()
     reader = CsvColumns(path, {"start_timestamp": "time", "kernel_name": "text"}, strings, block)
     blocks = reader.blocks()
-    assert [value for part in blocks for value in part.integers["start_timestamp"].tolist()] == [1000 + 100 * n for n in range(1, count + 1)]
-    assert [strings[code] for part in blocks for code in part.integers["kernel_name"].tolist()] == [f"k{n}" for n in range(1, count + 1)]
+    assert [value for part in blocks for value in part.integers["start_timestamp"].tolist()] == [
+        1000 + 100 * n for n in range(1, count + 1)
+    ]
+    assert [strings[code] for part in blocks for code in part.integers["kernel_name"].tolist()] == [
+        f"k{n}" for n in range(1, count + 1)
+    ]

@@ -34,9 +34,15 @@ def said(trace: Trace, words: str) -> int:
 
 @settings(max_examples=25)
 @given(st.integers(50, 40_000), st.booleans(), st.sampled_from([None, 1]))
-def test_blocks_of_any_size_give_the_same_trace(tmp_path_factory: pytest.TempPathFactory, block: int, compressed: bool, indent: int | None) -> None:
+def test_blocks_of_any_size_give_the_same_trace(
+    tmp_path_factory: pytest.TempPathFactory, block: int, compressed: bool, indent: int | None
+) -> None:
     given_ = program(3, 12)
-    path = write_json(tmp_path_factory.mktemp("j") / ("a.json.gz" if compressed else "a.json"), given_, indent=indent)
+    path = write_json(
+        tmp_path_factory.mktemp("j") / ("a.json.gz" if compressed else "a.json"),
+        given_,
+        indent=indent,
+    )
     trace, whole = rocprofv3_json.read_blocks(path, block), rocprofv3_json.read(path)
     assert spelled(trace) == spelled(whole)
     assert (trace.devices, trace.streams, trace.problems) == (whole.devices, whole.streams, ())
@@ -49,12 +55,19 @@ def test_several_processes_are_several_sources_on_one_device(tmp_path: Path) -> 
     assert (len(trace.kernels), len(trace.devices)) == (20, 2)
     assert trace.kernels.pid.tolist() == [50] * 10 + [60] * 10
     assert link_kernels(trace).linked.all()
-    counted = {(int(trace.kernels.pid[row]), int(trace.kernels.dispatch[row])) for row in trace.counters.kernel}
+    counted = {
+        (int(trace.kernels.pid[row]), int(trace.kernels.dispatch[row]))
+        for row in trace.counters.kernel
+    }
     assert counted == {(p.pid, k.dispatch) for p in (one, two) for k in p.kernels if k.counters}
 
 
 def test_the_same_process_id_on_two_hosts_links_to_its_own_calls(tmp_path: Path) -> None:
-    trace = readers.read(write_json(tmp_path / "a.json", program(1, 10, pid=16, host="a"), program(2, 10, pid=16, host="b")))
+    trace = readers.read(
+        write_json(
+            tmp_path / "a.json", program(1, 10, pid=16, host="a"), program(2, 10, pid=16, host="b")
+        )
+    )
     links = link_kernels(trace)
     assert links.linked.all()
     assert (trace.api.source[links.api] == trace.kernels.source).all()
@@ -74,7 +87,9 @@ def test_counter_only_runs_give_each_dispatch_once(tmp_path: Path) -> None:
 def test_names_may_stand_behind_the_records(tmp_path: Path) -> None:
     content = document(program(1, 12))
     turned = {"rocprofiler-sdk-tool": [dict(reversed(list(process(content).items())))]}
-    assert spelled(readers.read(saved(tmp_path / "a.json", turned))) == spelled(readers.read(saved(tmp_path / "b.json", content)))
+    assert spelled(readers.read(saved(tmp_path / "a.json", turned))) == spelled(
+        readers.read(saved(tmp_path / "b.json", content))
+    )
 
 
 def test_kernels_that_are_not_listed_are_named_by_number(tmp_path: Path) -> None:
@@ -103,9 +118,16 @@ def test_huge_handles_stand_for_none(tmp_path: Path) -> None:
 
 
 def test_odd_grids_round_up_and_agents_may_be_unknown(tmp_path: Path) -> None:
-    content = document(Program(agents=(GpuAgent(2, 37946),), symbols=program().symbols, kernels=program(1, 1).kernels))
+    content = document(
+        Program(
+            agents=(GpuAgent(2, 37946),), symbols=program().symbols, kernels=program(1, 1).kernels
+        )
+    )
     record = process(content)["buffer_records"]["kernel_dispatch"][0]["dispatch_info"]
-    record["grid_size"], record["workgroup_size"] = {"x": 100, "y": 3, "z": 1}, {"x": 64, "y": 2, "z": 1}
+    record["grid_size"], record["workgroup_size"] = (
+        {"x": 100, "y": 3, "z": 1},
+        {"x": 64, "y": 2, "z": 1},
+    )
     record["agent_id"]["handle"] = 5
     trace = readers.read(saved(tmp_path / "a.json", content))
     k = trace.kernels
@@ -130,7 +152,9 @@ def test_records_of_another_form_are_counted(tmp_path: Path) -> None:
 
 @settings(max_examples=40)
 @given(st.floats(0.02, 0.999))
-def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
+def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(
+    tmp_path_factory: pytest.TempPathFactory, share: float
+) -> None:
     folder = tmp_path_factory.mktemp("cut")
     text = json.dumps(document(program(1, 20)))
     path = folder / "a.json"
@@ -138,7 +162,9 @@ def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(tmp_path_factory: 
     try:
         trace = readers.read(path)
     except InputError:
-        assert int(len(text) * share) < text.index('"dispatch_data"', text.index('"dispatch_data"') + 1)  # before the first record is whole
+        assert int(len(text) * share) < text.index(
+            '"dispatch_data"', text.index('"dispatch_data"') + 1
+        )  # before the first record is whole
         return
     assert said(trace, "cut or damaged") == 1
     whole = {k.start for k in program(1, 20).kernels}
@@ -152,7 +178,15 @@ def test_a_cut_gzip_says_so(tmp_path: Path) -> None:
     assert said(trace, "compressed data ends early") == 1
 
 
-@pytest.mark.parametrize("content", ['{"rocprofiler-sdk-tool": []}', '{"rocprofiler-sdk-tool": 5}', '{"rocprofiler-sdk-tool"', '{"rocprofiler-sdk-tool": [{"metadata": 3}]}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"rocprofiler-sdk-tool": []}',
+        '{"rocprofiler-sdk-tool": 5}',
+        '{"rocprofiler-sdk-tool"',
+        '{"rocprofiler-sdk-tool": [{"metadata": 3}]}',
+    ],
+)
 def test_empty_and_broken_documents_are_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(content)
@@ -162,4 +196,9 @@ def test_empty_and_broken_documents_are_refused(tmp_path: Path, content: str) ->
 
 def test_an_empty_run_is_an_empty_trace(tmp_path: Path) -> None:
     trace = readers.read(write_json(tmp_path / "a.json", Program()))
-    assert (len(trace.kernels), len(trace.api), trace.problems, trace.sources[0].has_host_calls) == (0, 0, (), False)
+    assert (
+        len(trace.kernels),
+        len(trace.api),
+        trace.problems,
+        trace.sources[0].has_host_calls,
+    ) == (0, 0, (), False)

@@ -28,7 +28,10 @@ def said(trace: Trace, words: str) -> int:
 def table(path: Path, name: str) -> str:
     """The full name of the first table of a kind."""
     with sqlite3.connect(path) as connection:
-        return connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE ?", (f"rocpd_{name}_0%",)).fetchone()[0]
+        return connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE ?",
+            (f"rocpd_{name}_0%",),
+        ).fetchone()[0]
 
 
 @pytest.fixture(scope="module")
@@ -94,24 +97,43 @@ def test_several_processes_are_several_sources(tmp_path: Path) -> None:
     links = link_kernels(trace)
     assert links.linked.all()
     assert (trace.api.source[links.api] == trace.kernels.source).all()
-    alone = [readers.read(write_rocpd(tmp_path / f"{n}.db", given)) for n, given in enumerate((one, two))]
-    assert totals(trace) == {name: (sum(totals(t).get(name, (0, 0))[0] for t in alone), sum(totals(t).get(name, (0, 0))[1] for t in alone))
-                             for name in totals(trace)}
+    alone = [
+        readers.read(write_rocpd(tmp_path / f"{n}.db", given)) for n, given in enumerate((one, two))
+    ]
+    assert totals(trace) == {
+        name: (
+            sum(totals(t).get(name, (0, 0))[0] for t in alone),
+            sum(totals(t).get(name, (0, 0))[1] for t in alone),
+        )
+        for name in totals(trace)
+    }
     assert len(trace.counters) == sum(len(t.counters) for t in alone)
-    assert sorted(trace.counters.value.tolist()) == sorted(value for t in alone for value in t.counters.value.tolist())
+    assert sorted(trace.counters.value.tolist()) == sorted(
+        value for t in alone for value in t.counters.value.tolist()
+    )
 
 
 def test_the_environment_in_the_file_is_pointed_out_but_not_read(tmp_path: Path) -> None:
-    trace = readers.read(write_rocpd(tmp_path / "a.db", program(1), environment={"TOKEN": "hush-hush", "HOME": "/root"}))
+    trace = readers.read(
+        write_rocpd(
+            tmp_path / "a.db", program(1), environment={"TOKEN": "hush-hush", "HOME": "/root"}
+        )
+    )
     assert said(trace, "environment variables") == 2
     assert not any("hush" in text for text in trace.strings.texts)
     assert "hush" not in repr(trace.sources) + repr(trace.problems)
 
 
 def test_calls_of_no_length_keep_their_names_if_they_are_markers(tmp_path: Path) -> None:
-    given_ = Program(symbols=program().symbols, kernels=program().kernels, calls=(
-        Call("MARKER_CORE_RANGE_API", "roctxMarkA", 50, 50, 1, 7, "here"), Call("HIP_RUNTIME_API", "hipGetDevice", 60, 60, 2, 7),
-        Call("HIP_RUNTIME_API", "hipSetDevice", 70, 75, 3, 7)))
+    given_ = Program(
+        symbols=program().symbols,
+        kernels=program().kernels,
+        calls=(
+            Call("MARKER_CORE_RANGE_API", "roctxMarkA", 50, 50, 1, 7, "here"),
+            Call("HIP_RUNTIME_API", "hipGetDevice", 60, 60, 2, 7),
+            Call("HIP_RUNTIME_API", "hipSetDevice", 70, 75, 3, 7),
+        ),
+    )
     trace = readers.read(write_rocpd(tmp_path / "a.db", given_))
     assert trace.strings.decode(trace.marks.name) == ["here"]
     assert trace.strings.decode(trace.api.name) == ["hipSetDevice"]
@@ -119,7 +141,12 @@ def test_calls_of_no_length_keep_their_names_if_they_are_markers(tmp_path: Path)
 
 
 def test_driver_events_are_counted(tmp_path: Path) -> None:
-    given_ = Program(calls=(Call("KFD_PAGE_FAULT", "KFD_PAGE_FAULT_UPDATED", 50, 60, 1, 7), Call("HIP_RUNTIME_API", "hipSetDevice", 70, 75, 3, 7)))
+    given_ = Program(
+        calls=(
+            Call("KFD_PAGE_FAULT", "KFD_PAGE_FAULT_UPDATED", 50, 60, 1, 7),
+            Call("HIP_RUNTIME_API", "hipSetDevice", 70, 75, 3, 7),
+        )
+    )
     trace = readers.read(write_rocpd(tmp_path / "a.db", given_))
     assert (len(trace.api), said(trace, "kernel driver")) == (1, 1)
 
@@ -131,31 +158,54 @@ def test_kernels_that_the_view_hides_are_counted(tmp_path: Path) -> None:
     assert (len(trace.kernels), said(trace, "does not show")) == (37, 3)
 
 
-ALLOCATIONS = (Allocation("ALLOC", "REAL", 10, 20, 4096, 2, 1, 7), Allocation("FREE", "REAL", 30, 40, 0, 2, 2, 7), Allocation("ALLOC", "VIRTUAL", 50, 60, 64, 3, 3, 7),
-               Allocation("ALLOC", "SCRATCH", 70, 80, 256, 2, 4, 7), Allocation("RECLAIM", "SCRATCH", 90, 95, 0, 2, 5, 7))
+ALLOCATIONS = (
+    Allocation("ALLOC", "REAL", 10, 20, 4096, 2, 1, 7),
+    Allocation("FREE", "REAL", 30, 40, 0, 2, 2, 7),
+    Allocation("ALLOC", "VIRTUAL", 50, 60, 64, 3, 3, 7),
+    Allocation("ALLOC", "SCRATCH", 70, 80, 256, 2, 4, 7),
+    Allocation("RECLAIM", "SCRATCH", 90, 95, 0, 2, 5, 7),
+)
 
 
 def left_out(trace: Trace) -> list[tuple[str, int, str]]:
-    return [(problem.severity, problem.count, problem.message.partition("left out: ")[2]) for problem in trace.problems]
+    return [
+        (problem.severity, problem.count, problem.message.partition("left out: ")[2])
+        for problem in trace.problems
+    ]
 
 
 def test_allocations_and_scratch_are_counted_not_read(tmp_path: Path) -> None:
     path = write_rocpd(tmp_path / "a.db", replace(program(1), allocations=ALLOCATIONS))
     assert left_out(readers.read(path)) == [("info", 5, "memory allocations 3, scratch memory 2")]
-    change(path, f'UPDATE "{table(path, "memory_allocate")}" SET event_id = 99999 WHERE id = 1')  # its view does not show that one
+    change(
+        path, f'UPDATE "{table(path, "memory_allocate")}" SET event_id = 99999 WHERE id = 1'
+    )  # its view does not show that one
     assert left_out(readers.read(path)) == [("info", 5, "memory allocations 3, scratch memory 2")]
 
 
 def test_of_several_processes_each_counts_its_own(tmp_path: Path) -> None:
-    one, two = replace(program(1, 10, host="a"), allocations=ALLOCATIONS[:4]), replace(program(2, 12, host="b"), allocations=ALLOCATIONS[:1], loose=(("TEMP", 7.0),))
-    assert left_out(readers.read(write_rocpd(tmp_path / "a.db", one, two, program(3, 10, host="c")))) == [
-        ("info", 4, "memory allocations 3, scratch memory 1"), ("warning", 1, "counter values of no kernel that the file shows 1"),
-        ("info", 1, "memory allocations 1")]
+    one, two = (
+        replace(program(1, 10, host="a"), allocations=ALLOCATIONS[:4]),
+        replace(program(2, 12, host="b"), allocations=ALLOCATIONS[:1], loose=(("TEMP", 7.0),)),
+    )
+    assert left_out(
+        readers.read(write_rocpd(tmp_path / "a.db", one, two, program(3, 10, host="c")))
+    ) == [
+        ("info", 4, "memory allocations 3, scratch memory 1"),
+        ("warning", 1, "counter values of no kernel that the file shows 1"),
+        ("info", 1, "memory allocations 1"),
+    ]
 
 
 def test_a_file_from_before_these_tables_lacks_nothing(tmp_path: Path) -> None:
     path = write_rocpd(tmp_path / "a.db", program(1, counters=False))
-    for view in ("memory_allocations", "scratch_memory", "rocpd_memory_allocate", "counters_collection", "rocpd_pmc_event"):
+    for view in (
+        "memory_allocations",
+        "scratch_memory",
+        "rocpd_memory_allocate",
+        "counters_collection",
+        "rocpd_pmc_event",
+    ):
         change(path, f"DROP VIEW {view}")
     trace = readers.read(path)
     assert (len(trace.kernels), trace.problems) == (40, ())
@@ -167,23 +217,47 @@ def test_counter_values_of_no_kernel_are_counted(tmp_path: Path) -> None:
     path = write_rocpd(tmp_path / "a.db", given_)
     trace = readers.read(path)
     assert left_out(trace) == [("warning", 2, "counter values of no kernel that the file shows 2")]
-    assert len(trace.counters) == len(readers.read(write_rocpd(tmp_path / "b.db", program(1))).counters)
+    assert len(trace.counters) == len(
+        readers.read(write_rocpd(tmp_path / "b.db", program(1))).counters
+    )
     counted = next(k for k in given_.kernels if k.counters)
-    change(path, f'UPDATE "{table(path, "kernel_dispatch")}" SET kernel_id = 999 WHERE id = {counted.dispatch}')
+    change(
+        path,
+        f'UPDATE "{table(path, "kernel_dispatch")}" SET kernel_id = 999 WHERE id = {counted.dispatch}',
+    )
     hidden = sum(len(parts) for _, parts in counted.counters)
     assert hidden == 3
     assert left_out(readers.read(path)) == [
-        ("warning", 3 + hidden, f"counter values of no kernel that the file shows {2 + hidden}, kernels that the file's own view does not show 1")]
+        (
+            "warning",
+            3 + hidden,
+            f"counter values of no kernel that the file shows {2 + hidden}, kernels that the file's own view does not show 1",
+        )
+    ]
 
 
 def test_counter_values_without_any_kernel_are_counted(tmp_path: Path) -> None:
-    trace = readers.read(write_rocpd(tmp_path / "a.db", Program(loose=(("TEMPERATURE", 60.0), ("TEMPERATURE", 61.0)))))
-    assert (len(trace.kernels), left_out(trace)) == (0, [("warning", 2, "counter values of no kernel that the file shows 2")])
+    trace = readers.read(
+        write_rocpd(
+            tmp_path / "a.db", Program(loose=(("TEMPERATURE", 60.0), ("TEMPERATURE", 61.0)))
+        )
+    )
+    assert (len(trace.kernels), left_out(trace)) == (
+        0,
+        [("warning", 2, "counter values of no kernel that the file shows 2")],
+    )
 
 
-@pytest.mark.parametrize(("kind", "change_to", "said_"), [
-    ("memory_copy", "name_id = 99999", "copies that the file's own view does not show 2"), ("region", "tid = 99999", "host calls that the file's own view does not show 2")])
-def test_copies_and_calls_that_a_view_hides_are_counted(tmp_path: Path, kind: str, change_to: str, said_: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "change_to", "said_"),
+    [
+        ("memory_copy", "name_id = 99999", "copies that the file's own view does not show 2"),
+        ("region", "tid = 99999", "host calls that the file's own view does not show 2"),
+    ],
+)
+def test_copies_and_calls_that_a_view_hides_are_counted(
+    tmp_path: Path, kind: str, change_to: str, said_: str
+) -> None:
     path = write_rocpd(tmp_path / "a.db", program(1, counters=False))
     name = table(path, kind)
     change(path, f'UPDATE "{name}" SET {change_to} WHERE id IN (SELECT id FROM "{name}" LIMIT 2)')
@@ -192,9 +266,16 @@ def test_copies_and_calls_that_a_view_hides_are_counted(tmp_path: Path, kind: st
 
 def test_values_that_are_no_numbers_are_not_recorded(tmp_path: Path) -> None:
     path = write_rocpd(tmp_path / "a.db", program(1, counters=False))
-    change(path, f'UPDATE "{table(path, "kernel_dispatch")}" SET group_segment_size = NULL, private_segment_size = \'much\' WHERE id = 1')
+    change(
+        path,
+        f"UPDATE \"{table(path, 'kernel_dispatch')}\" SET group_segment_size = NULL, private_segment_size = 'much' WHERE id = 1",
+    )
     kernels = readers.read(path).kernels
-    assert (kernels.lds_bytes[0], kernels.lds_dynamic_bytes[0], kernels.scratch_bytes[0]) == (-1, -1, -1)
+    assert (kernels.lds_bytes[0], kernels.lds_dynamic_bytes[0], kernels.scratch_bytes[0]) == (
+        -1,
+        -1,
+        -1,
+    )
     assert kernels.lds_bytes[1] >= 0
 
 
@@ -217,7 +298,9 @@ def test_other_databases_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_another_schema_version_is_refused(tmp_path: Path) -> None:
     path = write_rocpd(tmp_path / "a.db", program(1))
-    change(path, f"""UPDATE "{table(path, 'metadata')}" SET value = '4' WHERE tag = 'schema_version'""")
+    change(
+        path, f"""UPDATE "{table(path, "metadata")}" SET value = '4' WHERE tag = 'schema_version'"""
+    )
     with pytest.raises(InputError, match="schema version 4; version 3 is read"):
         readers.read(path)
 
@@ -231,7 +314,9 @@ def test_a_database_without_a_process_is_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=30)
 @given(st.floats(0.001, 0.999))
-def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(recorded: bytes, tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
+def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(
+    recorded: bytes, tmp_path_factory: pytest.TempPathFactory, share: float
+) -> None:
     path = tmp_path_factory.mktemp("cut") / "b.db"
     path.write_bytes(recorded[: int(len(recorded) * share)])
     wanted = {k.start for k in program(1, 60).kernels}
@@ -240,14 +325,18 @@ def test_a_file_cut_anywhere_is_read_or_refused_never_crashes(recorded: bytes, t
     except InputError:
         return
     assert set(trace.kernels.start_ns.tolist()) <= wanted
-    assert any(problem.severity == "error" for problem in trace.problems) or len(trace.kernels) == 60
+    assert (
+        any(problem.severity == "error" for problem in trace.problems) or len(trace.kernels) == 60
+    )
 
 
 @settings(max_examples=30)
 @given(st.integers(100, 60_000), st.binary(min_size=1, max_size=300))
-def test_a_file_with_damaged_bytes_never_crashes(recorded: bytes, tmp_path_factory: pytest.TempPathFactory, place: int, junk: bytes) -> None:
+def test_a_file_with_damaged_bytes_never_crashes(
+    recorded: bytes, tmp_path_factory: pytest.TempPathFactory, place: int, junk: bytes
+) -> None:
     path = tmp_path_factory.mktemp("junk") / "b.db"
-    path.write_bytes(recorded[:place] + junk + recorded[place + len(junk):])
+    path.write_bytes(recorded[:place] + junk + recorded[place + len(junk) :])
     with contextlib.suppress(InputError):
         assert rocpd.read(path).sources
 

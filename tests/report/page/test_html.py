@@ -15,7 +15,19 @@ from profharness.report.text.findings import all_findings
 from profharness.report.text.sentences import sentences
 from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan, odd_numbers
 
-LINKS = ("src", "href", "action", "data", "poster", "srcset", "xlink:href", "formaction", "background", "cite", "manifest")
+LINKS = (
+    "src",
+    "href",
+    "action",
+    "data",
+    "poster",
+    "srcset",
+    "xlink:href",
+    "formaction",
+    "background",
+    "cite",
+    "manifest",
+)
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -117,18 +129,43 @@ def test_every_finding_is_shown_with_advice(named_page: tuple[str, str, Page]) -
 
 def test_sections_follow_what_was_measured() -> None:
     full, none = Page(render(gpu_scan())).ids, Page(render(empty())).ids
-    wanted = ["points", "curves", "saturation", "time", "roofline", "hotspots", "trials", "telemetry", "findings", "overhead", "provenance", "figures"]
+    wanted = [
+        "points",
+        "curves",
+        "saturation",
+        "time",
+        "roofline",
+        "hotspots",
+        "trials",
+        "telemetry",
+        "findings",
+        "overhead",
+        "provenance",
+        "figures",
+    ]
     assert [name for name in full if name in wanted] == wanted
     assert [name for name in none if name in wanted] == ["provenance"]
     assert "roofline" not in Page(render(cpu_scan())).ids
 
 
 def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
-    row = TelemetryRow(metric="cpu_tree_wait", unit="cores", device="node7", mean=0.39281, low=0.00001895, high=1.42734, samples=25)
+    row = TelemetryRow(
+        metric="cpu_tree_wait",
+        unit="cores",
+        device="node7",
+        mean=0.39281,
+        low=0.00001895,
+        high=1.42734,
+        samples=25,
+    )
     table = page.telemetry_table(msgspec.structs.replace(cpu_scan(), telemetry=(row,)))
     assert table is not None
     assert [cell.text for cell in table.rows[0][1:4]] == ["0.393 cores", "0 cores", "1.427 cores"]
-    silent = page.telemetry_table(msgspec.structs.replace(cpu_scan(), telemetry=(msgspec.structs.replace(row, mean=0.0, low=0.0, high=0.0),)))
+    silent = page.telemetry_table(
+        msgspec.structs.replace(
+            cpu_scan(), telemetry=(msgspec.structs.replace(row, mean=0.0, low=0.0, high=0.0),)
+        )
+    )
     assert silent is not None
     assert silent.rows[0][3].text == "0 cores"
 
@@ -136,7 +173,9 @@ def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
 def test_the_tile_of_a_step_says_what_it_is_of_the_steps() -> None:
     figure = Figure(value=15.49e6, unit="ns", source="bare pass, 59 steady steps", note="mean")
     run = msgspec.structs.replace(command(), metrics={"step_time": figure})
-    assert [tile.note for tile in page.tiles(run) if tile.label == "step"] == ["mean of the steady steps"]
+    assert [tile.note for tile in page.tiles(run) if tile.label == "step"] == [
+        "mean of the steady steps"
+    ]
 
 
 def test_every_navigation_link_has_its_target(named_page: tuple[str, str, Page]) -> None:
@@ -154,8 +193,20 @@ def test_figures_carry_their_provenance() -> None:
 
 def test_the_reason_of_a_withheld_verdict_stands_below_the_points() -> None:
     scan = cpu_scan()
-    held = Verdict(limiter="none", share=0.0, evidence="no verdict: other work held the cores; the process ran on 1.4 of 8 allowed cores", trusted=False)
-    page = Page(render(msgspec.structs.replace(scan, points=(msgspec.structs.replace(scan.points[0], verdict=held), *scan.points[1:]))))
+    held = Verdict(
+        limiter="none",
+        share=0.0,
+        evidence="no verdict: other work held the cores; the process ran on 1.4 of 8 allowed cores",
+        trusted=False,
+    )
+    page = Page(
+        render(
+            msgspec.structs.replace(
+                scan,
+                points=(msgspec.structs.replace(scan.points[0], verdict=held), *scan.points[1:]),
+            )
+        )
+    )
     assert page.text.count("no verdict: other work held the cores") == 1
     assert held.evidence in page.tips
     assert "no verdict:" not in Page(render(scan)).text
@@ -169,15 +220,24 @@ def test_long_kernel_names_are_folded_and_kept_whole() -> None:
 
 def test_clocks_versions_and_command_line_are_there() -> None:
     text = Page(render(gpu_scan())).text
-    for part in ("−400 ns to 800 ns", "1.90 µs", "kineto 1.2.3", "torch 2.13.0", "3f2a91c (main, clean)", "profharness run particlenet --device cuda",
-                 "rows without an end time were left out"):
+    for part in (
+        "−400 ns to 800 ns",
+        "1.90 µs",
+        "kineto 1.2.3",
+        "torch 2.13.0",
+        "3f2a91c (main, clean)",
+        "profharness run particlenet --device cuda",
+        "rows without an end time were left out",
+    ):
         assert part in text
 
 
 def test_plot_data_is_valid_json_without_numbers_that_are_not() -> None:
     for build in (gpu_scan, odd_numbers, failing):
         text = render(build())
-        found = re.search(r'<script type="application/json" id="plot-data">(.*?)</script>', text, re.DOTALL)
+        found = re.search(
+            r'<script type="application/json" id="plot-data">(.*?)</script>', text, re.DOTALL
+        )
         if found is not None:
             figures = json.loads(found[1], parse_constant=pytest.fail)
             assert set(figures) == set(re.findall(r'data-plot="([^"]+)"', text))
@@ -186,9 +246,17 @@ def test_plot_data_is_valid_json_without_numbers_that_are_not() -> None:
 def test_hostile_text_stays_text() -> None:
     scan = gpu_scan()
     evil = "</script><img src=x onerror=alert(1)>"
-    points = tuple(msgspec.structs.replace(point, backend=evil, point=f"{evil}{index}") for index, point in enumerate(scan.points))
-    hot = tuple(msgspec.structs.replace(table, rows=tuple(msgspec.structs.replace(row, name=evil + row.name) for row in table.rows))
-                for table in scan.hotspots)
+    points = tuple(
+        msgspec.structs.replace(point, backend=evil, point=f"{evil}{index}")
+        for index, point in enumerate(scan.points)
+    )
+    hot = tuple(
+        msgspec.structs.replace(
+            table,
+            rows=tuple(msgspec.structs.replace(row, name=evil + row.name) for row in table.rows),
+        )
+        for table in scan.hotspots
+    )
     page = Page(render(msgspec.structs.replace(scan, points=points, hotspots=hot, source=evil)))
     assert "img" not in page.tags
     assert page.stack == []
@@ -196,9 +264,19 @@ def test_hostile_text_stays_text() -> None:
 
 def test_many_points_and_trials_stay_below_the_limit() -> None:
     scan = gpu_scan()
-    points = tuple(msgspec.structs.replace(point, trials_ms=tuple(1.0 + (i % 97) * 1e-3 for i in range(20_000))) for point in scan.points)
-    rows = tuple(msgspec.structs.replace(scan.hotspots[0].rows[2], name=f"{'k' * 300}{i}") for i in range(3000))
-    big = msgspec.structs.replace(scan, points=points, hotspots=(msgspec.structs.replace(scan.hotspots[0], rows=rows),))
+    points = tuple(
+        msgspec.structs.replace(
+            point, trials_ms=tuple(1.0 + (i % 97) * 1e-3 for i in range(20_000))
+        )
+        for point in scan.points
+    )
+    rows = tuple(
+        msgspec.structs.replace(scan.hotspots[0].rows[2], name=f"{'k' * 300}{i}")
+        for i in range(3000)
+    )
+    big = msgspec.structs.replace(
+        scan, points=points, hotspots=(msgspec.structs.replace(scan.hotspots[0], rows=rows),)
+    )
     text = render(big)
     assert len(text.encode()) < SIZE_LIMIT
     assert "further rows are in hotspots.csv" in text
@@ -213,12 +291,22 @@ def test_the_page_has_one_meaning_of_plus_minus() -> None:
 def test_figures_of_device_kernels_are_missing_once_on_a_cpu() -> None:
     scan = cpu_scan()
     needs = "kernels: --profile torch, or rocprofv3 on AMD"
-    metrics = {**scan.metrics, **{name: Figure(value=None, unit="share", needs=needs) for name in ("busy", "idle", "fill")}}
+    metrics = {
+        **scan.metrics,
+        **{
+            name: Figure(value=None, unit="share", needs=needs) for name in ("busy", "idle", "fill")
+        },
+    }
     page = Page(render(msgspec.structs.replace(scan, metrics=metrics)))
     assert "3 figures of device work (no device kernels: a CPU run)" in page.text
     assert needs not in page.text
     gpu = gpu_scan()
-    assert needs in Page(render(msgspec.structs.replace(gpu, metrics={**gpu.metrics, "busy": metrics["busy"]}))).text
+    assert (
+        needs
+        in Page(
+            render(msgspec.structs.replace(gpu, metrics={**gpu.metrics, "busy": metrics["busy"]}))
+        ).text
+    )
 
 
 def test_rates_of_a_command_are_among_the_tiles() -> None:
@@ -238,10 +326,15 @@ def test_a_star_stands_at_every_level_that_ties_with_the_best() -> None:
     clear = page.scan_table(msgspec.structs.replace(summary, series=(alone,)))
     assert clear is not None
     assert len(clear.marked) == 1
-    assert page.star_text(msgspec.structs.replace(summary, series=(alone,))) == "★ marks the recommended level."
+    assert (
+        page.star_text(msgspec.structs.replace(summary, series=(alone,)))
+        == "★ marks the recommended level."
+    )
     best = max(series.levels, key=lambda level: series.throughput[series.levels.index(level)])
     others = tuple(level for level in series.levels if level != best)[-2:]
-    tied_summary = msgspec.structs.replace(summary, series=(msgspec.structs.replace(series, overlaps_best=others),))
+    tied_summary = msgspec.structs.replace(
+        summary, series=(msgspec.structs.replace(series, overlaps_best=others),)
+    )
     tied = page.scan_table(tied_summary)
     assert tied is not None
     recommended = series.recommended.at if series.recommended else best

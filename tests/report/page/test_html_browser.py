@@ -12,7 +12,14 @@ import pytest
 from profharness.report.page.html import render
 from tests.report.samples import SAMPLES
 
-BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+BROWSER = next(
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
+)
 PROBE = """<script>
 window.addEventListener("load", function () {
   setTimeout(function () {
@@ -40,9 +47,22 @@ window.addEventListener("load", function () {
 def _opened(page: Path, folder: Path, width: int) -> dict[str, str]:
     """The data attributes of the root element after the page has run."""
     assert BROWSER is not None
-    argv = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync", f"--user-data-dir={folder}", f"--window-size={width},1400",
-            "--virtual-time-budget=20000", "--dump-dom", page.as_uri()]
+    argv = [
+        BROWSER,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={folder}",
+        f"--window-size={width},1400",
+        "--virtual-time-budget=20000",
+        "--dump-dom",
+        page.as_uri(),
+    ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=280, check=True)
     opening = re.search(r"<html[^>]*>", done.stdout)
     assert opening is not None, done.stderr[-2000:]
@@ -51,8 +71,18 @@ def _opened(page: Path, folder: Path, width: int) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH")
-@pytest.mark.parametrize(("name", "width"), [("gpu_scan", 1200), ("gpu_scan", 700), ("cpu_scan", 1200), ("command", 700), ("failing", 1200),
-                                             ("empty", 700), ("odd_numbers", 700)])
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("gpu_scan", 1200),
+        ("gpu_scan", 700),
+        ("cpu_scan", 1200),
+        ("command", 700),
+        ("failing", 1200),
+        ("empty", 700),
+        ("odd_numbers", 700),
+    ],
+)
 def test_the_report_draws_without_errors(name: str, width: int, tmp_path: Path) -> None:
     text = render(SAMPLES[name]())
     page = tmp_path / "report.html"
@@ -74,6 +104,11 @@ def test_the_report_draws_without_errors(name: str, width: int, tmp_path: Path) 
 def test_on_a_narrow_screen_only_tables_reach_beyond_it_and_those_scroll(tmp_path: Path) -> None:
     """A browser's window has a least width, so the page itself is made as narrow as a telephone."""
     page = tmp_path / "report.html"
-    page.write_text(render(SAMPLES["gpu_scan"]()).replace("</head>", "<style>html { width: 380px; }</style></head>").replace("</body>", PROBE), encoding="utf-8")
+    page.write_text(
+        render(SAMPLES["gpu_scan"]())
+        .replace("</head>", "<style>html { width: 380px; }</style></head>")
+        .replace("</body>", PROBE),
+        encoding="utf-8",
+    )
     seen = _opened(page, tmp_path / "profile", 500)
     assert seen["beyond"] == "0"

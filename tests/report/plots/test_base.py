@@ -18,7 +18,14 @@ def _figure(plot: Plot | None) -> dict[str, list[dict[str, object]]]:
 
 def test_throughput_has_intervals_fit_and_recommended_point() -> None:
     traces = _figure(plots_curves.throughput_plot(gpu_scan()))["data"]
-    assert [trace["name"] for trace in traces] == ["torch", "fit", "recommended", "onnxruntime", "fit", "recommended"]
+    assert [trace["name"] for trace in traces] == [
+        "torch",
+        "fit",
+        "recommended",
+        "onnxruntime",
+        "fit",
+        "recommended",
+    ]
     assert traces[0]["error_y"]["visible"]
     assert len(traces[0]["x"]) == 10
     assert traces[2]["x"] == [256]
@@ -30,24 +37,53 @@ def test_axes_carry_units_and_log_levels() -> None:
     layout = _figure(plots_curves.throughput_plot(gpu_scan()))["layout"]
     assert layout["xaxis"]["type"] == "log"
     assert layout["yaxis"]["title"]["text"] == "throughput (jets/s)"
-    assert _figure(plots_curves.latency_plot(gpu_scan()))["layout"]["yaxis"]["title"]["text"] == "latency (ms, log scale)"
+    assert (
+        _figure(plots_curves.latency_plot(gpu_scan()))["layout"]["yaxis"]["title"]["text"]
+        == "latency (ms, log scale)"
+    )
 
 
 def test_latency_in_nanoseconds_is_drawn_in_milliseconds() -> None:
     scan = cpu_scan()
-    points = tuple(msgspec.structs.replace(point, metrics={"latency_p50": msgspec.structs.replace(
-        point.metrics["latency_p50"], value=point.metrics["latency_p50"].value * 1e6, low=None, high=None, unit="ns")}) for point in scan.points)
-    drawn = _figure(plots_curves.latency_plot(msgspec.structs.replace(scan, points=points)))["data"][0]["y"]
+    points = tuple(
+        msgspec.structs.replace(
+            point,
+            metrics={
+                "latency_p50": msgspec.structs.replace(
+                    point.metrics["latency_p50"],
+                    value=point.metrics["latency_p50"].value * 1e6,
+                    low=None,
+                    high=None,
+                    unit="ns",
+                )
+            },
+        )
+        for point in scan.points
+    )
+    drawn = _figure(plots_curves.latency_plot(msgspec.structs.replace(scan, points=points)))[
+        "data"
+    ][0]["y"]
     assert drawn == pytest.approx([point.metrics["latency_p50"].value for point in scan.points])
 
 
 def test_a_point_with_too_few_trials_for_a_median_shows_its_mean() -> None:
     scan = cpu_scan()
-    few = msgspec.structs.replace(scan.points[-1], latency_ms=70.0, metrics={
-        name: figure for name, figure in scan.points[-1].metrics.items() if not name.startswith("latency_p")})
-    traces = _figure(plots_curves.latency_plot(msgspec.structs.replace(scan, points=(*scan.points[:-1], few))))["data"]
+    few = msgspec.structs.replace(
+        scan.points[-1],
+        latency_ms=70.0,
+        metrics={
+            name: figure
+            for name, figure in scan.points[-1].metrics.items()
+            if not name.startswith("latency_p")
+        },
+    )
+    traces = _figure(
+        plots_curves.latency_plot(msgspec.structs.replace(scan, points=(*scan.points[:-1], few)))
+    )["data"]
     means = [trace for trace in traces if trace["name"].endswith("mean")]
-    assert [(trace["x"], trace["y"], trace["mode"]) for trace in means] == [([few.batch_size], [70.0], "markers")]
+    assert [(trace["x"], trace["y"], trace["mode"]) for trace in means] == [
+        ([few.batch_size], [70.0], "markers")
+    ]
 
 
 def test_partitions_sum_to_the_whole() -> None:
@@ -60,7 +96,9 @@ def test_partitions_sum_to_the_whole() -> None:
 
 
 def test_cpu_runs_show_cores_and_gpu_runs_shares() -> None:
-    assert [trace["name"] for trace in _figure(plots_time.saturation_plots(cpu_scan())[0])["data"]] == ["cores used", "cores allowed"]
+    assert [
+        trace["name"] for trace in _figure(plots_time.saturation_plots(cpu_scan())[0])["data"]
+    ] == ["cores used", "cores allowed"]
     shares = _figure(plots_time.saturation_plots(gpu_scan())[0])["data"]
     assert {"GPU %", "fill", "power"} <= {trace["name"] for trace in shares}
     assert all(value <= 100 for trace in shares for value in trace["y"] if value is not None)
@@ -92,17 +130,31 @@ def test_thinning_keeps_the_first_trials_and_the_outliers() -> None:
 
 def test_telemetry_is_drawn_in_readable_units_and_silent_metrics_are_left_out() -> None:
     plots = plots_time.telemetry_plots(cpu_scan())
-    assert [plot.title for plot in plots] == ["cores used (cores)", "memory of the processes (GiB)", "CPU pressure (%)"]
-    flat = tuple(msgspec.structs.replace(row, values=(0.0,) * len(row.values)) for row in cpu_scan().telemetry)
+    assert [plot.title for plot in plots] == [
+        "cores used (cores)",
+        "memory of the processes (GiB)",
+        "CPU pressure (%)",
+    ]
+    flat = tuple(
+        msgspec.structs.replace(row, values=(0.0,) * len(row.values))
+        for row in cpu_scan().telemetry
+    )
     assert plots_time.telemetry_plots(msgspec.structs.replace(cpu_scan(), telemetry=flat)) == ()
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_plot_is_valid_and_described(name: str) -> None:
     summary = SAMPLES[name]()
-    plots = [plots_curves.throughput_plot(summary), plots_curves.latency_plot(summary), plots_curves.overhead_plot(summary),
-             plots_curves.roofline_plot(summary), plots_time.trials_plot(summary), *plots_time.saturation_plots(summary),
-             *plots_time.partition_plots(summary), *plots_time.telemetry_plots(summary)]
+    plots = [
+        plots_curves.throughput_plot(summary),
+        plots_curves.latency_plot(summary),
+        plots_curves.overhead_plot(summary),
+        plots_curves.roofline_plot(summary),
+        plots_time.trials_plot(summary),
+        *plots_time.saturation_plots(summary),
+        *plots_time.partition_plots(summary),
+        *plots_time.telemetry_plots(summary),
+    ]
     for plot in plots:
         if plot is not None:
             assert _figure(plot)["data"]

@@ -14,7 +14,9 @@ from profharness.readers.own.scan_csv import read_scan_csv
 from profharness.report.plots import paper as scan_figure
 from profharness.report.plots.paper import Curve
 
-needs_matplotlib = pytest.importorskip("mplhep", reason="needs matplotlib and mplhep (the plots extra)")
+needs_matplotlib = pytest.importorskip(
+    "mplhep", reason="needs matplotlib and mplhep (the plots extra)"
+)
 TABLE = """backend,device,batch_size,throughput,throughput_sem,latency_ms,latency_sem_ms
 torch,AMD MI100,4,100,1,40,0.4
 torch,AMD MI100,8,200,2,40,0.4
@@ -39,8 +41,19 @@ def test_each_series_is_a_curve_in_order_of_its_levels(table: Path) -> None:
 
 def test_bars_of_a_run_hold_the_drift_that_its_report_shows() -> None:
     """Trials that agree to 1 % while the repeated point was 20 % off are known to 10 %, in throughput and in latency."""
-    points = tuple(PointSummary(point=f"torch-b{size}", backend="torch", batch_size=size, throughput=200.0, throughput_sem=2.0, latency_ms=5.0 * size, state="ok",
-                                metrics={"throughput": Figure(value=200.0, unit="jets/s", low=160.0, high=240.0)}) for size in (1, 4))
+    points = tuple(
+        PointSummary(
+            point=f"torch-b{size}",
+            backend="torch",
+            batch_size=size,
+            throughput=200.0,
+            throughput_sem=2.0,
+            latency_ms=5.0 * size,
+            state="ok",
+            metrics={"throughput": Figure(value=200.0, unit="jets/s", low=160.0, high=240.0)},
+        )
+        for size in (1, 4)
+    )
     table = scan_figure.table_of(points, "run")
     assert table is not None
     np.testing.assert_allclose(table.throughput_sem, [20.408, 20.408], rtol=1e-3)
@@ -48,7 +61,9 @@ def test_bars_of_a_run_hold_the_drift_that_its_report_shows() -> None:
 
 
 def test_words_that_all_share_are_left_out(table: Path) -> None:
-    assert [curve.label for curve in scan_figure.shortened(scan_figure.curves(read_scan_csv(table)))] == ["AMD MI100", "AMD MI210"]
+    assert [
+        curve.label for curve in scan_figure.shortened(scan_figure.curves(read_scan_csv(table)))
+    ] == ["AMD MI100", "AMD MI210"]
 
 
 def test_a_ratio_carries_both_errors_and_none_to_itself(table: Path) -> None:
@@ -70,8 +85,12 @@ def test_only_common_levels_have_a_ratio() -> None:
     assert scan_figure.ratio(curve(1, 4, 16), curve(4, 8, 16), "throughput")[0].tolist() == [4, 16]
 
 
-@pytest.mark.parametrize(("wanted", "said"), [("MI250", "no curve is"), ("AMD", "several curves are")])
-def test_an_unclear_reference_is_refused_with_the_names(table: Path, wanted: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "said"), [("MI250", "no curve is"), ("AMD", "several curves are")]
+)
+def test_an_unclear_reference_is_refused_with_the_names(
+    table: Path, wanted: str, said: str
+) -> None:
     found = scan_figure.curves(read_scan_csv(table))
     with pytest.raises(UsageError, match=said) as caught:
         scan_figure.reference(found, wanted)
@@ -84,8 +103,17 @@ def test_published_devices_have_their_published_colours() -> None:
     assert scan_figure.colour("my cluster", 1) == scan_figure.PALETTE[1]
 
 
-@pytest.mark.parametrize(("words", "head"), [(["out.png"], b"\x89PNG"), (["out.pdf", "--ratio-to", "MI100"], b"%PDF"), (["out.svg", "--only", "MI210", "--title", "One device"], b"<?xml")])
-def test_pictures_of_each_kind(table: Path, tmp_path: Path, words: list[str], head: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "head"),
+    [
+        (["out.png"], b"\x89PNG"),
+        (["out.pdf", "--ratio-to", "MI100"], b"%PDF"),
+        (["out.svg", "--only", "MI210", "--title", "One device"], b"<?xml"),
+    ],
+)
+def test_pictures_of_each_kind(
+    table: Path, tmp_path: Path, words: list[str], head: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / words[0]
     assert run_cli(["plot", str(table), "-o", str(output), *words[1:]]) == 0
     assert output.read_bytes().startswith(head)
@@ -96,13 +124,24 @@ def test_pictures_of_each_kind(table: Path, tmp_path: Path, words: list[str], he
     assert f"made {output}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("words", "status", "said"), [
-    (["-o", "x.tiffany"], 2, "no known kind of picture"),
-    (["-o", "x.png", "--only", "H100"], 2, "the curves are"),
-    (["-o", "x.png", "--label", "a", "--label", "b"], 2, "--label: 2 for 1"),
-    (["-o", "there.png"], 2, "exists"),
-])
-def test_wrong_words(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["-o", "x.tiffany"], 2, "no known kind of picture"),
+        (["-o", "x.png", "--only", "H100"], 2, "the curves are"),
+        (["-o", "x.png", "--label", "a", "--label", "b"], 2, "--label: 2 for 1"),
+        (["-o", "there.png"], 2, "exists"),
+    ],
+)
+def test_wrong_words(
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    status: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.png").write_bytes(b"kept")
     assert run_cli(["plot", str(table), *words]) == status
@@ -114,6 +153,22 @@ def test_wrong_words(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_published_series_as_published(shared: Path, tmp_path: Path) -> None:
     """Six devices, direct, with the ratio to the MI100, as in the published comparison."""
     source = shared / "fixtures" / "studies" / "particlenet_torch_published.csv"
-    assert run_cli(["plot", str(source), "-o", str(tmp_path / "p.svg"), "--only", "direct", "--ratio-to", "MI100"]) == 0
+    assert (
+        run_cli(
+            [
+                "plot",
+                str(source),
+                "-o",
+                str(tmp_path / "p.svg"),
+                "--only",
+                "direct",
+                "--ratio-to",
+                "MI100",
+            ]
+        )
+        == 0
+    )
     text = (tmp_path / "p.svg").read_text()
-    assert all(device in text for device in ("AMD MI210", "Nvidia A100 (40 GB)", "Nvidia V100 (32 GB)"))
+    assert all(
+        device in text for device in ("AMD MI210", "Nvidia A100 (40 GB)", "Nvidia V100 (32 GB)")
+    )

@@ -24,15 +24,37 @@ def test_hotspots_keep_full_names_and_exact_nanoseconds() -> None:
 
 def test_results_stand_in_the_columns_of_published_scans() -> None:
     summary = cpu_scan()
-    rows = _read(results_csv(summary, "particlenet", "direct", {point.point: "AMD MI210" for point in summary.points}))
-    assert list(rows[0]) == ["model", "backend", "via", "device", "batch_size", "throughput", "throughput_sem", "latency_ms", "latency_sem_ms"]
-    assert [float(row["throughput"]) for row in rows] == [point.throughput for point in summary.points]
-    assert {(row["model"], row["via"], row["device"]) for row in rows} == {("particlenet", "direct", "AMD MI210")}
+    rows = _read(
+        results_csv(
+            summary, "particlenet", "direct", {point.point: "AMD MI210" for point in summary.points}
+        )
+    )
+    assert list(rows[0]) == [
+        "model",
+        "backend",
+        "via",
+        "device",
+        "batch_size",
+        "throughput",
+        "throughput_sem",
+        "latency_ms",
+        "latency_sem_ms",
+    ]
+    assert [float(row["throughput"]) for row in rows] == [
+        point.throughput for point in summary.points
+    ]
+    assert {(row["model"], row["via"], row["device"]) for row in rows} == {
+        ("particlenet", "direct", "AMD MI210")
+    }
 
 
 def test_failed_points_have_no_row() -> None:
     text = results_csv(failing(), "m", "direct", {})
-    assert len(_read(text)) == sum(point.throughput is not None for point in failing().points) < len(failing().points)
+    assert (
+        len(_read(text))
+        == sum(point.throughput is not None for point in failing().points)
+        < len(failing().points)
+    )
     assert "None" not in text
 
 

@@ -22,25 +22,30 @@ from profharness.report.text.figures import (
 T = "\u2009"
 
 
-@pytest.mark.parametrize(("value", "unit", "half", "text"), [
-    (412_000_000, "ns", None, "412.0 ms"),
-    (1.7, "ms", 0.012, "1.700 ± 0.012 ms"),
-    (0.4, "ms", None, "400.0 µs"),
-    (24_331.0, "jets/s", 41.0, f"24{T}331 ± 41 jets/s"),
-    (3_221_225_472, "B", None, "3.0 GiB"),
-    (1.214e14, "FLOP/s", None, "121 TFLOP/s"),
-    (3.9e12, "B/s", None, "3.90 TB/s"),
-    (0.8123, "share", None, "0.81"),
-    (0.0042, "share", None, "0.0042"),
-    (0.000012, "share", None, "0.000012"),
-    (100.0, "%", None, "100 %"),
-    (8, "cores", None, "8 cores"),
-    (1, "processes", None, "1 process"),
-    (1.0, "trials", None, "1 trial"),
-    (1.5, "processes", None, "1.500 processes"),
-    (2, "processes", None, "2 processes"),
-])
-def test_quantities_carry_unit_and_uncertainty(value: float, unit: str, half: float | None, text: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "unit", "half", "text"),
+    [
+        (412_000_000, "ns", None, "412.0 ms"),
+        (1.7, "ms", 0.012, "1.700 ± 0.012 ms"),
+        (0.4, "ms", None, "400.0 µs"),
+        (24_331.0, "jets/s", 41.0, f"24{T}331 ± 41 jets/s"),
+        (3_221_225_472, "B", None, "3.0 GiB"),
+        (1.214e14, "FLOP/s", None, "121 TFLOP/s"),
+        (3.9e12, "B/s", None, "3.90 TB/s"),
+        (0.8123, "share", None, "0.81"),
+        (0.0042, "share", None, "0.0042"),
+        (0.000012, "share", None, "0.000012"),
+        (100.0, "%", None, "100 %"),
+        (8, "cores", None, "8 cores"),
+        (1, "processes", None, "1 process"),
+        (1.0, "trials", None, "1 trial"),
+        (1.5, "processes", None, "1.500 processes"),
+        (2, "processes", None, "2 processes"),
+    ],
+)
+def test_quantities_carry_unit_and_uncertainty(
+    value: float, unit: str, half: float | None, text: str
+) -> None:
     assert quantity_text(value, unit, half) == text
 
 
@@ -51,7 +56,9 @@ def test_a_missing_figure_says_what_it_needs() -> None:
 
 
 def test_a_lopsided_interval_shows_its_ends() -> None:
-    assert figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.64)) == "0.59 (0.59 to 0.64)"
+    assert (
+        figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.64)) == "0.59 (0.59 to 0.64)"
+    )
     assert figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.59)) == "0.59"
     assert figure_text(Figure(value=0.59, unit="share", low=0.57, high=0.61)) == "0.590 ± 0.020"
 
@@ -61,7 +68,9 @@ def test_a_broken_figure_is_not_measured(value: float) -> None:
     assert figure_text(Figure(value=value, unit="W", low=value, high=value)) == "not measured"
     assert percent_text(Estimate(value=value)) == "not measured"
     assert fraction_text(value) == ""
-    assert "nan" not in figure_tip(Figure(value=value, unit="W", low=value, high=value, source="sensor"))
+    assert "nan" not in figure_tip(
+        Figure(value=value, unit="W", low=value, high=value, source="sensor")
+    )
 
 
 def test_overheads_read_as_in_the_progress_lines() -> None:
@@ -76,19 +85,45 @@ def test_unbounded_ends_are_said() -> None:
 
 
 def test_provenance_names_interval_source_and_coverage() -> None:
-    tip = figure_tip(Figure(value=0.8, unit="share", low=0.7, high=0.9, source="rocprofv3 pass", coverage=0.97, note="inflated"), "how full")
-    assert tip == "how full; 95 % interval 0.70 to 0.90; from rocprofv3 pass; covers 97 % of kernel time; inflated"
+    tip = figure_tip(
+        Figure(
+            value=0.8,
+            unit="share",
+            low=0.7,
+            high=0.9,
+            source="rocprofv3 pass",
+            coverage=0.97,
+            note="inflated",
+        ),
+        "how full",
+    )
+    assert (
+        tip
+        == "how full; 95 % interval 0.70 to 0.90; from rocprofv3 pass; covers 97 % of kernel time; inflated"
+    )
 
 
 def test_coverage_of_telemetry_is_that_of_the_time() -> None:
-    assert figure_tip(Figure(value=300.0, unit="W", source="bare pass, telemetry", coverage=0.97)) == "from bare pass, telemetry; covers 97 % of the time"
+    assert (
+        figure_tip(Figure(value=300.0, unit="W", source="bare pass, telemetry", coverage=0.97))
+        == "from bare pass, telemetry; covers 97 % of the time"
+    )
 
 
-@pytest.mark.parametrize(("name", "value", "text"), [
-    ("residual_ns", 1900, "residual 1.900 µs"), ("overhead_share", 0.079, "overhead 7.9 %"), ("pressure_percent", 12.5, "pressure 12.5 %"),
-    ("longest_s", 2.4, "longest 2.400 s"), ("trials", 10, "trials 10"), ("power_w", 512.25, "power 512.2 W"), ("leaked_trials", 2, "leaked trials 2"),
-    ("lost_bytes", 2048, "lost 2.0 KiB"), ("kernel", "gemm", "kernel gemm"),
-])
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("residual_ns", 1900, "residual 1.900 µs"),
+        ("overhead_share", 0.079, "overhead 7.9 %"),
+        ("pressure_percent", 12.5, "pressure 12.5 %"),
+        ("longest_s", 2.4, "longest 2.400 s"),
+        ("trials", 10, "trials 10"),
+        ("power_w", 512.25, "power 512.2 W"),
+        ("leaked_trials", 2, "leaked trials 2"),
+        ("lost_bytes", 2048, "lost 2.0 KiB"),
+        ("kernel", "gemm", "kernel gemm"),
+    ],
+)
 def test_finding_figures_read_by_their_suffix(name: str, value: float | str, text: str) -> None:
     assert suffixed_text(name, value) == text
 

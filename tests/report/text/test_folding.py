@@ -16,7 +16,10 @@ def test_template_and_parameter_lists_fold() -> None:
 
 def test_plain_names_stay() -> None:
     assert fold_kernel_name("__amd_rocclr_copyBuffer") == "__amd_rocclr_copyBuffer"
-    assert fold_kernel_name("MIOpenBatchNormFwdInferSpatialEst.kd") == "MIOpenBatchNormFwdInferSpatialEst.kd"
+    assert (
+        fold_kernel_name("MIOpenBatchNormFwdInferSpatialEst.kd")
+        == "MIOpenBatchNormFwdInferSpatialEst.kd"
+    )
 
 
 def test_unbalanced_names_are_left_alone() -> None:
@@ -24,22 +27,34 @@ def test_unbalanced_names_are_left_alone() -> None:
 
 
 def test_names_that_fold_alike_keep_their_arguments() -> None:
-    names = ["void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)",
-             "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float> >(int)", "gemm<8>(int)"]
-    assert distinct_names(names) == ["vectorized_elementwise_kernel<4, CUDAFunctor_add<float> >", "vectorized_elementwise_kernel<4, MulFunctor<float> >",
-                                     "gemm<…>"]
+    names = [
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float> >(int)",
+        "gemm<8>(int)",
+    ]
+    assert distinct_names(names) == [
+        "vectorized_elementwise_kernel<4, CUDAFunctor_add<float> >",
+        "vectorized_elementwise_kernel<4, MulFunctor<float> >",
+        "gemm<…>",
+    ]
     assert all(len(name) <= 40 for name in distinct_names(names, 40))
 
 
 def test_names_that_differ_far_behind_show_where() -> None:
-    names = [f"Cijk_Alik_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT{size}x{size}x64_MI16x16x1_SN_LDSB1_AFC1_AFEM8_WG16_4_4" for size in (16, 128, 256)]
+    names = [
+        f"Cijk_Alik_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT{size}x{size}x64_MI16x16x1_SN_LDSB1_AFC1_AFEM8_WG16_4_4"
+        for size in (16, 128, 256)
+    ]
     shown = distinct_names(names, 40)
     assert [name.partition("…")[2][:6] for name in shown] == ["_MT16x", "_MT128", "_MT256"]
     assert len(set(shown)) == 3
     assert all(len(name) <= 40 for name in shown)
 
 
-@given(st.lists(st.text(alphabet="ab<>:(), ", min_size=1, max_size=60), max_size=6), st.integers(min_value=16, max_value=40))
+@given(
+    st.lists(st.text(alphabet="ab<>:(), ", min_size=1, max_size=60), max_size=6),
+    st.integers(min_value=16, max_value=40),
+)
 def test_any_names_stay_within_the_width(names: list[str], width: int) -> None:
     shown = distinct_names(names, width)
     assert len(shown) == len(names)

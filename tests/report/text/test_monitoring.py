@@ -10,16 +10,31 @@ from profharness.report.text.monitoring import Concluded, node_verdict, on_devic
 
 
 def cores(used: float | None, allowed: float) -> dict[str, Figure]:
-    return {"cores_used": Figure(value=used, unit="cores"), "cores_allowed": Figure(value=allowed, unit="cores")}
+    return {
+        "cores_used": Figure(value=used, unit="cores"),
+        "cores_allowed": Figure(value=allowed, unit="cores"),
+    }
 
 
-@pytest.mark.parametrize(("used", "limiter", "share", "said"), [
-    (2.0, "undetermined", 1.0, "kept 2 of its 2 cores"), (0.5, "idle", 0.75, "kept 0.5 of its 2 cores"), (0.001683, "idle", 0.999, "kept 0.00168 of its"),
-    (2.1, "undetermined", 1.0, "kept 2.1 of its 2 cores")])
-def test_the_node_is_judged_by_its_cores_without_a_bound_on_a_gain(used: float, limiter: str, share: float, said: str) -> None:
+@pytest.mark.parametrize(
+    ("used", "limiter", "share", "said"),
+    [
+        (2.0, "undetermined", 1.0, "kept 2 of its 2 cores"),
+        (0.5, "idle", 0.75, "kept 0.5 of its 2 cores"),
+        (0.001683, "idle", 0.999, "kept 0.00168 of its"),
+        (2.1, "undetermined", 1.0, "kept 2.1 of its 2 cores"),
+    ],
+)
+def test_the_node_is_judged_by_its_cores_without_a_bound_on_a_gain(
+    used: float, limiter: str, share: float, said: str
+) -> None:
     verdict = node_verdict(cores(used, 2.0))
     assert verdict is not None
-    assert (verdict.limiter, verdict.share, verdict.headroom) == (limiter, pytest.approx(share, abs=1e-3), None)
+    assert (verdict.limiter, verdict.share, verdict.headroom) == (
+        limiter,
+        pytest.approx(share, abs=1e-3),
+        None,
+    )
     assert said in verdict.evidence
     assert "process" not in verdict.evidence
 
@@ -31,15 +46,38 @@ def test_without_samples_of_the_cpu_there_is_no_verdict() -> None:
 
 def test_a_sampled_device_is_what_the_verdict_is_about() -> None:
     assert on_device({"gpu_percent": Figure(value=0.0, unit="%")})
-    assert not on_device({"gpu_percent": Figure(value=None, unit="%"), "cpu_node": Figure(value=1.0, unit="cores")})
+    assert not on_device(
+        {"gpu_percent": Figure(value=None, unit="%"), "cpu_node": Figure(value=1.0, unit="cores")}
+    )
 
 
 def test_sentences_are_wrapped_and_paths_are_not() -> None:
-    held = Verdict(limiter="none", share=0.0, evidence="no verdict: other work held the cores (1.8 on average); the process ran on 0.2 of 2 allowed cores", trusted=False)
+    held = Verdict(
+        limiter="none",
+        share=0.0,
+        evidence="no verdict: other work held the cores (1.8 on average); the process ran on 0.2 of 2 allowed cores",
+        trusted=False,
+    )
     why = "/sys/class/powercap is absent: the kernel offers no RAPL counters here (virtual machines rarely do)"
-    pressed = finding("cpu-pressure", "the workload waited for a core 82 % of the time that it wanted one")
-    files = (Path("/a/folder/with/a/name/that/is/longer/than/the/line/of/the/terminal/node.parquet"), Path("ResourceLog.csv"))
-    said = text(Concluded(seconds=3.0, figures={}, rows=(), findings=(pressed,), verdict=held, missing={"power_cpu": why}), files, width=60)
+    pressed = finding(
+        "cpu-pressure", "the workload waited for a core 82 % of the time that it wanted one"
+    )
+    files = (
+        Path("/a/folder/with/a/name/that/is/longer/than/the/line/of/the/terminal/node.parquet"),
+        Path("ResourceLog.csv"),
+    )
+    said = text(
+        Concluded(
+            seconds=3.0,
+            figures={},
+            rows=(),
+            findings=(pressed,),
+            verdict=held,
+            missing={"power_cpu": why},
+        ),
+        files,
+        width=60,
+    )
     lines = said.splitlines()
     assert all(len(line) <= 60 for line in lines if "/a/folder" not in line)
     assert " ".join(said.split()).count("no verdict: other work held the cores") == 1

@@ -5,29 +5,58 @@ import math
 import msgspec
 import pytest
 
-from profharness.analysis.records import Figure, Partition, PointSummary, Summary, TraceCounts, Verdict
+from profharness.analysis.records import (
+    Figure,
+    Partition,
+    PointSummary,
+    Summary,
+    TraceCounts,
+    Verdict,
+)
 from profharness.analysis.run.checks import NOBODY
 from profharness.findings import finding
-from profharness.report.text.findings import all_findings, finding_count, finding_line, finding_lines
-from profharness.report.text.limits import CPU_LIMITERS, IDLE_CAUSES, LIMITERS, full_verdict, short_verdict
+from profharness.report.text.findings import (
+    all_findings,
+    finding_count,
+    finding_line,
+    finding_lines,
+)
+from profharness.report.text.limits import (
+    CPU_LIMITERS,
+    IDLE_CAUSES,
+    LIMITERS,
+    full_verdict,
+    short_verdict,
+)
 from profharness.report.text.sentences import sentences
 from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan
 
 
 def test_a_gpu_scan_is_answered_by_where_it_is_full_and_by_what_gpu_percent_hides() -> None:
     said = sentences(gpu_scan())
-    assert said.answer == ('This GPU with torch is full from batch 256 (within 5 % of the best 25.2 k jets/s). onnxruntime reaches 19.8 k jets/s '
-                           'from batch 256. "GPU 100 %" already shows at batch 4, where 4 % of the compute units work.')
-    assert said.next.startswith("At batch 4 you leave 89 % on the table: 67 % of the time the GPU waits for kernel launches. "
-                                "Try device graphs (HIP or CUDA graphs), torch.compile, or batch 256 (p50 10.62 ms).")
+    assert said.answer == (
+        "This GPU with torch is full from batch 256 (within 5 % of the best 25.2 k jets/s). onnxruntime reaches 19.8 k jets/s "
+        'from batch 256. "GPU 100 %" already shows at batch 4, where 4 % of the compute units work.'
+    )
+    assert said.next.startswith(
+        "At batch 4 you leave 89 % on the table: 67 % of the time the GPU waits for kernel launches. "
+        "Try device graphs (HIP or CUDA graphs), torch.compile, or batch 256 (p50 10.62 ms)."
+    )
     assert "At batch 256 the limit is bandwidth: EdgeConv gathers" in said.next
-    assert said.trust.startswith("3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry ≤ 40 µs.")
-    assert said.trust.endswith("3 findings: profiler-overhead at batch 4 (torch), clock-residual, cold-cache at batch 4 (torch).")
+    assert said.trust.startswith(
+        "3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry ≤ 40 µs."
+    )
+    assert said.trust.endswith(
+        "3 findings: profiler-overhead at batch 4 (torch), clock-residual, cold-cache at batch 4 (torch)."
+    )
 
 
 def test_a_cpu_scan_speaks_of_cores() -> None:
     said = sentences(cpu_scan())
-    assert said.answer == "This CPU gives its best from batch 64 (within 5 % of the best 809 jets/s). It keeps 7.6 of 8 cores busy there."
+    assert (
+        said.answer
+        == "This CPU gives its best from batch 64 (within 5 % of the best 809 jets/s). It keeps 7.6 of 8 cores busy there."
+    )
     assert "82 % of the allowed cores are idle" in said.next
     assert "Start with aten::addmm: 36.0 % of 8.40 s in operations." in said.next
     assert "GPU" not in said.answer + said.next + said.trust
@@ -35,9 +64,13 @@ def test_a_cpu_scan_speaks_of_cores() -> None:
 
 def test_a_command_is_answered_by_the_partition_of_its_time() -> None:
     said = sentences(command())
-    assert said.answer == ('The GPU computes 61.3 % of the time, waits 8.2 % for communication and is idle 30.1 %, mostly host not ready (21.7 %). '
-                           'The driver\'s "GPU %" said 98 meanwhile.')
-    assert said.next.startswith("22 % of the time the GPU waits for the host to have the next work ready; without any idle time the work would run at most 1.43 times as fast.")
+    assert said.answer == (
+        "The GPU computes 61.3 % of the time, waits 8.2 % for communication and is idle 30.1 %, mostly host not ready (21.7 %). "
+        'The driver\'s "GPU %" said 98 meanwhile.'
+    )
+    assert said.next.startswith(
+        "22 % of the time the GPU waits for the host to have the next work ready; without any idle time the work would run at most 1.43 times as fast."
+    )
     assert "Overhead not measured (add --bare)." in said.trust
 
 
@@ -45,7 +78,9 @@ def test_errors_come_first_in_next() -> None:
     said = sentences(failing())
     assert said.next.startswith("First kernels-missing at batch 256: record again")
     assert "2 of 4 points failed." in said.trust
-    assert said.answer.startswith("Not full in this scan: throughput still rises at batch 256, the largest")
+    assert said.answer.startswith(
+        "Not full in this scan: throughput still rises at batch 256, the largest"
+    )
 
 
 def test_nothing_measured_says_so() -> None:
@@ -53,41 +88,69 @@ def test_nothing_measured_says_so() -> None:
 
 
 def test_points_that_all_failed_give_the_first_reason() -> None:
-    points = tuple(PointSummary(point=f"p{i}", state="failed", error="out of memory.") for i in range(3))
+    points = tuple(
+        PointSummary(point=f"p{i}", state="failed", error="out of memory.") for i in range(3)
+    )
     assert sentences(msgspec.structs.replace(empty(), points=points)).answer == (
-        "No figures: all 3 points failed. The first says: out of memory.")
+        "No figures: all 3 points failed. The first says: out of memory."
+    )
 
 
 def test_a_full_curve_on_an_underfilled_device_is_not_called_full() -> None:
     scan = gpu_scan()
-    points = tuple(msgspec.structs.replace(point, metrics={**point.metrics, "fill": Figure(value=0.3, unit="share")}) for point in scan.points)
-    assert "but the GPU is not full: 30 % of its compute units work" in sentences(msgspec.structs.replace(scan, points=points)).answer
+    points = tuple(
+        msgspec.structs.replace(
+            point, metrics={**point.metrics, "fill": Figure(value=0.3, unit="share")}
+        )
+        for point in scan.points
+    )
+    assert (
+        "but the GPU is not full: 30 % of its compute units work"
+        in sentences(msgspec.structs.replace(scan, points=points)).answer
+    )
 
 
 def test_full_is_not_claimed_where_fill_was_not_measured() -> None:
     scan = gpu_scan()
     points = tuple(msgspec.structs.replace(point, metrics={}) for point in scan.points)
-    assert "This GPU with torch gives its best from batch 256" in sentences(msgspec.structs.replace(scan, points=points)).answer
+    assert (
+        "This GPU with torch gives its best from batch 256"
+        in sentences(msgspec.structs.replace(scan, points=points)).answer
+    )
 
 
 def test_one_point_claims_nothing_about_saturation() -> None:
     point = PointSummary(point="a", batch_size=8, trials=10, throughput=100.0, throughput_sem=0.5)
     said = sentences(Summary(source="x", trace=TraceCounts(), points=(point,)))
-    assert said.answer == "100.00 ± 0.98 items/s at batch 8. One point says nothing about saturation."
+    assert (
+        said.answer == "100.00 ± 0.98 items/s at batch 8. One point says nothing about saturation."
+    )
 
 
 def test_unaligned_sources_are_named() -> None:
     run = gpu_scan()
-    sources = (*run.sources[:2], msgspec.structs.replace(run.sources[2], bound_ns=None, residual_ns=None, clock="unknown"))
+    sources = (
+        *run.sources[:2],
+        msgspec.structs.replace(run.sources[2], bound_ns=None, residual_ns=None, clock="unknown"),
+    )
     said = sentences(msgspec.structs.replace(run, sources=sources))
-    assert said.trust.startswith("3 sources read, 1 not aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry unaligned.")
+    assert said.trust.startswith(
+        "3 sources read, 1 not aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry unaligned."
+    )
 
 
 def test_sources_without_markers_are_aligned_by_clock_readings() -> None:
     run = gpu_scan()
-    sources = tuple(msgspec.structs.replace(source, bound_ns=None, residual_ns=None) if source.layer == "telemetry" else source for source in run.sources)
+    sources = tuple(
+        msgspec.structs.replace(source, bound_ns=None, residual_ns=None)
+        if source.layer == "telemetry"
+        else source
+        for source in run.sources
+    )
     said = sentences(msgspec.structs.replace(run, sources=sources))
-    assert said.trust.startswith("3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry by the host's clock readings.")
+    assert said.trust.startswith(
+        "3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry by the host's clock readings."
+    )
 
 
 def test_a_curve_that_fell_is_not_called_rising() -> None:
@@ -103,7 +166,9 @@ def test_loose_traces_say_that_the_profiler_is_in_the_figures() -> None:
 
 def test_notes_of_readers_are_no_problems() -> None:
     scan = gpu_scan()
-    noted = msgspec.structs.replace(scan, problems=tuple(msgspec.structs.replace(row, severity="info") for row in scan.problems))
+    noted = msgspec.structs.replace(
+        scan, problems=tuple(msgspec.structs.replace(row, severity="info") for row in scan.problems)
+    )
     assert "problems while reading" in sentences(scan).trust
     assert "problems while reading" not in sentences(noted).trust
 
@@ -123,21 +188,34 @@ def test_three_findings_then_the_number_of_the_others() -> None:
     lines = finding_lines(failing())
     assert [severity for severity, _ in lines] == ["error", "error", "error", ""]
     assert lines[-1][1] == "and 5 more"
-    assert finding_count(failing()) == "8 findings: kernels-missing at batch 256, point-failed (2 times), drift and 4 more"
+    assert (
+        finding_count(failing())
+        == "8 findings: kernels-missing at batch 256, point-failed (2 times), drift and 4 more"
+    )
 
 
 def test_series_findings_are_listed_once() -> None:
     found = [one.id for one in all_findings(failing())]
     assert found.count("peak-beyond-range") == 1
     assert sorted(found.index(name) for name in ("kernels-missing", "drift", "too-few-trials")) == [
-        found.index("kernels-missing"), found.index("drift"), found.index("too-few-trials")]
+        found.index("kernels-missing"),
+        found.index("drift"),
+        found.index("too-few-trials"),
+    ]
 
 
 def test_a_finding_of_one_of_several_series_names_it() -> None:
     scan = cpu_scan()
     falls = finding("falls-after-peak", "throughput peaks at 4 and is 4.6 % lower at 16")
-    one, other = (msgspec.structs.replace(scan.series[0], key={"backend": name}, findings=(falls,)) for name in ("torch", "onnxruntime"))
-    said = [found.message for found in all_findings(msgspec.structs.replace(scan, series=(one, other))) if found.id == falls.id]
+    one, other = (
+        msgspec.structs.replace(scan.series[0], key={"backend": name}, findings=(falls,))
+        for name in ("torch", "onnxruntime")
+    )
+    said = [
+        found.message
+        for found in all_findings(msgspec.structs.replace(scan, series=(one, other)))
+        if found.id == falls.id
+    ]
     assert said == [f"torch: {falls.message}", f"onnxruntime: {falls.message}"]
     alone = all_findings(msgspec.structs.replace(scan, series=(one,)))
     assert [found.message for found in alone if found.id == falls.id] == [falls.message]
@@ -146,15 +224,19 @@ def test_a_finding_of_one_of_several_series_names_it() -> None:
 def test_a_finding_line_holds_figures_only_where_the_message_has_none() -> None:
     summary = failing()
     bare = finding("cpu-pressure", "other work took CPU time", pressure_percent=12.5)
-    assert finding_line(summary, bare) == ("cpu-pressure: other work took CPU time (pressure 12.5 %); "
-                                           "other work competed for the CPU: repeat on a quiet node")
+    assert finding_line(summary, bare) == (
+        "cpu-pressure: other work took CPU time (pressure 12.5 %); "
+        "other work competed for the CPU: repeat on a quiet node"
+    )
     said = finding("drift", "the points differ by 4 %", drift_share=0.04)
     assert "(drift" not in finding_line(summary, said)
 
 
 @pytest.mark.parametrize("limiter", [*LIMITERS, "none"])
 def test_every_limiter_has_words(limiter: str) -> None:
-    window = Partition(window_ns=100, compute_ns=40, exposed_communication_ns=0, exposed_copy_ns=0, idle_ns=60)
+    window = Partition(
+        window_ns=100, compute_ns=40, exposed_communication_ns=0, exposed_copy_ns=0, idle_ns=60
+    )
     for partition in (window, None):
         verdict = Verdict(limiter=limiter, share=0.6, evidence="", headroom=2.5)
         assert short_verdict(verdict, partition)
@@ -162,7 +244,9 @@ def test_every_limiter_has_words(limiter: str) -> None:
 
 
 def test_an_untrusted_verdict_is_withheld() -> None:
-    verdict = Verdict(limiter="none", share=0.0, evidence="no verdict: 3 launches have no kernel", trusted=False)
+    verdict = Verdict(
+        limiter="none", share=0.0, evidence="no verdict: 3 launches have no kernel", trusted=False
+    )
     assert short_verdict(verdict, None) == "no verdict"
     assert full_verdict(verdict, None) == "no verdict: 3 launches have no kernel"
 
@@ -177,15 +261,19 @@ def test_clauses_and_advice_are_complete() -> None:
 
 def test_a_throughput_that_is_no_number_is_no_measurement() -> None:
     point = PointSummary(point="a", batch_size=8, throughput=math.nan)
-    assert sentences(Summary(source="x", trace=TraceCounts(), points=(point,))).answer.startswith("Nothing was measured")
+    assert sentences(Summary(source="x", trace=TraceCounts(), points=(point,))).answer.startswith(
+        "Nothing was measured"
+    )
 
 
 def widened(scan: Summary, half: float) -> Summary:
     """The scan with throughput intervals of plus and minus `half` of the value."""
+
     def wide(point: PointSummary) -> PointSummary:
         value = point.throughput or 0.0
         figure = Figure(value=value, unit="jets/s", low=value * (1 - half), high=value * (1 + half))
         return msgspec.structs.replace(point, metrics={**point.metrics, "throughput": figure})
+
     return msgspec.structs.replace(scan, points=tuple(map(wide, scan.points)))
 
 
@@ -198,20 +286,32 @@ def test_overlapping_intervals_prove_no_level() -> None:
     assert sentences(apart).answer.endswith("The intervals overlap: none is proven best.")
 
 
-@pytest.mark.parametrize(("status", "said"), [
-    (5, "python exited 5. The GPU"), (137, "python was killed by signal 9 (137). The GPU"), (-15, "python was killed by signal 15. The GPU"),
-    (255, "python exited 255. The GPU"), (0, "The GPU computes"), (None, "The GPU computes")])
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (5, "python exited 5. The GPU"),
+        (137, "python was killed by signal 9 (137). The GPU"),
+        (-15, "python was killed by signal 15. The GPU"),
+        (255, "python exited 255. The GPU"),
+        (0, "The GPU computes"),
+        (None, "The GPU computes"),
+    ],
+)
 def test_the_answer_of_a_command_leads_with_how_it_failed(status: int | None, said: str) -> None:
     one = command()
     assert one.run is not None
-    assert sentences(msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, exit_status=status))).answer.startswith(said)
+    assert sentences(
+        msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, exit_status=status))
+    ).answer.startswith(said)
 
 
 @pytest.mark.parametrize("status", [1, 137])
 def test_a_command_that_failed_is_repaired_first(status: int) -> None:
     one = command()
     assert one.run is not None
-    assert sentences(msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, exit_status=status))).next.startswith("First the command itself")
+    assert sentences(
+        msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, exit_status=status))
+    ).next.startswith("First the command itself")
 
 
 def idle_command(**more: object) -> Summary:
@@ -219,52 +319,102 @@ def idle_command(**more: object) -> Summary:
     one = cpu_scan()
     assert one.run is not None
     run = msgspec.structs.replace(one.run, kind="command", command=("bash", "-c", "sleep 1"))
-    settings: dict[str, object] = {"run": run, "points": (), "series": (), "hotspots": (), "findings": (), "passes": (), "metrics": {}}
+    settings: dict[str, object] = {
+        "run": run,
+        "points": (),
+        "series": (),
+        "hotspots": (),
+        "findings": (),
+        "passes": (),
+        "metrics": {},
+    }
     return msgspec.structs.replace(one, **(settings | more))
 
 
 def test_a_command_without_operations_is_not_sent_to_a_table_that_is_not_there() -> None:
-    assert sentences(idle_command()).next == "Which operations take the time was not recorded: add --profile torch to a command in Python."
+    assert (
+        sentences(idle_command()).next
+        == "Which operations take the time was not recorded: add --profile torch to a command in Python."
+    )
     profiled = idle_command(passes=(msgspec.structs.replace(cpu_scan().passes[1]),))
-    assert sentences(profiled).next.startswith("torch recorded no operation: check that the command runs Python with it")
-    assert sentences(idle_command(hotspots=cpu_scan().hotspots)).next.startswith("Take the operations at the top of the table first")
+    assert sentences(profiled).next.startswith(
+        "torch recorded no operation: check that the command runs Python with it"
+    )
+    assert sentences(idle_command(hotspots=cpu_scan().hotspots)).next.startswith(
+        "Take the operations at the top of the table first"
+    )
 
 
 def test_cores_have_three_digits_at_most() -> None:
-    figures = {"cores_used": Figure(value=0.001683, unit="cores"), "cores_allowed": Figure(value=2.0, unit="cores")}
-    assert sentences(idle_command(metrics=figures)).answer == "The command kept 0.00168 of 2 cores busy."
+    figures = {
+        "cores_used": Figure(value=0.001683, unit="cores"),
+        "cores_allowed": Figure(value=2.0, unit="cores"),
+    }
+    assert (
+        sentences(idle_command(metrics=figures)).answer
+        == "The command kept 0.00168 of 2 cores busy."
+    )
 
 
 def single(backend: str, limiter: str = "", *layers: str, pressure: bool = False) -> Summary:
     """Two like points of one backend on a CPU, the first being recommended, so that no level wastes anything."""
     scan = cpu_scan()
     verdict = Verdict(limiter=limiter, share=0.0, evidence="") if limiter else None
-    points = tuple(msgspec.structs.replace(point, backend=backend, verdict=verdict, throughput=800.0, metrics={}) for point in scan.points[:2])
-    series = msgspec.structs.replace(scan.series[0], levels=(1.0, 2.0), throughput=(800.0, 800.0), recommended=msgspec.structs.replace(
-        scan.series[0].recommended, at=1.0))
+    points = tuple(
+        msgspec.structs.replace(
+            point, backend=backend, verdict=verdict, throughput=800.0, metrics={}
+        )
+        for point in scan.points[:2]
+    )
+    series = msgspec.structs.replace(
+        scan.series[0],
+        levels=(1.0, 2.0),
+        throughput=(800.0, 800.0),
+        recommended=msgspec.structs.replace(scan.series[0].recommended, at=1.0),
+    )
     found = (finding("cpu-pressure", "other work took CPU time"),) if pressure else ()
-    return msgspec.structs.replace(scan, points=points, series=(series,), hotspots=(), findings=found, passes=tuple(
-        msgspec.structs.replace(scan.passes[0], layers=layers) for _ in range(1)))
+    return msgspec.structs.replace(
+        scan,
+        points=points,
+        series=(series,),
+        hotspots=(),
+        findings=found,
+        passes=tuple(msgspec.structs.replace(scan.passes[0], layers=layers) for _ in range(1)),
+    )
 
 
 def test_the_layer_to_add_is_that_of_the_backend() -> None:
-    assert sentences(single("onnxruntime")).next == "Why it is not faster was not measured: add --profile onnxruntime."
-    assert sentences(single("torch")).next == "Why it is not faster was not measured: add --profile torch."
+    assert (
+        sentences(single("onnxruntime")).next
+        == "Why it is not faster was not measured: add --profile onnxruntime."
+    )
+    assert (
+        sentences(single("torch")).next
+        == "Why it is not faster was not measured: add --profile torch."
+    )
     assert "add --profile" not in sentences(single("torch", "", "torch")).next
 
 
 def test_a_process_that_waits_is_not_blamed_on_others() -> None:
-    waits = Verdict(limiter="none", share=0.7, evidence="the process waits: it ran on 0.33 of 2 allowed cores")
-    said = sentences(idle_command(verdict=waits, findings=(finding("cpu-pressure", "other work took CPU time"),))).next
+    waits = Verdict(
+        limiter="none", share=0.7, evidence="the process waits: it ran on 0.33 of 2 allowed cores"
+    )
+    said = sentences(
+        idle_command(verdict=waits, findings=(finding("cpu-pressure", "other work took CPU time"),))
+    ).next
     assert "find what it waits for first" in said
     assert "Other work" not in said
 
 
 def test_of_a_scan_among_other_work_the_quiet_node_comes_first() -> None:
     scan = cpu_scan()
-    untrusted = Verdict(limiter="none", share=0.0, evidence="no verdict: other work held the cores", trusted=False)
+    untrusted = Verdict(
+        limiter="none", share=0.0, evidence="no verdict: other work held the cores", trusted=False
+    )
     points = tuple(msgspec.structs.replace(point, verdict=untrusted) for point in scan.points)
-    pressed = msgspec.structs.replace(scan, points=points, findings=(finding("cpu-pressure", "other work took CPU time"),))
+    pressed = msgspec.structs.replace(
+        scan, points=points, findings=(finding("cpu-pressure", "other work took CPU time"),)
+    )
     said = sentences(pressed).next
     assert said.index("repeat on a quiet node") < said.index("Start with aten::addmm")
     assert "quiet node" not in sentences(scan).next
@@ -272,22 +422,37 @@ def test_of_a_scan_among_other_work_the_quiet_node_comes_first() -> None:
 
 def test_the_cores_stand_beside_the_series_that_they_are_of() -> None:
     scan = cpu_scan()
-    other = msgspec.structs.replace(scan.series[0], key={"backend": "slower"}, throughput=tuple(rate / 2 for rate in scan.series[0].throughput))
+    other = msgspec.structs.replace(
+        scan.series[0],
+        key={"backend": "slower"},
+        throughput=tuple(rate / 2 for rate in scan.series[0].throughput),
+    )
     said = sentences(msgspec.structs.replace(scan, series=(scan.series[0], other))).answer
     assert said.index("cores busy there") < said.index("slower reaches")
 
 
 def test_the_pass_of_the_hotspots_is_named_among_several() -> None:
     scan = cpu_scan()
-    twice = tuple(msgspec.structs.replace(scan.passes[0], layers=(layer,)) for layer in ("torch", "onnxruntime"))
+    twice = tuple(
+        msgspec.structs.replace(scan.passes[0], layers=(layer,))
+        for layer in ("torch", "onnxruntime")
+    )
     tables = tuple(msgspec.structs.replace(table, pass_name="torch") for table in scan.hotspots)
-    assert sentences(msgspec.structs.replace(scan, passes=twice, hotspots=tables)).next.endswith("in operations (pass torch).")
+    assert sentences(msgspec.structs.replace(scan, passes=twice, hotspots=tables)).next.endswith(
+        "in operations (pass torch)."
+    )
 
 
 def test_nothing_stands_out_is_not_said_of_a_run_under_pressure() -> None:
     assert sentences(single("torch", "none")).next.startswith("Nothing stands out")
-    for summary in (single("torch", "none", pressure=True), idle_command(findings=(finding("cpu-pressure", "other work took CPU time"),))):
-        assert sentences(summary).next == "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+    for summary in (
+        single("torch", "none", pressure=True),
+        idle_command(findings=(finding("cpu-pressure", "other work took CPU time"),)),
+    ):
+        assert (
+            sentences(summary).next
+            == "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+        )
 
 
 def test_what_nothing_else_took_is_not_blamed_on_other_work() -> None:
@@ -298,8 +463,13 @@ def test_what_nothing_else_took_is_not_blamed_on_other_work() -> None:
 
 def test_notes_among_the_findings_are_counted_behind_the_others() -> None:
     notes = tuple(finding("too-few-trials", "10 trials", point=f"p{number}") for number in range(4))
-    warned = msgspec.structs.replace(empty(), findings=(*notes, finding("drift", "the repeated points differ")))
-    assert [(severity, line.partition(":")[0]) for severity, line in finding_lines(warned)] == [("warning", "drift"), ("", "and 4 more")]
+    warned = msgspec.structs.replace(
+        empty(), findings=(*notes, finding("drift", "the repeated points differ"))
+    )
+    assert [(severity, line.partition(":")[0]) for severity, line in finding_lines(warned)] == [
+        ("warning", "drift"),
+        ("", "and 4 more"),
+    ]
     assert finding_lines(msgspec.structs.replace(empty(), findings=notes)) == ()
     assert finding_count(warned).startswith("5 findings: drift, too-few-trials (4 times)")
 
@@ -314,7 +484,9 @@ def test_an_incomplete_run_says_so_before_anything_else() -> None:
 
 def test_what_is_missing_of_a_run_is_said_once_as_answer_and_once_as_next_step() -> None:
     missing = finding("run-incomplete", "the run was interrupted: the torch pass is missing")
-    warned = msgspec.structs.replace(cpu_scan(), findings=(missing, finding("cpu-pressure", "other work took CPU time")))
+    warned = msgspec.structs.replace(
+        cpu_scan(), findings=(missing, finding("cpu-pressure", "other work took CPU time"))
+    )
     said = sentences(warned)
     assert said.answer.startswith("The run was interrupted: the torch pass is missing.")
     assert said.next.startswith("First run-incomplete: run it again")
@@ -323,7 +495,12 @@ def test_what_is_missing_of_a_run_is_said_once_as_answer_and_once_as_next_step()
 
 def test_the_only_point_with_figures_is_not_called_the_best() -> None:
     scan = cpu_scan()
-    failed = tuple(msgspec.structs.replace(point, state="failed", error="x", throughput=None, metrics={}) for point in scan.points[1:3])
-    said = sentences(msgspec.structs.replace(scan, points=(scan.points[0], *failed), series=())).answer
+    failed = tuple(
+        msgspec.structs.replace(point, state="failed", error="x", throughput=None, metrics={})
+        for point in scan.points[1:3]
+    )
+    said = sentences(
+        msgspec.structs.replace(scan, points=(scan.points[0], *failed), series=())
+    ).answer
     assert said.startswith("Of 3 points only batch 1 has figures: ")
     assert "best" not in said

@@ -15,7 +15,12 @@ T = "\u2009"
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_plain_text_fits_and_shows_no_holes(name: str, width: int) -> None:
-    text = render(SAMPLES[name](), width, color=False, made=(("traces/x/report.html", "profharness view traces/x"),))
+    text = render(
+        SAMPLES[name](),
+        width,
+        color=False,
+        made=(("traces/x/report.html", "profharness view traces/x"),),
+    )
     assert "\x1b" not in text
     assert max(len(line) for line in text.splitlines()) <= width
     assert "None" not in text
@@ -30,26 +35,57 @@ def test_what_was_made_is_never_broken_so_that_it_can_be_copied() -> None:
     root = "traces/20261120T151801-a-name-that-is-long-enough-to-fill-the-line"
     made = ((f"{root}/report.html", ""), (f"{root}/merged.pftrace", f"profharness view {root}"))
     assert render(cpu_scan(), 80, color=False, made=made).splitlines()[-3:] == [
-        f"{root}/report.html", f"{root}/merged.pftrace", f"  profharness view {root}"]
+        f"{root}/report.html",
+        f"{root}/merged.pftrace",
+        f"  profharness view {root}",
+    ]
 
 
 def test_a_narrow_table_gives_up_the_servers_batches_before_the_latency() -> None:
-    columns = [Column(title, "right", lambda _: Cell("")) for title in ("concurrency", "jets/s", "latency p50", "p99", "batches", "cores")]
+    columns = [
+        Column(title, "right", lambda _: Cell(""))
+        for title in ("concurrency", "jets/s", "latency p50", "p99", "batches", "cores")
+    ]
     rows = [[Cell("x" * 9)] * len(columns)]
-    assert [columns[index].title for index in fitting(columns, rows, 45)] == ["concurrency", "jets/s", "latency p50"]
+    assert [columns[index].title for index in fitting(columns, rows, 45)] == [
+        "concurrency",
+        "jets/s",
+        "latency p50",
+    ]
     assert "batches" not in [columns[index].title for index in fitting(columns, rows, 70)]
 
 
 def test_the_scan_table_holds_the_columns_that_apply() -> None:
     head = render(gpu_scan(), 140, color=False).splitlines()[0]
-    assert head.split() == ["batch", "backend", "jets/s", "latency", "p50", "GPU", "%", "fill", "power", "J/jet", "verdict"]
-    assert render(cpu_scan(), 140, color=False).splitlines()[0].split() == ["batch", "jets/s", "latency", "p50", "cores", "verdict"]
+    assert head.split() == [
+        "batch",
+        "backend",
+        "jets/s",
+        "latency",
+        "p50",
+        "GPU",
+        "%",
+        "fill",
+        "power",
+        "J/jet",
+        "verdict",
+    ]
+    assert render(cpu_scan(), 140, color=False).splitlines()[0].split() == [
+        "batch",
+        "jets/s",
+        "latency",
+        "p50",
+        "cores",
+        "verdict",
+    ]
 
 
 def test_a_run_with_kernels_was_none_of_the_cpu_whatever_the_probe_saw() -> None:
     summary = command()
     assert summary.run is not None
-    unseen = msgspec.structs.replace(summary, run=msgspec.structs.replace(summary.run, device="cpu"))
+    unseen = msgspec.structs.replace(
+        summary, run=msgspec.structs.replace(summary.run, device="cpu")
+    )
     text = render(unseen, 120, color=False)
     assert "The GPU computes" in text
     assert "The CPU" not in text
@@ -72,9 +108,19 @@ def test_a_repeated_verdict_keeps_its_label_only() -> None:
 def without_verdicts(*reasons: str) -> Summary:
     """The scan of a CPU whose first points have no verdict, for these reasons."""
     scan = cpu_scan()
-    held = [msgspec.structs.replace(point, verdict=Verdict(limiter="none", share=0.0, evidence=f"no verdict: {why}; the process ran on 1.4 of 8 allowed cores", trusted=False))
-            for point, why in zip(scan.points, reasons, strict=False)]
-    return msgspec.structs.replace(scan, points=(*held, *scan.points[len(held):]))
+    held = [
+        msgspec.structs.replace(
+            point,
+            verdict=Verdict(
+                limiter="none",
+                share=0.0,
+                evidence=f"no verdict: {why}; the process ran on 1.4 of 8 allowed cores",
+                trusted=False,
+            ),
+        )
+        for point, why in zip(scan.points, reasons, strict=False)
+    ]
+    return msgspec.structs.replace(scan, points=(*held, *scan.points[len(held) :]))
 
 
 SHORT = "sampled for less than 1 s (503.5 ms), too short to judge the cores"
@@ -82,7 +128,11 @@ SHORT = "sampled for less than 1 s (503.5 ms), too short to judge the cores"
 
 def test_the_reason_of_a_withheld_verdict_stands_below_the_table_once() -> None:
     rows = render(without_verdicts(SHORT, SHORT), 80, color=False).splitlines()
-    assert [row.split("   ")[-1].strip() for row in rows[1:4]] == ["no verdict", "no verdict", "cores idle (55 %)"]
+    assert [row.split("   ")[-1].strip() for row in rows[1:4]] == [
+        "no verdict",
+        "no verdict",
+        "cores idle (55 %)",
+    ]
     assert [row for row in rows if row.startswith("no verdict")] == [f"no verdict: {SHORT}"]
     assert rows[10] == f"no verdict: {SHORT}"  # nine points below the heads
     varied = withheld(without_verdicts(SHORT, SHORT.replace("503.5", "501.2")))
@@ -93,9 +143,15 @@ def test_the_reason_of_a_withheld_verdict_stands_below_the_table_once() -> None:
 def test_several_reasons_name_their_points() -> None:
     held = "other work held the cores (1.2 on average)"
     summary = without_verdicts(SHORT, held, held, held, held, held)
-    assert withheld(summary) == (f"no verdict at batch 1: {SHORT}", f"no verdict at batch 2, batch 4, batch 8, batch 16 and 1 more: {held}")
+    assert withheld(summary) == (
+        f"no verdict at batch 1: {SHORT}",
+        f"no verdict at batch 2, batch 4, batch 8, batch 16 and 1 more: {held}",
+    )
     many = without_verdicts("a", "b", "c", "d", "d", "e")
-    assert withheld(many, 3)[2:] == ("no verdict at batch 4: c", "no verdict at 3 more points: the report says why")
+    assert withheld(many, 3)[2:] == (
+        "no verdict at batch 4: c",
+        "no verdict at 3 more points: the report says why",
+    )
     assert withheld(many)[3:] == ("no verdict at batch 8, batch 16: d", "no verdict at batch 32: e")
     assert max(len(line) for line in render(summary, 80, color=False).splitlines()) <= 80
 
@@ -114,7 +170,9 @@ def test_a_narrow_terminal_drops_columns_and_names_them() -> None:
 
 def test_the_command_view_has_the_sketched_order() -> None:
     text = render(command(), 120, color=False)
-    assert text.startswith("profharness: 20 steps captured (10 to 29), 41.2 s, 412.0 ms per step; python exited 0")
+    assert text.startswith(
+        "profharness: 20 steps captured (10 to 29), 41.2 s, 412.0 ms per step; python exited 0"
+    )
     order = ["where the time went", "why idle", "top kernels", "verdict", "Answer", "Next", "Trust"]
     places = [text.index(label) for label in order]
     assert places == sorted(places)
@@ -128,9 +186,13 @@ def test_severity_has_a_word_and_a_colour() -> None:
 
 
 def test_an_error_is_one_line_and_what_to_do() -> None:
-    error = Unavailable("rocprofv3 is not on this node", "use --profile torch; `profharness doctor --try` shows what works here")
+    error = Unavailable(
+        "rocprofv3 is not on this node",
+        "use --profile torch; `profharness doctor --try` shows what works here",
+    )
     assert render_error(error, color=False, width=60) == (
-        "error: rocprofv3 is not on this node\n  use --profile torch; `profharness doctor --try` shows what works here\n")
+        "error: rocprofv3 is not on this node\n  use --profile torch; `profharness doctor --try` shows what works here\n"
+    )
 
 
 def test_markup_in_names_is_printed_as_it_is() -> None:
@@ -138,21 +200,38 @@ def test_markup_in_names_is_printed_as_it_is() -> None:
 
 
 def test_items_are_never_broken() -> None:
-    assert wrapped_items(["compute 61.3 %", "idle 30.1 %", "copies 0.4 %"], 30) == ["compute 61.3 %   idle 30.1 %", "copies 0.4 %"]
+    assert wrapped_items(["compute 61.3 %", "idle 30.1 %", "copies 0.4 %"], 30) == [
+        "compute 61.3 %   idle 30.1 %",
+        "copies 0.4 %",
+    ]
 
 
 def test_what_plus_minus_means_stands_under_the_table_once() -> None:
     text = render(gpu_scan(), 140, color=False)
     assert text.count("95 % interval of the mean, with the drift of repeated points") == 1
-    bare = msgspec.structs.replace(gpu_scan(), points=tuple(
-        msgspec.structs.replace(point, throughput_sem=None, metrics={}) for point in gpu_scan().points))
+    bare = msgspec.structs.replace(
+        gpu_scan(),
+        points=tuple(
+            msgspec.structs.replace(point, throughput_sem=None, metrics={})
+            for point in gpu_scan().points
+        ),
+    )
     assert "95 % interval" not in render(bare, 140, color=False)
 
 
 def without_median(summary: Summary, count: int) -> Summary:
     """The first `count` points with their mean only."""
-    points = tuple(msgspec.structs.replace(point, metrics={name: figure for name, figure in point.metrics.items() if name != "latency_p50"})
-                   if number < count else point for number, point in enumerate(summary.points))
+    points = tuple(
+        msgspec.structs.replace(
+            point,
+            metrics={
+                name: figure for name, figure in point.metrics.items() if name != "latency_p50"
+            },
+        )
+        if number < count
+        else point
+        for number, point in enumerate(summary.points)
+    )
     return msgspec.structs.replace(summary, points=points)
 
 
@@ -173,10 +252,15 @@ def test_steps_and_items_per_second_of_a_command_are_printed() -> None:
 
 
 def test_a_capture_that_no_trace_states_is_named_as_asked_for() -> None:
-    silent = msgspec.structs.replace(command(), passes=tuple(msgspec.structs.replace(row, captured_steps=None) for row in command().passes))
+    silent = msgspec.structs.replace(
+        command(),
+        passes=tuple(msgspec.structs.replace(row, captured_steps=None) for row in command().passes),
+    )
     assert render(silent, 120, color=False).startswith("profharness: capture steps=10:30, 41.2 s")
     assert silent.run is not None
-    default = msgspec.structs.replace(silent, run=msgspec.structs.replace(silent.run, capture="default"))
+    default = msgspec.structs.replace(
+        silent, run=msgspec.structs.replace(silent.run, capture="default")
+    )
     assert render(default, 120, color=False).startswith("profharness: 41.2 s")
 
 

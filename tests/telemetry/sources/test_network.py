@@ -20,7 +20,10 @@ HEAD = "Inter-|   Receive                                                |  Tran
 
 
 def text(**counts: tuple[int, int]) -> str:
-    return HEAD + "".join(f"{name:>6}: {received} 1 0 0 0 0 0 0 {sent} 1 0 0 0 0 0 0\n" for name, (received, sent) in counts.items())
+    return HEAD + "".join(
+        f"{name:>6}: {received} 1 0 0 0 0 0 0 {sent} 1 0 0 0 0 0 0\n"
+        for name, (received, sent) in counts.items()
+    )
 
 
 def values(source: NetworkSource) -> dict[str, int | float]:
@@ -31,16 +34,29 @@ def values(source: NetworkSource) -> dict[str, int | float]:
 
 def test_totals_count_each_byte_once(tmp_path: Path) -> None:
     path = tmp_path / "dev"
-    path.write_text(text(lo=(50, 50), eth0=(1000, 10), hsn0=(7, 3000), bond0=(1007, 3010), unused=(0, 0)))
+    path.write_text(
+        text(lo=(50, 50), eth0=(1000, 10), hsn0=(7, 3000), bond0=(1007, 3010), unused=(0, 0))
+    )
     for name in ("eth0", "hsn0", "unused"):
         (tmp_path / f"sys/class/net/{name}/device").mkdir(parents=True)
     source = NetworkSource(str(tmp_path / "sys"), str(path))
     assert source.probe() == ()
-    assert values(source) == {"network_received": 1007, "network_sent": 3010, "network_loopback": 50, "network_received:hsn0": 7,
-                              "network_sent:hsn0": 3000, "network_received:eth0": 1000, "network_sent:eth0": 10}
+    assert values(source) == {
+        "network_received": 1007,
+        "network_sent": 3010,
+        "network_loopback": 50,
+        "network_received:hsn0": 7,
+        "network_sent:hsn0": 3000,
+        "network_received:eth0": 1000,
+        "network_sent:eth0": 10,
+    }
     path.write_text(text(lo=(60, 60), eth0=(2000, 20)))
     gone = values(source)
-    assert (gone["network_received"], gone["network_received:hsn0"], gone["network_loopback"]) == (2000, -1, 60)
+    assert (gone["network_received"], gone["network_received:hsn0"], gone["network_loopback"]) == (
+        2000,
+        -1,
+        60,
+    )
 
 
 def test_in_a_container_all_but_the_loopback_count(tmp_path: Path) -> None:
@@ -51,7 +67,9 @@ def test_in_a_container_all_but_the_loopback_count(tmp_path: Path) -> None:
 
 
 def test_names_with_colons_and_numbers_without_a_blank() -> None:
-    assert interfaces((HEAD + "eth0:1:123 1 0 0 0 0 0 0 456 1 0 0 0 0 0 0\n").encode()) == {b"eth0:1": (123, 456)}
+    assert interfaces((HEAD + "eth0:1:123 1 0 0 0 0 0 0 456 1 0 0 0 0 0 0\n").encode()) == {
+        b"eth0:1": (123, 456)
+    }
     for broken in ("", HEAD, HEAD + "eth0: 1 2 3\n"):
         with pytest.raises(ValueError, match=r"interface|numbers"):
             interfaces(broken.encode())
@@ -59,13 +77,18 @@ def test_names_with_colons_and_numbers_without_a_blank() -> None:
 
 def test_without_the_file_there_is_a_reason(tmp_path: Path) -> None:
     missing = NetworkSource(str(tmp_path), str(tmp_path / "dev")).probe()
-    assert [one.metric for one in missing] == ["network_received", "network_sent", "network_loopback"]
+    assert [one.metric for one in missing] == [
+        "network_received",
+        "network_sent",
+        "network_loopback",
+    ]
     assert "No such file" in missing[0].why
 
 
 def test_real_bytes_on_the_loopback(tmp_path: Path) -> None:
     payload = b"x" * (1 << 20)
     with socket.create_server(("127.0.0.1", 0)) as server, Sampler(tmp_path, hz=10) as sampler:
+
         def drain() -> None:
             with server.accept()[0] as accepted:
                 while accepted.recv(1 << 20):

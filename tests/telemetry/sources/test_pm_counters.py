@@ -29,11 +29,24 @@ def meter(root: Path, number: int, seconds: float, cap: int = 0, at_us: int = 0)
     folder = root / "cray/pm_counters"
     folder.mkdir(parents=True, exist_ok=True)
     now = f"{at_us or time.time_ns() // 1000} us"
-    texts = {"freshness": f"{number}", "generation": f"{cap}", "version": "2", "raw_scan_hz": "10", "power_cap": f"{cap} W {now}", "accel0_power_cap": f"0 W {now}",
-             "power": f"{WATTS['power']} W {now}", "energy": f"{round(WATTS['power'] * seconds)} J {now}",
-             "cpu_power": f"{WATTS['cpu']} W {now}", "cpu_energy": f"{round(WATTS['cpu'] * seconds)} J {now}", "memory_energy": f"{round(WATTS['memory'] * seconds)} J {now}"}
+    texts = {
+        "freshness": f"{number}",
+        "generation": f"{cap}",
+        "version": "2",
+        "raw_scan_hz": "10",
+        "power_cap": f"{cap} W {now}",
+        "accel0_power_cap": f"0 W {now}",
+        "power": f"{WATTS['power']} W {now}",
+        "energy": f"{round(WATTS['power'] * seconds)} J {now}",
+        "cpu_power": f"{WATTS['cpu']} W {now}",
+        "cpu_energy": f"{round(WATTS['cpu'] * seconds)} J {now}",
+        "memory_energy": f"{round(WATTS['memory'] * seconds)} J {now}",
+    }
     for module in ("accel0", "accel1"):
-        texts |= {f"{module}_power": f"{WATTS[module]} W {now}", f"{module}_energy": f"{round(WATTS[module] * seconds)} J {now}"}
+        texts |= {
+            f"{module}_power": f"{WATTS[module]} W {now}",
+            f"{module}_energy": f"{round(WATTS[module] * seconds)} J {now}",
+        }
     for name, text in texts.items():
         (folder / name).write_text(text + "\n")
 
@@ -41,7 +54,11 @@ def meter(root: Path, number: int, seconds: float, cap: int = 0, at_us: int = 0)
 def read(source: PmCountersSource) -> dict[str, int | float]:
     row: list[int | float] = [-1] * len(source.columns)
     source.read(row, 0)
-    return {column.metric or column.role: raw for column, raw in zip(source.columns, row, strict=True) if raw != -1}
+    return {
+        column.metric or column.role: raw
+        for column, raw in zip(source.columns, row, strict=True)
+        if raw != -1
+    }
 
 
 def test_every_file_in_its_unit_and_once_per_refresh(tmp_path: Path) -> None:
@@ -50,8 +67,17 @@ def test_every_file_in_its_unit_and_once_per_refresh(tmp_path: Path) -> None:
     assert source.probe() == ()
     found = read(source)
     assert abs(found.pop("stamp") - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) < 5e9
-    assert found == {"power_node": 800, "power_node_energy": 8000, "power_cpu_energy": 1200, "power_memory_energy": 400, "power_node_limit": 1500,
-                     "power_module:accel0": 300, "power_module_energy:accel0": 3000, "power_module:accel1": 100, "power_module_energy:accel1": 1000}
+    assert found == {
+        "power_node": 800,
+        "power_node_energy": 8000,
+        "power_cpu_energy": 1200,
+        "power_memory_energy": 400,
+        "power_node_limit": 1500,
+        "power_module:accel0": 300,
+        "power_module_energy:accel0": 3000,
+        "power_module:accel1": 100,
+        "power_module_energy:accel1": 1000,
+    }
     assert read(source) == {}  # the meter has nothing new
     meter(tmp_path, 8, 20.0, cap=900)
     again = read(source)
@@ -62,7 +88,9 @@ def test_every_file_in_its_unit_and_once_per_refresh(tmp_path: Path) -> None:
         assert (metric.unit, metric.stamp == "interval") == (column.unit, column.form == "counter")
 
 
-def test_values_of_two_refreshes_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_two_refreshes_are_never_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     meter(tmp_path, 1, 1.0)
     source = PmCountersSource(str(tmp_path))
     source.probe()
@@ -100,8 +128,16 @@ def test_what_is_missing_has_a_reason(tmp_path: Path) -> None:
     assert "belong together" in PmCountersSource(str(tmp_path)).probe()[0].why
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    (b"245 W 1697040960123456 us\n", (245, 1697040960123456)), (b"5264034 J\n", (5264034, 0)), (b"17\n", (17, 0)), (b"", None), (b"N/A W\n", None)])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"245 W 1697040960123456 us\n", (245, 1697040960123456)),
+        (b"5264034 J\n", (5264034, 0)),
+        (b"17\n", (17, 0)),
+        (b"", None),
+        (b"N/A W\n", None),
+    ],
+)
 def test_texts_of_the_meter(text: bytes, found: tuple[int, int] | None) -> None:
     assert parsed(text) == found
 
@@ -123,8 +159,13 @@ def test_energy_of_modules_from_the_rows_to_the_figures(tmp_path: Path) -> None:
     trace = telemetry.read(tmp_path / "samples")
     every = streams(trace)
     found = packages(every)
-    assert [(package.identity, package.scope) for package in found] == [("accel0", MODULE), ("accel1", MODULE)]
-    at = trace.samples.at_ns[trace.samples.metric == trace.strings.find("power_module_energy:accel0")]
+    assert [(package.identity, package.scope) for package in found] == [
+        ("accel0", MODULE),
+        ("accel1", MODULE),
+    ]
+    at = trace.samples.at_ns[
+        trace.samples.metric == trace.strings.find("power_module_energy:accel0")
+    ]
     assert np.diff(at) == pytest.approx(np.full(43, TENTH), abs=3_000_000)  # the meter's own times
     figures = power_figures(every, found, window(int(at[0]), int(at[-1])), None, "test")
     assert figures["power_w"].value == pytest.approx(400, rel=0.001)

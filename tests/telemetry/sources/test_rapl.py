@@ -24,13 +24,18 @@ def read(source: RaplSource) -> int | float:
 
 
 def test_packages_are_summed_and_parts_are_not(tmp_path: Path) -> None:
-    first, second = zone(tmp_path, "intel-rapl:0", "package-0", 900), zone(tmp_path, "intel-rapl:1", "package-1", 10)
+    first, second = (
+        zone(tmp_path, "intel-rapl:0", "package-0", 900),
+        zone(tmp_path, "intel-rapl:1", "package-1", 10),
+    )
     zone(tmp_path, "intel-rapl:0:0", "core", 500)
     zone(tmp_path, "intel-rapl:2", "psys", 5000)
     zone(tmp_path, "intel-rapl", "control", None)
     source = RaplSource(str(tmp_path))
     assert source.probe() == ()
-    assert [(column.metric, column.unit, column.form, column.scale) for column in source.columns] == [("power_cpu", "W", "counter", 1e-6)]
+    assert [
+        (column.metric, column.unit, column.form, column.scale) for column in source.columns
+    ] == [("power_cpu", "W", "counter", 1e-6)]
     assert read(source) == 0
     first.write_text("990\n")
     second.write_text("15\n")

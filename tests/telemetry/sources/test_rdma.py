@@ -28,7 +28,9 @@ def port(sysfs: Path, name: str, received: int | str, sent: int | str) -> None:
 def values(source: RdmaSource) -> dict[str, float]:
     row: list[int | float] = [-1] * len(source.columns)
     source.read(row, 0)
-    return {column.metric: raw * column.scale for column, raw in zip(source.columns, row, strict=True)}
+    return {
+        column.metric: raw * column.scale for column, raw in zip(source.columns, row, strict=True)
+    }
 
 
 def test_counts_are_of_four_bytes_and_add_up_over_the_ports(tmp_path: Path) -> None:
@@ -37,9 +39,17 @@ def test_counts_are_of_four_bytes_and_add_up_over_the_ports(tmp_path: Path) -> N
     port(tmp_path, "mlx5_1/2", 0, 0)
     source = RdmaSource(str(tmp_path))
     assert source.probe() == ()
-    assert values(source) == {"rdma_received": 4028, "rdma_sent": 12040, "rdma_received:mlx5_1/1": 28, "rdma_sent:mlx5_1/1": 12000,
-                              "rdma_received:mlx5_0/1": 4000, "rdma_sent:mlx5_0/1": 40}
-    assert {(column.form, column.unit, unit_of(column.metric)) for column in source.columns} == {("counter", "B/s", "B/s")}
+    assert values(source) == {
+        "rdma_received": 4028,
+        "rdma_sent": 12040,
+        "rdma_received:mlx5_1/1": 28,
+        "rdma_sent:mlx5_1/1": 12000,
+        "rdma_received:mlx5_0/1": 4000,
+        "rdma_sent:mlx5_0/1": 40,
+    }
+    assert {(column.form, column.unit, unit_of(column.metric)) for column in source.columns} == {
+        ("counter", "B/s", "B/s")
+    }
     assert title_of("rdma_sent:mlx5_0/1") == "RDMA sent, mlx5_0/1"
     assert source.max_hz <= 2
 
@@ -52,7 +62,9 @@ def test_a_single_port_is_the_total(tmp_path: Path) -> None:
 
 
 def test_without_an_adapter_or_its_counters_there_is_a_reason(tmp_path: Path) -> None:
-    assert [(one.metric, "no RDMA adapter" in one.why) for one in RdmaSource(str(tmp_path)).probe()] == [("rdma_received", True), ("rdma_sent", True)]
+    assert [
+        (one.metric, "no RDMA adapter" in one.why) for one in RdmaSource(str(tmp_path)).probe()
+    ] == [("rdma_received", True), ("rdma_sent", True)]
     port(tmp_path, "irdma0/1", "N/A", 0)
     source = RdmaSource(str(tmp_path))
     assert "irdma0/ports/1/counters: no number in it" in source.probe()[0].why
@@ -80,9 +92,15 @@ def test_from_the_counters_to_bytes_per_second(tmp_path: Path) -> None:
         port(sysfs, "mlx5_0/1", 250_000, 500_000)
         time.sleep(0.7)
         sampler.stop()
-    assert [entry["metrics"] for entry in ready["sources"] if entry["name"] == "rdma"] == [["rdma_received", "rdma_sent"]]
-    found = {one.metric: one.samples for one in streams(telemetry.read(sampler.file("samples.bin")))}
+    assert [entry["metrics"] for entry in ready["sources"] if entry["name"] == "rdma"] == [
+        ["rdma_received", "rdma_sent"]
+    ]
+    found = {
+        one.metric: one.samples for one in streams(telemetry.read(sampler.file("samples.bin")))
+    }
     for metric, total in (("rdma_received", 1e6), ("rdma_sent", 2e6)):
         samples = found[metric]
-        assert float(np.dot(samples.value, samples.until_ns - samples.at_ns)) / 1e9 == pytest.approx(total)
+        assert float(
+            np.dot(samples.value, samples.until_ns - samples.at_ns)
+        ) / 1e9 == pytest.approx(total)
         assert (samples.until_ns > samples.at_ns).all()

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from profharness.rundir import manifest
 from profharness.trace.clocks import align as clocks
-from profharness.trace.clocks.align import Conversion, Snapshot, align, conversion, recorded_clock, unaligned
+from profharness.trace.clocks.align import (
+    Conversion,
+    Snapshot,
+    align,
+    conversion,
+    recorded_clock,
+    unaligned,
+)
 from profharness.trace.clocks.checks import (
     RESOLUTION_NS,
     MarkerCheck,
@@ -18,13 +25,26 @@ from profharness.trace.clocks.checks import (
     residual_finding,
     with_marker_check,
 )
-from profharness.trace.model import NULL, ClockDomain, Device, Kernels, Ops, Requests, Samples, Source, Strings, Trace
+from profharness.trace.model import (
+    NULL,
+    ClockDomain,
+    Device,
+    Kernels,
+    Ops,
+    Requests,
+    Samples,
+    Source,
+    Strings,
+    Trace,
+)
 
 EPOCH = 1_795_000_000_000_000_000
 SECOND = 1_000_000_000
 
 
-def snapshot(boot: int, *, host: str = "a", real: int = EPOCH, raw: int = 0, slept: int = 0, width: int = 100) -> Snapshot:
+def snapshot(
+    boot: int, *, host: str = "a", real: int = EPOCH, raw: int = 0, slept: int = 0, width: int = 100
+) -> Snapshot:
     """A reading at BOOTTIME `boot`; the others are offsets from it."""
     return Snapshot(host, "during", boot, boot - slept, boot + raw, boot + real, width)
 
@@ -39,13 +59,19 @@ def readings(draw: st.DrawFn) -> list[Snapshot]:
     for _ in range(count):
         found.append(snapshot(boot, raw=raw, width=draw(st.integers(0, 300))))
         step = draw(st.integers(2, 10**12))
-        raw += draw(st.one_of(st.integers(-200, 200), st.integers(-(step // 2), step))) if step > 1000 else 0
+        raw += (
+            draw(st.one_of(st.integers(-200, 200), st.integers(-(step // 2), step)))
+            if step > 1000
+            else 0
+        )
         boot += step
     return found
 
 
 @given(readings(), st.lists(st.integers(-(10**13), 10**13), min_size=2, max_size=20))
-def test_conversion_never_decreases_and_comes_back(read: list[Snapshot], offsets: list[int]) -> None:
+def test_conversion_never_decreases_and_comes_back(
+    read: list[Snapshot], offsets: list[int]
+) -> None:
     there = conversion(read, ClockDomain.MONOTONIC_RAW, ClockDomain.BOOTTIME)
     back = conversion(read, ClockDomain.BOOTTIME, ClockDomain.MONOTONIC_RAW)
     times = np.sort(np.array([read[0].monotonic_raw_ns + offset for offset in offsets], np.int64))
@@ -60,13 +86,18 @@ def test_conversion_is_exact(read: list[Snapshot], offsets: list[int]) -> None:
     """Against Python's unbounded integers."""
     step = conversion(read, ClockDomain.MONOTONIC_RAW, ClockDomain.BOOTTIME)
     knots, rises = step.knots_ns.tolist(), step.offsets_ns.tolist()
-    for time, got in zip([read[0].monotonic_raw_ns + o for o in offsets],
-                         step(np.array([read[0].monotonic_raw_ns + o for o in offsets], np.int64)).tolist(), strict=True):
+    for time, got in zip(
+        [read[0].monotonic_raw_ns + o for o in offsets],
+        step(np.array([read[0].monotonic_raw_ns + o for o in offsets], np.int64)).tolist(),
+        strict=True,
+    ):
         i = min(max(bisect_right(knots, time) - 1, 0), len(knots) - 1)
         if time <= knots[0] or i == len(knots) - 1:
             expected = rises[0] if time <= knots[0] else rises[-1]
         else:
-            expected = rises[i] + (rises[i + 1] - rises[i]) * (time - knots[i]) // (knots[i + 1] - knots[i])
+            expected = rises[i] + (rises[i + 1] - rises[i]) * (time - knots[i]) // (
+                knots[i + 1] - knots[i]
+            )
         assert got == time + expected
 
 
@@ -93,11 +124,20 @@ def test_drift_is_followed_linearly() -> None:
     read = [snapshot(0), snapshot(10 * SECOND, raw=-650), snapshot(20 * SECOND, raw=-1300)]
     step = conversion(read, ClockDomain.MONOTONIC_RAW, ClockDomain.BOOTTIME)
     assert step(np.array([0, 5 * SECOND, 10 * SECOND - 650, 25 * SECOND])).tolist() == [
-        0, 5 * SECOND + 325, 10 * SECOND, 25 * SECOND + 1300]
+        0,
+        5 * SECOND + 325,
+        10 * SECOND,
+        25 * SECOND + 1300,
+    ]
 
 
 def test_a_reading_after_the_wall_clock_was_set_back_is_left_out() -> None:
-    read = [snapshot(0), snapshot(SECOND), snapshot(2 * SECOND, real=EPOCH - 5 * SECOND), snapshot(10 * SECOND, real=EPOCH - 5 * SECOND)]
+    read = [
+        snapshot(0),
+        snapshot(SECOND),
+        snapshot(2 * SECOND, real=EPOCH - 5 * SECOND),
+        snapshot(10 * SECOND, real=EPOCH - 5 * SECOND),
+    ]
     step = conversion(read, ClockDomain.REALTIME, ClockDomain.BOOTTIME)
     assert EPOCH - 3 * SECOND not in step.knots_ns
     assert (np.diff(step(EPOCH + np.arange(0, 6 * SECOND, SECOND // 7))) >= 0).all()
@@ -109,16 +149,28 @@ def test_huge_jumps_do_not_overflow() -> None:
     times = np.array([0, EPOCH // 2, EPOCH, EPOCH + 3600 * SECOND])
     assert step(times)[-1] == 3600 * SECOND
     expected = [int(t) - EPOCH * int(t) // (EPOCH + 3600 * SECOND) for t in times]
-    assert np.abs(step(times) - expected).max() <= 2  # one rounding at the knots put in between, one after them
+    assert (
+        np.abs(step(times) - expected).max() <= 2
+    )  # one rounding at the knots put in between, one after them
 
 
 def _trace(clock: ClockDomain, start: int, host: str = "a", **source: object) -> Trace:
-    return Trace((Source("f", "kineto", clock, host, **source),), Strings(["k"]),  # type: ignore[arg-type]
-                 kernels=Kernels.build(2, start_ns=[start, start + 10], dur_ns=5, source=0))
+    return Trace(
+        (Source("f", "kineto", clock, host, **source),),
+        Strings(["k"]),  # type: ignore[arg-type]
+        kernels=Kernels.build(2, start_ns=[start, start + 10], dur_ns=5, source=0),
+    )
 
 
-@pytest.mark.parametrize(("clock", "start"), [
-    (ClockDomain.REALTIME, EPOCH + 1500), (ClockDomain.MONOTONIC, 1500 - 300), (ClockDomain.MONOTONIC_RAW, 1500 + 77), (ClockDomain.BOOTTIME, 1500)])
+@pytest.mark.parametrize(
+    ("clock", "start"),
+    [
+        (ClockDomain.REALTIME, EPOCH + 1500),
+        (ClockDomain.MONOTONIC, 1500 - 300),
+        (ClockDomain.MONOTONIC_RAW, 1500 + 77),
+        (ClockDomain.BOOTTIME, 1500),
+    ],
+)
 def test_every_clock_comes_to_boottime(clock: ClockDomain, start: int) -> None:
     read = {"a": [snapshot(1000, raw=77, slept=300), snapshot(2000, raw=77, slept=300)]}
     aligned = align(_trace(clock, start), read, "a")
@@ -127,20 +179,33 @@ def test_every_clock_comes_to_boottime(clock: ClockDomain, start: int) -> None:
     source = aligned.sources[0]
     assert source.clock is ClockDomain.RUN
     assert recorded_clock(source) is clock
-    assert source.alignment == f"{clock.value} by one offset from 2 clock readings of at most 100 ns width"
+    assert (
+        source.alignment
+        == f"{clock.value} by one offset from 2 clock readings of at most 100 ns width"
+    )
     again = align(aligned, read, "a")
     assert again.kernels.start_ns.tolist() == [1500, 1510]
     assert again.sources == aligned.sources
 
 
 def test_times_outside_of_the_readings_are_flagged() -> None:
-    aligned = align(_trace(ClockDomain.BOOTTIME, 5_000_000), {"a": [snapshot(1000), snapshot(2000)]}, "a")
-    assert "times up to 4.998 ms outside of the readings take the nearest offset" in aligned.sources[0].alignment
+    aligned = align(
+        _trace(ClockDomain.BOOTTIME, 5_000_000), {"a": [snapshot(1000), snapshot(2000)]}, "a"
+    )
+    assert (
+        "times up to 4.998 ms outside of the readings take the nearest offset"
+        in aligned.sources[0].alignment
+    )
 
 
-@pytest.mark.parametrize(("trace", "why"), [
-    (_trace(ClockDomain.UNKNOWN, 5), "does not say which clock"), (_trace(ClockDomain.REALTIME, 5, host=""), "on which host"),
-    (_trace(ClockDomain.REALTIME, 5, host="b"), "no clock readings of host b")])
+@pytest.mark.parametrize(
+    ("trace", "why"),
+    [
+        (_trace(ClockDomain.UNKNOWN, 5), "does not say which clock"),
+        (_trace(ClockDomain.REALTIME, 5, host=""), "on which host"),
+        (_trace(ClockDomain.REALTIME, 5, host="b"), "no clock readings of host b"),
+    ],
+)
 def test_what_cannot_be_aligned_stays_and_says_why(trace: Trace, why: str) -> None:
     aligned = align(trace, {"a": [snapshot(0)]}, "a")
     assert aligned.kernels.start_ns.tolist() == [5, 15]
@@ -151,33 +216,76 @@ def test_what_cannot_be_aligned_stays_and_says_why(trace: Trace, why: str) -> No
 
 
 def test_another_host_comes_through_the_wall_clocks() -> None:
-    read = {"a": [snapshot(1000, real=EPOCH)], "b": [snapshot(900_000, host="b", real=EPOCH - 899_000, slept=50)]}
+    read = {
+        "a": [snapshot(1000, real=EPOCH)],
+        "b": [snapshot(900_000, host="b", real=EPOCH - 899_000, slept=50)],
+    }
     aligned = align(_trace(ClockDomain.MONOTONIC, 900_500 - 50, host="b"), read, "a")
     assert aligned.kernels.start_ns.tolist() == [1500, 1510]
-    assert "through the wall clocks of b and a, whose difference was not measured" in aligned.sources[0].alignment
+    assert (
+        "through the wall clocks of b and a, whose difference was not measured"
+        in aligned.sources[0].alignment
+    )
 
 
 def test_all_tables_with_times_are_converted_and_absent_times_stay() -> None:
-    trace = Trace((Source("f", "x", ClockDomain.REALTIME, "a"), Source("g", "y", ClockDomain.BOOTTIME, "a")), Strings(["k"]),
-                  ops=Ops.build(2, start_ns=[EPOCH + 7, 9], source=[0, 1], dur_ns=3),
-                  samples=Samples.build(1, at_ns=EPOCH + 5, until_ns=EPOCH + 6, source=0),
-                  requests=Requests.build(1, intended_ns=NULL, sent_ns=EPOCH + 1, done_ns=EPOCH + 4, think_ns=8, server_queue_ns=2, source=0))
+    trace = Trace(
+        (Source("f", "x", ClockDomain.REALTIME, "a"), Source("g", "y", ClockDomain.BOOTTIME, "a")),
+        Strings(["k"]),
+        ops=Ops.build(2, start_ns=[EPOCH + 7, 9], source=[0, 1], dur_ns=3),
+        samples=Samples.build(1, at_ns=EPOCH + 5, until_ns=EPOCH + 6, source=0),
+        requests=Requests.build(
+            1,
+            intended_ns=NULL,
+            sent_ns=EPOCH + 1,
+            done_ns=EPOCH + 4,
+            think_ns=8,
+            server_queue_ns=2,
+            source=0,
+        ),
+    )
     aligned = align(trace, {"a": [snapshot(0)]}, "a")
     assert aligned.ops.start_ns.tolist() == [7, 9]
     assert (aligned.samples.at_ns[0], aligned.samples.until_ns[0]) == (5, 6)
     requests = aligned.requests
-    assert [int(c[0]) for c in (requests.intended_ns, requests.sent_ns, requests.done_ns, requests.think_ns, requests.server_queue_ns)] == [
-        NULL, 1, 4, 8, 2]
-    assert set(clocks.TIME_COLUMNS) == {name for name, table in trace.tables() if hasattr(table, "source")} - {"counters"}
+    assert [
+        int(c[0])
+        for c in (
+            requests.intended_ns,
+            requests.sent_ns,
+            requests.done_ns,
+            requests.think_ns,
+            requests.server_queue_ns,
+        )
+    ] == [NULL, 1, 4, 8, 2]
+    assert set(clocks.TIME_COLUMNS) == {
+        name for name, table in trace.tables() if hasattr(table, "source")
+    } - {"counters"}
 
 
 def test_the_manifests_records_serve_as_readings() -> None:
-    record = manifest.ClockSnapshot(host="a", phase="before", boot_ns=1000, monotonic_ns=1000, monotonic_raw_ns=1000,
-                                    realtime_ns=EPOCH, width_ns=80)
-    assert align(_trace(ClockDomain.REALTIME, EPOCH), {"a": [record]}, "a").kernels.start_ns.tolist() == [1000, 1010]
+    record = manifest.ClockSnapshot(
+        host="a",
+        phase="before",
+        boot_ns=1000,
+        monotonic_ns=1000,
+        monotonic_raw_ns=1000,
+        realtime_ns=EPOCH,
+        width_ns=80,
+    )
+    assert align(
+        _trace(ClockDomain.REALTIME, EPOCH), {"a": [record]}, "a"
+    ).kernels.start_ns.tolist() == [1000, 1010]
 
 
-@given(st.integers(-5000, 5000), st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300)), min_size=1, max_size=20))
+@given(
+    st.integers(-5000, 5000),
+    st.lists(
+        st.tuples(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300)),
+        min_size=1,
+        max_size=20,
+    ),
+)
 def test_markers_enclose_the_true_error(error: int, brackets: list[tuple[int, int, int]]) -> None:
     """A span that truly starts `lead` after its bracket opens and ends `lag` before it closes is recorded `error` late."""
     before = np.arange(len(brackets), dtype=np.int64) * 10_000
@@ -189,11 +297,18 @@ def test_markers_enclose_the_true_error(error: int, brackets: list[tuple[int, in
     assert check.bound_ns == int(lead.min() + lag.min())
     assert abs(check.residual_ns) <= abs(error)
     assert (check.residual_ns == 0) == (check.low_ns <= 0 <= check.high_ns)
-    assert bool(residual_finding(Source("f", "x"), check)) == (abs(check.residual_ns) > RESOLUTION_NS)
+    assert bool(residual_finding(Source("f", "x"), check)) == (
+        abs(check.residual_ns) > RESOLUTION_NS
+    )
 
 
 def test_markers_that_contradict_one_another() -> None:
-    check = marker_check(np.array([100, 9_000]), np.array([110, 9_010]), np.array([90, 14_500]), np.array([120, 14_600]))
+    check = marker_check(
+        np.array([100, 9_000]),
+        np.array([110, 9_010]),
+        np.array([90, 14_500]),
+        np.array([120, 14_600]),
+    )
     assert check == MarkerCheck(-10, -5_500, 2)
     assert check.is_empty
     found = residual_finding(Source("f.json", "x"), check)
@@ -219,10 +334,20 @@ def test_a_residual_is_recorded_and_found() -> None:
 def test_a_stepped_wall_clock_is_an_error_where_it_is_stamped() -> None:
     read = {"a": [snapshot(0), snapshot(SECOND, real=EPOCH + 100_001)]}
     (found,) = clock_findings(_trace(ClockDomain.REALTIME, EPOCH), read)
-    assert (found.id, found.severity, found.figures["step_ns"]) == ("clock-stepped", "error", 100_001)
+    assert (found.id, found.severity, found.figures["step_ns"]) == (
+        "clock-stepped",
+        "error",
+        100_001,
+    )
     (harmless,) = clock_findings(_trace(ClockDomain.BOOTTIME, 0), read)
     assert harmless.severity == "info"
-    assert clock_findings(_trace(ClockDomain.REALTIME, EPOCH), {"a": [snapshot(0), snapshot(SECOND, real=EPOCH + 99_000)]}) == ()
+    assert (
+        clock_findings(
+            _trace(ClockDomain.REALTIME, EPOCH),
+            {"a": [snapshot(0), snapshot(SECOND, real=EPOCH + 99_000)]},
+        )
+        == ()
+    )
 
 
 def test_a_host_that_slept_matters_during_the_run_or_under_kineto_on_amd() -> None:
@@ -233,7 +358,12 @@ def test_a_host_that_slept_matters_during_the_run_or_under_kineto_on_amd() -> No
     assert clock_findings(_trace(ClockDomain.BOOTTIME, 0), before) == ()
     kernels = Kernels.build(1, start_ns=0, dur_ns=1, device=0, source=0)
     for vendor, expected in (("amd", ["suspended-host"]), ("nvidia", [])):
-        trace = Trace((Source("f", "kineto", ClockDomain.REALTIME, "a"),), Strings(), (Device("0", vendor=vendor),), kernels=kernels)
+        trace = Trace(
+            (Source("f", "kineto", ClockDomain.REALTIME, "a"),),
+            Strings(),
+            (Device("0", vendor=vendor),),
+            kernels=kernels,
+        )
         assert [one.id for one in clock_findings(trace, before)] == expected
 
 
@@ -245,7 +375,10 @@ def test_sources_that_stay_apart_are_named() -> None:
 
 
 def test_a_source_that_is_aligned_is_not_named() -> None:
-    trace = Trace((Source("f", "x", ClockDomain.RUN, "a"), Source("g", "y", ClockDomain.BOOTTIME, host="a")), Strings())
+    trace = Trace(
+        (Source("f", "x", ClockDomain.RUN, "a"), Source("g", "y", ClockDomain.BOOTTIME, host="a")),
+        Strings(),
+    )
     assert clock_findings(align(trace, {"a": [snapshot(0)]}, "a"), {}) == ()
 
 

@@ -10,28 +10,73 @@ from hypothesis import strategies as st
 from profharness.trace.clocks.causality import causal_interval, causal_intervals, causality_findings
 from profharness.trace.launches import launching_calls
 from profharness.trace.merge import merge
-from profharness.trace.model import NULL, Api, Copies, Device, Kernels, Source, Stream, Strings, Trace
+from profharness.trace.model import (
+    NULL,
+    Api,
+    Copies,
+    Device,
+    Kernels,
+    Source,
+    Stream,
+    Strings,
+    Trace,
+)
 
 LAUNCH, DEVICE_SYNC, STREAM_SYNC, EVENT_SYNC = range(4)
 CALLS = ("hipLaunchKernel", "hipDeviceSynchronize", "hipStreamSynchronize", "hipEventSynchronize")
 
 
-def _trace(kernels: list[tuple[int, int, int]], calls: list[tuple[int, int, int, int]], *, pid: int = 1, streams: tuple[int, ...] = (),
-           devices: tuple[int, ...] = (), copies: Copies | None = None) -> Trace:
+def _trace(
+    kernels: list[tuple[int, int, int]],
+    calls: list[tuple[int, int, int, int]],
+    *,
+    pid: int = 1,
+    streams: tuple[int, ...] = (),
+    devices: tuple[int, ...] = (),
+    copies: Copies | None = None,
+) -> Trace:
     """Kernels (start, end, correlation) and calls (name, start, end, correlation) of one process."""
     start, end, correlation = np.array(kernels, np.int64).reshape(-1, 3).T
     name, call_start, call_end, call_correlation = np.array(calls, np.int64).reshape(-1, 4).T
-    return Trace((Source("f.json", "kineto"),), Strings(CALLS), tuple(Device(str(i)) for i in range(3)), tuple(Stream(0, str(i)) for i in range(3)),
-                 kernels=Kernels.build(len(start), start_ns=start, dur_ns=end - start, correlation=correlation, pid=pid, source=0,
-                                       device=devices or 0, stream=streams or 0),
-                 api=Api.build(len(name), name=name, start_ns=call_start, dur_ns=call_end - call_start, correlation=call_correlation,
-                               pid=pid, source=0), copies=copies or Copies.empty())
+    return Trace(
+        (Source("f.json", "kineto"),),
+        Strings(CALLS),
+        tuple(Device(str(i)) for i in range(3)),
+        tuple(Stream(0, str(i)) for i in range(3)),
+        kernels=Kernels.build(
+            len(start),
+            start_ns=start,
+            dur_ns=end - start,
+            correlation=correlation,
+            pid=pid,
+            source=0,
+            device=devices or 0,
+            stream=streams or 0,
+        ),
+        api=Api.build(
+            len(name),
+            name=name,
+            start_ns=call_start,
+            dur_ns=call_end - call_start,
+            correlation=call_correlation,
+            pid=pid,
+            source=0,
+        ),
+        copies=copies or Copies.empty(),
+    )
 
 
 def test_a_kernel_lies_between_its_launch_and_the_synchronisation_that_follows() -> None:
-    interval = causal_interval(_trace([(1_500, 4_001, 7)], [(LAUNCH, 1_000, 1_100, 7), (DEVICE_SYNC, 1_200, 5_000, 8)]), 0)
+    interval = causal_interval(
+        _trace([(1_500, 4_001, 7)], [(LAUNCH, 1_000, 1_100, 7), (DEVICE_SYNC, 1_200, 5_000, 8)]), 0
+    )
     assert interval is not None
-    assert (interval.low_ns, interval.high_ns, interval.launches, interval.synchronised) == (-500, 999, 1, 1)
+    assert (interval.low_ns, interval.high_ns, interval.launches, interval.synchronised) == (
+        -500,
+        999,
+        1,
+        1,
+    )
     assert interval.excess_ns == 0
 
 
@@ -50,7 +95,10 @@ def test_a_kernel_before_its_launch_needs_a_shift_on() -> None:
 
 
 def test_no_shift_repairs_a_device_clock_that_drifts() -> None:
-    trace = _trace([(701, 900, 7), (2_001, 9_000, 9)], [(LAUNCH, 1_000, 1_100, 7), (LAUNCH, 1_900, 1_950, 9), (DEVICE_SYNC, 2_000, 8_000, 8)])
+    trace = _trace(
+        [(701, 900, 7), (2_001, 9_000, 9)],
+        [(LAUNCH, 1_000, 1_100, 7), (LAUNCH, 1_900, 1_950, 9), (DEVICE_SYNC, 2_000, 8_000, 8)],
+    )
     interval = causal_interval(trace, 0)
     assert interval is not None
     assert interval.is_empty
@@ -59,18 +107,32 @@ def test_no_shift_repairs_a_device_clock_that_drifts() -> None:
     assert found.figures["excess_ns"] == 299 + 1000
 
 
-@pytest.mark.parametrize(("change", "high"), [
-    ({}, 400), ({"streams": (0, 1)}, None), ({"devices": (0, 1)}, None),
-    ({"copies": Copies.build(1, start_ns=0, dur_ns=1, device=0, stream=2, source=0)}, None)])
-def test_a_stream_synchronisation_counts_where_it_can_mean_one_stream_only(change: dict[str, object], high: int | None) -> None:
-    kernels, calls = [(1_501, 1_600, 7), (1_601, 1_700, 8)], [(LAUNCH, 1_000, 1_010, 7), (LAUNCH, 1_020, 1_030, 8), (STREAM_SYNC, 1_100, 2_100, 9)]
+@pytest.mark.parametrize(
+    ("change", "high"),
+    [
+        ({}, 400),
+        ({"streams": (0, 1)}, None),
+        ({"devices": (0, 1)}, None),
+        ({"copies": Copies.build(1, start_ns=0, dur_ns=1, device=0, stream=2, source=0)}, None),
+    ],
+)
+def test_a_stream_synchronisation_counts_where_it_can_mean_one_stream_only(
+    change: dict[str, object], high: int | None
+) -> None:
+    kernels, calls = (
+        [(1_501, 1_600, 7), (1_601, 1_700, 8)],
+        [(LAUNCH, 1_000, 1_010, 7), (LAUNCH, 1_020, 1_030, 8), (STREAM_SYNC, 1_100, 2_100, 9)],
+    )
     interval = causal_interval(_trace(kernels, calls, **change), 0)  # type: ignore[arg-type]
     assert interval is not None
     assert interval.high_ns == high
 
 
 def test_a_device_synchronisation_covers_all_streams_but_not_several_devices() -> None:
-    kernels, calls = [(1_501, 1_600, 7), (1_601, 1_700, 8)], [(LAUNCH, 1_000, 1_010, 7), (LAUNCH, 1_020, 1_030, 8), (DEVICE_SYNC, 1_100, 2_100, 9)]
+    kernels, calls = (
+        [(1_501, 1_600, 7), (1_601, 1_700, 8)],
+        [(LAUNCH, 1_000, 1_010, 7), (LAUNCH, 1_020, 1_030, 8), (DEVICE_SYNC, 1_100, 2_100, 9)],
+    )
     both = causal_interval(_trace(kernels, calls, streams=(0, 1)), 0)
     apart = causal_interval(_trace(kernels, calls, devices=(0, 1)), 0)
     assert both is not None
@@ -79,7 +141,12 @@ def test_a_device_synchronisation_covers_all_streams_but_not_several_devices() -
 
 
 def test_what_was_launched_during_or_after_the_synchronisation_is_not_bounded_by_it() -> None:
-    calls = [(LAUNCH, 1_000, 1_300, 7), (DEVICE_SYNC, 1_200, 1_400, 8), (EVENT_SYNC, 1_350, 1_500, 10), (LAUNCH, 1_500, 1_510, 9)]
+    calls = [
+        (LAUNCH, 1_000, 1_300, 7),
+        (DEVICE_SYNC, 1_200, 1_400, 8),
+        (EVENT_SYNC, 1_350, 1_500, 10),
+        (LAUNCH, 1_500, 1_510, 9),
+    ]
     interval = causal_interval(_trace([(1_501, 9_000, 7), (9_001, 9_900, 9)], calls), 0)
     assert interval is not None
     assert interval.high_ns is None
@@ -88,7 +155,9 @@ def test_what_was_launched_during_or_after_the_synchronisation_is_not_bounded_by
 
 def test_other_processes_synchronise_for_themselves() -> None:
     own = _trace([(1_501, 9_000, 7)], [(LAUNCH, 1_000, 1_010, 7)])
-    other = _trace([(1_501, 1_600, 7)], [(LAUNCH, 1_000, 1_010, 7), (DEVICE_SYNC, 1_200, 1_900, 8)], pid=2)
+    other = _trace(
+        [(1_501, 1_600, 7)], [(LAUNCH, 1_000, 1_010, 7), (DEVICE_SYNC, 1_200, 1_900, 8)], pid=2
+    )
     found = causal_intervals(merge([own, other]))
     assert {key: interval.high_ns for key, interval in found.items()} == {(0, 0): None, (1, 3): 300}
 
@@ -106,8 +175,17 @@ def test_whole_microseconds_may_be_two_off() -> None:
     assert len(causality_findings(_trace([(4_001, 11_000, 7)], calls))) == 1
 
 
-@given(st.integers(-3_000, 3_000), st.lists(st.tuples(st.integers(1, 50), st.integers(0, 200), st.integers(0, 300)), min_size=1, max_size=15))
-def test_the_repairing_shift_lies_in_the_interval(error: int, work: list[tuple[int, int, int]]) -> None:
+@given(
+    st.integers(-3_000, 3_000),
+    st.lists(
+        st.tuples(st.integers(1, 50), st.integers(0, 200), st.integers(0, 300)),
+        min_size=1,
+        max_size=15,
+    ),
+)
+def test_the_repairing_shift_lies_in_the_interval(
+    error: int, work: list[tuple[int, int, int]]
+) -> None:
     """A device that runs kernels in order, with a clock that is `error` ahead: -error must be allowed, for any timing."""
     host = device_free = 1_000
     kernels, calls = [], []
@@ -134,23 +212,65 @@ def test_the_repairing_shift_lies_in_the_interval(error: int, work: list[tuple[i
 def test_launches_are_joined_by_id_within_process_and_source_the_earliest_first() -> None:
     strings = Strings(["f"])
     trace = Trace(
-        (Source("a", "x", pid=1, host="h"), Source("b", "x")), strings,
-        kernels=Kernels.build(6, start_ns=0, source=[0, 0, 0, 1, 0, 1], pid=[1, 2, 1, 1, 1, 1], correlation=[5, 5, 6, 5, NULL, 6]),
-        api=Api.build(5, start_ns=[30, 20, 10, 9, 8], source=[0, 0, 0, 0, 1], pid=[1, 1, 2, 1, 1], correlation=[5, 5, 5, NULL, 6]))
+        (Source("a", "x", pid=1, host="h"), Source("b", "x")),
+        strings,
+        kernels=Kernels.build(
+            6,
+            start_ns=0,
+            source=[0, 0, 0, 1, 0, 1],
+            pid=[1, 2, 1, 1, 1, 1],
+            correlation=[5, 5, 6, 5, NULL, 6],
+        ),
+        api=Api.build(
+            5,
+            start_ns=[30, 20, 10, 9, 8],
+            source=[0, 0, 0, 0, 1],
+            pid=[1, 1, 2, 1, 1],
+            correlation=[5, 5, 5, NULL, 6],
+        ),
+    )
     assert launching_calls(trace).tolist() == [1, 2, NULL, NULL, NULL, 4]
 
 
 def test_kernels_and_calls_in_two_files_of_one_process_are_joined() -> None:
-    sources = (Source("kernel_trace.csv", "rocprofv3", pid=1, host="h"), Source("hip_api_trace.csv", "rocprofv3", pid=1, host="h"))
-    trace = Trace(sources, Strings(CALLS), (Device("0"),), (Stream(0, "0"),),
-                  kernels=Kernels.build(1, start_ns=10, dur_ns=100, source=0, pid=1, correlation=5, device=0, stream=0),
-                  api=Api.build(2, name=[LAUNCH, DEVICE_SYNC], start_ns=[4, 6], dur_ns=[1, 60], source=1, pid=1, correlation=[5, 6]))
+    sources = (
+        Source("kernel_trace.csv", "rocprofv3", pid=1, host="h"),
+        Source("hip_api_trace.csv", "rocprofv3", pid=1, host="h"),
+    )
+    trace = Trace(
+        sources,
+        Strings(CALLS),
+        (Device("0"),),
+        (Stream(0, "0"),),
+        kernels=Kernels.build(
+            1, start_ns=10, dur_ns=100, source=0, pid=1, correlation=5, device=0, stream=0
+        ),
+        api=Api.build(
+            2,
+            name=[LAUNCH, DEVICE_SYNC],
+            start_ns=[4, 6],
+            dur_ns=[1, 60],
+            source=1,
+            pid=1,
+            correlation=[5, 6],
+        ),
+    )
     assert launching_calls(trace).tolist() == [0]
-    assert {key: (i.low_ns, i.high_ns) for key, i in causal_intervals(trace).items()} == {(0, 0): (-6, -44)}
+    assert {key: (i.low_ns, i.high_ns) for key, i in causal_intervals(trace).items()} == {
+        (0, 0): (-6, -44)
+    }
 
 
-@pytest.mark.parametrize(("file", "excess_us"), [("mi300x_qwen0.5b_prefill", -8.066), ("h100_qwen0.5b_prefill", 0), ("mi300x_bert_small", 0),
-                                                 ("v100_epoch_ns_timestamps", 0), ("a100_event_sync", 0)])
+@pytest.mark.parametrize(
+    ("file", "excess_us"),
+    [
+        ("mi300x_qwen0.5b_prefill", -8.066),
+        ("h100_qwen0.5b_prefill", 0),
+        ("mi300x_bert_small", 0),
+        ("v100_epoch_ns_timestamps", 0),
+        ("a100_event_sync", 0),
+    ],
+)
 def test_recorded_traces(shared: Path, file: str, excess_us: float) -> None:
     """On the MI300X one kernel ends 8.07 µs after the synchronisation that waited for it had returned."""
     from profharness.readers.kineto import reader as chrome_json

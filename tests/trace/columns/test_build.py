@@ -67,7 +67,12 @@ def test_pool_numbers_keys_as_they_come() -> None:
 
 def test_text_pool_uses_the_strings_of_the_trace() -> None:
     strings = Strings(["first"])
-    assert text_pool(strings).codes([b"", b"first", "é".encode(), b"\xff"]).tolist() == [NULL, 0, 1, 2]
+    assert text_pool(strings).codes([b"", b"first", "é".encode(), b"\xff"]).tolist() == [
+        NULL,
+        0,
+        1,
+        2,
+    ]
     assert strings.texts == ["first", "é", "\ufffd"]
 
 

@@ -13,8 +13,10 @@ from profharness.trace.columns import column
 from profharness.trace.model import Kernels, Ops, concat
 
 VALUES = st.integers(-(2**31), 2**31 - 1)
-COLUMNS = st.one_of(st.tuples(VALUES, st.integers(0, 9)).map(lambda one: column.repeated(one[0], np.int64, one[1])),
-                    st.lists(st.integers(0, 2), max_size=9).map(lambda values: np.array(values, np.int64)))
+COLUMNS = st.one_of(
+    st.tuples(VALUES, st.integers(0, 9)).map(lambda one: column.repeated(one[0], np.int64, one[1])),
+    st.lists(st.integers(0, 2), max_size=9).map(lambda values: np.array(values, np.int64)),
+)
 
 
 @given(st.lists(COLUMNS, min_size=1, max_size=4))
@@ -29,7 +31,9 @@ def test_rows_are_those_of_numpy(one, data):
     rows = data.draw(st.lists(st.integers(0, len(one) - 1), max_size=6)) if len(one) else []
     picked = np.array(rows, np.int64)
     assert column.taken(one, picked).tolist() == one[picked].tolist()
-    mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(one), max_size=len(one))), np.bool_)
+    mask = np.array(
+        data.draw(st.lists(st.booleans(), min_size=len(one), max_size=len(one))), np.bool_
+    )
     assert column.taken(one, np.flatnonzero(mask)).tolist() == one[mask].tolist()
 
 
@@ -41,7 +45,12 @@ def test_packed_and_back(one):
 
 def test_what_is_one_value_takes_the_memory_of_one():
     rows = 10_000
-    table = Kernels.build(start_ns=np.arange(rows), dur_ns=5, name=np.full(rows, 3), device=np.repeat([0, 1], rows // 2))
+    table = Kernels.build(
+        start_ns=np.arange(rows),
+        dur_ns=5,
+        name=np.full(rows, 3),
+        device=np.repeat([0, 1], rows // 2),
+    )
     assert column.is_repeated(table.name)
     assert column.is_repeated(table.queue)
     assert not column.is_repeated(table.device)

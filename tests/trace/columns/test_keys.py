@@ -16,7 +16,8 @@ far = st.integers(-(2**63), 2**63 - 1)
 columns = st.one_of(
     st.lists(near | far, max_size=40).map(lambda values: np.array(values, np.int64)),
     st.lists(near, max_size=40).map(lambda values: np.array(values, np.int32)),
-    st.tuples(near | far, st.integers(0, 9)).map(lambda one: repeated(one[0], np.int64, one[1])))
+    st.tuples(near | far, st.integers(0, 9)).map(lambda one: repeated(one[0], np.int64, one[1])),
+)
 
 
 @given(columns)
@@ -46,7 +47,13 @@ def test_a_wide_range_of_many_rows_and_a_narrow_one() -> None:
         assert np.array_equal(first_rows(column)[0], np.arange(2 * 140_000 - 2, -1, -2))
 
 
-@given(st.integers(1, 12).flatmap(lambda rows: st.lists(st.lists(near | far, min_size=rows, max_size=rows), min_size=1, max_size=4)))
+@given(
+    st.integers(1, 12).flatmap(
+        lambda rows: st.lists(
+            st.lists(near | far, min_size=rows, max_size=rows), min_size=1, max_size=4
+        )
+    )
+)
 def test_packed_keys_are_equal_and_ordered_as_the_rows(table: list[list[int]]) -> None:
     rows = list(zip(*table, strict=True))
     key = pack([np.array(column, np.int64) for column in table]).tolist()

@@ -21,7 +21,9 @@ def stepping(rank: int = 0, late: int = 0) -> Trace:
     for number in range(3):
         start = late + 1000 + 100 * number
         scene.mark("step", start, start + 100, name=f"ProfilerStep#{number + 5}")
-        scene.kernel(start + 160, start + 170, scene.launch(start + 10, start + 12), name=f"k{number}")
+        scene.kernel(
+            start + 160, start + 170, scene.launch(start + 10, start + 12), name=f"k{number}"
+        )
         scene.op("aten::mm", start + 5, start + 20)
     scene.mark("range", late + 1000, late + 1001, name="user's own 7")
     scene.kernel(late + 1120, late + 1125, name="unlinked")
@@ -41,7 +43,15 @@ def test_steps_keep_what_was_launched_in_them_and_unlinked_work_by_its_time():
     assert part.strings[int(part.kernels.name[part.kernels.op == NULL][0])]
 
 
-@pytest.mark.parametrize(("steps", "kept"), [((None, 6), ["k0"]), ((6, None), ["k1", "k2", "unlinked"]), ((0, 100), ["k0", "k1", "k2", "unlinked"]), ((9, None), [])])
+@pytest.mark.parametrize(
+    ("steps", "kept"),
+    [
+        ((None, 6), ["k0"]),
+        ((6, None), ["k1", "k2", "unlinked"]),
+        ((0, 100), ["k0", "k1", "k2", "unlinked"]),
+        ((9, None), []),
+    ],
+)
 def test_ends_of_steps(steps, kept):
     assert names(cut(stepping(), Cut(steps=steps), 0)[0]) == kept
 
@@ -71,7 +81,10 @@ def test_windows_that_touch_share_no_record_and_lose_none(low, length):
     trace = stepping()
     origin = first_ns(trace)
     assert origin == 1000
-    parts = [cut(trace, Cut(window=window), origin) for window in ((None, low), (low, low + length), (low + length, None))]
+    parts = [
+        cut(trace, Cut(window=window), origin)
+        for window in ((None, low), (low, low + length), (low + length, None))
+    ]
     for name, table in trace.tables():
         assert sum(len(getattr(part, name)) for part, _ in parts) == len(table)
         for part, dropped in parts:
@@ -80,7 +93,10 @@ def test_windows_that_touch_share_no_record_and_lose_none(low, length):
 
 def test_words_say_what_was_asked():
     assert Cut().is_all
-    assert Cut(window=(1_500_000_000, None), steps=(3, 5), ranks=frozenset({2, 0})).words() == "the window 1.5 s to end and steps 3:5 and ranks 0, 2"
+    assert (
+        Cut(window=(1_500_000_000, None), steps=(3, 5), ranks=frozenset({2, 0})).words()
+        == "the window 1.5 s to end and steps 3:5 and ranks 0, 2"
+    )
 
 
 def test_operators_follow_their_kernels():

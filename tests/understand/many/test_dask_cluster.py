@@ -31,13 +31,32 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Generated]:
     folder = tmp_path_factory.mktemp("ranks")
-    return [generate(folder, f"rank{rank}.json", 4_000, "--seed", str(rank), "--rank", str(rank), "--kernels-per-step", "500") for rank in range(6)]
+    return [
+        generate(
+            folder,
+            f"rank{rank}.json",
+            4_000,
+            "--seed",
+            str(rank),
+            "--rank",
+            str(rank),
+            "--kernels-per-step",
+            "500",
+        )
+        for rank in range(6)
+    ]
 
 
 @pytest.fixture
 def cluster() -> Iterator[distributed.LocalCluster]:
     """Three worker processes, each with a nanny that starts another when it dies."""
-    with distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
+    with distributed.LocalCluster(
+        n_workers=3,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+    ) as cluster:
         yield cluster
 
 
@@ -49,11 +68,15 @@ def test_metrics_hotspots_and_merge_are_those_of_this_machine(capsys, cluster, r
     there = json.loads(capsys.readouterr().out)
     assert run_cli(["metrics", *words, "--json", "--processes", "1"]) == 0
     assert there == json.loads(capsys.readouterr().out)
-    assert hotspots_of_files(paths, None, workers=workers) == hotspots_of_files(paths, None, workers=Workers(processes=1))
+    assert hotspots_of_files(paths, None, workers=workers) == hotspots_of_files(
+        paths, None, workers=Workers(processes=1)
+    )
     options = MergeOptions(allow_unaligned=True, cut=Cut(steps=(7, 9)), workers=workers)
     lines = merge_to_file(paths, tmp_path / "window.pftrace", options).lines
     assert "left out 18\u2009000 kernels: outside of steps 7:9" in lines
-    assert sum(event.stage == "kernel" for event in decode(tmp_path / "window.pftrace").gpu) == 6_000
+    assert (
+        sum(event.stage == "kernel" for event in decode(tmp_path / "window.pftrace").gpu) == 6_000
+    )
 
 
 def test_a_worker_killed_in_the_middle_changes_no_answer(cluster, ranks):
@@ -66,11 +89,26 @@ def test_a_worker_killed_in_the_middle_changes_no_answer(cluster, ranks):
         found.update(results)
     assert sorted(found) == list(range(len(ranks)))
     for position, made in enumerate(ranks):
-        assert {row.name: (row.calls, row.total_ns) for row in found[position].tally.table().rows} == made.totals
+        assert {
+            row.name: (row.calls, row.total_ns) for row in found[position].tally.table().rows
+        } == made.totals
 
 
 def test_sixteen_ranks_on_three_workers_of_which_one_is_killed(cluster, tmp_path):
-    made = [generate(tmp_path, f"rank{rank}.json", 1_500, "--seed", str(rank), "--rank", str(rank), "--unlinked-fraction", "0.05") for rank in range(16)]
+    made = [
+        generate(
+            tmp_path,
+            f"rank{rank}.json",
+            1_500,
+            "--seed",
+            str(rank),
+            "--rank",
+            str(rank),
+            "--unlinked-fraction",
+            "0.05",
+        )
+        for rank in range(16)
+    ]
     paths = [one.path for one in made]
     workers = Workers(dask=cluster.scheduler_address)
     killed = []
@@ -86,31 +124,54 @@ def test_sixteen_ranks_on_three_workers_of_which_one_is_killed(cluster, tmp_path
     assert killed
     assert not unread
     assert [one.summary.source for one in found] == [str(path) for path in paths]
-    assert [one.summary.trace.busy_any_ns for one in found] == [one.truth["busy_union_ns"] for one in made]
-    assert [one.summary.trace.unlinked_kernels for one in found] == [one.truth["unlinked"] for one in made]
+    assert [one.summary.trace.busy_any_ns for one in found] == [
+        one.truth["busy_union_ns"] for one in made
+    ]
+    assert [one.summary.trace.unlinked_kernels for one in found] == [
+        one.truth["unlinked"] for one in made
+    ]
     assert summarise_files(paths, workers) == summarise_files(paths, Workers(processes=1))
-    there, here = (merge_to_file(paths, tmp_path / name, MergeOptions(allow_unaligned=True, max_kernels=5_000, workers=own)).lines
-                   for name, own in (("there.pftrace", workers), ("here.pftrace", Workers(processes=1))))
+    there, here = (
+        merge_to_file(
+            paths,
+            tmp_path / name,
+            MergeOptions(allow_unaligned=True, max_kernels=5_000, workers=own),
+        ).lines
+        for name, own in (("there.pftrace", workers), ("here.pftrace", Workers(processes=1)))
+    )
     assert there == here
 
 
 def test_a_worker_that_dies_of_its_own_work(cluster, tmp_path):
     flag = str(tmp_path / "died")
     with dask_cluster(cluster.scheduler_address, 0) as spread:
-        assert dict(spread.each(die_once, [(number, flag) for number in range(4)])) == {0: 0, 1: 10, 2: 20, 3: 30}
+        assert dict(spread.each(die_once, [(number, flag) for number in range(4)])) == {
+            0: 0,
+            1: 10,
+            2: 20,
+            3: 30,
+        }
     assert Path(flag).exists()
 
 
 def test_files_are_summarised_where_the_workers_are(cluster, ranks):
-    summary = summarise_files([made.path for made in ranks[:2]], Workers(dask=cluster.scheduler_address))
+    summary = summarise_files(
+        [made.path for made in ranks[:2]], Workers(dask=cluster.scheduler_address)
+    )
     assert summary.trace.busy_any_ns == sum(made.truth["busy_union_ns"] for made in ranks[:2])
 
 
 def test_no_scheduler_and_no_jobs_are_said(tmp_path):
-    with pytest.raises(Unavailable, match="no Dask scheduler answers"), dask_cluster("tcp://127.0.0.1:9", 0):
+    with (
+        pytest.raises(Unavailable, match="no Dask scheduler answers"),
+        dask_cluster("tcp://127.0.0.1:9", 0),
+    ):
         pass
     for word in ("local", str(tmp_path / "absent.json")):
-        with pytest.raises(UsageError, match="neither slurm, nor a scheduler's address"), dask_cluster(word, 0):
+        with (
+            pytest.raises(UsageError, match="neither slurm, nor a scheduler's address"),
+            dask_cluster(word, 0),
+        ):
             pass
     with pytest.raises(UsageError, match="how many jobs"), dask_cluster("slurm", 0):
         pass
@@ -120,5 +181,8 @@ def test_slurm_without_configuration_is_said(tmp_path, monkeypatch):
     if importlib.util.find_spec("dask_jobqueue") is None:
         pytest.skip("needs dask-jobqueue")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unavailable, match="no Dask workers through Slurm"), dask_cluster("slurm", 1):
+    with (
+        pytest.raises(Unavailable, match="no Dask workers through Slurm"),
+        dask_cluster("slurm", 1),
+    ):
         pass

@@ -29,15 +29,24 @@ QUIET = {"dashboard_address": "127.0.0.1:0"}  # any free port
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Generated]:
     folder = tmp_path_factory.mktemp("ranks")
-    return [generate(folder, f"rank{rank}.json", 2_000, "--seed", str(rank), "--rank", str(rank)) for rank in range(8)]
+    return [
+        generate(folder, f"rank{rank}.json", 2_000, "--seed", str(rank), "--rank", str(rank))
+        for rank in range(8)
+    ]
 
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = stand_in_slurm.install(tmp_path / "slurm")
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-    with dask.config.set({f"jobqueue.slurm.{key}": value for key, value in CONFIGURED.items()} | {
-            "jobqueue.slurm.local-directory": str(tmp_path), "jobqueue.slurm.scheduler-options": QUIET, "distributed.deploy.lost-worker-timeout": "1s"}):
+    with dask.config.set(
+        {f"jobqueue.slurm.{key}": value for key, value in CONFIGURED.items()}
+        | {
+            "jobqueue.slurm.local-directory": str(tmp_path),
+            "jobqueue.slurm.scheduler-options": QUIET,
+            "distributed.deploy.lost-worker-timeout": "1s",
+        }
+    ):
         yield folder
     for number in stand_in_slurm.running(folder):  # none, unless the test failed
         stand_in_slurm.kill(folder, number)
@@ -54,11 +63,31 @@ def wait_for(what, seconds: float = 60.0):
 def test_metrics_by_the_command_line_through_jobs(ranks, tmp_path):
     """As a user calls it: configuration from the environment, answers equal to this machine's, every job cancelled at the end."""
     folder = stand_in_slurm.install(tmp_path / "slurm")
-    configured = {f"DASK_JOBQUEUE__SLURM__{key.upper()}": str(value) for key, value in CONFIGURED.items()}
-    environment = {**os.environ, **configured, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
-    words = [sys.executable, "-m", "profharness", "metrics", *(str(made.path) for made in ranks), "--json"]
+    configured = {
+        f"DASK_JOBQUEUE__SLURM__{key.upper()}": str(value) for key, value in CONFIGURED.items()
+    }
+    environment = {
+        **os.environ,
+        **configured,
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "TMPDIR": str(tmp_path),
+    }
+    words = [
+        sys.executable,
+        "-m",
+        "profharness",
+        "metrics",
+        *(str(made.path) for made in ranks),
+        "--json",
+    ]
     here = subprocess.run([*words, "--processes", "1"], check=True, capture_output=True)
-    there = subprocess.run([*words, "--dask", "slurm", "--dask-workers", "2"], check=False, capture_output=True, env=environment, timeout=280)
+    there = subprocess.run(
+        [*words, "--dask", "slurm", "--dask-workers", "2"],
+        check=False,
+        capture_output=True,
+        env=environment,
+        timeout=280,
+    )
     assert there.returncode == 0, there.stderr.decode()
     assert json.loads(there.stdout) == json.loads(here.stdout)
     assert json.loads(there.stdout)["trace"]["kernels"] == 16_000
@@ -79,20 +108,28 @@ def test_a_job_that_is_killed_is_submitted_again_and_changes_no_answer(slurm, ra
         found.update(results)
         wait_for(lambda: len(stand_in_slurm.jobs(slurm)) == 3 and cluster.width == 2)
     for position, made in enumerate(ranks):
-        assert {row.name: (row.calls, row.total_ns) for row in found[position].tally.table().rows} == made.totals
+        assert {
+            row.name: (row.calls, row.total_ns) for row in found[position].tally.table().rows
+        } == made.totals
     wait_for(lambda: not stand_in_slurm.running(slurm))
 
 
 def test_jobs_that_never_start_are_said(slurm, monkeypatch):
     monkeypatch.setattr(spread, "WAIT_S", 1.0)
     (slurm / "sbatch").write_text("#!/bin/sh\necho Submitted batch job 7\n")
-    with pytest.raises(Unavailable, match="no Dask worker came within 1 s"), dask_cluster("slurm", 1):
+    with (
+        pytest.raises(Unavailable, match="no Dask worker came within 1 s"),
+        dask_cluster("slurm", 1),
+    ):
         pass
 
 
 def test_a_refused_submission_is_said(slurm):
-    with dask.config.set({"jobqueue.slurm.job-extra-directives": ["--no-such-option"]}), \
-            pytest.raises(Unavailable, match="unrecognized option '--no-such-option'"), dask_cluster("slurm", 1):
+    with (
+        dask.config.set({"jobqueue.slurm.job-extra-directives": ["--no-such-option"]}),
+        pytest.raises(Unavailable, match="unrecognized option '--no-such-option'"),
+        dask_cluster("slurm", 1),
+    ):
         pass
 
 
@@ -101,7 +138,9 @@ def test_a_cluster_without_any_worker_is_given_up(slurm, ranks, monkeypatch):
     monkeypatch.setattr(spread, "WATCH_S", 0.2)
     jobs = [TallyJob(Files((made.path,)), None, ops=True) for made in ranks]
     with dask_cluster("slurm", 1) as cluster:
-        (slurm / "sbatch").write_text("#!/bin/sh\necho Submitted batch job 7\n")  # the queue is full from now on
+        (slurm / "sbatch").write_text(
+            "#!/bin/sh\necho Submitted batch job 7\n"
+        )  # the queue is full from now on
         results = cluster.each(tally_of, jobs)
         next(results)
         stand_in_slurm.kill(slurm, 101)

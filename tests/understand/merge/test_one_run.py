@@ -24,9 +24,15 @@ from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor
 from tests.writers.decode import Decoded, decode
 
 IN_PARTS = Workers(processes=1)
-CUTS = {"all": Cut(), "window": Cut(window=(20_000_000, 60_000_150_000)), "steps": Cut(steps=(2, 4)), "steps-open": Cut(steps=(3, None)),
-        "ranks": Cut(ranks=frozenset({1, 2})), "steps-of-ranks": Cut(steps=(None, 3), ranks=frozenset({3})),
-        "window-of-ranks": Cut(window=(None, 90_000), ranks=frozenset({0, 3}))}
+CUTS = {
+    "all": Cut(),
+    "window": Cut(window=(20_000_000, 60_000_150_000)),
+    "steps": Cut(steps=(2, 4)),
+    "steps-open": Cut(steps=(3, None)),
+    "ranks": Cut(ranks=frozenset({1, 2})),
+    "steps-of-ranks": Cut(steps=(None, 3), ranks=frozenset({3})),
+    "window-of-ranks": Cut(window=(None, 90_000), ranks=frozenset({0, 3})),
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +42,65 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 def records(got: Decoded) -> dict[str, Counter]:
     """Everything that a file says, without the numbers that its writer chose."""
-    processes = {(got.machine_of_track[uuid], track.process.pid): (track.process.process_name, tuple(label for label in track.process.process_labels if " on its host" not in label))
-                 for uuid, track in got.tracks.items() if track.HasField("process")}
+    processes = {
+        (got.machine_of_track[uuid], track.process.pid): (
+            track.process.process_name,
+            tuple(label for label in track.process.process_labels if " on its host" not in label),
+        )
+        for uuid, track in got.tracks.items()
+        if track.HasField("process")
+    }
 
     def place(uuid: int) -> tuple:
         return got.machine_of_track[uuid], got.path(uuid)
 
-    devices = {(packet.machine_id, number): re.sub(r"#\d+", "", str(one)) for packet in got.packets if packet.HasField("gpu_info")
-               for number, one in enumerate(packet.gpu_info.gpus)}
+    devices = {
+        (packet.machine_id, number): re.sub(r"#\d+", "", str(one))
+        for packet in got.packets
+        if packet.HasField("gpu_info")
+        for number, one in enumerate(packet.gpu_info.gpus)
+    }
     assert all(value == e.gpu for e in got.gpu for name, value in e.args if name == "device")
-    gpu = {e.event_id: (e.ts, e.dur, e.name, e.machine, devices[e.machine, e.gpu], e.queue, e.stage, processes[e.machine, e.pid],
-                        tuple(arg for arg in e.args if arg[0] != "device")) for e in got.gpu}
+    gpu = {
+        e.event_id: (
+            e.ts,
+            e.dur,
+            e.name,
+            e.machine,
+            devices[e.machine, e.gpu],
+            e.queue,
+            e.stage,
+            processes[e.machine, e.pid],
+            tuple(arg for arg in e.args if arg[0] != "device"),
+        )
+        for e in got.gpu
+    }
     assert len(gpu) == len(got.gpu)
-    slices = Counter((s.ts, s.dur, s.name, s.category, s.machine, place(s.track), s.notes, tuple(sorted(gpu[event] for event in s.submits))) for s in got.slices)
-    attributes = [packet.trace_attributes for packet in got.packets if packet.HasField("trace_attributes")]
-    return {"gpu": Counter(gpu.values()), "slices": slices, "counters": Counter((place(track), ts, value) for track, ts, value in got.counters),
-            "tracks": Counter(place(uuid) for uuid in got.tracks), "processes": Counter(processes.values()),
-            "attributes": Counter(str(one) for found in attributes for one in found.attribute),
-            "gpus": Counter((machine, text) for (machine, _), text in devices.items())}
+    slices = Counter(
+        (
+            s.ts,
+            s.dur,
+            s.name,
+            s.category,
+            s.machine,
+            place(s.track),
+            s.notes,
+            tuple(sorted(gpu[event] for event in s.submits)),
+        )
+        for s in got.slices
+    )
+    attributes = [
+        packet.trace_attributes for packet in got.packets if packet.HasField("trace_attributes")
+    ]
+    return {
+        "gpu": Counter(gpu.values()),
+        "slices": slices,
+        "counters": Counter((place(track), ts, value) for track, ts, value in got.counters),
+        "tracks": Counter(place(uuid) for uuid in got.tracks),
+        "processes": Counter(processes.values()),
+        "attributes": Counter(str(one) for found in attributes for one in found.attribute),
+        "gpus": Counter((machine, text) for (machine, _), text in devices.items()),
+    }
 
 
 def both(run: RunDir, folder: Path, options: MergeOptions) -> tuple[MergeReport, MergeReport]:
@@ -67,11 +114,18 @@ def both(run: RunDir, folder: Path, options: MergeOptions) -> tuple[MergeReport,
 
 def test_parts_are_what_memory_gives(run, tmp_path):
     whole, parts = both(run, tmp_path, MergeOptions())
-    assert parts.lines == tuple(line.replace(whole.path.name, parts.path.name) for line in whole.lines)
+    assert parts.lines == tuple(
+        line.replace(whole.path.name, parts.path.name) for line in whole.lines
+    )
     got = records(decode(parts.path))
     assert sum(got["gpu"].values()) == 2 * 4 * 44
-    assert sum(any(name == "registers_per_thread" for name, _ in event[-1]) for event in got["gpu"]) > 200  # geometry was lent
-    assert any("taken from the rocprofv3 pass" in line and "160 of 160" in line for line in parts.lines)
+    assert (
+        sum(any(name == "registers_per_thread" for name, _ in event[-1]) for event in got["gpu"])
+        > 200
+    )  # geometry was lent
+    assert any(
+        "taken from the rocprofv3 pass" in line and "160 of 160" in line for line in parts.lines
+    )
     assert {path[-1] for (_, path), _, _ in got["counters"]} >= {"throughput", "power"}
 
 
@@ -93,7 +147,9 @@ def test_the_first_kernels(run, tmp_path, limit):
     assert any("more than the" in line for line in parts.brief) == (limit < 320)
 
 
-@pytest.mark.parametrize(("seed", "ranks", "lend"), [(2, 1, True), (3, 2, False), (4, 3, True), (5, 4, False)])
+@pytest.mark.parametrize(
+    ("seed", "ranks", "lend"), [(2, 1, True), (3, 2, False), (4, 3, True), (5, 4, False)]
+)
 @pytest.mark.parametrize("representation", ["render-stage", "track-event"])
 def test_other_runs(tmp_path, seed, ranks, lend, representation):
     made = run_of(tmp_path / "run", seed=seed, ranks=ranks, kernels=30 + seed, lend=lend)
@@ -103,13 +159,26 @@ def test_other_runs(tmp_path, seed, ranks, lend, representation):
 def test_ranks_that_are_not_stated_are_looked_at_together(run, tmp_path):
     made = run_of(tmp_path / "run")
     manifest = made.read_manifest()
-    made.write_manifest(type(manifest)(**{**{name: getattr(manifest, name) for name in manifest.__struct_fields__},
-                                          "artifacts": tuple(_without_rank(one) for one in manifest.artifacts)}))
+    made.write_manifest(
+        type(manifest)(
+            **{
+                **{name: getattr(manifest, name) for name in manifest.__struct_fields__},
+                "artifacts": tuple(_without_rank(one) for one in manifest.artifacts),
+            }
+        )
+    )
     both(made, tmp_path, MergeOptions())
 
 
 def _without_rank(artifact):
-    return type(artifact)(path=artifact.path, layer=artifact.layer, format=artifact.format, pass_name=artifact.pass_name, host=artifact.host, pid=artifact.pid)
+    return type(artifact)(
+        path=artifact.path,
+        layer=artifact.layer,
+        format=artifact.format,
+        pass_name=artifact.pass_name,
+        host=artifact.host,
+        pid=artifact.pid,
+    )
 
 
 def test_damage_and_absence_are_told_alike(tmp_path):
@@ -118,13 +187,19 @@ def test_damage_and_absence_are_told_alike(tmp_path):
     (made.root / artifacts[0].path).write_bytes(b'{"traceEvents": [')
     (made.root / artifacts[3].path).unlink()
     whole, parts = both(made, tmp_path, MergeOptions())
-    assert [line for line in parts.lines if "left out" in line] == [line for line in whole.lines if "left out" in line]
+    assert [line for line in parts.lines if "left out" in line] == [
+        line for line in whole.lines if "left out" in line
+    ]
     assert sum("the file is left out" in line for line in parts.lines) == 2
 
 
 def test_large_runs_go_in_parts_and_small_ones_do_not(run, tmp_path, monkeypatch):
     taken = []
-    monkeypatch.setattr(merging, "merge_run", lambda root, job, **_: taken.append(root) or (_ for _ in ()).throw(UsageError("seen", "")))
+    monkeypatch.setattr(
+        merging,
+        "merge_run",
+        lambda root, job, **_: taken.append(root) or (_ for _ in ()).throw(UsageError("seen", "")),
+    )
     merge_to_file([run.root], tmp_path / "small.pftrace", MergeOptions())
     assert not taken
     monkeypatch.setattr(merging, "LARGE", 1)
@@ -143,7 +218,9 @@ def test_no_two_groups_are_in_memory_at_once(run, tmp_path, monkeypatch):
         seen.append(weakref.ref(trace.kernels))
 
     monkeypatch.setattr(perfetto._Job, "add", counted)
-    merge_to_file([run.root], tmp_path / "m.pftrace", MergeOptions(workers=IN_PARTS, cut=CUTS["window"]))
+    merge_to_file(
+        [run.root], tmp_path / "m.pftrace", MergeOptions(workers=IN_PARTS, cut=CUTS["window"])
+    )
     assert len(seen) == 7  # four ranks, the trials, two hosts' telemetry
 
 
@@ -152,7 +229,9 @@ def test_nothing_left_is_refused_and_leaves_no_file(run, tmp_path):
         said = []
         for workers in (IN_ONE, IN_PARTS):
             with pytest.raises(UsageError) as refused:
-                merge_to_file([run.root], tmp_path / "n.pftrace", MergeOptions(cut=cut, workers=workers))
+                merge_to_file(
+                    [run.root], tmp_path / "n.pftrace", MergeOptions(cut=cut, workers=workers)
+                )
             said.append((refused.value.message, refused.value.hint))
         assert said[0] == said[1]
     assert not list(tmp_path.iterdir())
@@ -160,7 +239,23 @@ def test_nothing_left_is_refused_and_leaves_no_file(run, tmp_path):
 
 def test_by_the_command_line_with_processes(run, tmp_path, capsys):
     target = tmp_path / "m.pftrace"
-    assert run_cli(["merge", str(run.root), "-o", str(target), "--processes", "2", "--only-ranks", "0-1", "--max-kernels", "10"]) == 0
+    assert (
+        run_cli(
+            [
+                "merge",
+                str(run.root),
+                "-o",
+                str(target),
+                "--processes",
+                "2",
+                "--only-ranks",
+                "0-1",
+                "--max-kernels",
+                "10",
+            ]
+        )
+        == 0
+    )
     err = capsys.readouterr().err
     assert "wrote 10 kernels" in err
     assert "left out 6 files of ranks that were not asked for" in err
@@ -169,13 +264,24 @@ def test_by_the_command_line_with_processes(run, tmp_path, capsys):
 
 def test_a_trace_processor_finds_the_same(run, tmp_path, load_trace: LoadTrace):  # noqa: F811  the fixture
     both(run, tmp_path, MergeOptions())
-    queries = ("SELECT s.ts, s.dur, s.name, t.name AS track FROM slice s JOIN track t ON s.track_id = t.id",
-               "SELECT c.ts, c.value, t.name FROM counter c JOIN track t ON c.track_id = t.id", "SELECT name, COUNT(*) FROM process GROUP BY name",
-               "SELECT o.name, i.name, i.ts FROM flow f JOIN slice o ON f.slice_out = o.id JOIN slice i ON f.slice_in = i.id")
+    queries = (
+        "SELECT s.ts, s.dur, s.name, t.name AS track FROM slice s JOIN track t ON s.track_id = t.id",
+        "SELECT c.ts, c.value, t.name FROM counter c JOIN track t ON c.track_id = t.id",
+        "SELECT name, COUNT(*) FROM process GROUP BY name",
+        "SELECT o.name, i.name, i.ts FROM flow f JOIN slice o ON f.slice_out = o.id JOIN slice i ON f.slice_in = i.id",
+    )
     answers = []
     for name in ("whole", "parts"):
         client = load_trace(tmp_path / f"{name}.pftrace")
         assert errors(client) == []
-        answers.append([Counter(json.dumps(row.__dict__, sort_keys=True, default=str) for row in client.query(query)) for query in queries])
+        answers.append(
+            [
+                Counter(
+                    json.dumps(row.__dict__, sort_keys=True, default=str)
+                    for row in client.query(query)
+                )
+                for query in queries
+            ]
+        )
     assert all(answers[0])
     assert answers[0] == answers[1]

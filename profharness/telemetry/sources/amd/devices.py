@@ -49,7 +49,13 @@ class Die(NamedTuple):
     @property
     def mode(self) -> str:
         """Compute and memory partitioning, such as SPX/NPS1; empty where the device has none."""
-        return "/".join(text for text in (_text(f"{self.folder}/current_{kind}_partition") for kind in ("compute", "memory")) if text)
+        return "/".join(
+            text
+            for text in (
+                _text(f"{self.folder}/current_{kind}_partition") for kind in ("compute", "memory")
+            )
+            if text
+        )
 
 
 def find_dies(sysfs: str) -> list[Die]:
@@ -63,8 +69,10 @@ def why_none(sysfs: str) -> str:
     if not os.path.isdir(f"{sysfs}/module/amdgpu"):  # noqa: PTH112 - no pathlib in the sampler
         return "the amdgpu driver is not loaded"
     if hidden := _hidden(sysfs):
-        return (f"{hidden} AMD device{'s are' if hidden > 1 else ' is'} on this node, but the kernel hides {'them' if hidden > 1 else 'it'} from this job "
-                "(a control group does so): request a GPU from the batch system, or give the container its devices")
+        return (
+            f"{hidden} AMD device{'s are' if hidden > 1 else ' is'} on this node, but the kernel hides {'them' if hidden > 1 else 'it'} from this job "
+            "(a control group does so): request a GPU from the batch system, or give the container its devices"
+        )
     return f"amdgpu is loaded, but no AMD device is visible under {sysfs}/class/kfd and {sysfs}/class/drm"
 
 
@@ -76,16 +84,33 @@ def _hidden(sysfs: str) -> int:
 
 def _from_kfd(sysfs: str) -> list[Die]:
     nodes = f"{sysfs}/class/kfd/kfd/topology/nodes"
-    places = [(int(name), _properties(f"{nodes}/{name}/properties")) for name in _listed(nodes) if name.isdigit()]
-    gpus = [(node, facts) for node, facts in sorted(places, key=lambda place: place[0]) if facts.get("simd_count")]
+    places = [
+        (int(name), _properties(f"{nodes}/{name}/properties"))
+        for name in _listed(nodes)
+        if name.isdigit()
+    ]
+    gpus = [
+        (node, facts)
+        for node, facts in sorted(places, key=lambda place: place[0])
+        if facts.get("simd_count")
+    ]
     addresses = [_address(facts) for _, facts in gpus]
     dies: list[Die] = []
     for place, (node, facts) in enumerate(gpus):
         address = addresses[place]
         folder = f"{sysfs}/bus/pci/devices/{address}"
-        dies.append(Die(str(place), address, folder, _text(f"{folder}/product_name") or "AMD GPU",
-                        addresses[:place].count(address), addresses.count(address), _number(f"{nodes}/{node}/gpu_id"),
-                        facts["simd_count"] // max(facts.get("simd_per_cu", 4), 1)))
+        dies.append(
+            Die(
+                str(place),
+                address,
+                folder,
+                _text(f"{folder}/product_name") or "AMD GPU",
+                addresses[:place].count(address),
+                addresses.count(address),
+                _number(f"{nodes}/{node}/gpu_id"),
+                facts["simd_count"] // max(facts.get("simd_per_cu", 4), 1),
+            )
+        )
     return dies
 
 
@@ -96,15 +121,27 @@ def _from_drm(sysfs: str) -> list[Die]:
         folder = f"{drm}/{card}/device"
         if card.startswith("card") and card[4:].isdigit() and _text(f"{folder}/vendor") == VENDOR:
             found[os.path.basename(os.path.realpath(folder))] = folder  # noqa: PTH119 - no pathlib in the sampler
-    return [Die(str(place), address, found[address], _text(f"{found[address]}/product_name") or "AMD GPU")
-            for place, address in enumerate(sorted(found))]
+    return [
+        Die(
+            str(place),
+            address,
+            found[address],
+            _text(f"{found[address]}/product_name") or "AMD GPU",
+        )
+        for place, address in enumerate(sorted(found))
+    ]
 
 
 def _with_packages(dies: list[Die]) -> list[Die]:
     """Dies of one package are neighbours by PCI address; the one with a power cap reports for both."""
     reporter = {die.address: die.address for die in dies}
-    scope = {die.address: f"package of {die.partitions} partitions" if die.partitions > 1 else "device" for die in dies}
-    two = sorted({die.address: die for die in dies if _text(f"{die.folder}/device") in TWO_DIES}.items())
+    scope = {
+        die.address: f"package of {die.partitions} partitions" if die.partitions > 1 else "device"
+        for die in dies
+    }
+    two = sorted(
+        {die.address: die for die in dies if _text(f"{die.folder}/device") in TWO_DIES}.items()
+    )
     for (first, one), (second, other) in list(pairwise(two))[::2]:
         caps = [_cap(one.folder), _cap(other.folder)]
         primary = first if caps[0] or not caps[1] else second

@@ -11,18 +11,27 @@ from collections.abc import Iterator, Sequence
 
 from profharness.telemetry.sources import Column, Missing
 from profharness.telemetry.sources.amd.devices import Die
-from profharness.telemetry.sources.amd.metrics import MAX_HZ, PACKAGE_METRICS, AmdMetricsSource, sampled
+from profharness.telemetry.sources.amd.metrics import (
+    MAX_HZ,
+    PACKAGE_METRICS,
+    AmdMetricsSource,
+    sampled,
+)
 from profharness.telemetry.sources.host import procfs
 
 _MEMORY = (("gpu_memory_used", "mem_info_vram_used"), ("gpu_memory_total", "mem_info_vram_total"))
 # For the metrics of amd_metrics.FALLBACKS: metric, unit, scale, files below the PCI device, of which the first that works counts.
 # {hwmon} stands for its hwmon folder, and temp:edge for the temp*_input whose temp*_label says edge.
 _WITHOUT_METRICS: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
-    ("gpu_percent", "%", 1.0, ("gpu_busy_percent",)), ("memory_activity", "share", 0.01, ("mem_busy_percent",)),
+    ("gpu_percent", "%", 1.0, ("gpu_busy_percent",)),
+    ("memory_activity", "share", 0.01, ("mem_busy_percent",)),
     ("power_w", "W", 1e-6, ("{hwmon}/power1_input", "{hwmon}/power1_average")),
-    ("clock_gpu", "MHz", 1e-6, ("{hwmon}/freq:sclk",)), ("clock_memory", "MHz", 1e-6, ("{hwmon}/freq:mclk",)),
-    ("temperature_edge", "°C", 1e-3, ("{hwmon}/temp:edge",)), ("temperature_hotspot", "°C", 1e-3, ("{hwmon}/temp:junction",)),
-    ("temperature_memory", "°C", 1e-3, ("{hwmon}/temp:mem",)))
+    ("clock_gpu", "MHz", 1e-6, ("{hwmon}/freq:sclk",)),
+    ("clock_memory", "MHz", 1e-6, ("{hwmon}/freq:mclk",)),
+    ("temperature_edge", "°C", 1e-3, ("{hwmon}/temp:edge",)),
+    ("temperature_hotspot", "°C", 1e-3, ("{hwmon}/temp:junction",)),
+    ("temperature_memory", "°C", 1e-3, ("{hwmon}/temp:mem",)),
+)
 
 MEMORY_HZ = 2.0
 _SENSORS = 8  # numbers that hwmon may give to one kind
@@ -52,14 +61,19 @@ class AmdFilesSource(abc.ABC):
     def _opened(self) -> Iterator[Column]:
         """Columns of the files that work; to be filled by the kinds below."""
 
-    def _try(self, column: Column, paths: Sequence[str], *, zero_is_missing: bool = False) -> Iterator[Column]:
+    def _try(
+        self, column: Column, paths: Sequence[str], *, zero_is_missing: bool = False
+    ) -> Iterator[Column]:
         """The first of the files that holds a number."""
         why = ""
         for path in paths:
             try:
                 handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 value = int(os.pread(handle, 64, 0))
-            except (OSError, ValueError) as error:  # EOPNOTSUPP and EINVAL for values that this part does not have; "N/A" on others
+            except (
+                OSError,
+                ValueError,
+            ) as error:  # EOPNOTSUPP and EINVAL for values that this part does not have; "N/A" on others
                 why = f"{path}: {getattr(error, 'strerror', None) or 'no number in it'}"
                 continue
             if value or not zero_is_missing:
@@ -81,9 +95,15 @@ class AmdSlowSource(AmdFilesSource):
             if die.partition:
                 continue
             for metric, file in _MEMORY:
-                yield from self._try(Column(metric, "B", "instant", device=place), (f"{die.folder}/{file}",))
+                yield from self._try(
+                    Column(metric, "B", "instant", device=place), (f"{die.folder}/{file}",)
+                )
             if die.reports_package:
-                yield from self._try(Column("power_limit", "W", "instant", 1e-6, device=place), (f"{die.hwmon}/power1_cap",), zero_is_missing=True)
+                yield from self._try(
+                    Column("power_limit", "W", "instant", 1e-6, device=place),
+                    (f"{die.hwmon}/power1_cap",),
+                    zero_is_missing=True,
+                )
 
 
 class AmdFallbackSource(AmdFilesSource):
@@ -104,7 +124,9 @@ class AmdFallbackSource(AmdFilesSource):
             known = len(self._missing)
             paths = [_place(die, file) for file in files]
             yield from self._try(Column(metric, unit, "instant", scale, device=0), paths)
-            self._missing[known:] = [Missing(metric, f"{left[metric]}; {absent.why}") for absent in self._missing[known:]]
+            self._missing[known:] = [
+                Missing(metric, f"{left[metric]}; {absent.why}") for absent in self._missing[known:]
+            ]
 
 
 def _place(die: Die, file: str) -> str:

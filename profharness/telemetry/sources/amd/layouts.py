@@ -43,49 +43,158 @@ class Layout(NamedTuple):
     attributes: int = -1
 
 
-def _fixed(size: int, version: str, fields: Mapping[str, tuple[int, str] | tuple[int, str, int]], xcps: Xcps | None = None) -> Layout:
+def _fixed(
+    size: int,
+    version: str,
+    fields: Mapping[str, tuple[int, str] | tuple[int, str, int]],
+    xcps: Xcps | None = None,
+) -> Layout:
     return Layout(size, version, {name: Field(*place) for name, place in fields.items()}, xcps)
 
 
-_MI300 = {"temperature_hotspot": (4, "H"), "temperature_memory": (6, "H"), "power": (10, "H"), "gpu": (12, "H"), "memory": (14, "H")}
+_MI300 = {
+    "temperature_hotspot": (4, "H"),
+    "temperature_memory": (6, "H"),
+    "power": (10, "H"),
+    "gpu": (12, "H"),
+    "memory": (14, "H"),
+}
 
 
 def _with_residencies(first: int) -> dict[str, tuple[int, str]]:
     """Six accumulators in a row (v1.6 and later)."""
-    names = ("accumulation", "residency_prochot", "residency_power", "residency_socket", "residency_regulator", "residency_hbm")
+    names = (
+        "accumulation",
+        "residency_prochot",
+        "residency_power",
+        "residency_socket",
+        "residency_regulator",
+        "residency_hbm",
+    )
     return {name: (first + 4 * place, "I") for place, name in enumerate(names)}
 
 
 FIXED: dict[tuple[int, int], Layout] = {
-    (1, 3): _fixed(120, "1.3", {
-        "temperature_edge": (4, "H"), "temperature_hotspot": (6, "H"), "temperature_memory": (8, "H"), "gpu": (16, "H"),
-        "memory": (18, "H"), "power": (22, "H"), "energy": (24, "Q"), "stamp": (32, "Q"), "clock_gpu": (54, "H"),
-        "clock_soc": (56, "H"), "clock_memory": (58, "H"), "throttle_status": (68, "I"), "throttle": (112, "Q")}),
-    (1, 4): _fixed(288, "1.4", {
-        **_MI300, "energy": (24, "Q"), "stamp": (32, "Q"), "throttle_status": (40, "I"), "xgmi_read": (104, "Q", 8), "xgmi_written": (168, "Q", 8),
-        "clock_gpu": (240, "H", 8), "clock_soc": (256, "H", 4), "clock_memory": (280, "H")}),
-    (1, 5): _fixed(360, "1.5", {
-        **_MI300, "energy": (88, "Q"), "stamp": (96, "Q"), "throttle_status": (104, "I"), "xgmi_read": (176, "Q", 8), "xgmi_written": (240, "Q", 8),
-        "clock_gpu": (312, "H", 8), "clock_soc": (328, "H", 4), "clock_memory": (352, "H")}),
-    (1, 6): _fixed(1664, "1.6", {
-        **_MI300, **_with_residencies(32), "energy": (16, "Q"), "stamp": (24, "Q"), "gpu_accumulated": (68, "I"),
-        "memory_accumulated": (72, "I"), "xgmi_read": (128, "Q", 8), "xgmi_written": (192, "Q", 8), "clock_gpu": (264, "H", 8),
-        "clock_soc": (280, "H", 4), "clock_memory": (304, "H"), "partitions": (306, "H")}, Xcps(8, 312, 168)),
-    (1, 7): _fixed(2208, "1.7", {
-        **_MI300, **_with_residencies(40), "energy": (24, "Q"), "stamp": (32, "Q"), "gpu_accumulated": (76, "I"),
-        "memory_accumulated": (80, "I"), "xgmi_read": (136, "Q", 8), "xgmi_written": (200, "Q", 8), "clock_gpu": (296, "H", 8),
-        "clock_soc": (312, "H", 4), "clock_memory": (336, "H"), "partitions": (338, "H")}, Xcps(8, 344, 232)),
+    (1, 3): _fixed(
+        120,
+        "1.3",
+        {
+            "temperature_edge": (4, "H"),
+            "temperature_hotspot": (6, "H"),
+            "temperature_memory": (8, "H"),
+            "gpu": (16, "H"),
+            "memory": (18, "H"),
+            "power": (22, "H"),
+            "energy": (24, "Q"),
+            "stamp": (32, "Q"),
+            "clock_gpu": (54, "H"),
+            "clock_soc": (56, "H"),
+            "clock_memory": (58, "H"),
+            "throttle_status": (68, "I"),
+            "throttle": (112, "Q"),
+        },
+    ),
+    (1, 4): _fixed(
+        288,
+        "1.4",
+        {
+            **_MI300,
+            "energy": (24, "Q"),
+            "stamp": (32, "Q"),
+            "throttle_status": (40, "I"),
+            "xgmi_read": (104, "Q", 8),
+            "xgmi_written": (168, "Q", 8),
+            "clock_gpu": (240, "H", 8),
+            "clock_soc": (256, "H", 4),
+            "clock_memory": (280, "H"),
+        },
+    ),
+    (1, 5): _fixed(
+        360,
+        "1.5",
+        {
+            **_MI300,
+            "energy": (88, "Q"),
+            "stamp": (96, "Q"),
+            "throttle_status": (104, "I"),
+            "xgmi_read": (176, "Q", 8),
+            "xgmi_written": (240, "Q", 8),
+            "clock_gpu": (312, "H", 8),
+            "clock_soc": (328, "H", 4),
+            "clock_memory": (352, "H"),
+        },
+    ),
+    (1, 6): _fixed(
+        1664,
+        "1.6",
+        {
+            **_MI300,
+            **_with_residencies(32),
+            "energy": (16, "Q"),
+            "stamp": (24, "Q"),
+            "gpu_accumulated": (68, "I"),
+            "memory_accumulated": (72, "I"),
+            "xgmi_read": (128, "Q", 8),
+            "xgmi_written": (192, "Q", 8),
+            "clock_gpu": (264, "H", 8),
+            "clock_soc": (280, "H", 4),
+            "clock_memory": (304, "H"),
+            "partitions": (306, "H"),
+        },
+        Xcps(8, 312, 168),
+    ),
+    (1, 7): _fixed(
+        2208,
+        "1.7",
+        {
+            **_MI300,
+            **_with_residencies(40),
+            "energy": (24, "Q"),
+            "stamp": (32, "Q"),
+            "gpu_accumulated": (76, "I"),
+            "memory_accumulated": (80, "I"),
+            "xgmi_read": (136, "Q", 8),
+            "xgmi_written": (200, "Q", 8),
+            "clock_gpu": (296, "H", 8),
+            "clock_soc": (312, "H", 4),
+            "clock_memory": (336, "H"),
+            "partitions": (338, "H"),
+        },
+        Xcps(8, 344, 232),
+    ),
 }
 FIXED[1, 8] = FIXED[1, 7]._replace(size=3872, version="1.8", xcps=Xcps(8, 344, 440))
 
 # Numbers of the attributes of v1.9 that we read.
 ATTRIBUTES = {
-    0: "temperature_hotspot", 1: "temperature_memory", 3: "power", 4: "gpu", 5: "memory", 7: "energy", 8: "stamp", 9: "accumulation",
-    10: "residency_prochot", 11: "residency_power", 12: "residency_socket", 13: "residency_regulator", 14: "residency_hbm",
-    20: "gpu_accumulated", 21: "memory_accumulated", 29: "xgmi_read", 30: "xgmi_written", 33: "clock_gpu", 34: "clock_soc",
-    37: "clock_memory", 38: "partitions", 40: "busy",
+    0: "temperature_hotspot",
+    1: "temperature_memory",
+    3: "power",
+    4: "gpu",
+    5: "memory",
+    7: "energy",
+    8: "stamp",
+    9: "accumulation",
+    10: "residency_prochot",
+    11: "residency_power",
+    12: "residency_socket",
+    13: "residency_regulator",
+    14: "residency_hbm",
+    20: "gpu_accumulated",
+    21: "memory_accumulated",
+    29: "xgmi_read",
+    30: "xgmi_written",
+    33: "clock_gpu",
+    34: "clock_soc",
+    37: "clock_memory",
+    38: "partitions",
+    40: "busy",
 }
-_UNIT_BITS, _TYPE_BITS, _ID_BITS = 24, 20, 10  # unit, type, number and count of values lie in one 64-bit word
+_UNIT_BITS, _TYPE_BITS, _ID_BITS = (
+    24,
+    20,
+    10,
+)  # unit, type, number and count of values lie in one 64-bit word
 
 
 def layout_of(data: bytes) -> Layout | str:
@@ -100,14 +209,22 @@ def layout_of(data: bytes) -> Layout | str:
     known = FIXED.get((form, content))
     if known is None:
         return f"gpu_metrics v{form}.{content} is not known"
-    return known if known.size == size else f"gpu_metrics v{form}.{content} has {size} bytes, not {known.size}"
+    return (
+        known
+        if known.size == size
+        else f"gpu_metrics v{form}.{content} has {size} bytes, not {known.size}"
+    )
 
 
 def _layout_of_attributes(data: bytes) -> Layout | str:
     """v1.9: a number of attributes, then each as a 64-bit description and its values, packed."""
     try:
         (count,) = struct.unpack_from("<i", data, HEADER.size)
-        found = {ATTRIBUTES[number]: field for number, field in _attributes(data, count) if number in ATTRIBUTES}
+        found = {
+            ATTRIBUTES[number]: field
+            for number, field in _attributes(data, count)
+            if number in ATTRIBUTES
+        }
     except (struct.error, IndexError):
         return "gpu_metrics v1.9 ends within an attribute"
     return Layout(len(data), "1.9", found, attributes=count)

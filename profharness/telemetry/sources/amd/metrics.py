@@ -18,31 +18,66 @@ from profharness.telemetry.sources.amd.layouts import KIB
 from profharness.telemetry.sources.amd.table import CHANGED, Cut, Table, cuts, kept, set_values
 
 How = Literal["one", "mean", "total"]
-JOULES_PER_COUNT = 2.0 ** -16
-MAX_HZ = 100.0  # each read is a message to the power controller, which refreshes more slowly than this
-_POWER_BITS = (1 << 32) - 1  # SMU_THROTTLER_*: power and current limits, then temperatures, then PROCHOT
+JOULES_PER_COUNT = 2.0**-16
+MAX_HZ = (
+    100.0  # each read is a message to the power controller, which refreshes more slowly than this
+)
+_POWER_BITS = (
+    1 << 32
+) - 1  # SMU_THROTTLER_*: power and current limits, then temperatures, then PROCHOT
 _THERMAL_BITS = ((1 << 46) - 1) & ~_POWER_BITS
 _EXTERNAL_BITS = 0b11 << 46
 
 # metric, unit, field, scale, how to take it
 _INSTANTS: tuple[tuple[str, str, str, float, How], ...] = (
-    ("gpu_percent", "%", "gpu", 1.0, "one"), ("memory_activity", "share", "memory", 0.01, "one"),
-    ("power_w", "W", "power", 1.0, "one"), ("clock_gpu", "MHz", "clock_gpu", 1.0, "mean"),
-    ("clock_memory", "MHz", "clock_memory", 1.0, "mean"), ("clock_soc", "MHz", "clock_soc", 1.0, "mean"),
-    ("temperature_edge", "°C", "temperature_edge", 1.0, "one"), ("temperature_hotspot", "°C", "temperature_hotspot", 1.0, "one"),
-    ("temperature_memory", "°C", "temperature_memory", 1.0, "one"))
+    ("gpu_percent", "%", "gpu", 1.0, "one"),
+    ("memory_activity", "share", "memory", 0.01, "one"),
+    ("power_w", "W", "power", 1.0, "one"),
+    ("clock_gpu", "MHz", "clock_gpu", 1.0, "mean"),
+    ("clock_memory", "MHz", "clock_memory", 1.0, "mean"),
+    ("clock_soc", "MHz", "clock_soc", 1.0, "mean"),
+    ("temperature_edge", "°C", "temperature_edge", 1.0, "one"),
+    ("temperature_hotspot", "°C", "temperature_hotspot", 1.0, "one"),
+    ("temperature_memory", "°C", "temperature_memory", 1.0, "one"),
+)
 _COUNTERS: tuple[tuple[str, str, str, float, How], ...] = (
-    ("power_energy", "W", "energy", JOULES_PER_COUNT, "one"), ("xgmi_read", "B/s", "xgmi_read", KIB, "total"),
-    ("xgmi_written", "B/s", "xgmi_written", KIB, "total"))
+    ("power_energy", "W", "energy", JOULES_PER_COUNT, "one"),
+    ("xgmi_read", "B/s", "xgmi_read", KIB, "total"),
+    ("xgmi_written", "B/s", "xgmi_written", KIB, "total"),
+)
 PACKAGE_METRICS = frozenset({"power_w", "power_energy"})
 # What amd_files can read where gpu_metrics does not give it.
-FALLBACKS = frozenset({"gpu_percent", "memory_activity", "power_w", "clock_gpu", "clock_memory", "temperature_edge",
-                       "temperature_hotspot", "temperature_memory"})
-_RESIDENCIES = (("throttle_power", ("residency_power",)), ("throttle_external", ("residency_prochot",)),
-                ("throttle_thermal", ("residency_socket", "residency_regulator", "residency_hbm")))
-_BITS = (("throttle_power", _POWER_BITS), ("throttle_thermal", _THERMAL_BITS), ("throttle_external", _EXTERNAL_BITS))
-_MEANS = (("gpu_activity_mean", "gpu_accumulated", "%", 1.0), ("memory_activity_mean", "memory_accumulated", "share", 0.01))
-_ALL = (*(row[0] for row in (*_INSTANTS, *_COUNTERS)), *(metric for metric, _ in _BITS), *(row[0] for row in _MEANS))
+FALLBACKS = frozenset(
+    {
+        "gpu_percent",
+        "memory_activity",
+        "power_w",
+        "clock_gpu",
+        "clock_memory",
+        "temperature_edge",
+        "temperature_hotspot",
+        "temperature_memory",
+    }
+)
+_RESIDENCIES = (
+    ("throttle_power", ("residency_power",)),
+    ("throttle_external", ("residency_prochot",)),
+    ("throttle_thermal", ("residency_socket", "residency_regulator", "residency_hbm")),
+)
+_BITS = (
+    ("throttle_power", _POWER_BITS),
+    ("throttle_thermal", _THERMAL_BITS),
+    ("throttle_external", _EXTERNAL_BITS),
+)
+_MEANS = (
+    ("gpu_activity_mean", "gpu_accumulated", "%", 1.0),
+    ("memory_activity_mean", "memory_accumulated", "share", 0.01),
+)
+_ALL = (
+    *(row[0] for row in (*_INSTANTS, *_COUNTERS)),
+    *(metric for metric, _ in _BITS),
+    *(row[0] for row in _MEANS),
+)
 
 
 class AmdMetricsSource:
@@ -57,7 +92,9 @@ class AmdMetricsSource:
         self._dies = dies
         self._table = Table(f"{dies[0].folder}/gpu_metrics")
         self._cuts: tuple[Cut, ...] = ()
-        self._is_whole = True  # what is kept is the table from its begin on; the row's type says up to where
+        self._is_whole = (
+            True  # what is kept is the table from its begin on; the row's type says up to where
+        )
         self._shape = self._table.shape
         self.left: dict[str, str] = {}  # what amd_files should try, and why it is not here
 
@@ -78,27 +115,47 @@ class AmdMetricsSource:
         data = pread(handle, size + 1, 0)
         if len(data) != size or not data.startswith(head):
             raise ValueError(CHANGED)
-        row[at] = data if self._is_whole else b"".join([data[start:end] for start, end, _ in self._cuts])
+        row[at] = (
+            data if self._is_whole else b"".join([data[start:end] for start, end, _ in self._cuts])
+        )
 
     def instants(self) -> dict[str, float]:
         """What holds now for the whole package, by metric: to be held against another source. Raises OSError and ValueError."""
         data = self._table.read()
         found: dict[str, float] = {}
         for metric, _, field, scale, _ in _INSTANTS:
-            values = [value for _, value in set_values(data, self._table.field(field))] if self._table.has(field) else []
+            values = (
+                [value for _, value in set_values(data, self._table.field(field))]
+                if self._table.has(field)
+                else []
+            )
             if values and (metric not in PACKAGE_METRICS or self._dies[0].reports_package):
                 found[metric] = scale * sum(values) / len(values)
         return found
 
     def _in_block(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The block, then the columns as they are found in it."""
-        self._cuts = cuts(taken for column in columns for taken in (*column.taken, *([column.over] if column.over else [])))
+        self._cuts = cuts(
+            taken
+            for column in columns
+            for taken in (*column.taken, *([column.over] if column.over else []))
+        )
         if not columns:
             return ()
         last = self._cuts[-1]
-        block = Column("", "", "instant", type=block_type(last.at + last.end - last.start), role="block")
-        return (block, *(column._replace(taken=tuple(kept(taken, self._cuts) for taken in column.taken),
-                                         over=kept(column.over, self._cuts) if column.over else None) for column in columns))
+        block = Column(
+            "", "", "instant", type=block_type(last.at + last.end - last.start), role="block"
+        )
+        return (
+            block,
+            *(
+                column._replace(
+                    taken=tuple(kept(taken, self._cuts) for taken in column.taken),
+                    over=kept(column.over, self._cuts) if column.over else None,
+                )
+                for column in columns
+            ),
+        )
 
     def _found(self) -> tuple[list[Missing], list[Column]]:
         missing, columns = self._package_columns()
@@ -107,7 +164,17 @@ class AmdMetricsSource:
             columns += more[1]
         stamps: list[Column] = []
         if self._table.has("stamp"):
-            stamps = [Column("", "ns", "instant", device=device, role="stamp", taken=(self._table.field("stamp"),)) for device in range(len(self._dies))]
+            stamps = [
+                Column(
+                    "",
+                    "ns",
+                    "instant",
+                    device=device,
+                    role="stamp",
+                    taken=(self._table.field("stamp"),),
+                )
+                for device in range(len(self._dies))
+            ]
         return missing, [*stamps, *columns, *self._busy_columns()]
 
     def _package_columns(self) -> tuple[list[Missing], list[Column]]:
@@ -119,22 +186,64 @@ class AmdMetricsSource:
                 if metric == "gpu_percent" and die.partitions > 1:
                     continue  # each partition has its own
                 if not table.has(field):
-                    missing.append(Missing(metric, f"{die.address}: gpu_metrics v{table.version} does not give it"))
+                    missing.append(
+                        Missing(
+                            metric, f"{die.address}: gpu_metrics v{table.version} does not give it"
+                        )
+                    )
                 elif metric in PACKAGE_METRICS and not die.reports_package:
-                    missing.append(Missing(metric, f"{die.address}: {die.package} reports for the package of both dies"))
+                    missing.append(
+                        Missing(
+                            metric,
+                            f"{die.address}: {die.package} reports for the package of both dies",
+                        )
+                    )
                 else:
-                    columns.append(Column(metric, unit, "counter" if form == "counter" else "instant", scale, device=0, taken=(table.field(field),), how=how))
+                    columns.append(
+                        Column(
+                            metric,
+                            unit,
+                            "counter" if form == "counter" else "instant",
+                            scale,
+                            device=0,
+                            taken=(table.field(field),),
+                            how=how,
+                        )
+                    )
         return missing, columns
 
     def _throttle_columns(self) -> tuple[list[Missing], list[Column]]:
         table = self._table
-        if all(table.has(field) for field in ("accumulation", "residency_power", "residency_prochot")):
+        if all(
+            table.has(field) for field in ("accumulation", "residency_power", "residency_prochot")
+        ):
             # causes of one metric may hold at once: the largest counts
-            causes = {metric: [field for field in fields if table.has(field)] for metric, fields in _RESIDENCIES}
-            return ([Missing(metric, f"{self._dies[0].address}: gpu_metrics v{table.version} does not give it") for metric, fields in causes.items() if not fields],
-                    [self._share(metric, "share", fields, 1.0, 1.01) for metric, fields in causes.items() if fields])
+            causes = {
+                metric: [field for field in fields if table.has(field)]
+                for metric, fields in _RESIDENCIES
+            }
+            return (
+                [
+                    Missing(
+                        metric,
+                        f"{self._dies[0].address}: gpu_metrics v{table.version} does not give it",
+                    )
+                    for metric, fields in causes.items()
+                    if not fields
+                ],
+                [
+                    self._share(metric, "share", fields, 1.0, 1.01)
+                    for metric, fields in causes.items()
+                    if fields
+                ],
+            )
         if table.has("throttle"):
-            return [], [Column(metric, "share", "bits", device=0, taken=(table.field("throttle"),), bits=bits) for metric, bits in _BITS]
+            return [], [
+                Column(
+                    metric, "share", "bits", device=0, taken=(table.field("throttle"),), bits=bits
+                )
+                for metric, bits in _BITS
+            ]
         why = f"{self._dies[0].address}: {_why_no_throttling(table)}"
         return [Missing(metric, why) for metric, _ in _BITS], []
 
@@ -148,22 +257,45 @@ class AmdMetricsSource:
             if counted and table.has(field):
                 columns.append(self._share(metric, unit, (field,), scale, 101.0))
             else:
-                missing.append(Missing(metric, f"{self._dies[0].address}: gpu_metrics v{table.version} gives no accumulator with a known unit"))
+                missing.append(
+                    Missing(
+                        metric,
+                        f"{self._dies[0].address}: gpu_metrics v{table.version} gives no accumulator with a known unit",
+                    )
+                )
         return missing, columns
 
-    def _share(self, metric: str, unit: str, fields: Sequence[str], scale: float, at_most: float) -> Column:
+    def _share(
+        self, metric: str, unit: str, fields: Sequence[str], scale: float, at_most: float
+    ) -> Column:
         """A share above `at_most` shows that the accumulator counts something else than the firmware's cycles."""
         table = self._table
-        return Column(metric, unit, "share", scale, device=0, taken=tuple(table.field(field) for field in fields), over=table.field("accumulation"), at_most=at_most)
+        return Column(
+            metric,
+            unit,
+            "share",
+            scale,
+            device=0,
+            taken=tuple(table.field(field) for field in fields),
+            over=table.field("accumulation"),
+            at_most=at_most,
+        )
 
     def _busy_columns(self) -> list[Column]:
         columns: list[Column] = []
         for place, die in enumerate(self._dies):
             whole, dies = self._table.busy(die.partition), self._table.busy_dies(die.partition)
             if whole is not None and dies and die.partitions > 1:
-                columns.append(Column("gpu_percent", "%", "instant", device=place, taken=(whole,), how="average"))
+                columns.append(
+                    Column(
+                        "gpu_percent", "%", "instant", device=place, taken=(whole,), how="average"
+                    )
+                )
             if len(dies) > 1:
-                columns += [Column(f"xcc_busy_{number}", "%", "instant", device=place, taken=(taken,)) for number, taken in enumerate(dies)]
+                columns += [
+                    Column(f"xcc_busy_{number}", "%", "instant", device=place, taken=(taken,))
+                    for number, taken in enumerate(dies)
+                ]
         return columns
 
 
@@ -183,4 +315,6 @@ def _why_no_throttling(table: Table) -> str:
 
 def sampled(die: Die) -> SampledDevice:
     """How the files name the device: its scope says what its power covers."""
-    return SampledDevice(die.number, die.identity, die.name, "amd", die.package, die.scope, die.mode)
+    return SampledDevice(
+        die.number, die.identity, die.name, "amd", die.package, die.scope, die.mode
+    )

@@ -43,12 +43,22 @@ class AmdsmiSource:
 
     name = "amdsmi"
 
-    def __init__(self, child: subprocess.Popen[bytes], told: dict[str, Any], dies: Sequence[Die]) -> None:
+    def __init__(
+        self, child: subprocess.Popen[bytes], told: dict[str, Any], dies: Sequence[Die]
+    ) -> None:
         joined = _joined([SampledDevice(**one["device"]) for one in told["sources"]], dies)
         self.devices = tuple(device for device, _ in joined)
-        told_of = [(Column(**{**column, "device": place}), joined[place][1]) for place, one in enumerate(told["sources"]) for column in one["columns"]]
+        told_of = [
+            (Column(**{**column, "device": place}), joined[place][1])
+            for place, one in enumerate(told["sources"])
+            for column in one["columns"]
+        ]
         # the library repeats a package's power for each of its partitions: it counts once
-        kept = [place for place, (column, die) in enumerate(told_of) if column.metric not in PACKAGE_METRICS or die is None or die.reports_package]
+        kept = [
+            place
+            for place, (column, die) in enumerate(told_of)
+            if column.metric not in PACKAGE_METRICS or die is None or die.reports_package
+        ]
         self._kept = tuple(place + 1 for place in kept)  # behind the status byte
         self.columns: tuple[Column, ...] = tuple(told_of[place][0] for place in kept)
         self.max_hz = min((one["max_hz"] for one in told["sources"]), default=1.0)
@@ -72,7 +82,7 @@ class AmdsmiSource:
         if answer is not None:
             self._ask()
             if answer[0]:
-                row[at:at + len(self._kept)] = [answer[place] for place in self._kept]
+                row[at : at + len(self._kept)] = [answer[place] for place in self._kept]
 
     def first(self) -> list[int | float]:
         """The first row, waited for. Raises ChildEndedError."""
@@ -130,7 +140,11 @@ class Standby:
 
     def probe(self) -> tuple[Missing, ...]:
         missing = self._inner.probe()
-        self.columns, self.devices, self.max_hz = self._inner.columns, self._inner.devices, self._inner.max_hz
+        self.columns, self.devices, self.max_hz = (
+            self._inner.columns,
+            self._inner.devices,
+            self._inner.max_hz,
+        )
         return missing
 
     def read(self, row: list[int | float], at: int) -> None:
@@ -146,8 +160,15 @@ def open_sources(target: Target) -> tuple[Source, ...]:
     if isinstance(found, str):
         return (AbsentSource("amdsmi", found), *own)
     library: AmdsmiSource = found
-    return (library, *(Standby(source, lambda: bool(library.ended)) if isinstance(source, (AmdMetricsSource, AmdFallbackSource)) else source
-                       for source in own))
+    return (
+        library,
+        *(
+            Standby(source, lambda: bool(library.ended))
+            if isinstance(source, (AmdMetricsSource, AmdFallbackSource))
+            else source
+            for source in own
+        ),
+    )
 
 
 def _started(dies: Sequence[Die]) -> AmdsmiSource | str:
@@ -155,7 +176,12 @@ def _started(dies: Sequence[Die]) -> AmdsmiSource | str:
     root = os.path.abspath(__file__)  # noqa: PTH100 - no pathlib in the sampler
     for _ in range(5):  # profharness/telemetry/sources/amd/smi.py
         root = os.path.dirname(root)  # noqa: PTH120 - as above
-    child = subprocess.Popen([sys.executable, "-c", _CHILD.format(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    child = subprocess.Popen(
+        [sys.executable, "-c", _CHILD.format(root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
     told = _told(child)
     if isinstance(told, str):
         return told
@@ -188,7 +214,9 @@ def _told(child: subprocess.Popen[bytes]) -> dict[str, Any] | str:
 
 def _nothing(missing: Sequence[Missing]) -> str:
     """A library that is older than the driver's tables answers everything with 'N/A'."""
-    return "AMD's library gives no value here: " + ("; ".join(dict.fromkeys(absent.why for absent in missing)) or "it finds no device")
+    return "AMD's library gives no value here: " + (
+        "; ".join(dict.fromkeys(absent.why for absent in missing)) or "it finds no device"
+    )
 
 
 def _disagreement(source: AmdsmiSource, first: Sequence[int | float], dies: Sequence[Die]) -> str:
@@ -198,7 +226,10 @@ def _disagreement(source: AmdsmiSource, first: Sequence[int | float], dies: Sequ
         reader = AmdMetricsSource(tuple(die for die in dies if die.address == address))
         reader.probe()
         try:
-            own |= {(reader.devices[0].identity, metric): value for metric, value in reader.instants().items()}
+            own |= {
+                (reader.devices[0].identity, metric): value
+                for metric, value in reader.instants().items()
+            }
         except (OSError, ValueError):
             continue  # nothing to compare with
     for key, value in _values(source, first).items():
@@ -209,11 +240,16 @@ def _disagreement(source: AmdsmiSource, first: Sequence[int | float], dies: Sequ
 
 
 def _values(source: Source, row: Sequence[int | float]) -> dict[tuple[str, str], float]:
-    return {(source.devices[column.device].identity, column.metric): raw * column.scale for column, raw in zip(source.columns, row, strict=True)
-            if column.metric and raw not in (INTEGER_MISSING, FLOAT_MISSING) and raw == raw}  # noqa: PLR0124 - NaN is not itself
+    return {
+        (source.devices[column.device].identity, column.metric): raw * column.scale
+        for column, raw in zip(source.columns, row, strict=True)
+        if column.metric and raw not in (INTEGER_MISSING, FLOAT_MISSING) and raw == raw  # noqa: PLR0124  NaN is not itself
+    }
 
 
-def _joined(devices: Sequence[SampledDevice], dies: Sequence[Die]) -> list[tuple[SampledDevice, Die | None]]:
+def _joined(
+    devices: Sequence[SampledDevice], dies: Sequence[Die]
+) -> list[tuple[SampledDevice, Die | None]]:
     """The library's devices as sysfs names them, by PCI address; partitions of one address in their order."""
     left = list(dies)
     found: list[tuple[SampledDevice, Die | None]] = []
@@ -241,7 +277,9 @@ def _ending(child: subprocess.Popen[bytes], why: str) -> str:
     try:
         status = child.wait(1.0)
     except subprocess.TimeoutExpired:
-        return _put_away(child, f"AMD's library {why or 'closed its output'}: its process was ended")
+        return _put_away(
+            child, f"AMD's library {why or 'closed its output'}: its process was ended"
+        )
     if status < 0:
         return f"AMD's library ended the process that held it ({signal.Signals(-status).name}): it does not fit this driver"
     return f"the process that held AMD's library ended with status {status}"

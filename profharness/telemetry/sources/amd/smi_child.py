@@ -35,7 +35,9 @@ def main() -> int:
     os.dup2(2, 1)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1))  # the sampler blocks them for itself
+    signal.pthread_sigmask(
+        signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+    )  # the sampler blocks them for itself
     try:
         sources = load()
         missing = [absent for source in sources for absent in source.probe()]
@@ -45,8 +47,20 @@ def main() -> int:
     except Exception as error:  # noqa: BLE001 - KeyError, AttributeError, the library's own: whatever it is, it is the answer
         _say(answers, {"why": words_of(error)})
         return 1
-    _say(answers, {"sources": [{"device": source.devices[0]._asdict(), "columns": [column._asdict() for column in source.columns], "max_hz": source.max_hz}
-                               for source in usable], "missing": [absent._asdict() for absent in missing]})
+    _say(
+        answers,
+        {
+            "sources": [
+                {
+                    "device": source.devices[0]._asdict(),
+                    "columns": [column._asdict() for column in source.columns],
+                    "max_hz": source.max_hz,
+                }
+                for source in usable
+            ],
+            "missing": [absent._asdict() for absent in missing],
+        },
+    )
     _serve(answers, usable)
     return 0
 

@@ -19,7 +19,9 @@ from profharness.telemetry.sources.amd.metrics import JOULES_PER_COUNT
 from profharness.telemetry.sources.cost import affordable_hz
 
 MAX_HZ = 10.0
-_UNSET = frozenset({0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF})  # the package compares with one width only: the others leak through
+_UNSET = frozenset(
+    {0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
+)  # the package compares with one width only: the others leak through
 # metric, unit, form, scale, keys of amdsmi_get_gpu_metrics_info in order of preference; lists give the mean of what is set
 _WANTED: tuple[tuple[str, str, str, float, tuple[str, ...]], ...] = (
     ("gpu_percent", "%", "instant", 1.0, ("average_gfx_activity",)),
@@ -30,7 +32,8 @@ _WANTED: tuple[tuple[str, str, str, float, tuple[str, ...]], ...] = (
     ("clock_memory", "MHz", "instant", 1.0, ("current_uclk",)),
     ("temperature_edge", "°C", "instant", 1.0, ("temperature_edge",)),
     ("temperature_hotspot", "°C", "instant", 1.0, ("temperature_hotspot",)),
-    ("temperature_memory", "°C", "instant", 1.0, ("temperature_mem",)))
+    ("temperature_memory", "°C", "instant", 1.0, ("temperature_mem",)),
+)
 _ZERO_IS_UNSET = frozenset({"temperature_edge", "temperature_hotspot", "temperature_memory"})
 _STAMP = "system_clock_counter"
 
@@ -43,9 +46,18 @@ class _Field(NamedTuple):
 def number(value: Any, *, zero_unset: bool = False) -> float | None:
     """One value of the package's answer; None for 'N/A', all ones of any width, and what is no number."""
     if isinstance(value, (list, tuple)):
-        found = [one for one in (number(part, zero_unset=zero_unset) for part in value) if one is not None]
+        found = [
+            one
+            for one in (number(part, zero_unset=zero_unset) for part in value)
+            if one is not None
+        ]
         return sum(found) / len(found) if found else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value in _UNSET or (zero_unset and not value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or value in _UNSET
+        or (zero_unset and not value)
+    ):
         return None
     return value
 
@@ -71,13 +83,34 @@ class AmdsmiSource:
         fields = [_Field(Column("", "ns", "instant", device=0, role="stamp"), _STAMP)]
         missing = []
         for metric, unit, form, scale, keys in _WANTED:
-            key = next((key for key in keys if number(answer.get(key), zero_unset=metric in _ZERO_IS_UNSET) is not None), None)
+            key = next(
+                (
+                    key
+                    for key in keys
+                    if number(answer.get(key), zero_unset=metric in _ZERO_IS_UNSET) is not None
+                ),
+                None,
+            )
             if key is None:
-                missing.append(Missing(metric, f"{who}: the library answers {answer.get(keys[0], 'nothing')}"))
+                missing.append(
+                    Missing(metric, f"{who}: the library answers {answer.get(keys[0], 'nothing')}")
+                )
             elif metric in ("power_w", "power_energy") and not number(answer.get(key)):
-                missing.append(Missing(metric, f"{who}: the library answers 0: the other die of the package reports it"))
+                missing.append(
+                    Missing(
+                        metric,
+                        f"{who}: the library answers 0: the other die of the package reports it",
+                    )
+                )
             else:
-                column = Column(metric, unit, "counter" if form == "counter" else "instant", scale, "q" if form == "counter" else "d", 0)
+                column = Column(
+                    metric,
+                    unit,
+                    "counter" if form == "counter" else "instant",
+                    scale,
+                    "q" if form == "counter" else "d",
+                    0,
+                )
                 fields.append(_Field(column, key))
         self._fields = tuple(fields)
         self.columns = tuple(field.column for field in fields) if len(fields) > 1 else ()
@@ -104,7 +137,10 @@ def load() -> tuple[AmdsmiSource, ...]:
     library = _package()
     library.amdsmi_init()
     handles: Sequence[Any] = library.amdsmi_get_processor_handles()
-    return tuple(AmdsmiSource(library, handle, _device(library, handle, place)) for place, handle in enumerate(handles))
+    return tuple(
+        AmdsmiSource(library, handle, _device(library, handle, place))
+        for place, handle in enumerate(handles)
+    )
 
 
 def _package() -> ModuleType:
@@ -117,7 +153,9 @@ def _package() -> ModuleType:
 
 def _device(library: ModuleType, handle: Any, place: int) -> SampledDevice:
     address = str(library.amdsmi_get_gpu_device_bdf(handle)).lower()
-    return SampledDevice(str(place), address, "AMD GPU", "amd", address, "as the library reports it")
+    return SampledDevice(
+        str(place), address, "AMD GPU", "amd", address, "as the library reports it"
+    )
 
 
 def words_of(error: Exception) -> str:

@@ -11,7 +11,9 @@ from profharness.telemetry.sources import Taken
 from profharness.telemetry.sources.amd.layouts import HEADER, MAX_BYTES, Field, Layout, layout_of
 
 XCC_PER_PARTITION = 8
-_ZERO_IS_UNSET = frozenset({"temperature_edge", "temperature_hotspot", "temperature_memory", "stamp"})
+_ZERO_IS_UNSET = frozenset(
+    {"temperature_edge", "temperature_hotspot", "temperature_memory", "stamp"}
+)
 CHANGED = "gpu_metrics changed its layout"
 _GAP = 64  # bytes: what lies between two wanted parts of a table is left out where it is more
 
@@ -47,7 +49,11 @@ class Table:
         if isinstance(found, str):
             return found
         self.version = found.version
-        self.shape = Shape(self._handle, found.size, self._data[:HEADER.size + (4 if found.attributes >= 0 else 0)])
+        self.shape = Shape(
+            self._handle,
+            found.size,
+            self._data[: HEADER.size + (4 if found.attributes >= 0 else 0)],
+        )
         self._fields = found.fields
         self._busy = self._busy_fields(found)
         return ""
@@ -55,7 +61,10 @@ class Table:
     def _busy_fields(self, layout: Layout) -> tuple[Field, ...]:
         if layout.xcps is not None:
             first, stride = layout.xcps.first, layout.xcps.stride
-            return tuple(Field(first + place * stride, "I", XCC_PER_PARTITION) for place in range(min(self.partitions, layout.xcps.partitions)))
+            return tuple(
+                Field(first + place * stride, "I", XCC_PER_PARTITION)
+                for place in range(min(self.partitions, layout.xcps.partitions))
+            )
         return (self._fields["busy"],) if "busy" in self._fields else ()
 
     def read(self) -> bytes:
@@ -94,7 +103,10 @@ class Table:
         if whole is None:
             return ()
         width = struct.calcsize(whole.code)
-        return tuple(whole._replace(offset=whole.offset + place * width, repeat=1) for place, _ in self._set(whole))
+        return tuple(
+            whole._replace(offset=whole.offset + place * width, repeat=1)
+            for place, _ in self._set(whole)
+        )
 
     def _set(self, taken: Taken) -> list[tuple[int, int]]:
         """Place and value of those that were set when the table was opened."""
@@ -104,7 +116,11 @@ class Table:
 def set_values(data: bytes, taken: Taken) -> list[tuple[int, int]]:
     """Place and value of those that are set in a table."""
     values = struct.unpack_from(f"<{taken.repeat}{taken.code}", data, taken.offset)
-    return [(place, value) for place, value in enumerate(values) if value != taken.unset and (value or not taken.zero_is_unset)]
+    return [
+        (place, value)
+        for place, value in enumerate(values)
+        if value != taken.unset and (value or not taken.zero_is_unset)
+    ]
 
 
 def _taken(field: Field, *, zero_is_unset: bool = False) -> Taken:
@@ -124,7 +140,10 @@ class Cut(NamedTuple):
 def cuts(wanted: Iterable[Taken]) -> tuple[Cut, ...]:
     """The parts of a table in which all of `wanted` stand, in order; the first begins with the table."""
     found: list[Cut] = []
-    for start, end in sorted((taken.offset, taken.offset + taken.repeat * struct.calcsize(taken.code)) for taken in wanted):
+    for start, end in sorted(
+        (taken.offset, taken.offset + taken.repeat * struct.calcsize(taken.code))
+        for taken in wanted
+    ):
         if found and start <= found[-1].end + _GAP:
             found[-1] = found[-1]._replace(end=max(end, found[-1].end))
         else:

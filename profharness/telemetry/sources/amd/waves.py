@@ -84,10 +84,26 @@ class AmdWavesSource:
         try:
             self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
-            return (Missing("wave_fill", f"{self._folder} is absent: this kernel does not show KFD's processes"),)
-        self.columns = tuple(column for place, die in enumerate(self._dies) if die in usable for column in (
-            Column("wave_fill", "share", "instant", 1 / die.compute_units, "d", place), Column("gpu_processes", "processes", "instant", device=place),
-            *([Column("gpu_processes_other", "processes", "instant", device=place)] if self._ownership.knows else [])))
+            return (
+                Missing(
+                    "wave_fill",
+                    f"{self._folder} is absent: this kernel does not show KFD's processes",
+                ),
+            )
+        self.columns = tuple(
+            column
+            for place, die in enumerate(self._dies)
+            if die in usable
+            for column in (
+                Column("wave_fill", "share", "instant", 1 / die.compute_units, "d", place),
+                Column("gpu_processes", "processes", "instant", device=place),
+                *(
+                    [Column("gpu_processes_other", "processes", "instant", device=place)]
+                    if self._ownership.knows
+                    else []
+                ),
+            )
+        )
         self._dies = tuple(usable)
         self.max_hz = affordable_hz(self, MAX_HZ)
         return ()
@@ -96,12 +112,16 @@ class AmdWavesSource:
         """A device whose kernel offers no cu_occupancy has no wave_fill, though processes use it."""
         links = os.fstat(self._handle).st_nlink
         now = time.monotonic_ns()
-        listed = links != self._links or now >= self._list_next_ns  # a folder counts its folders as links
+        listed = (
+            links != self._links or now >= self._list_next_ns
+        )  # a folder counts its folders as links
         if listed:
             self._links, self._list_next_ns = links, now + LIST_NS
             self._list()
         width = len(self.columns) // len(self._dies)
-        for first, die in zip(range(at, at + width * len(self._dies), width), self._dies, strict=True):
+        for first, die in zip(
+            range(at, at + width * len(self._dies), width), self._dies, strict=True
+        ):
             found = self._filled(die.gpu_id)
             known = [waves for waves in found.values() if waves >= 0]
             if known or not found:
@@ -109,7 +129,9 @@ class AmdWavesSource:
             row[first + 1] = len(found)
             if self._ownership.knows:
                 if listed:
-                    self._strangers[die.gpu_id] = self._ownership.strangers(int(pid) for pid in found if pid.isdigit())
+                    self._strangers[die.gpu_id] = self._ownership.strangers(
+                        int(pid) for pid in found if pid.isdigit()
+                    )
                 row[first + 2] = self._strangers[die.gpu_id]
 
     def _list(self) -> None:

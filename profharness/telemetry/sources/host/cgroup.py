@@ -70,9 +70,15 @@ class CgroupSource:
     def _open_memory(self, found: Hierarchy | str) -> tuple[Missing, ...]:
         if isinstance(found, str):
             return (Missing("memory_cgroup", found),)
-        path = f"{found.folder}/{'memory.current' if found.version == 2 else 'memory.usage_in_bytes'}"
+        path = (
+            f"{found.folder}/{'memory.current' if found.version == 2 else 'memory.usage_in_bytes'}"
+        )
         self._memory = procfs.open_or_none(path)
-        return () if self._memory is not None else (Missing("memory_cgroup", f"{path} is absent or not readable"),)
+        return (
+            ()
+            if self._memory is not None
+            else (Missing("memory_cgroup", f"{path} is absent or not readable"),)
+        )
 
     def _open_quota(self, found: Hierarchy | str) -> tuple[Missing, ...]:
         if isinstance(found, str):
@@ -82,7 +88,11 @@ class CgroupSource:
             return (Missing("cpu_throttled", f"no CPU quota is set on {found.folder} or above it"),)
         self._throttled = procfs.open_or_none(quota.path)
         self._period_ns = quota.period_ns
-        return () if self._throttled is not None else (Missing("cpu_throttled", f"{quota.path} cannot be read"),)
+        return (
+            ()
+            if self._throttled is not None
+            else (Missing("cpu_throttled", f"{quota.path} cannot be read"),)
+        )
 
 
 def find_hierarchy(groups: str, mounts: str, controller: str) -> Hierarchy | str:
@@ -91,8 +101,11 @@ def find_hierarchy(groups: str, mounts: str, controller: str) -> Hierarchy | str
     `groups` and `mounts` are the texts of /proc/<pid>/cgroup and mountinfo. Version 1 is preferred where it has the
     controller, because version 2 does not have it then.
     """
-    paths = {name: path for _, names, path in (line.split(":", 2) for line in groups.splitlines())
-             for name in names.split(",")}
+    paths = {
+        name: path
+        for _, names, path in (line.split(":", 2) for line in groups.splitlines())
+        for name in names.split(",")
+    }
     version, path = (1, paths[controller]) if controller in paths else (2, paths.get("", ""))
     if not path:
         return f"the process is in no control group with the {controller} controller"
@@ -123,7 +136,7 @@ def _inside(path: str, root: str) -> str | None:
     if root != "/":
         if path != root and not path.startswith(root + "/"):
             return None
-        path = path[len(root):]
+        path = path[len(root) :]
     return None if path.startswith("/..") else path.rstrip("/")
 
 

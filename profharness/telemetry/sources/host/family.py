@@ -19,5 +19,16 @@ from profharness.telemetry.sources.host.tree import TreeMemorySource, TreeSource
 def open_sources(target: Target) -> tuple[Source, ...]:
     """The cheapest and most wanted first: values of one row are read in this order."""
     tree = ProcessTree(target.roots_file)
-    return (TreeSource(tree), TreeMemorySource(tree), NodeSource(), NodeMemorySource(), PressureSource(), CgroupSource(target.parent_pid or os.getpid()),
-            NetworkSource(), RdmaSource(target.sysfs), TreeWaitSource(tree), RaplSource(target.sysfs), PmCountersSource(target.sysfs))
+    return (
+        TreeSource(tree),
+        TreeMemorySource(tree),
+        NodeSource(),
+        NodeMemorySource(),
+        PressureSource(),
+        CgroupSource(target.parent_pid or os.getpid()),
+        NetworkSource(),
+        RdmaSource(target.sysfs),
+        TreeWaitSource(tree),
+        RaplSource(target.sysfs),
+        PmCountersSource(target.sysfs),
+    )

@@ -42,9 +42,22 @@ class NetworkSource:
             why = f"{self._path} cannot be read ({getattr(error, 'strerror', None) or error})"
             return tuple(Missing(metric, why) for metric in (RECEIVED, SENT, LOOPBACK))
         self._counted = self._countable(frozenset(found))
-        used = [name for name, (received, sent) in found.items() if name in self._counted and received + sent]
-        self._own = tuple(sorted(used, key=lambda name: -sum(found[name]))[:_MOST]) if len(self._counted) > 1 else ()
-        kinds = [RECEIVED, SENT, LOOPBACK, *(f"{kind}:{name.decode()}" for name in self._own for kind in (RECEIVED, SENT))]
+        used = [
+            name
+            for name, (received, sent) in found.items()
+            if name in self._counted and received + sent
+        ]
+        self._own = (
+            tuple(sorted(used, key=lambda name: -sum(found[name]))[:_MOST])
+            if len(self._counted) > 1
+            else ()
+        )
+        kinds = [
+            RECEIVED,
+            SENT,
+            LOOPBACK,
+            *(f"{kind}:{name.decode()}" for name in self._own for kind in (RECEIVED, SENT)),
+        ]
         self.columns = tuple(Column(kind, "B/s", "counter") for kind in kinds)
         return ()
 
@@ -63,7 +76,11 @@ class NetworkSource:
 
     def _countable(self, names: frozenset[bytes]) -> frozenset[bytes]:
         """Interfaces with hardware behind them; without any, all but the loopback."""
-        real = frozenset(name for name in names if os.path.exists(f"{self._sysfs}/class/net/{name.decode()}/device"))  # noqa: PTH110 - no pathlib in the sampler
+        real = frozenset(
+            name
+            for name in names
+            if os.path.exists(f"{self._sysfs}/class/net/{name.decode()}/device")  # noqa: PTH110  no pathlib in the sampler
+        )
         return real or names - {_LOOPBACK_NAME}
 
 
@@ -80,4 +97,3 @@ def interfaces(text: bytes) -> dict[bytes, tuple[int, int]]:
     if not found:
         raise ValueError("no interface in it")
     return found
-

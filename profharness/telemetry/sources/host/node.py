@@ -73,7 +73,9 @@ class NodeMemorySource:
 def busy_ns(text: bytes) -> int:
     """User, nice, system, irq and softirq time of all CPUs in ns (first line of /proc/stat; guests are in user)."""
     fields = text.split(b"\n", 1)[0].split()
-    return (int(fields[1]) + int(fields[2]) + int(fields[3]) + int(fields[6]) + int(fields[7])) * procfs.TICK_NS
+    return (
+        int(fields[1]) + int(fields[2]) + int(fields[3]) + int(fields[6]) + int(fields[7])
+    ) * procfs.TICK_NS
 
 
 def used_bytes(text: bytes) -> int | None:
@@ -84,4 +86,4 @@ def used_bytes(text: bytes) -> int | None:
 
 def _kilobytes(text: bytes, name: bytes) -> int | None:
     at = text.find(name)
-    return None if at < 0 else int(text[at + len(name):].split(None, 1)[0])
+    return None if at < 0 else int(text[at + len(name) :].split(None, 1)[0])

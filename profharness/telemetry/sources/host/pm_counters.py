@@ -17,11 +17,21 @@ from profharness.telemetry.sources import STALE_NS, Column, Missing, SampledDevi
 from profharness.telemetry.sources.host import procfs
 
 MAX_HZ = 10.0
-HOST_METRICS = ("power_node", "power_node_energy", "power_node_limit", "power_cpu_energy", "power_memory_energy")
+HOST_METRICS = (
+    "power_node",
+    "power_node_energy",
+    "power_node_limit",
+    "power_cpu_energy",
+    "power_memory_energy",
+)
 _TRIES = 3
 # file, metric and form: of the node, and of each accelerator behind its prefix `accelN_`
-_NODE = (("power", "power_node", "instant"), ("energy", "power_node_energy", "counter"), ("cpu_energy", "power_cpu_energy", "counter"),
-         ("memory_energy", "power_memory_energy", "counter"))
+_NODE = (
+    ("power", "power_node", "instant"),
+    ("energy", "power_node_energy", "counter"),
+    ("cpu_energy", "power_cpu_energy", "counter"),
+    ("memory_energy", "power_memory_energy", "counter"),
+)
 _MODULE = (("power", "power_module", "instant"), ("energy", "power_module_energy", "counter"))
 
 
@@ -45,32 +55,67 @@ class PmCountersSource:
 
     def probe(self) -> tuple[Missing, ...]:
         if not os.path.isdir(self._folder):  # noqa: PTH112 - no pathlib in the sampler
-            return tuple(Missing(metric, f"{self._folder} is absent: only HPE Cray EX nodes meter themselves") for metric in HOST_METRICS)
+            return tuple(
+                Missing(
+                    metric, f"{self._folder} is absent: only HPE Cray EX nodes meter themselves"
+                )
+                for metric in HOST_METRICS
+            )
         self._freshness = procfs.open_or_none(f"{self._folder}/freshness")
         if self._freshness is None:
             why = f"{self._folder}/freshness cannot be read: values could not be told to belong together"
             return tuple(Missing(metric, why) for metric in HOST_METRICS)
         self._generation = procfs.open_or_none(f"{self._folder}/generation")
         modules = self._modules()
-        columns = [column for file, metric, form in _NODE for column in self._opened(self._values, file, metric, form)]
-        columns += [column for module in modules for file, metric, form in _MODULE
-                    for column in self._opened(self._values, f"{module}_{file}", f"{metric}:{module}", form)]
+        columns = [
+            column
+            for file, metric, form in _NODE
+            for column in self._opened(self._values, file, metric, form)
+        ]
+        columns += [
+            column
+            for module in modules
+            for file, metric, form in _MODULE
+            for column in self._opened(self._values, f"{module}_{file}", f"{metric}:{module}", form)
+        ]
         if columns:
-            columns += self._opened(self._caps, "power_cap", "power_node_limit", "instant", zero_is_none=True)
-            columns += [column for module in modules
-                        for column in self._opened(self._caps, f"{module}_power_cap", f"power_module_limit:{module}", "instant", zero_is_none=True)]
+            columns += self._opened(
+                self._caps, "power_cap", "power_node_limit", "instant", zero_is_none=True
+            )
+            columns += [
+                column
+                for module in modules
+                for column in self._opened(
+                    self._caps,
+                    f"{module}_power_cap",
+                    f"power_module_limit:{module}",
+                    "instant",
+                    zero_is_none=True,
+                )
+            ]
             self.columns = (Column("", "ns", "instant", role="stamp"), *columns)
         self._cap_watts = [0] * len(self._caps)
         found = {column.metric for column in columns}
-        return tuple(Missing(metric, f"{self._folder} does not give it") for metric in HOST_METRICS if metric not in found)
+        return tuple(
+            Missing(metric, f"{self._folder} does not give it")
+            for metric in HOST_METRICS
+            if metric not in found
+        )
 
     def _modules(self) -> list[str]:
         """`accel0`, `accel1` and so on, in the board's order."""
         names = os.listdir(self._folder)  # noqa: PTH208 - no pathlib in the sampler
-        numbers = (name[5:-6] for name in names if name.startswith("accel") and name.endswith("_power"))
-        return [f"accel{number}" for number in sorted(int(number) for number in numbers if number.isdigit())]
+        numbers = (
+            name[5:-6] for name in names if name.startswith("accel") and name.endswith("_power")
+        )
+        return [
+            f"accel{number}"
+            for number in sorted(int(number) for number in numbers if number.isdigit())
+        ]
 
-    def _opened(self, handles: list[int], file: str, metric: str, form: str, *, zero_is_none: bool = False) -> list[Column]:
+    def _opened(
+        self, handles: list[int], file: str, metric: str, form: str, *, zero_is_none: bool = False
+    ) -> list[Column]:
         """The column of a file that holds a number; a cap of 0 stands for none."""
         handle = procfs.open_or_none(f"{self._folder}/{file}")
         found = None if handle is None else parsed(os.pread(handle, 128, 0))
@@ -98,7 +143,7 @@ class PmCountersSource:
             if reading is not None:
                 row[place] = reading[0]
         first = at + 1 + len(found)
-        row[first:first + len(self._caps)] = self._limits()
+        row[first : first + len(self._caps)] = self._limits()
 
     def _limits(self) -> list[int]:
         """Read anew only when `generation` says that one was changed."""
@@ -106,7 +151,10 @@ class PmCountersSource:
         if now != self._caps_of or not now:
             self._caps_of = now
             readings = [parsed(os.pread(handle, 128, 0)) for handle in self._caps]
-            self._cap_watts = [before if reading is None else reading[0] for before, reading in zip(self._cap_watts, readings, strict=True)]
+            self._cap_watts = [
+                before if reading is None else reading[0]
+                for before, reading in zip(self._cap_watts, readings, strict=True)
+            ]
         return self._cap_watts
 
 
@@ -114,7 +162,11 @@ def boot_time(stamp_us: int) -> int:
     """CLOCK_BOOTTIME ns of a time in µs since 1970; now, where that is no recent time. The narrower of two readings of both clocks counts."""
     width, offset, now = 1 << 62, 0, 0
     for _ in range(2):
-        before, real, now = time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        before, real, now = (
+            time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+            time.time_ns(),
+            time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+        )
         if now - before < width:
             width, offset = now - before, real - (before + now) // 2
     found = 1000 * stamp_us - offset
@@ -126,4 +178,6 @@ def parsed(text: bytes) -> tuple[int, int] | None:
     words = text.split()
     if not words or not words[0].isdigit():
         return None
-    return int(words[0]), int(words[2]) if len(words) > 3 and words[3] == b"us" and words[2].isdigit() else 0
+    return int(words[0]), int(words[2]) if len(words) > 3 and words[3] == b"us" and words[
+        2
+    ].isdigit() else 0

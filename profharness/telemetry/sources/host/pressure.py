@@ -29,8 +29,16 @@ class PressureSource:
             try:
                 handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 some_total_us(os.pread(handle, 256, 0))
-            except (OSError, ValueError) as error:  # EOPNOTSUPP where the kernel was started with psi=0
-                missing.append(Missing(f"pressure_{resource}", f"{path}: {getattr(error, 'strerror', None) or error}"))
+            except (
+                OSError,
+                ValueError,
+            ) as error:  # EOPNOTSUPP where the kernel was started with psi=0
+                missing.append(
+                    Missing(
+                        f"pressure_{resource}",
+                        f"{path}: {getattr(error, 'strerror', None) or error}",
+                    )
+                )
                 continue
             self._handles.append(handle)
             columns.append(Column(f"pressure_{resource}", "share", "counter", 1e-6))

@@ -14,7 +14,9 @@ from time import clock_gettime_ns
 
 from profharness.telemetry.sources.host import procfs
 
-QUICK_NS = 90_000_000  # a little less than a tenth of a second, so that it is due at every tick of 10 Hz
+QUICK_NS = (
+    90_000_000  # a little less than a tenth of a second, so that it is due at every tick of 10 Hz
+)
 FULL_NS = 1_000_000_000
 _BIRTH_SLACK_NS = 50_000_000  # start times come in 10 ms steps, and a look takes a moment
 
@@ -26,7 +28,20 @@ class Process:
     this process was credited for children beyond that.
     """
 
-    __slots__ = ("base", "children_fd", "clock", "cpu", "parent", "pid", "reaped_base", "seen", "start_boot_ns", "stat_fd", "statm_fd", "unseen")
+    __slots__ = (
+        "base",
+        "children_fd",
+        "clock",
+        "cpu",
+        "parent",
+        "pid",
+        "reaped_base",
+        "seen",
+        "start_boot_ns",
+        "stat_fd",
+        "statm_fd",
+        "unseen",
+    )
 
     def __init__(self, pid: int, stat: procfs.ProcessStat, *, started_before: bool) -> None:
         self.pid = pid
@@ -76,7 +91,9 @@ class ProcessTree:
         self.processes: dict[int, Process] = {}
         self.size = 0
         self.why_not = _why_not()
-        self.has_children_files = os.access(f"/proc/{os.getpid()}/task/{os.getpid()}/children", os.R_OK)
+        self.has_children_files = os.access(
+            f"/proc/{os.getpid()}/task/{os.getpid()}/children", os.R_OK
+        )
         self._roots_file = roots_file
         self._roots_fd: int | None = None
         self._roots_read = 0
@@ -145,7 +162,9 @@ class ProcessTree:
         self.size = len(self._arranged)
         self._clocks = [process.clock for process in self._arranged]
         self._used_ns = [process.cpu for process in self._arranged]
-        self._offset_ns = self._ended_ns + sum(process.unseen - process.base for process in self._arranged)
+        self._offset_ns = self._ended_ns + sum(
+            process.unseen - process.base for process in self._arranged
+        )
 
     def _is_news(self) -> bool:
         """Whether the roots file grew, or a followed process ran and a pid was given out since the last look: else there is nothing to look at."""
@@ -179,7 +198,11 @@ class ProcessTree:
 
     def newest_pid(self) -> bytes:
         """The last pid or thread id that the kernel gave out (fifth field of /proc/loadavg); empty where it does not say."""
-        return os.pread(self._pids_fd, 128, 0).rpartition(b" ")[2] if self._pids_fd is not None else b""
+        return (
+            os.pread(self._pids_fd, 128, 0).rpartition(b" ")[2]
+            if self._pids_fd is not None
+            else b""
+        )
 
     def _new_roots(self) -> bytes:
         """What was appended to the roots file since it was read."""
@@ -190,14 +213,16 @@ class ProcessTree:
     def _read_roots(self) -> None:
         """New whole lines of the roots file; a line that is still being written waits."""
         text = self._new_roots()
-        whole = text[:text.rfind(b"\n") + 1]
+        whole = text[: text.rfind(b"\n") + 1]
         if not whole:
             return
         for line in whole.split():
             if line.isdigit():
                 self._follow(int(line))
         self._roots_read += len(whole)
-        self._pids_full = self._pids_quick = b""  # its children may be older than the newest pid that was seen
+        self._pids_full = self._pids_quick = (
+            b""  # its children may be older than the newest pid that was seen
+        )
 
     def _recheck(self) -> None:
         """Drop processes whose pid was given to another; take over new parents and the accounts of waited-for children."""
@@ -226,7 +251,9 @@ class ProcessTree:
     def _children(self, pid: int) -> list[int]:
         if not self.has_children_files:
             return []
-        return [child for tid in procfs.thread_ids(pid) for child in procfs.children_of_thread(pid, tid)]
+        return [
+            child for tid in procfs.thread_ids(pid) for child in procfs.children_of_thread(pid, tid)
+        ]
 
     def _all_children(self) -> dict[int, list[int]]:
         if not self.has_children_files:
@@ -238,7 +265,9 @@ class ProcessTree:
         for process in self.processes.values():
             if process.children_fd is not None:
                 try:
-                    found[process.pid] = [int(child) for child in os.pread(process.children_fd, 65536, 0).split()]
+                    found[process.pid] = [
+                        int(child) for child in os.pread(process.children_fd, 65536, 0).split()
+                    ]
                 except OSError:
                     continue  # it ended since: the next refresh will say so
         return found
@@ -250,7 +279,10 @@ class ProcessTree:
             return False
         try:
             self.processes[pid] = Process(
-                pid, stat, started_before=stat.start_boot_ns < self._looked_boot_ns - _BIRTH_SLACK_NS)
+                pid,
+                stat,
+                started_before=stat.start_boot_ns < self._looked_boot_ns - _BIRTH_SLACK_NS,
+            )
         except OSError:
             return False  # it ended between the two reads
         return True
@@ -265,7 +297,11 @@ class ProcessTree:
         parent = self.processes.get(process.parent)
         if parent is not None:
             parent.seen += process.whole()
-            _settle(parent, parent.stat(), [child for child in self.processes.values() if child.parent == parent.pid])
+            _settle(
+                parent,
+                parent.stat(),
+                [child for child in self.processes.values() if child.parent == parent.pid],
+            )
 
 
 def _settle(process: Process, stat: procfs.ProcessStat | None, children: Sequence[Process]) -> None:

@@ -52,8 +52,13 @@ def read_once(path: str, offset: int = 0) -> bytes:
 
 def parse_stat(text: bytes) -> ProcessStat:
     """The command name may hold spaces and parentheses: fields are counted from its last parenthesis (proc(5))."""
-    rest = text[text.rindex(b")") + 2:].split()
-    return ProcessStat(rest[0].decode(), int(rest[1]), int(rest[19]) * TICK_NS, (int(rest[13]) + int(rest[14])) * TICK_NS)
+    rest = text[text.rindex(b")") + 2 :].split()
+    return ProcessStat(
+        rest[0].decode(),
+        int(rest[1]),
+        int(rest[19]) * TICK_NS,
+        (int(rest[13]) + int(rest[14])) * TICK_NS,
+    )
 
 
 def process_stat(pid: int) -> ProcessStat | None:

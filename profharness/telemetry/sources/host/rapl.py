@@ -46,19 +46,33 @@ class RaplSource:
 
     def probe(self) -> tuple[Missing, ...]:
         try:
-            zones = [name for name in sorted(os.listdir(self._folder)) if _is_package(self._folder, name)]  # noqa: PTH208 - no pathlib in the sampler
+            zones = [
+                name for name in sorted(os.listdir(self._folder)) if _is_package(self._folder, name)  # noqa: PTH208  no pathlib in the sampler
+            ]
         except OSError:
-            return (Missing(METRIC, f"{self._folder} is absent: the kernel offers no RAPL counters here (virtual machines rarely do)"),)
+            return (
+                Missing(
+                    METRIC,
+                    f"{self._folder} is absent: the kernel offers no RAPL counters here (virtual machines rarely do)",
+                ),
+            )
         if not zones:
             return (Missing(METRIC, f"{self._folder} holds no CPU package"),)
         for zone in zones:
             path = f"{self._folder}/{zone}"
             try:
                 handle = os.open(f"{path}/energy_uj", os.O_RDONLY | os.O_CLOEXEC)
-                self._counters.append(_Counter(handle, int(procfs.read_once(f"{path}/max_energy_range_uj"))))
+                self._counters.append(
+                    _Counter(handle, int(procfs.read_once(f"{path}/max_energy_range_uj")))
+                )
             except (OSError, ValueError) as error:
                 self._counters.clear()
-                return (Missing(METRIC, f"{path}/energy_uj cannot be read ({getattr(error, 'strerror', None) or error}); it is root's since Linux 5.10"),)
+                return (
+                    Missing(
+                        METRIC,
+                        f"{path}/energy_uj cannot be read ({getattr(error, 'strerror', None) or error}); it is root's since Linux 5.10",
+                    ),
+                )
         self.columns = (Column(METRIC, "W", "counter", 1e-6),)
         return ()
 

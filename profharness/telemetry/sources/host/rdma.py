@@ -30,7 +30,6 @@ class _Port(NamedTuple):
         return int(os.pread(self.received, 32, 0)), int(os.pread(self.sent, 32, 0))
 
 
-
 class RdmaSource:
     """Totals of all ports, and each port that has carried anything where there are several."""
 
@@ -58,8 +57,20 @@ class RdmaSource:
             why = why or f"{self._folder} names no port: there is no RDMA adapter here"
             return Missing(RECEIVED, why), Missing(SENT, why)
         if len(self._ports) > 1:
-            self._own = tuple(place for place in sorted(range(len(carried)), key=lambda place: -carried[place])[:_MOST] if carried[place])
-        kinds = [RECEIVED, SENT, *(f"{kind}:{self._ports[place].name}" for place in self._own for kind in (RECEIVED, SENT))]
+            self._own = tuple(
+                place
+                for place in sorted(range(len(carried)), key=lambda place: -carried[place])[:_MOST]
+                if carried[place]
+            )
+        kinds = [
+            RECEIVED,
+            SENT,
+            *(
+                f"{kind}:{self._ports[place].name}"
+                for place in self._own
+                for kind in (RECEIVED, SENT)
+            ),
+        ]
         self.columns = tuple(Column(kind, "B/s", "counter", BYTES_PER_COUNT) for kind in kinds)
         self.max_hz = affordable_hz(self, SLOW_HZ)
         return ()
@@ -69,13 +80,18 @@ class RdmaSource:
         counts = [port.read() for port in self._ports]
         row[at] = sum(received for received, _ in counts)
         row[at + 1] = sum(sent for _, sent in counts)
-        for first, place in zip(range(at + 2, at + 2 + 2 * len(self._own), 2), self._own, strict=True):
+        for first, place in zip(
+            range(at + 2, at + 2 + 2 * len(self._own), 2), self._own, strict=True
+        ):
             row[first], row[first + 1] = counts[place]
 
     def _found(self) -> list[tuple[str, str]]:
         """Name and folder of every port, in order."""
-        return [(f"{device}/{port}", f"{self._folder}/{device}/ports/{port}/counters")
-                for device in _listed(self._folder) for port in _listed(f"{self._folder}/{device}/ports")]
+        return [
+            (f"{device}/{port}", f"{self._folder}/{device}/ports/{port}/counters")
+            for device in _listed(self._folder)
+            for port in _listed(f"{self._folder}/{device}/ports")
+        ]
 
 
 def _opened(name: str, folder: str) -> _Port | str:

@@ -25,7 +25,10 @@ class TreeSource:
     def probe(self) -> tuple[Missing, ...]:
         if why := self._tree.why_not:
             return Missing("cpu_tree", why), Missing("processes_tree", why)
-        self.columns = (Column("cpu_tree", "cores", "counter", 1e-9), Column("processes_tree", "processes", "instant"))
+        self.columns = (
+            Column("cpu_tree", "cores", "counter", 1e-9),
+            Column("processes_tree", "processes", "instant"),
+        )
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
@@ -73,18 +76,26 @@ class TreeWaitSource:
         if why := self._tree.why_not:
             return (Missing("cpu_tree_wait", why),)
         if not os.access("/proc/self/schedstat", os.R_OK):
-            return (Missing("cpu_tree_wait", "the kernel has no /proc/<pid>/schedstat (CONFIG_SCHED_INFO)"),)
+            return (
+                Missing(
+                    "cpu_tree_wait", "the kernel has no /proc/<pid>/schedstat (CONFIG_SCHED_INFO)"
+                ),
+            )
         self.columns = (Column("cpu_tree_wait", "cores", "counter", 1e-9),)
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
         newest = (self._tree.newest_pid(), tuple(self._tree.processes))
-        if newest != self._listed or not newest[0]:  # threads have pids too: without a new one there is none
+        if (
+            newest != self._listed or not newest[0]
+        ):  # threads have pids too: without a new one there is none
             self._list()
             self._listed = newest
         for thread in self._threads.values():
             thread.read()
-        row[at] = self._ended_ns + sum(thread.waited - thread.base for thread in self._threads.values())
+        row[at] = self._ended_ns + sum(
+            thread.waited - thread.base for thread in self._threads.values()
+        )
 
     def _list(self) -> None:
         """Follow the threads that there are now."""
@@ -118,7 +129,11 @@ class _Thread:
 
     def read(self) -> None:
         try:
-            text = procfs.read_once(self._path) if self._handle is None else os.pread(self._handle, 128, 0)
+            text = (
+                procfs.read_once(self._path)
+                if self._handle is None
+                else os.pread(self._handle, 128, 0)
+            )
             self.waited = max(self.waited, int(text.split()[1]))
         except (OSError, IndexError):
             return  # it ended: its last figure stays

@@ -21,15 +21,26 @@ STATE_HZ = 10.0
 FIELDS_HZ = 100.0
 AMPERE = 7  # NVML_DEVICE_ARCH_AMPERE
 _INSTANT, _AVERAGE, _ENERGY, _POWER_POLICY, _THERMAL_POLICY = 186, 185, 83, 74, 75
-_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # of the value's union, by its type
+_MEMBERS = (
+    "dVal",
+    "uiVal",
+    "ulVal",
+    "ullVal",
+    "sllVal",
+    "siVal",
+    "usVal",
+)  # of the value's union, by its type
 _STALE_US = 10_000_000
 _POWER_BITS, _THERMAL_BITS, _EXTERNAL_BITS = 0x04, 0x20 | 0x40, 0x80  # nvmlClocksEventReason*
 
 # metric, unit, form, scale, field
 _FIELDS: tuple[tuple[str, str, str, float, int], ...] = (
-    ("power_w", "W", "instant", 1e-3, _INSTANT), ("power_average", "W", "instant", 1e-3, _AVERAGE),
-    ("power_energy", "W", "counter", 1e-3, _ENERGY), ("throttle_power", "share", "counter", 1e-9, _POWER_POLICY),
-    ("throttle_thermal", "share", "counter", 1e-9, _THERMAL_POLICY))
+    ("power_w", "W", "instant", 1e-3, _INSTANT),
+    ("power_average", "W", "instant", 1e-3, _AVERAGE),
+    ("power_energy", "W", "counter", 1e-3, _ENERGY),
+    ("throttle_power", "share", "counter", 1e-9, _POWER_POLICY),
+    ("throttle_thermal", "share", "counter", 1e-9, _THERMAL_POLICY),
+)
 
 
 class Parent(NamedTuple):
@@ -74,7 +85,11 @@ class NvmlFieldsSource:
                 missing.append(Missing(metric, f"{self.devices[0].identity}: {answer}"))
             else:
                 self._fields.append(field)
-                columns.append(Column(metric, unit, "counter" if form == "counter" else "instant", scale, device=0))
+                columns.append(
+                    Column(
+                        metric, unit, "counter" if form == "counter" else "instant", scale, device=0
+                    )
+                )
         if _INSTANT not in self._fields:
             missing = self._with_usage(columns, missing)
         self.columns = tuple(columns) if len(columns) > 1 else ()
@@ -99,7 +114,12 @@ class NvmlFieldsSource:
             values = self._device.call("nvmlDeviceGetFieldValues", list(fields))
         except Exception as error:  # noqa: BLE001 - an old driver lacks the call; whatever it says is the reason
             return [str(error)] * len(fields)
-        return [_number(value) if value.nvmlReturn == 0 else _said(self._device.library, value.nvmlReturn) for value in values]
+        return [
+            _number(value)
+            if value.nvmlReturn == 0
+            else _said(self._device.library, value.nvmlReturn)
+            for value in values
+        ]
 
     def _with_usage(self, columns: list[Column], missing: list[Missing]) -> list[Missing]:
         """Without the instant field: the older call, which is an average on newer parts."""
@@ -119,7 +139,10 @@ class NvmlFieldsSource:
             architecture = int(self._device.call("nvmlDeviceGetArchitecture"))
         except Exception:  # noqa: BLE001 - a driver that does not know the question is older than Ampere
             return False
-        return architecture > AMPERE or (architecture == AMPERE and not any(part in self.devices[0].name for part in ("A100", "A30")))
+        return architecture > AMPERE or (
+            architecture == AMPERE
+            and not any(part in self.devices[0].name for part in ("A100", "A30"))
+        )
 
 
 def _number(value: Any) -> int | float:
@@ -175,7 +198,9 @@ class NvmlStateSource:
             except Exception as error:  # noqa: BLE001 - see probe
                 failed = error
                 continue
-        if failed is not None and all(row[place] == -1 for place in range(at, at + len(self._calls))):
+        if failed is not None and all(
+            row[place] == -1 for place in range(at, at + len(self._calls))
+        ):
             raise failed
 
     def _wanted(self) -> tuple[_Call, ...]:
@@ -183,7 +208,10 @@ class NvmlStateSource:
         external = ShareClock()
 
         def throttled() -> float:
-            external.advance(time.clock_gettime_ns(time.CLOCK_BOOTTIME), 1.0 if reasons(self._device) & _EXTERNAL_BITS else 0.0)
+            external.advance(
+                time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+                1.0 if reasons(self._device) & _EXTERNAL_BITS else 0.0,
+            )
             return external.total
 
         def instant(metric: str, unit: str, take: Callable[[], int], scale: float = 1.0) -> _Call:
@@ -191,17 +219,50 @@ class NvmlStateSource:
 
         return (
             instant("gpu_percent", "%", lambda: int(ask("nvmlDeviceGetUtilizationRates").gpu)),
-            instant("memory_activity", "share", lambda: int(ask("nvmlDeviceGetUtilizationRates").memory), 0.01),
-            instant("clock_gpu", "MHz", lambda: int(ask("nvmlDeviceGetClockInfo", library.NVML_CLOCK_SM))),
-            instant("clock_memory", "MHz", lambda: int(ask("nvmlDeviceGetClockInfo", library.NVML_CLOCK_MEM))),
-            instant("temperature_edge", "°C", lambda: int(ask("nvmlDeviceGetTemperature", library.NVML_TEMPERATURE_GPU))),
+            instant(
+                "memory_activity",
+                "share",
+                lambda: int(ask("nvmlDeviceGetUtilizationRates").memory),
+                0.01,
+            ),
+            instant(
+                "clock_gpu",
+                "MHz",
+                lambda: int(ask("nvmlDeviceGetClockInfo", library.NVML_CLOCK_SM)),
+            ),
+            instant(
+                "clock_memory",
+                "MHz",
+                lambda: int(ask("nvmlDeviceGetClockInfo", library.NVML_CLOCK_MEM)),
+            ),
+            instant(
+                "temperature_edge",
+                "°C",
+                lambda: int(ask("nvmlDeviceGetTemperature", library.NVML_TEMPERATURE_GPU)),
+            ),
             instant("gpu_memory_used", "B", lambda: int(ask("nvmlDeviceGetMemoryInfo").used)),
             instant("gpu_memory_total", "B", lambda: int(ask("nvmlDeviceGetMemoryInfo").total)),
             instant("power_limit", "W", lambda: int(ask("nvmlDeviceGetEnforcedPowerLimit")), 1e-3),
-            instant("gpu_processes", "processes", lambda: len(ask("nvmlDeviceGetComputeRunningProcesses"))),
-            *([instant("gpu_processes_other", "processes",
-                       lambda: self._ownership.strangers(int(one.pid) for one in ask("nvmlDeviceGetComputeRunningProcesses")))] if self._ownership.knows else []),
-            _Call(Column("throttle_external", "share", "counter", 1e-9, "d", 0), throttled))
+            instant(
+                "gpu_processes",
+                "processes",
+                lambda: len(ask("nvmlDeviceGetComputeRunningProcesses")),
+            ),
+            *(
+                [
+                    instant(
+                        "gpu_processes_other",
+                        "processes",
+                        lambda: self._ownership.strangers(
+                            int(one.pid) for one in ask("nvmlDeviceGetComputeRunningProcesses")
+                        ),
+                    )
+                ]
+                if self._ownership.knows
+                else []
+            ),
+            _Call(Column("throttle_external", "share", "counter", 1e-9, "d", 0), throttled),
+        )
 
 
 def reasons(device: Device) -> int:

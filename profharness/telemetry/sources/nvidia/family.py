@@ -7,7 +7,12 @@ from types import ModuleType
 
 from profharness.telemetry.sources import SampledDevice, Source, Target
 from profharness.telemetry.sources.absent import AbsentSource
-from profharness.telemetry.sources.nvidia.calls import Device, NvmlFieldsSource, NvmlStateSource, Parent
+from profharness.telemetry.sources.nvidia.calls import (
+    Device,
+    NvmlFieldsSource,
+    NvmlStateSource,
+    Parent,
+)
 from profharness.telemetry.sources.nvidia.gpm import NvmlGpmSource
 
 
@@ -33,9 +38,24 @@ def _sources(device: Device, roots_file: str) -> tuple[Source, ...]:
     """Power, energy, clocks and throttling are the whole device's; GPM and memory each instance's own."""
     instances = _instances(device)
     if instances:
-        device = device._replace(sampled=device.sampled._replace(scope=f"package of {len(instances)} MIG instances", mode="MIG"))
-    whole: tuple[Source, ...] = (NvmlFieldsSource(device), NvmlStateSource(device, roots_file), NvmlGpmSource(device))
-    return (*whole, *(source for instance in instances for source in (NvmlStateSource(instance, roots_file), NvmlGpmSource(instance))))
+        device = device._replace(
+            sampled=device.sampled._replace(
+                scope=f"package of {len(instances)} MIG instances", mode="MIG"
+            )
+        )
+    whole: tuple[Source, ...] = (
+        NvmlFieldsSource(device),
+        NvmlStateSource(device, roots_file),
+        NvmlGpmSource(device),
+    )
+    return (
+        *whole,
+        *(
+            source
+            for instance in instances
+            for source in (NvmlStateSource(instance, roots_file), NvmlGpmSource(instance))
+        ),
+    )
 
 
 def _instances(device: Device) -> tuple[Device, ...]:
@@ -51,11 +71,22 @@ def _instances(device: Device) -> tuple[Device, ...]:
     for place in places:
         try:
             handle = device.call("nvmlDeviceGetMigDeviceHandleByIndex", place)
-            identity, name = _text(library.nvmlDeviceGetUUID(handle)), _text(library.nvmlDeviceGetName(handle))
+            identity, name = (
+                _text(library.nvmlDeviceGetUUID(handle)),
+                _text(library.nvmlDeviceGetName(handle)),
+            )
             instance = int(library.nvmlDeviceGetGpuInstanceId(handle))
         except Exception:  # noqa: BLE001,S112 - a place without an instance answers with an error
             continue
-        sampled = SampledDevice(f"{whole.number}.{place}", identity, name, "nvidia", whole.identity, "", name.rpartition("MIG ")[2])
+        sampled = SampledDevice(
+            f"{whole.number}.{place}",
+            identity,
+            name,
+            "nvidia",
+            whole.identity,
+            "",
+            name.rpartition("MIG ")[2],
+        )
         found.append(Device(library, handle, sampled, Parent(device.handle, instance)))
     scope = f"package of {len(found)} MIG instances"
     return tuple(one._replace(sampled=one.sampled._replace(scope=scope)) for one in found)
@@ -64,7 +95,18 @@ def _instances(device: Device) -> tuple[Device, ...]:
 def _device(library: ModuleType, number: int) -> Device:
     handle = library.nvmlDeviceGetHandleByIndex(number)
     identity = _text(library.nvmlDeviceGetUUID(handle))
-    return Device(library, handle, SampledDevice(str(number), identity, _text(library.nvmlDeviceGetName(handle)), "nvidia", identity, "device"))
+    return Device(
+        library,
+        handle,
+        SampledDevice(
+            str(number),
+            identity,
+            _text(library.nvmlDeviceGetName(handle)),
+            "nvidia",
+            identity,
+            "device",
+        ),
+    )
 
 
 def _text(value: str | bytes) -> str:

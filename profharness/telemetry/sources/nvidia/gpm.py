@@ -18,10 +18,18 @@ MAX_HZ = 5.0
 _MIB = 1024 * 1024.0
 # metric, unit, GPM's number, factor
 _METRICS: tuple[tuple[str, str, int, float], ...] = (
-    ("sm_activity", "share", 2, 0.01), ("sm_occupancy", "share", 3, 0.01), ("tensor_activity", "share", 5, 0.01),
-    ("dram_activity", "share", 10, 0.01), ("fp64_activity", "share", 11, 0.01), ("fp32_activity", "share", 12, 0.01),
-    ("fp16_activity", "share", 13, 0.01), ("pcie_sent", "B/s", 20, _MIB), ("pcie_received", "B/s", 21, _MIB),
-    ("nvlink_received", "B/s", 60, _MIB), ("nvlink_sent", "B/s", 61, _MIB))
+    ("sm_activity", "share", 2, 0.01),
+    ("sm_occupancy", "share", 3, 0.01),
+    ("tensor_activity", "share", 5, 0.01),
+    ("dram_activity", "share", 10, 0.01),
+    ("fp64_activity", "share", 11, 0.01),
+    ("fp32_activity", "share", 12, 0.01),
+    ("fp16_activity", "share", 13, 0.01),
+    ("pcie_sent", "B/s", 20, _MIB),
+    ("pcie_received", "B/s", 21, _MIB),
+    ("nvlink_received", "B/s", 60, _MIB),
+    ("nvlink_sent", "B/s", 61, _MIB),
+)
 
 
 class NvmlGpmSource:
@@ -42,15 +50,21 @@ class NvmlGpmSource:
     def probe(self) -> tuple[Missing, ...]:
         why = self._open()
         if why:
-            return tuple(Missing(metric, f"{self.devices[0].identity}: {why}") for metric, *_ in _METRICS)
-        self.columns = (Column("", "ns", "instant", device=0, role="stamp"),
-                        *(Column(metric, unit, "counter", 1e-9, "d", 0) for metric, unit, *_ in _METRICS))
+            return tuple(
+                Missing(metric, f"{self.devices[0].identity}: {why}") for metric, *_ in _METRICS
+            )
+        self.columns = (
+            Column("", "ns", "instant", device=0, role="stamp"),
+            *(Column(metric, unit, "counter", 1e-9, "d", 0) for metric, unit, *_ in _METRICS),
+        )
         return ()
 
     def _open(self) -> str:
         library = self._device.library
         try:
-            asked = self._device.handle if self._device.parent is None else self._device.parent.handle
+            asked = (
+                self._device.handle if self._device.parent is None else self._device.parent.handle
+            )
             if not library.nvmlGpmQueryDeviceSupport(asked).isSupportedDevice:
                 return "GPM needs Hopper or newer"
             self._older, self._newer = library.nvmlGpmSampleAlloc(), library.nvmlGpmSampleAlloc()
@@ -78,7 +92,9 @@ class NvmlGpmSource:
                 clock.advance(int(now), 0.0)
                 row[place] = 0.0
             return
-        for place, (clock, value) in enumerate(zip(self._clocks, self._means(), strict=True), at + 1):
+        for place, (clock, value) in enumerate(
+            zip(self._clocks, self._means(), strict=True), at + 1
+        ):
             if value is not None:
                 clock.advance(int(now), value)
                 row[place] = clock.total
@@ -92,8 +108,10 @@ class NvmlGpmSource:
         for place, (_, _, number, _) in enumerate(_METRICS):
             wanted.metrics[place].metricId = number
         library.nvmlGpmMetricsGet(wanted)
-        return [wanted.metrics[place].value * factor if _is_there(wanted.metrics[place]) else None
-                for place, (_, _, _, factor) in enumerate(_METRICS)]
+        return [
+            wanted.metrics[place].value * factor if _is_there(wanted.metrics[place]) else None
+            for place, (_, _, _, factor) in enumerate(_METRICS)
+        ]
 
 
 def _is_there(metric: Any) -> bool:
