@@ -68,7 +68,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from profharness.readers.kineto import reader as chrome_json
-from profharness.readers.wanted import Wanted
+from profharness.trace.wanted import Wanted
 trace = chrome_json.read(Path(sys.argv[1]), wanted=Wanted.{wanted})
 totals = np.bincount(trace.kernels.name, weights=trace.kernels.dur_ns)
 """

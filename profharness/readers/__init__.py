@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import read_head
 from profharness.readers.own.sidecar import SUFFIX
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import read_head
 from profharness.trace.model import Trace
+from profharness.trace.wanted import Wanted
 
 HEAD_BYTES = 1 << 18
 MOST_FILES = 256

@@ -18,8 +18,7 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import Blocks
 from profharness.rundir.telemetry_rows import (
     FIXED_BYTES,
     MAGIC,
@@ -43,6 +42,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.wanted import Wanted
 
 name = "telemetry"
 

@@ -22,8 +22,8 @@ from typing import BinaryIO, Literal
 from profharness.errors import InputError
 from profharness.findings import Finding, finding
 from profharness.readers.bytes import sqlite_file
-from profharness.readers.bytes.files import GZIP, Blocks, read_head
 from profharness.readers.perfetto import reader as pftrace
+from profharness.rundir.blocks import GZIP, Blocks, read_head
 from profharness.rundir.manifest import Artifact
 from profharness.rundir.paths import MANIFEST
 from profharness.secrets import perfetto as perfetto_secrets

@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.records import Estimate
 from profharness.rundir.levels import Level
 from profharness.stats.bootstrap import (
     bootstrap_means,
@@ -23,6 +22,7 @@ from profharness.stats.bootstrap import (
     quantile_interval,
     student95,
 )
+from profharness.stats.estimate import Estimate
 from profharness.stats.load_parts import Batches, Parts, batches, parts
 from profharness.stats.throughput import SAMPLES_BEYOND
 from profharness.trace.model import F64, I64, Requests

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
 from profharness.node.ceilings import Calibration, of_device, relevant
 from profharness.stats.energy import (
@@ -23,6 +22,7 @@ from profharness.stats.energy import (
     too_short,
     total,
 )
+from profharness.stats.estimate import Figure
 from profharness.stats.intervals import EMPTY, Intervals
 from profharness.stats.sensor import (
     Response,

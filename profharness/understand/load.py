@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from profharness.errors import InputError, UsageError
 from profharness.findings import Finding
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Source, Trace
+from profharness.trace.wanted import Wanted
 
 if TYPE_CHECKING:
     from profharness.rundir.manifest import Manifest
@@ -112,7 +112,7 @@ def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: boo
     A single source stays on its own clock. Where less is wanted, or without the check of cause and effect, it takes less time.
     """
     from profharness import readers
-    from profharness.trace.discretion import without_secrets
+    from profharness.secrets.discretion import without_secrets
 
     traces = [
         without_secrets(readers.read_together(group, wanted=wanted))
@@ -140,7 +140,7 @@ def _load_run(root: Path) -> Loaded:
 
 def of_records(found: RunRecords, root: Path) -> Loaded:
     """What was read of a run, without secrets."""
-    from profharness.trace.discretion import without_secrets
+    from profharness.secrets.discretion import without_secrets
 
     return Loaded(without_secrets(found.trace), str(root), found.manifest, found.findings)
 
@@ -148,7 +148,7 @@ def of_records(found: RunRecords, root: Path) -> Loaded:
 def _load_tools_folder(folder: Path) -> Loaded | None:
     """A folder that is no run and that rocprof-compute wrote; None for another."""
     from profharness.readers.rocprof_compute import folder as rocprof_compute_folder
-    from profharness.trace.discretion import without_secrets
+    from profharness.secrets.discretion import without_secrets
 
     return (
         Loaded(without_secrets(rocprof_compute_folder.read(folder)), str(folder))

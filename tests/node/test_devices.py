@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from profharness.node.devices import AmdLimits, NvidiaLimits, identify, table
-from profharness.readers.wanted import Wanted
+from profharness.trace.wanted import Wanted
 
 WANTED = (
     "MI100",

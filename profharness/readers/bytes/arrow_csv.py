@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks, read_head
+from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.model import F64, I64, NULL, Problem, Strings
 
 Kind = Literal["time", "integer", "text", "figure"]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks
+from profharness.rundir.blocks import Blocks
 from profharness.trace.model import F64, I64, NULL, Problem
 
 Mask = npt.NDArray[np.bool_]

@@ -17,7 +17,7 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.readers.bytes import json_scan
-from profharness.readers.bytes.files import BLOCK_BYTES, Blocks
+from profharness.rundir.blocks import BLOCK_BYTES, Blocks
 from profharness.trace.model import Problem
 
 EventT = TypeVar("EventT")

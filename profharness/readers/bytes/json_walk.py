@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from profharness.readers.bytes import json_scan
-from profharness.readers.bytes.files import BLOCK_BYTES, Blocks
+from profharness.rundir.blocks import BLOCK_BYTES, Blocks
 
 ValueT = TypeVar("ValueT")
 _SPACE = b" \t\r\n"

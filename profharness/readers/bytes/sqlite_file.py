@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import GZIP, Blocks
+from profharness.rundir.blocks import GZIP, Blocks
 
 MAGIC = b"SQLite format 3\0"
 LARGEST_BYTES = 32 << 30

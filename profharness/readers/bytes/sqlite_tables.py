@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes import sqlite_file
-from profharness.readers.bytes.files import read_head
+from profharness.rundir.blocks import read_head
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from profharness.readers.kineto.records import (
     UsualOfDevices,
     UsualOfTimes,
 )
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, Strings
+from profharness.trace.wanted import Wanted
 
 
 class DeviceRows(KinetoRows):

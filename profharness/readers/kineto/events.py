@@ -38,10 +38,10 @@ from profharness.readers.kineto.records import (
     Unneeded,
     Usual,
 )
-from profharness.readers.wanted import Wanted
 from profharness.trace.collectives import Collective, encode, normalised
 from profharness.trace.columns.build import Growing, Pool, packed_integers, text_pool
 from profharness.trace.model import I32, I64, NULL, Strings
+from profharness.trace.wanted import Wanted
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 SpanT = TypeVar("SpanT", bound=Timed)

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from profharness.findings import Severity
-from profharness.readers.bytes.files import BLOCK_BYTES
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.devices import DeviceRows, TimeRows
 from profharness.readers.kineto.events import KinetoRows
@@ -21,8 +20,9 @@ from profharness.readers.kineto.records import Event, Record
 from profharness.readers.kineto.tables import Origin, Tables, build_tables
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "kineto"
 

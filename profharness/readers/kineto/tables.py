@@ -13,7 +13,6 @@ from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import DeviceProperties, Header
 from profharness.readers.kineto.links import Calls
 from profharness.readers.own.marks import parse_mark
-from profharness.readers.wanted import Wanted
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
 from profharness.trace.columns.column import is_repeated
@@ -29,6 +28,7 @@ from profharness.trace.model import (
     Stream,
     Strings,
 )
+from profharness.trace.wanted import Wanted
 
 _UNKNOWN = DeviceProperties()
 _DIRECTION = re.compile(r"\b([HDPA])to([HDPA])\b")

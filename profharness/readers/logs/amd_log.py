@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks
 from profharness.readers.logs.amd_log_rows import Geometry, LogRows, Moment, trace_of
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import Blocks
 from profharness.trace.model import NULL, Problem, Trace
+from profharness.trace.wanted import Wanted
 
 name = "amd-log"
 

@@ -16,13 +16,12 @@ import msgspec
 import numpy as np
 
 from profharness.readers.bytes.decimals import microseconds
-from profharness.readers.bytes.files import BLOCK_BYTES
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.events import integers
 from profharness.readers.kineto.records import Number
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, Pool, text_pool
 from profharness.trace.model import (
@@ -37,6 +36,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.wanted import Wanted
 
 name = "onnxruntime"
 

@@ -19,8 +19,7 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import Blocks
 from profharness.trace.model import (
     NULL,
     ClockDomain,
@@ -32,6 +31,7 @@ from profharness.trace.model import (
     Trace,
     concat,
 )
+from profharness.trace.wanted import Wanted
 
 name = "perf_analyzer"
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import StatRow
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-sys-text"
 DOMAIN = "wall_clock"

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import GZIP, Blocks, read_head
 from profharness.readers.bytes.proto_scan import I64, LENGTH, U8, Fields, Mask, frame, scan
+from profharness.rundir.blocks import GZIP, Blocks, read_head
 from profharness.trace.columns.column import gathered, narrow
 
 PACKET_TAG = 0x0A

@@ -27,10 +27,10 @@ from profharness.readers.perfetto.states import latest_of_state, states
 from profharness.readers.perfetto.tables import Context, Tables
 from profharness.readers.perfetto.times import packet_times
 from profharness.readers.perfetto.tracks import Tracks
-from profharness.readers.wanted import Wanted
 from profharness.trace.columns.build import text_pool
 from profharness.trace.columns.column import narrow
 from profharness.trace.model import NULL, Problem, Source, Stream, Strings, Trace, concat
+from profharness.trace.wanted import Wanted
 
 name = "perfetto"
 

@@ -14,8 +14,8 @@ from profharness.readers.bytes.csv_columns import Table
 from profharness.readers.bytes.sqlite_file import MAGIC
 from profharness.readers.bytes.sqlite_tables import Database, opened
 from profharness.readers.rocprof_compute import reader as rocprof_compute
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute-db"
 

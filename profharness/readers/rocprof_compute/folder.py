@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import read_head
 from profharness.readers.rocprof_compute import machine_reader as rocprof_compute_machine
 from profharness.readers.rocprof_compute import reader as rocprof_compute
+from profharness.rundir.blocks import read_head
 from profharness.trace.merge import merge
 from profharness.trace.model import Trace
 

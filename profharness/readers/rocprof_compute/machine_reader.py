@@ -14,9 +14,9 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table, read_table
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
 from profharness.trace.statistics import KERNELS, StatRow
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute-machine"
 

@@ -21,7 +21,6 @@ from profharness.readers.rocprof_v1.dispatch_table import (
     listed,
     long_counters,
 )
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import (
     I64,
     NULL,
@@ -33,6 +32,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute"
 

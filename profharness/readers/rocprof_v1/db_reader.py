@@ -19,8 +19,8 @@ from profharness.readers.kineto.events import integers
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
 from profharness.readers.rocprof_v1.geometry import joined, with_dispatches
 from profharness.readers.rocprof_v1.rows import Rows, build_trace
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import I64, NULL, Problem, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-db"
 

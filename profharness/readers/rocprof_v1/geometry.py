@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import read_head
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
+from profharness.rundir.blocks import read_head
 from profharness.trace.model import I64, NULL, Problem, Strings, Trace
 
 _ENDINGS = (".db", ".json")

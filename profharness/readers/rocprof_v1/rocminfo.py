@@ -14,8 +14,8 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
 from profharness.readers.rocprofv3.agents import pci_address
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Device, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocminfo"
 

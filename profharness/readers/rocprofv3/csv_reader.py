@@ -13,13 +13,13 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.arrow_csv import header_of
-from profharness.readers.bytes.files import read_head
 from profharness.readers.rocprofv3.csv_agents import read_agents
 from profharness.readers.rocprofv3.csv_kinds import Kind, kind_of
 from profharness.readers.rocprofv3.csv_rows import SetReader
 from profharness.readers.rocprofv3.csv_stats import read_statistics
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import read_head
 from profharness.trace.model import TABLES, ClockDomain, Problem, Source, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprofv3-csv"
 

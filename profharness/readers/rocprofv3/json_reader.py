@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import BLOCK_BYTES
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
 from profharness.readers.rocprofv3.json_rows import ProcessRows
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace.model import NULL, ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprofv3-json"
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from profharness import readers
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Trace
+from profharness.trace.wanted import Wanted
 from tests.conftest import shared_path
 
 KINETO = shared_path("fixtures/kineto")

@@ -19,7 +19,6 @@ from profharness import readers
 from profharness.analysis.kernels import hotspots
 from profharness.errors import InputError
 from profharness.readers.perfetto import reader as pftrace
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import (
     NULL,
     Api,
@@ -32,6 +31,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.wanted import Wanted
 from profharness.writers.perfetto import WriteOptions, write
 from tests.writers.strategies import traces
 
