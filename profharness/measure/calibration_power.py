@@ -144,8 +144,10 @@ class PowerWatch:
 def _why_not(ready: dict[str, list[dict[str, object]]]) -> str:
     """Why there is no source of power; empty where there is one."""
     metrics = {
-        str(metric).partition(":")[0] for source in ready["sources"] for metric in source["metrics"]
-    }  # type: ignore[attr-defined] # a list of names
+        str(metric).partition(":")[0]
+        for source in ready["sources"]
+        for metric in source["metrics"]  # type: ignore[attr-defined]  # a list of names
+    }
     if metrics & _POWER:
         return ""
     reasons = {str(absent["metric"]): str(absent["why"]) for absent in ready["missing"]}

@@ -233,7 +233,8 @@ def _clean_database(path: Path) -> Counter[str]:
             connection.execute("BEGIN IMMEDIATE")
             for table, column, row, new in list(_changes(connection, found)):
                 connection.execute(
-                    f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?", (new, row)  # noqa: S608  as above
+                    f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?",  # noqa: S608  as above
+                    (new, row),
                 )
             connection.execute("COMMIT")
             connection.execute("VACUUM")

@@ -105,8 +105,8 @@ def merge_by_table(
         tuple(streams.all),
         problems=tuple(problem for trace in heads for problem in trace.problems),
         statistics=statistics,
-        **tables,
-    )  # type: ignore[arg-type] # each name maps to its own kind of table
+        **tables,  # type: ignore[arg-type]  # each name maps to its own kind of table
+    )
     return merged, places
 
 

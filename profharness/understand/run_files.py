@@ -277,8 +277,8 @@ def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: boo
             source,
             path=path,
             format=f"{source.format}-marker" if marker else source.format,
-            **labels,
-        )  # type: ignore[arg-type]  # names of Source's fields
+            **labels,  # type: ignore[arg-type]  # names of Source's fields
+        )
         for source in trace.sources
     )
     problems = tuple(replace(problem, source=path) for problem in trace.problems)

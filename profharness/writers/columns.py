@@ -59,11 +59,11 @@ def read(folder: Path, pools: Trace) -> Trace:
     """
     return replace(
         pools,
-        **{
+        **{  # type: ignore[arg-type]  # each name maps to its own kind of table
             name: read_table(folder, name, type(empty), pools.strings)
             for name, empty in pools.tables()
         },
-    )  # type: ignore[arg-type]  # each name maps to its own kind of table
+    )
 
 
 def read_table(folder: Path, name: str, kind: type[TableT], strings: Strings) -> TableT:

@@ -309,7 +309,10 @@ def fixture_traces() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", fixture_traces())
 def test_real_traces_come_out_exact(
-    shared: Path, name: str, tmp_path: Path, load_trace: LoadTrace  # noqa: F811  the fixture that is imported
+    shared: Path,
+    name: str,
+    tmp_path: Path,
+    load_trace: LoadTrace,  # noqa: F811  the fixture that is imported
 ) -> None:
     (facts,) = [f for f in json.loads(FACTS.read_text()) if f["file"] == name]
     trace = read(shared / "fixtures" / "kineto" / name)

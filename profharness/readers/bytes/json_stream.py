@@ -59,8 +59,8 @@ class EventStream(Generic[EventT]):
         self.is_list = False
         self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # the class is a value here
         self._usual: msgspec.json.Decoder[list[EventT]] | None = (
-            msgspec.json.Decoder(list[usual]) if usual else None
-        )  # type: ignore[valid-type]  # as above
+            msgspec.json.Decoder(list[usual]) if usual else None  # type: ignore[valid-type]  # as above
+        )
         self._unusual = 0
         self._blocks = Blocks(path, block_bytes)
         self._text = bytearray()

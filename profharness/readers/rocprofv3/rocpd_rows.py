@@ -227,7 +227,8 @@ class ProcessReader:
         wanted = () if self._alone else (self._owner.guid, self._owner.guid, self._owner.pid)
         return int(
             self._connection.execute(
-                f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}", wanted  # noqa: S608  # made of constants
+                f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}",  # noqa: S608  # made of constants
+                wanted,
             ).fetchone()[0]
         )
 
@@ -317,7 +318,8 @@ class ProcessReader:
 
     def _select(self, view: str, selected: Sequence[str]) -> sqlite3.Cursor:
         return self._connection.execute(
-            f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}", self._wanted()  # noqa: S608  # made of constants
+            f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}",  # noqa: S608  # made of constants
+            self._wanted(),
         )
 
     def _where(self, view: str) -> str:

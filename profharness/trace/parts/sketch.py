@@ -89,8 +89,8 @@ def placed(trace: Trace, places: Places, pools: Trace) -> Trace:
         devices=pools.devices,
         streams=pools.streams,
         strings=pools.strings,
-        **place_tables(trace, places),
-    )  # type: ignore[arg-type] # each name maps to its own kind of table
+        **place_tables(trace, places),  # type: ignore[arg-type]  # each name maps to its own kind of table
+    )
 
 
 def together(parts: Sequence[Trace]) -> Trace:

@@ -47,7 +47,9 @@ class RaplSource:
     def probe(self) -> tuple[Missing, ...]:
         try:
             zones = [
-                name for name in sorted(os.listdir(self._folder)) if _is_package(self._folder, name)  # noqa: PTH208  no pathlib in the sampler
+                name
+                for name in sorted(os.listdir(self._folder))  # noqa: PTH208  no pathlib in the sampler
+                if _is_package(self._folder, name)
             ]
         except OSError:
             return (
