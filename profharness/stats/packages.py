@@ -41,6 +41,7 @@ Figures = Callable[[float, str, float, float, float], Figure]
 CPU = "CPU packages of the node"
 MODULE = "accelerator modules of the node"
 ACTIVE_PERCENT = 1.0  # of the driver's figure: below it a device did nothing
+_METHODS = {"counter": "the energy counter", "power": "integrated power"}
 _LONGEST_FIT = 600  # samples, for the sensor's response
 
 
@@ -294,10 +295,7 @@ def _of_energy(
     source: str,
     note: str,
 ) -> Iterator[tuple[str, Figure]]:
-    origin = (
-        f"{source}, by "
-        f"{'the energy counter' if energy.by == 'counter' else 'integrated power' if energy.by == 'power' else 'counter and power'}"
-    )
+    origin = f"{source}, by {_METHODS.get(energy.by, 'counter and power')}"
 
     def figure(
         value: float,
