@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from profharness.trace.model import F64, I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Trace
 
 HEADER = "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
 

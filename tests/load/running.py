@@ -20,7 +20,8 @@ import msgspec
 from profharness.rundir import requests_raw
 from profharness.rundir.levels import Level
 from profharness.rundir.requests_raw import RawLevel
-from profharness.stats.load import LevelFigures, level_figures
+from profharness.stats.load import level_figures
+from profharness.stats.load_figures import LevelFigures
 from profharness.workers.protocol import Line
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,8 @@ import numpy as np
 
 from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval_of, refit_copies
 from profharness.analysis.curves.least_squares import Model
-from profharness.analysis.records import BatchCurve, Estimate
+from profharness.analysis.curves.records import BatchCurve
+from profharness.analysis.records import Estimate
 from profharness.trace.model import F64, I64
 
 P_LIMITS = (0.25, 30.0)

@@ -11,8 +11,9 @@ import numpy as np
 
 from profharness.analysis.curves.batch import corner
 from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval_of
+from profharness.analysis.curves.records import Knee
 from profharness.analysis.curves.usl import peaks
-from profharness.analysis.records import Estimate, Knee
+from profharness.analysis.records import Estimate
 from profharness.stats.bootstrap import Z95
 from profharness.trace.model import F64
 

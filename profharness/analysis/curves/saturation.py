@@ -25,9 +25,16 @@ from profharness.analysis.curves.knee import (
     knee_of_points,
 )
 from profharness.analysis.curves.least_squares import Bools
+from profharness.analysis.curves.records import (
+    BatchCurve,
+    Knee,
+    Recommended,
+    Series,
+    StepChange,
+    Usl,
+)
 from profharness.analysis.curves.usl import USL, fall_observed, usl_law
 from profharness.analysis.load.level_checks import Level, level_findings
-from profharness.analysis.records import BatchCurve, Knee, Recommended, Series, StepChange, Usl
 from profharness.findings import Finding, finding
 from profharness.stats.bootstrap import Z95
 from profharness.trace.model import F64

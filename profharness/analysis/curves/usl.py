@@ -13,7 +13,8 @@ import numpy as np
 
 from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval_of
 from profharness.analysis.curves.least_squares import Model
-from profharness.analysis.records import Estimate, Usl
+from profharness.analysis.curves.records import Usl
+from profharness.analysis.records import Estimate
 from profharness.trace.model import F64, I64
 
 _SMALLEST = 1e-6

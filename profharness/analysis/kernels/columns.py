@@ -17,7 +17,8 @@ from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.records import Hotspots
 from profharness.stats.intervals import F64, I64
 from profharness.trace.columns.keys import coded, distinct, first_rows
-from profharness.trace.model import I32, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I32, Trace
 
 
 def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:

@@ -16,7 +16,8 @@ import numpy as np
 from profharness.analysis.time.timeline import timeline
 from profharness.stats import intervals
 from profharness.stats.intervals import F64, Intervals
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 NEEDED_COVERAGE = 0.9
 UNDERFILLED = 0.5

@@ -28,7 +28,8 @@ from profharness.node.devices import Accelerator
 from profharness.stats import intervals
 from profharness.stats.intervals import F64, I64, Intervals
 from profharness.trace.columns.keys import distinct, first_rows
-from profharness.trace.model import NULL, Kernels, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Kernels, Trace
 
 
 @dataclass(frozen=True, eq=False)

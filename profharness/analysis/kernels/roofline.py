@@ -25,7 +25,8 @@ from profharness.analysis.time.timeline import is_communication
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import coded
-from profharness.trace.model import F64, I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Trace
 from profharness.units import format_share
 
 Mask = npt.NDArray[np.bool_]

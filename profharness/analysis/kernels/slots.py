@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.node.devices import AmdLimits, NvidiaLimits
-from profharness.trace.model import I64, NULL
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64
 
 _NO_LIMIT = np.int64(2**31)
 

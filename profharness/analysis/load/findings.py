@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from profharness.findings import Finding, finding
-from profharness.stats.load import LevelFigures
+from profharness.stats.load_figures import LevelFigures
 from profharness.units import format_ns
 
 CPU_LIMIT = 0.9

@@ -16,7 +16,6 @@ from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.load import run_levels
 from profharness.analysis.load.sharing import shared_levels
-from profharness.analysis.metrics import problem_row, source_row, summarise_trace
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
 from profharness.analysis.power.run_energy import step_energy
@@ -25,12 +24,13 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
-from profharness.analysis.run.points import RunView
 from profharness.analysis.run.series import eased_by_pressure, run_series
 from profharness.analysis.run.steps import step_figures
 from profharness.analysis.run.trial_findings import drift_finding
 from profharness.analysis.run.trials import BARE, Trials, base_of, collect, reference_pass
+from profharness.analysis.run.view import RunView
 from profharness.analysis.run.work import ceilings_of_points
+from profharness.analysis.summarise import problem_row, source_row, summarise_trace
 from profharness.analysis.verdict.above_peak import above_peak
 from profharness.analysis.verdict.window import verdict
 from profharness.findings import Finding, finding
@@ -38,7 +38,8 @@ from profharness.node.ceilings import Calibration
 from profharness.rundir.levels import SHARED
 from profharness.rundir.manifest import Manifest
 from profharness.stats.intervals import window
-from profharness.stats.packages import calibrated, package_findings, packages, power_figures
+from profharness.stats.package_figures import power_figures
+from profharness.stats.packages import calibrated, package_findings, packages
 from profharness.stats.streams import Stream, idle_window, streams
 from profharness.trace.clocks.causality import causal_intervals
 from profharness.trace.model import Trace

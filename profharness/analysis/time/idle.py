@@ -35,7 +35,8 @@ from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.column import is_repeated
 from profharness.trace.columns.keys import distinct
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import Correlated, join
-from profharness.trace.model import NULL, Trace
+from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from profharness.analysis.kernels.grouping import pack
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
-from profharness.trace.model import NULL, Marks, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Marks, Trace
 from profharness.trace.parts.step_numbers import step_numbers
 
 I64 = npt.NDArray[np.int64]

@@ -23,9 +23,9 @@ from profharness.readers.rocprof_v1.dispatch_table import (
     listed,
     long_counters,
 )
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I64,
-    NULL,
     ClockDomain,
     Counters,
     Device,

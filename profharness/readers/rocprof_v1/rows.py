@@ -18,9 +18,9 @@ from profharness.readers.kineto.tables import marks_from
 from profharness.readers.rocprof_v1.rocminfo import Agents, agents_beside
 from profharness.readers.rocprofv3.places import places
 from profharness.trace.columns.build import Growing, Pool, per_text
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I64,
-    NULL,
     Api,
     ClockDomain,
     Copies,

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes import sqlite_file
-from profharness.readers.rocprofv3.rocpd_rows import Owner, ProcessReader, environment_size, owners
+from profharness.readers.rocprofv3.rocpd_owners import Owner, environment_size, owners
+from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted

@@ -7,15 +7,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from profharness.analysis.records import (
-    BatchCurve,
-    Estimate,
-    Figure,
-    PointSummary,
-    Series,
-    Summary,
-    Usl,
-)
+from profharness.analysis.curves.records import BatchCurve, Series, Usl
+from profharness.analysis.records import Estimate, Figure, PointSummary, Summary
 from profharness.report.plots.base import (
     LEGEND,
     SERIES_COLORS,

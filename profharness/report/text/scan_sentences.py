@@ -4,7 +4,8 @@ to try.
 
 from __future__ import annotations
 
-from profharness.analysis.records import PointSummary, Series, Summary
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import PointSummary, Summary
 from profharness.report.text import names
 from profharness.report.text.command_sentences import quieter, start_with, under_pressure
 from profharness.report.text.figures import cores_text, figure_text, finite
