@@ -9,6 +9,9 @@ from profharness.rundir.levels import Level
 from profharness.stats.estimate import Estimate
 from profharness.stats.load_parts import Batches, Parts
 
+PERCENTILES = (50.0, 90.0, 95.0, 99.0)
+SECOND_NS = 1e9
+
 
 @dataclass(frozen=True)
 class LatencyPercentile:
@@ -154,9 +157,3 @@ class LevelFigures:
         if low is None or high is None or not self.throughput.value:
             return None
         return (high - low) / 2 / self.throughput.value
-
-
-PERCENTILES = (50.0, 90.0, 95.0, 99.0)
-
-
-SECOND_NS = 1e9

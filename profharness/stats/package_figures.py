@@ -140,20 +140,14 @@ def _of_energy(
     yield "power_w", figure(energy.joules, "W", 1 / energy.seconds)
     yield "energy", figure(energy.joules, "J")
     if items:
+        per_joule = items / energy.joules if energy.joules else None
         yield "energy_per_item", figure(energy.joules, "J/item", 1 / items)
         yield (
             "items_per_joule",
-            Figure(
-                value=items / energy.joules if energy.joules else None,
-                unit="items/J",
-                source=origin,
-                note=note,
-            ),
+            Figure(value=per_joule, unit="items/J", source=origin, note=note),
         )
-    idle = [package.idle_w for package in mine]
-    limits = [package.limit_w for package in mine]
-    floor = sum(watts for watts in idle if watts is not None) if None not in idle else None
-    ceiling = sum(watts for watts in limits if watts is not None) if None not in limits else None
+    floor = _sum_if_all_known([package.idle_w for package in mine])
+    ceiling = _sum_if_all_known([package.limit_w for package in mine])
     if floor is not None:
         yield (
             "power_idle",
@@ -169,6 +163,11 @@ def _of_energy(
             )
     yield "power_saturation", _saturation(energy, floor, ceiling, figure)
     yield "power_vs_gemm", _against_gemm(mine, active, energy, figure)
+
+
+def _sum_if_all_known(watts: Sequence[float | None]) -> float | None:
+    known = [value for value in watts if value is not None]
+    return sum(known) if len(known) == len(watts) else None
 
 
 def _saturation(

@@ -42,23 +42,7 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     records, stats = view.records(point), view.stats(point)
     record = records[0] if records else None
     base = device if device is not None else PointSummary(point=point)
-    summary = (
-        base
-        if record is None
-        else msgspec.structs.replace(
-            base,
-            backend=record.backend,
-            batch_size=record.batch_size,
-            concurrency=record.concurrency,
-            processes=record.processes,
-            mode=record.mode or "",
-            rate=record.rate,
-            state=record.state,
-            error=record.error,
-            trials=record.trials,
-            warmup_trials=record.warmup_trials,
-        )
-    )
+    summary = base if record is None else _as_recorded(base, record)
     metrics = dict(base.metrics)
     if record is not None:
         metrics |= _record_figures(record)
@@ -101,6 +85,23 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
         # machine's doing
         found = tuple(one for one in found if one.id != "missing-sync")
     return PointResult(summary, (*found, *_record_findings(records)))
+
+
+def _as_recorded(summary: PointSummary, record: PointRecord) -> PointSummary:
+    """The summary with what the manifest says of its point."""
+    return msgspec.structs.replace(
+        summary,
+        backend=record.backend,
+        batch_size=record.batch_size,
+        concurrency=record.concurrency,
+        processes=record.processes,
+        mode=record.mode or "",
+        rate=record.rate,
+        state=record.state,
+        error=record.error,
+        trials=record.trials,
+        warmup_trials=record.warmup_trials,
+    )
 
 
 def _of_level(
@@ -190,7 +191,6 @@ def _timing_figures(
     note = "" if view.reference == BARE else "no bare pass: slowed by the profiler"
     unit = rate_unit(view)
     drift = view.drifts.get(backend, view.drifts[""])
-    low, high = widened(stats, drift)
 
     def timed(
         value: float | None, ends: tuple[float | None, float | None], needs: str = ""
@@ -212,23 +212,7 @@ def _timing_figures(
         )
 
     found = {
-        "throughput": Figure(
-            value=_throughput(trials, stats),
-            unit=unit,
-            low=low,
-            high=high,
-            source=origin,
-            note=note,
-        ),
-        "throughput_median": Figure(
-            value=stats.throughput_median, unit=unit, source=origin, note=note
-        ),
-        "throughput_of_mean_time": Figure(
-            value=stats.rate_of_mean,
-            unit=unit,
-            source=origin,
-            note="all items over the summed time",
-        ),
+        **_rates(trials, stats, unit, origin, note, widened(stats, drift)),
         "latency_mean": timed(stats.latency_mean_ns, (stats.latency_low_ns, stats.latency_high_ns)),
         "latency_std": Figure(
             value=_ms(stats.latency_std_ns),
@@ -245,6 +229,31 @@ def _timing_figures(
     if trials.processes > 1:
         found |= process_figures(trials, origin, unit, drift)
     return found
+
+
+def _rates(
+    trials: PointTrials,
+    stats: TrialStats,
+    unit: str,
+    origin: str,
+    note: str,
+    ends: tuple[float | None, float | None],
+) -> dict[str, Figure]:
+    """Throughput by its three definitions; `ends` are those of the first one's interval."""
+    low, high = ends
+    mean = _throughput(trials, stats)
+    return {
+        "throughput": Figure(value=mean, unit=unit, low=low, high=high, source=origin, note=note),
+        "throughput_median": Figure(
+            value=stats.throughput_median, unit=unit, source=origin, note=note
+        ),
+        "throughput_of_mean_time": Figure(
+            value=stats.rate_of_mean,
+            unit=unit,
+            source=origin,
+            note="all items over the summed time",
+        ),
+    }
 
 
 def _ms(value_ns: float | None) -> float | None:

@@ -92,6 +92,7 @@ NUMBER = re.compile(r"\d+")
 
 
 def number_in_name(tracks: Tracks, pattern: re.Pattern[str], uuid: int) -> int:
+    """The number that the pattern finds in a track's name, as `first_number` gives it."""
     return first_number(pattern, tracks[uuid].name)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from profharness.readers.bytes.json_walk import JsonWalk
 from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.counters import join
-from profharness.readers.rocprofv3.json_columns import DISPATCH, numbers, taken
+from profharness.readers.rocprofv3.json_columns import DISPATCH, launch_columns, numbers, taken
 from profharness.readers.rocprofv3.json_records import (
     AgentRecord,
     Call,
