@@ -98,6 +98,21 @@ def delay_percentile(percent: float, *, met_empty: bool) -> Callable[[Measuremen
     return compute
 
 
+def longest_gap(m: Measurement) -> Figure:
+    """The longest time in ns in which a device had no work inside of the window."""
+    return Figure(value=m.longest_gap_ns, unit="ns", source=m.origin)
+
+
+def queue_depth(m: Measurement) -> Figure:
+    """Kernels waiting in queues, the mean over the window: summed waiting time over its length."""
+    return Figure(
+        value=m.queue_depth_ns / m.window_ns,
+        unit="kernels",
+        source=m.origin,
+        coverage=m.linked_share,
+    )
+
+
 def launch_bound(m: Measurement) -> Figure:
     """Share of the window in which the device was idle or drained while the host was in, or
     between, launches.

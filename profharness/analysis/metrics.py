@@ -23,8 +23,10 @@ from profharness.analysis.formulas import (
     idle_cause,
     kernels_per_step,
     launch_bound,
+    longest_gap,
     operator_share,
     quantisation,
+    queue_depth,
     resident,
     share_of,
     short_kernels,
@@ -118,146 +120,31 @@ _HAVE: dict[Needs, Callable[[Measurement], bool]] = {
 }
 
 
+KERNELS: tuple[Needs, ...] = ("kernels",)
+LINKED: tuple[Needs, ...] = ("kernels", "links")
+GEOMETRY: tuple[Needs, ...] = ("kernels", "geometry")
+REGISTERS: tuple[Needs, ...] = ("kernels", "registers")
+IDLE_CAUSES = (
+    "no_host_record",
+    "waiting_copy_or_event",
+    "queued_gap",
+    "launch_in_progress",
+    "synchronisation",
+    "host_not_ready",
+)
+
+
+def _share_row(name: str, better: Better, part_ns: Callable[[Measurement], float]) -> Metric:
+    """A row that is a share of the window; `part_ns` gives the part in ns."""
+    return Metric(name, "share", better, KERNELS, share_of(part_ns))
+
+
 def _rows() -> Iterator[Metric]:
-    kernels: tuple[Needs, ...] = ("kernels",)
-    linked: tuple[Needs, ...] = ("kernels", "links")
-    geometry: tuple[Needs, ...] = ("kernels", "geometry")
-    yield Metric("busy", "share", "higher", kernels, share_of(busy_ns))
-    yield Metric(
-        "busy_any",
-        "share",
-        "higher",
-        kernels,
-        share_of(lambda m: m.window_ns - m.partition.idle_ns),
-    )
-    yield Metric("sum_busy", "share", "higher", kernels, share_of(lambda m: int(m.kernel_ns.sum())))
-    yield Metric("concurrency", "kernels", "neither", kernels, concurrency)
-    yield Metric("compute", "share", "higher", kernels, share_of(lambda m: m.partition.compute_ns))
-    yield Metric(
-        "communication", "share", "lower", kernels, share_of(lambda m: m.partition.communication_ns)
-    )
-    yield Metric(
-        "exposed_communication",
-        "share",
-        "lower",
-        kernels,
-        share_of(lambda m: m.partition.exposed_communication_ns),
-    )
-    yield Metric(
-        "overlapped_communication",
-        "share",
-        "neither",
-        kernels,
-        share_of(lambda m: m.partition.communication_ns - m.partition.exposed_communication_ns),
-    )
-    yield Metric("copy", "share", "lower", kernels, share_of(lambda m: m.partition.copy_ns))
-    yield Metric(
-        "exposed_copy", "share", "lower", kernels, share_of(lambda m: m.partition.exposed_copy_ns)
-    )
-    yield Metric("idle", "share", "lower", kernels, share_of(lambda m: m.partition.idle_ns))
-    for cause in (
-        "no_host_record",
-        "waiting_copy_or_event",
-        "queued_gap",
-        "launch_in_progress",
-        "synchronisation",
-        "host_not_ready",
-    ):
-        yield Metric(
-            f"idle_{cause}", "share", "lower", kernels, share_of(idle_cause(f"{cause}_ns"))
-        )
-    yield Metric("idle_micro_gaps", "share", "lower", kernels, share_of(idle_cause("micro_ns")))
-    yield Metric("idle_macro_gaps", "share", "lower", kernels, share_of(idle_cause("macro_ns")))
-    yield Metric(
-        "idle_longest_gap",
-        "ns",
-        "lower",
-        kernels,
-        lambda m: Figure(value=m.longest_gap_ns, unit="ns", source=m.origin),
-    )
-    for percent, name in ((50.0, "median"), (99.0, "p99")):
-        yield Metric(
-            f"launch_latency_{name}",
-            "ns",
-            "lower",
-            linked,
-            delay_percentile(percent, met_empty=True),
-        )
-        yield Metric(
-            f"queue_delay_{name}",
-            "ns",
-            "neither",
-            linked,
-            delay_percentile(percent, met_empty=False),
-        )
-    yield Metric(
-        "queue_depth",
-        "kernels",
-        "neither",
-        linked,
-        lambda m: Figure(
-            value=m.queue_depth_ns / m.window_ns,
-            unit="kernels",
-            source=m.origin,
-            coverage=m.linked_share,
-        ),
-    )
-    yield Metric("launch_bound", "share", "lower", linked, launch_bound)
-    yield Metric("short_kernels_by_count", "share", "lower", kernels, short_kernels("count"))
-    yield Metric("short_kernels_by_time", "share", "lower", kernels, short_kernels("time"))
-    yield Metric(
-        "fill",
-        "share",
-        "higher",
-        geometry,
-        filled(lambda f: f.filled_ns / f.window_ns, lambda f: f.unknown_ns / f.window_ns),
-    )
-    yield Metric(
-        "fill_busy",
-        "share",
-        "higher",
-        geometry,
-        filled(
-            lambda f: f.filled_ns / f.busy_ns if f.busy_ns else 0.0,
-            lambda f: f.unknown_ns / f.busy_ns if f.busy_ns else 0.0,
-        ),
-    )
-    yield Metric(
-        "underfilled",
-        "share",
-        "lower",
-        geometry,
-        filled(lambda f: f.underfilled_ns / f.window_ns, lambda f: f.unknown_ns / f.window_ns),
-    )
-    yield Metric(
-        "occupancy",
-        "share",
-        "higher",
-        ("kernels", "registers"),
-        resident(
-            "share",
-            lambda o: o.resident_ns / o.known_ns if o.known_ns else None,
-            without="kernels that last",
-        ),
-    )
-    yield Metric(
-        "wave_quantisation",
-        "share",
-        "higher",
-        ("kernels", "registers"),
-        resident(
-            "share",
-            quantisation,
-            without="kernels with more workgroups than the device holds at once",
-        ),
-    )
-    yield Metric(
-        "slots_full_time",
-        "share",
-        "higher",
-        ("kernels", "registers"),
-        resident("share", lambda o: o.full_ns / o.window_ns, lambda o: o.blind_ns / o.window_ns),
-    )
+    """All rows in the order in which they are shown."""
+    yield from _device_time_rows()
+    yield from _idle_rows()
+    yield from _launch_rows()
+    yield from _filling_rows()
     yield from _work_rows()
     yield from _counter_rows()
     yield Metric("steps_per_second", "steps/s", "higher", ("steps",), steps_per_second)
@@ -268,29 +155,96 @@ def _rows() -> Iterator[Metric]:
     yield Metric("operators", "share", "higher", ("ops",), operator_share)
 
 
+def _device_time_rows() -> Iterator[Metric]:
+    yield _share_row("busy", "higher", busy_ns)
+    yield _share_row("busy_any", "higher", lambda m: m.window_ns - m.partition.idle_ns)
+    yield _share_row("sum_busy", "higher", lambda m: int(m.kernel_ns.sum()))
+    yield Metric("concurrency", "kernels", "neither", KERNELS, concurrency)
+    yield _share_row("compute", "higher", lambda m: m.partition.compute_ns)
+    yield _share_row("communication", "lower", lambda m: m.partition.communication_ns)
+    yield _share_row(
+        "exposed_communication", "lower", lambda m: m.partition.exposed_communication_ns
+    )
+    yield _share_row(
+        "overlapped_communication",
+        "neither",
+        lambda m: m.partition.communication_ns - m.partition.exposed_communication_ns,
+    )
+    yield _share_row("copy", "lower", lambda m: m.partition.copy_ns)
+    yield _share_row("exposed_copy", "lower", lambda m: m.partition.exposed_copy_ns)
+
+
+def _idle_rows() -> Iterator[Metric]:
+    yield _share_row("idle", "lower", lambda m: m.partition.idle_ns)
+    for cause in IDLE_CAUSES:
+        yield _share_row(f"idle_{cause}", "lower", idle_cause(f"{cause}_ns"))
+    yield _share_row("idle_micro_gaps", "lower", idle_cause("micro_ns"))
+    yield _share_row("idle_macro_gaps", "lower", idle_cause("macro_ns"))
+    yield Metric("idle_longest_gap", "ns", "lower", KERNELS, longest_gap)
+
+
+def _launch_rows() -> Iterator[Metric]:
+    for percent, name in ((50.0, "median"), (99.0, "p99")):
+        latency = delay_percentile(percent, met_empty=True)
+        delay = delay_percentile(percent, met_empty=False)
+        yield Metric(f"launch_latency_{name}", "ns", "lower", LINKED, latency)
+        yield Metric(f"queue_delay_{name}", "ns", "neither", LINKED, delay)
+    yield Metric("queue_depth", "kernels", "neither", LINKED, queue_depth)
+    yield Metric("launch_bound", "share", "lower", LINKED, launch_bound)
+    yield Metric("short_kernels_by_count", "share", "lower", KERNELS, short_kernels("count"))
+    yield Metric("short_kernels_by_time", "share", "lower", KERNELS, short_kernels("time"))
+
+
+def _filling_rows() -> Iterator[Metric]:
+    fill = filled(lambda f: f.filled_ns / f.window_ns, lambda f: f.unknown_ns / f.window_ns)
+    fill_busy = filled(
+        lambda f: f.filled_ns / f.busy_ns if f.busy_ns else 0.0,
+        lambda f: f.unknown_ns / f.busy_ns if f.busy_ns else 0.0,
+    )
+    underfilled = filled(
+        lambda f: f.underfilled_ns / f.window_ns, lambda f: f.unknown_ns / f.window_ns
+    )
+    occupancy = resident(
+        "share",
+        lambda o: o.resident_ns / o.known_ns if o.known_ns else None,
+        without="kernels that last",
+    )
+    rounds = resident(
+        "share",
+        quantisation,
+        without="kernels with more workgroups than the device holds at once",
+    )
+    full = resident("share", lambda o: o.full_ns / o.window_ns, lambda o: o.blind_ns / o.window_ns)
+    yield Metric("fill", "share", "higher", GEOMETRY, fill)
+    yield Metric("fill_busy", "share", "higher", GEOMETRY, fill_busy)
+    yield Metric("underfilled", "share", "lower", GEOMETRY, underfilled)
+    yield Metric("occupancy", "share", "higher", REGISTERS, occupancy)
+    yield Metric("wave_quantisation", "share", "higher", REGISTERS, rounds)
+    yield Metric("slots_full_time", "share", "higher", REGISTERS, full)
+
+
 def _work_rows() -> Iterator[Metric]:
-    kernels: tuple[Needs, ...] = ("kernels",)
     for name, kind, better in (
         ("compute_bound", COMPUTE, "higher"),
         ("bandwidth_bound", BANDWIDTH, "neither"),
         ("inside_kernel", INSIDE, "lower"),
         ("undetermined", UNDETERMINED, "neither"),
     ):
-        yield Metric(name, "share", cast("Better", better), kernels, work_metrics.of_class(kind))
-    yield Metric("achieved_flops", "FLOP/s", "higher", kernels, work_metrics.achieved_flops)
-    yield Metric("mfu", "share", "higher", kernels, work_metrics.mfu)
-    yield Metric("mfu_at_clock", "share", "higher", kernels, work_metrics.mfu_at_clock)
-    yield Metric("flops_of_ceiling", "share", "higher", kernels, work_metrics.flops_of_ceiling)
-    yield Metric("hfu", "share", "higher", kernels, work_metrics.hfu)
-    yield Metric("achieved_bandwidth", "B/s", "higher", kernels, work_metrics.achieved_bandwidth)
-    yield Metric("bandwidth_share", "share", "higher", kernels, work_metrics.bandwidth_share)
-    yield Metric("fabric_bytes", "B", "lower", kernels, work_metrics.fabric_bytes)
-    yield Metric("hbm_bytes", "B", "lower", kernels, work_metrics.hbm_bytes)
+        yield Metric(name, "share", cast("Better", better), KERNELS, work_metrics.of_class(kind))
+    yield Metric("achieved_flops", "FLOP/s", "higher", KERNELS, work_metrics.achieved_flops)
+    yield Metric("mfu", "share", "higher", KERNELS, work_metrics.mfu)
+    yield Metric("mfu_at_clock", "share", "higher", KERNELS, work_metrics.mfu_at_clock)
+    yield Metric("flops_of_ceiling", "share", "higher", KERNELS, work_metrics.flops_of_ceiling)
+    yield Metric("hfu", "share", "higher", KERNELS, work_metrics.hfu)
+    yield Metric("achieved_bandwidth", "B/s", "higher", KERNELS, work_metrics.achieved_bandwidth)
+    yield Metric("bandwidth_share", "share", "higher", KERNELS, work_metrics.bandwidth_share)
+    yield Metric("fabric_bytes", "B", "lower", KERNELS, work_metrics.fabric_bytes)
+    yield Metric("hbm_bytes", "B", "lower", KERNELS, work_metrics.hbm_bytes)
     yield Metric(
-        "operational_intensity", "FLOP/B", "neither", kernels, work_metrics.operational_intensity
+        "operational_intensity", "FLOP/B", "neither", KERNELS, work_metrics.operational_intensity
     )
-    yield Metric("ceiling_flops", "FLOP/s", "neither", kernels, work_metrics.ceiling_flops)
-    yield Metric("ceiling_bandwidth", "B/s", "neither", kernels, work_metrics.ceiling_bandwidth)
+    yield Metric("ceiling_flops", "FLOP/s", "neither", KERNELS, work_metrics.ceiling_flops)
+    yield Metric("ceiling_bandwidth", "B/s", "neither", KERNELS, work_metrics.ceiling_bandwidth)
 
 
 def _counter_rows() -> Iterator[Metric]:
