@@ -1,4 +1,5 @@
-"""What the analysis concludes, as typed records; their JSON form is the contract of DESIGN 8.
+"""What the analysis concludes, as typed records; their JSON form is the contract of
+docs/json.md#summary.
 
 Every figure carries its unit, an interval where it is estimated, where it came from, and what it
 needs when it could not be had. Nothing is computed here.
@@ -24,8 +25,8 @@ SCHEMA = 1
 
 
 class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Whole-file counts (DESIGN 8). Spans and unions are of half-open intervals, in ns; None where
-    kernels lie on no time axis.
+    """Whole-file counts (docs/metrics.md#whole-file-counts). Spans and unions are of half-open
+    intervals, in ns; None where kernels lie on no time axis.
     """
 
     pass_name: str | None = msgspec.field(default=None, name="pass")
@@ -119,8 +120,8 @@ class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
-    """Idle time by cause, disjoint, in ns (METRICS 2). `micro_ns` is the part in gaps under 10 µs,
-    `macro_ns` the rest.
+    """Idle time by cause, disjoint, in ns (docs/metrics.md#idle-causes). `micro_ns` is the part in
+    gaps under 10 µs, `macro_ns` the rest.
     """
 
     no_host_record_ns: int = 0

@@ -68,8 +68,8 @@ class Clocks(msgspec.Struct, frozen=True):
 
 
 class Checkup(msgspec.Struct, frozen=True):
-    """The answer of `doctor --json` (DESIGN 8); `access` says what of the node this user may
-    open.
+    """The answer of `doctor --json` (docs/json.md#doctor); `access` says what of the node this user
+    may open.
     """
 
     devices: tuple[environment.Device, ...]

@@ -96,7 +96,7 @@ def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:
 
 
 def json_of(found: tuple[Series, ...], jobs: int | None) -> str:
-    """The document of DESIGN 8; with --jobs each series also holds `devices`."""
+    """The document of docs/json.md#saturation; with --jobs each series also holds `devices`."""
     import msgspec
 
     from profharness.analysis.records import SCHEMA

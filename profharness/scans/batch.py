@@ -1,4 +1,6 @@
-"""The batch scan: direct inference at many batch sizes, per backend (DESIGN 3, METRICS 1)."""
+"""The batch scan: direct inference at many batch sizes, per backend
+(docs/metrics.md#throughput).
+"""
 
 from __future__ import annotations
 

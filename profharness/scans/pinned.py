@@ -1,5 +1,5 @@
 """The multi-process scan: the same model in 1, 2, ... pinned processes at once, at each batch size
-(METRICS 1, 4).
+(docs/metrics.md#several-processes).
 """
 
 from __future__ import annotations

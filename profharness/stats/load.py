@@ -1,4 +1,5 @@
-"""The figures of one level of load on a server, from its requests alone (METRICS 1, served).
+"""The figures of one level of load on a server, from its requests alone
+(docs/metrics.md#served-load).
 
 A request counts in the window in which its answer came. Service latency is done - sent; corrected
 latency is done - intended, which does not forgive a generator that waits for a slow server before

@@ -208,7 +208,8 @@ class Source:
     """One file (or in-memory origin) of records, and where it stands on the clocks.
 
     `pass_name` and `layer` are filled in from the manifest. `residual_ns` and `bound_ns` are the
-    marker self-check (DESIGN 3); `alignment` says in words how its times got onto the trace's axis.
+    marker self-check (docs/metrics.md#clocks); `alignment` says in words how its times got onto the
+    trace's axis.
     """
 
     path: str
@@ -269,6 +270,6 @@ class Trace:
     statistics: tuple[StatRow, ...] = ()
 
     def tables(self) -> tuple[tuple[str, Table], ...]:
-        """Name and table of each kind of record, in the order of DESIGN 4."""
+        """Name and table of each kind of record, in the order of docs/formats.md#tables."""
         names = ("kernels", "copies", "api", "ops", "marks", "samples", "counters", "requests")
         return tuple((name, getattr(self, name)) for name in names)

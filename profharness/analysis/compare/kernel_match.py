@@ -1,5 +1,5 @@
 """Whether two traced passes ran the same kernels: figures joined across passes rest on that
-(METRICS 2).
+(docs/metrics.md#traced-and-bare).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Throughput over batch size: T(b) = T_max b / (b^p + h^p)^(1/p), fitted in logarithms (METRICS 4).
+"""Throughput over batch size: T(b) = T_max b / (b^p + h^p)^(1/p), fitted in logarithms
+(docs/metrics.md#batch-curve).
 
 p = 1 is the hyperbola of a fixed cost plus a cost per item; a large p is a sharp corner at h, where
 the asymptotes T_max b / h and T_max meet. The model serves for intervals and extrapolation; b90

@@ -1,5 +1,5 @@
 """Where adding clients stops paying: N_knee = X_max / lambda, and how many jobs a device carries
-(METRICS 4).
+(docs/metrics.md#knee).
 """
 
 from __future__ import annotations

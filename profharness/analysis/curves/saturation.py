@@ -1,5 +1,5 @@
 """From a scan's levels to its curves: what bends them, where they level off, and what to run at
-(METRICS 4).
+(docs/metrics.md#curves).
 
 Order: are the columns credible; is there a jump; then the curve, on the levels from the jump on.
 """

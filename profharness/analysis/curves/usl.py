@@ -2,7 +2,8 @@
 peaks.
 
 X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)). Contention sigma may be negative, since
-batching makes clients help each other; coherency kappa is not. Fitted in logarithms (METRICS 4).
+batching makes clients help each other; coherency kappa is not. Fitted in logarithms
+(docs/metrics.md#usl).
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
 REACHED = 0.6
-"""A kernel that reaches this share of a measured ceiling is bound by it (METRICS 3)."""
+"""A kernel that reaches this share of a measured ceiling is bound by it
+(docs/metrics.md#roofline).
+"""
 
 CALIBRATED = "calibrated"
 """The word by which a measured ceiling is known in the notes of figures."""

@@ -1,5 +1,5 @@
 """What a hotspot table says of each kernel beyond its times: fill, occupancy, achieved FLOP/s and
-bytes per second (METRICS 6).
+bytes per second (docs/metrics.md#hotspots).
 
 Means over the kernel's calls, weighted by time; None where less than 90 % of a kernel's time is
 known.

@@ -1,4 +1,5 @@
-"""Fill: how much of the device the running kernels can occupy, from their workgroups (METRICS 3).
+"""Fill: how much of the device the running kernels can occupy, from their workgroups
+(docs/metrics.md#fill).
 
     fill = (1/|W|) integral over W of min(1, sum over running kernels of workgroups / compute units)
     dt

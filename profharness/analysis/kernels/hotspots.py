@@ -1,5 +1,5 @@
 """Where device time (or operator time) goes: groups of kernels, of operators, or of categories
-(METRICS 6); and host calls.
+(docs/metrics.md#hotspots); and host calls.
 
 Totals are exact integers and equal the vendors' statistics on the same records. One trace is one
 pass: nothing here adds up passes (`analysis.passes` chooses one). Where a trace holds no kernels,

@@ -1,5 +1,5 @@
 """How many waves the running kernels keep on the compute units, and what the last round of
-workgroups wastes (METRICS 3).
+workgroups wastes (docs/metrics.md#occupancy).
 
     occupancy         resident waves over the waves that the units hold: min(workgroups / units,
                       slots) x waves per

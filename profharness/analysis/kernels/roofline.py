@@ -1,4 +1,5 @@
-"""Which kernels run at a roof of the device, and how the time that fills it divides (METRICS 3).
+"""Which kernels run at a roof of the device, and how the time that fills it divides
+(docs/metrics.md#roofline).
 
 A kernel is compute-bound or bandwidth-bound when it reaches at least 60 % of that ceiling,
 inside-kernel when it is known to reach neither (latency, LDS, gathers, atomics), undetermined when

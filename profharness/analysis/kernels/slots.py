@@ -1,5 +1,5 @@
 """How many workgroups of a kernel one compute unit holds at once, by the rules of its architecture
-(METRICS 3).
+(docs/metrics.md#occupancy).
 
 AMD (LLVM's AMDGPU backend and the HIP runtime's occupancy query): each SIMD holds as many waves as
 its wave slots, its vector and its scalar registers allow; the waves of a workgroup are dealt out

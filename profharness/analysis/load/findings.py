@@ -1,5 +1,5 @@
-"""What is wrong with a level of load, as findings (METRICS 5, load): a check of the generator
-before one of the server.
+"""What is wrong with a level of load, as findings (docs/findings.md#the-load-on-a-server): a check
+of the generator before one of the server.
 """
 
 from __future__ import annotations

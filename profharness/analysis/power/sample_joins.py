@@ -1,5 +1,5 @@
 """Telemetry joined to records: the mean of a metric while certain kernels, copies or operators ran
-(METRICS 3 and 6).
+(docs/metrics.md#hotspots).
 
 A sample holds until the next one, at most for twice their usual distance, as a counter track shows
 it; a value that covers an interval holds in it. A mean weights each value with the time of the

@@ -263,8 +263,8 @@ def _ms(value_ns: float | None) -> float | None:
 def _bare_figures(
     view: RunView, point: str, traced: dict[str, Figure], stats: TrialStats
 ) -> dict[str, Figure]:
-    """Device time per traced trial over the bare trial time (METRICS 2); needs trials of the point
-    in both passes.
+    """Device time per traced trial over the bare trial time (docs/metrics.md#traced-and-bare);
+    needs trials of the point in both passes.
     """
     other = (
         None

@@ -1,5 +1,5 @@
-"""Whole-trace counts, exactly as DESIGN 8 defines them: spans and unions of half-open intervals, in
-ns.
+"""Whole-trace counts, exactly as docs/metrics.md#whole-file-counts defines them: spans and unions
+of half-open intervals, in ns.
 """
 
 from __future__ import annotations

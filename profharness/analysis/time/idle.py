@@ -1,5 +1,5 @@
 """Why a device was idle: each instant of each gap gets the first cause that fits, in the order of
-METRICS 2.
+docs/metrics.md#idle-causes.
 
 A gap lies between two pieces of device work (kernels or copies). What ends it, and the host call
 that launched that piece, tell the cause:

@@ -1,4 +1,6 @@
-"""Device records and the host calls that launched them (DESIGN 8), as the figures need them."""
+"""Device records and the host calls that launched them (docs/metrics.md#linked), as the figures
+need them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Windows to measure in: trials, steps and the steady part of a run, from the trace's own marks
-(METRICS 2).
+(docs/metrics.md#window).
 
 A trace's whole length says little where a capture has a long lead-in; figures belong to trials
 where the workload marked them, else to the steps after warm-up, else to all device work.

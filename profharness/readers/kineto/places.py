@@ -1,4 +1,6 @@
-"""Where the work of a Kineto file ran: its devices and streams, with what the file's header says of them."""
+"""Where the work of a Kineto file ran: its devices and streams, with what the file's header says of
+them.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ def unwanted(_: Sequence[Any]) -> None:
 
 
 def collective_of(args: CommsArgs) -> Collective:
-    """A collective from the arguments of its record; counts are None where the file does not tell them."""
+    """A collective from the arguments of its record; counts are None where the file does not tell
+    them.
+    """
     moved, arrived, ranks = (
         None if (number := _integer(value)) < 0 else number
         for value in (args.in_elements, args.out_elements, args.group_size)

@@ -14,7 +14,9 @@ def taken(rows: Growing) -> dict[str, I64]:
 
 
 def launch_columns(launches: list[DispatchInfo]) -> dict[str, list[int] | I64]:
-    """How each dispatch was launched, a column per value; sizes are in work-items, memory in bytes."""
+    """How each dispatch was launched, a column per value; sizes are in work-items, memory in
+    bytes.
+    """
     sizes = [d.workgroup_size for d in launches]
     grids = [d.grid_size for d in launches]
     return {

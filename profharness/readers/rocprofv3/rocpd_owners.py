@@ -1,4 +1,6 @@
-"""Whose records a rocpd database holds: its processes, and the environment that it keeps of them."""
+"""Whose records a rocpd database holds: its processes, and the environment that it keeps of
+them.
+"""
 
 from __future__ import annotations
 

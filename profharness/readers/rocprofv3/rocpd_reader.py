@@ -104,7 +104,9 @@ def _problems_of(reader: ProcessReader, where: str) -> Iterator[Problem]:
 
 
 def _problems_of_all(where: str, negative: int, variables: int) -> Iterator[Problem]:
-    """What there is to say of the whole file: repaired durations, and what a reader of it may see."""
+    """What there is to say of the whole file: repaired durations, and what a reader of it may
+    see.
+    """
     if negative:
         yield Problem(
             "warning",

@@ -130,8 +130,8 @@ def _throughput_traces(group: Group, axis: Any, unit: str, *, legend: bool) -> l
 
 
 def _fit(series: Series | None) -> tuple[list[float], list[float]] | None:
-    """The fitted model of METRICS 4 on a grid between the smallest and the largest level; None
-    without a fit.
+    """The fitted model of docs/metrics.md#curves on a grid between the smallest and the largest
+    level; None without a fit.
     """
     if series is None or len(series.levels) < 2 or min(series.levels) <= 0:
         return None

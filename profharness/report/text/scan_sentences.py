@@ -25,7 +25,7 @@ from profharness.report.text.rates import throughput_text, unproven
 from profharness.rundir.levels import SHARED
 from profharness.units import format_number, format_share
 
-FULL = 0.5  # below half of the compute units METRICS 3 calls kernel time underfilled
+FULL = 0.5  # below half of the compute units docs/metrics.md#fill calls kernel time underfilled
 
 
 def answer(summary: Summary) -> str:
