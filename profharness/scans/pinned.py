@@ -126,7 +126,8 @@ class PinnedScan:
     def workload(self, backend: str) -> WorkloadSpec:
         """The worker that starts the processes of that backend."""
         return WorkloadSpec(
-            script="workloads/pinned.py", settings={**self.settings, "backend": backend}
+            script="profharness_workloads/pinned/worker.py",
+            settings={**self.settings, "backend": backend},
         )
 
 

@@ -17,9 +17,9 @@ def _arm():
     folders = (here, os.path.dirname(here))
     try:
         if os.environ.get("PROFHARNESS_HOOKS_DIR"):
-            import profharness_hook
+            from profharness_hooks import process
 
-            profharness_hook.install("sitecustomize")
+            process.install("sitecustomize")
     except Exception as error:  # whatever is wrong with the hooks, the workload starts
         os.write(2, ("profharness: the hooks did not load: %r\n" % (error,)).encode("utf-8", "replace"))
     # last, so that no file of ours hides one of the user's, but still there for children started from sys.path
