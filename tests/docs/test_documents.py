@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from profharness.analysis.curves.records import Series
 from profharness.analysis.metrics import METRICS
-from profharness.analysis.records import Series, TraceCounts
+from profharness.analysis.records import TraceCounts
 from profharness.cli import COMMANDS
 from profharness.findings import CATALOGUE
 from profharness.layers import members
-from profharness.manifest import Manifest
 from profharness.readers import FORMATS, member
-from profharness.report.names import title_of
+from profharness.report.text.names import title_of
+from profharness.rundir.manifest import Manifest
 from profharness.trace.model import Strings, Trace
 from profharness.trace.sample_metrics import SAMPLE_METRICS
 

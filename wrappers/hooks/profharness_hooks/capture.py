@@ -1,9 +1,11 @@
-"""When to record: PROFHARNESS_CAPTURE as a plan, and a policy that follows it. Pure: no clock, no torch, no files.
+"""When to record: PROFHARNESS_CAPTURE as a plan, and a policy that follows it. Pure: no clock, no
+torch, no files.
 
-Steps are counted from 0; `steps=10:30` is steps 10 to 29. The step before the first one is recorded too, counted and
-thrown away: it takes the profiler's own start-up, and its events tell how many steps fit under the cap. Without a
-plan (`default`) recording starts at the first device work, so that a short or stepless script has a trace; once
-WARM_UP steps have passed, the 20 steps after them replace it.
+Steps are counted from 0; `steps=10:30` is steps 10 to 29. The step before the first one is recorded
+too, counted and thrown away: it takes the profiler's own start-up, and its events tell how many
+steps fit under the cap. Without a plan (`default`) recording starts at the first device work, so
+that a short or stepless script has a trace; once WARM_UP steps have passed, the 20 steps after them
+replace it.
 """
 
 import re
@@ -16,14 +18,24 @@ _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 
 
 class Plan:
-    """`first` and `last` bound the steps (half-open); `after_ns` counts from the start of the process."""
+    """`first` and `last` bound the steps (half-open); `after_ns` counts from the start of the
+    process.
+    """
 
     def __init__(self, kind, first=0, last=None, after_ns=0, for_ns=None):
-        self.kind, self.first, self.last, self.after_ns, self.for_ns = kind, first, last, after_ns, for_ns
+        self.kind, self.first, self.last, self.after_ns, self.for_ns = (
+            kind,
+            first,
+            last,
+            after_ns,
+            for_ns,
+        )
 
 
 def parse(text):
-    """`default`, `all`, `steps=A:B`, `after=30s,for=10s` (either part alone too). Raises ValueError with the reason."""
+    """`default`, `all`, `steps=A:B`, `after=30s,for=10s` (either part alone too). Raises ValueError
+    with the reason.
+    """
     if text == "default":
         return Plan("default", WARM_UP, WARM_UP + STEPS, for_ns=SECONDS * 10**9)
     if text == "all":
@@ -36,13 +48,18 @@ def parse(text):
         return Plan("steps", first, last)
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     if parts and not set(parts) - {"after", "for"}:
-        return Plan("time", after_ns=duration_ns(parts.get("after", "0s")),
-                    for_ns=duration_ns(parts["for"]) if "for" in parts else None)
+        return Plan(
+            "time",
+            after_ns=duration_ns(parts.get("after", "0s")),
+            for_ns=duration_ns(parts["for"]) if "for" in parts else None,
+        )
     raise ValueError("%r is none of default, all, steps=A:B, after=30s,for=10s" % text)
 
 
 def duration_ns(text):
-    """A number with ns, us, ms, s or min (seconds without a unit), as whole nanoseconds. Raises ValueError."""
+    """A number with ns, us, ms, s or min (seconds without a unit), as whole nanoseconds. Raises
+    ValueError.
+    """
     match = re.match(r"(\d+)(?:\.(\d{1,9}))?(ns|us|ms|s|min)?$", text)
     if not match:
         raise ValueError("%r is not a time such as 500ms or 30s" % text)
@@ -52,11 +69,12 @@ def duration_ns(text):
 
 
 class Policy:
-    """Says at each event whether to open, close or cut a window; the caller does it and reports back what came out.
+    """Says at each event whether to open, close or cut a window; the caller does it and reports
+    back what came out.
 
-    `mode` is what is open, or what would be opened next: wait (nothing), early (a default capture's first stretch,
-    replaced once steps are seen), probe (the counted step), main, done. OPEN while something is open means: throw
-    that away first. CUT means: export, and go on in a new file.
+    `mode` is what is open, or what would be opened next: wait (nothing), early (a default capture's
+    first stretch, replaced once steps are seen), probe (the counted step), main, done. OPEN while
+    something is open means: throw that away first. CUT means: export, and go on in a new file.
     """
 
     def __init__(self, plan, max_events):
@@ -73,7 +91,9 @@ class Policy:
         self.events = 0
 
     def device_work(self, age_ns):
-        """The first device work (or the framework's import, on a CPU) was seen, `age_ns` after the process started."""
+        """The first device work (or the framework's import, on a CPU) was seen, `age_ns` after the
+        process started.
+        """
         self.seen_device = True
         return self._first(age_ns)
 
@@ -95,7 +115,10 @@ class Policy:
         """`done` steps are complete. Returns what to do before the next one starts."""
         plan, renumbered = self.plan, done < self.steps
         self.steps = done
-        if renumbered and self.mode in ("main", "probe"):  # the script's own marks took over from the optimizer's
+        if renumbered and self.mode in (
+            "main",
+            "probe",
+        ):  # the script's own marks took over from the optimizer's
             self.mode, self.deadline_ns = "early", None
         if plan.kind not in ("default", "steps") or self.mode == "done":
             return None
@@ -118,14 +141,20 @@ class Policy:
     def due(self, age_ns, grown):
         """Whether tick() would have something to do; for the thread that only watches."""
         if self.mode == "wait":
-            return self.seen_device and (self.late or self.plan.kind == "time") and age_ns >= self.plan.after_ns
+            return (
+                self.seen_device
+                and (self.late or self.plan.kind == "time")
+                and age_ns >= self.plan.after_ns
+            )
         over = self.deadline_ns is not None and age_ns >= self.deadline_ns
         return self.mode in ("early", "main") and (over or grown >= self.max_events)
 
     @property
     def needs_clock(self):
         """Something is open, or is to be opened at a time."""
-        return self.mode in ("early", "main") or (self.mode == "wait" and (self.late or self.plan.kind == "time"))
+        return self.mode in ("early", "main") or (
+            self.mode == "wait" and (self.late or self.plan.kind == "time")
+        )
 
     @property
     def finished(self):
@@ -141,12 +170,16 @@ class Policy:
         return OPEN
 
     def postponed(self):
-        """What was to be opened could not be, now: it is asked for again, at the next step or, where none is waited for, by the clock."""
+        """What was to be opened could not be, now: it is asked for again, at the next step or,
+        where none is waited for, by the clock.
+        """
         by_steps = self.plan.kind == "steps" or (self.plan.kind == "default" and self.steps > 0)
         self.mode, self.late = "idle" if by_steps else "wait", True
 
     def opened(self, age_ns, probed_events=None):
-        """The window is open now (the first one of a process takes a second); the probe before it held so many events."""
+        """The window is open now (the first one of a process takes a second); the probe before it
+        held so many events.
+        """
         by_steps = self.plan.kind in ("default", "steps") and self.mode != "early"
         if by_steps and self.mode == "main" and self.first_step > self.plan.first:
             self._begun_late()
@@ -162,7 +195,9 @@ class Policy:
             self._cap("%d events a step" % probed_events)
 
     def exported(self, events, *, cut):
-        """The open window ended with so many events. Returns whether recording goes on: after a cut, or if nothing was seen yet."""
+        """The open window ended with so many events. Returns whether recording goes on: after a
+        cut, or if nothing was seen yet.
+        """
         self.events += events
         if self.events >= self.max_events * 4 // 5:
             self._cap("%d events" % self.events)
@@ -173,15 +208,25 @@ class Policy:
         return cut
 
     def ended(self):
-        """The open window is closed for good; a default capture still waits for steps after its early stretch."""
+        """The open window is closed for good; a default capture still waits for steps after its
+        early stretch.
+        """
         self.mode = "idle" if self.mode == "early" and self.plan.kind == "default" else "done"
 
     def _begun_late(self):
-        """A default capture has its steps all the same, a little later; of steps that were asked for by number some are missing."""
+        """A default capture has its steps all the same, a little later; of steps that were asked
+        for by number some are missing.
+        """
         if self.plan.kind == "default":
             self.last_step = self.first_step + self.plan.last - self.plan.first
         else:
-            self.truncated, self.reason = True, "begun at step %d: recording could not start before" % self.first_step
+            self.truncated, self.reason = (
+                True,
+                "begun at step %d: recording could not start before" % self.first_step,
+            )
 
     def _cap(self, what):
-        self.truncated, self.reason = True, "%s: capped at %d events (PROFHARNESS_MAX_EVENTS)" % (what, self.max_events)
+        self.truncated, self.reason = (
+            True,
+            "%s: capped at %d events (PROFHARNESS_MAX_EVENTS)" % (what, self.max_events),
+        )

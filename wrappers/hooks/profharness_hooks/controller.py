@@ -1,7 +1,8 @@
-"""Joins the capture policy to torch: opens and closes windows at optimizer steps, by the clock, and at exit.
+"""Joins the capture policy to torch: opens and closes windows at optimizer steps, by the clock, and
+at exit.
 
-Everything runs in the main thread, where torch's profiler has to be started and stopped: inside the optimizer's step
-hook, at safe points that a watching thread asks for, and at exit.
+Everything runs in the main thread, where torch's profiler has to be started and stopped: inside the
+optimizer's step hook, at safe points that a watching thread asks for, and at exit.
 """
 
 import atexit
@@ -20,15 +21,20 @@ from profharness_hooks.safe_point import (
     resident_bytes,
 )
 
-# Resident memory that one recorded event takes before the window ends: 230 bytes without shapes, 990 with (torch 2.13).
+# Resident memory that one recorded event takes before the window ends: 230 bytes without shapes,
+# 990 with (torch 2.13).
 EVENT_BYTES = 600
 WATCH_S = 0.05
 HAND_OVER_S = 2.0
 LEFT_OPEN = "recording ended inside of a call of torch's, so it could not be started again at once"
 AT_EXIT = "the process ended"
 IN_BACKWARD = "optimizers step inside of the backward pass: windows begin and end a little late"
-OTHER_THREAD = "steps run outside the main thread: windows begin and end a little late, and hold no operators of that thread"
-# While steps come this often, windows are closed and cut at their ends only: no range of theirs is open there.
+OTHER_THREAD = (
+    "steps run outside the main thread: windows begin and end a little late, "
+    "and hold no operators of that thread"
+)
+# While steps come this often, windows are closed and cut at their ends only: no range of theirs is
+# open there.
 PATIENCE_NS = 2 * 10**9
 
 
@@ -77,11 +83,15 @@ class Controller:
         try:
             return parse(self._process.settings.capture)
         except ValueError as error:
-            self._process.hello.add("messages", "PROFHARNESS_CAPTURE: %s; the default is used" % error)
+            self._process.hello.add(
+                "messages", "PROFHARNESS_CAPTURE: %s; the default is used" % error
+            )
             return Plan("default", 5, 25, for_ns=10 * 10**9)
 
     def begin(self):
-        """Wait for the first device work; on a machine without a device, the framework's import counts as that."""
+        """Wait for the first device work; on a machine without a device, the framework's import
+        counts as that.
+        """
         torch = self._torch
         windows.before_other_profilers(self._give_way)
         atexit.register(self.at_exit)
@@ -102,12 +112,15 @@ class Controller:
             self._waiting_for_device = True
         self._watch.start()
 
-    # -- events -------------------------------------------------------------------------------------------------------
+    # -- events
+    # -------------------------------------------------------------------------------------------------------
 
     def on_step(self, done):
         """`done` steps are complete."""
         if _in_main_thread() and not open_ranges.in_backward(self._torch):
-            self._inside_call = False  # the script itself is back from what a safe point may have interrupted
+            self._inside_call = (
+                False  # the script itself is back from what a safe point may have interrupted
+            )
             self._guarded(lambda: self._step(done))
         elif self._window is not None or not self._policy.finished:
             self._process.hello.add("messages", IN_BACKWARD if _in_main_thread() else OTHER_THREAD)
@@ -144,7 +157,9 @@ class Controller:
             self._act(self._policy.tick(self._age_ns(), self._grown()))
 
     def _look(self):
-        """In the watching thread: ask for a safe point when something is due. False ends the watching."""
+        """In the watching thread: ask for a safe point when something is due. False ends the
+        watching.
+        """
         due = self._policy.due(self._age_ns(), self._grown())
         if self._waiting_for_device:
             due = not is_device_build(self._torch) or self._torch.cuda.is_initialized()
@@ -154,7 +169,9 @@ class Controller:
         return behind or self._waiting_for_device or self._policy.needs_clock
 
     def at_exit(self):
-        """Export what is open: a recording that is still on would crash the interpreter's shutdown."""
+        """Export what is open: a recording that is still on would crash the interpreter's
+        shutdown.
+        """
         self._watch.pause()
         if self._window is not None:
             self._guarded(lambda: self._close(AT_EXIT))
@@ -185,7 +202,8 @@ class Controller:
             self._leave_span()
             self._release(window)
 
-    # -- windows ------------------------------------------------------------------------------------------------------
+    # -- windows
+    # ------------------------------------------------------------------------------------------------------
 
     def _act(self, action):
         if action == OPEN:
@@ -194,7 +212,9 @@ class Controller:
             self._close("", cut=action == CUT)
 
     def _reopen(self):
-        """Throw away what is open and start the next window. Where that is not safe, keep what there is, and wait or give up."""
+        """Throw away what is open and start the next window. Where that is not safe, keep what
+        there is, and wait or give up.
+        """
         window, self._window = self._window, None
         if window is not None:
             window.end()
@@ -211,7 +231,9 @@ class Controller:
             self._policy.opened(self._age_ns(), self._probed)
 
     def _release(self, window):
-        """Untie the script from an ended recording. False: a range is open of which nothing tells when it ends."""
+        """Untie the script from an ended recording. False: a range is open of which nothing tells
+        when it ends.
+        """
         left = open_ranges.release(self._torch, window.open_ranges())
         self._inside_call = left == open_ranges.OPERATORS
         return left != open_ranges.UNKNOWN
@@ -231,7 +253,11 @@ class Controller:
         folder = self._process.settings.folder("torch")
         name = "trace-%d%s.json" % (os.getpid(), "-%d" % self._files if self._files else "")
         device = bool(is_device_build(self._torch) and self._torch.cuda.is_initialized())
-        window = windows.Window(os.path.join(folder, name), device=device, all_threads=self._process.settings.all_threads)
+        window = windows.Window(
+            os.path.join(folder, name),
+            device=device,
+            all_threads=self._process.settings.all_threads,
+        )
         self._starting = True
         try:
             window.start()
@@ -245,7 +271,9 @@ class Controller:
         self._process.hello.update(window="open")
 
     def _close(self, ended, cut=False):
-        """End and export the open window. `ended` is why it ended before its time, or empty; after a cut it goes on."""
+        """End and export the open window. `ended` is why it ended before its time, or empty; after
+        a cut it goes on.
+        """
         window, mode = self._window, self._window_mode
         if window is None:
             return
@@ -300,10 +328,12 @@ class Controller:
             "kind": "steps" if by_steps else "all" if plan.kind == "all" else "time",
             "first_step": self._first_step if by_steps else None,
             "steps": self._steps.done - self._first_step if by_steps else None,
-            "truncated": policy.truncated or short, "reason": reason,
+            "truncated": policy.truncated or short,
+            "reason": reason,
         }
 
-    # -- ranges, memory, devices --------------------------------------------------------------------------------------
+    # -- ranges, memory, devices
+    # --------------------------------------------------------------------------------------
 
     def _enter_span(self, step):
         self._span = self._window.range("profharness.step:%d" % step)
@@ -316,21 +346,32 @@ class Controller:
             span.__exit__(None, None, None)
 
     def _grown(self):
-        """How many events the open window may hold, by the memory that the process took since; other growth counts too."""
+        """How many events the open window may hold, by the memory that the process took since;
+        other growth counts too.
+        """
         return (resident_bytes() - self._resident) // EVENT_BYTES if self._window is not None else 0
 
     def _age_ns(self):
         return monotonic_age_ns(self._process.settings.start_ns)
 
     def _capturing(self):
-        """A graph is being captured: synchronising now would break it. The next event does what is due."""
+        """A graph is being captured: synchronising now would break it. The next event does what is
+        due.
+        """
         cuda = self._torch.cuda
-        return is_device_build(self._torch) and cuda.is_initialized() and cuda.is_current_stream_capturing()
+        return (
+            is_device_build(self._torch)
+            and cuda.is_initialized()
+            and cuda.is_current_stream_capturing()
+        )
 
-    # -- the user's own profiler, and fork ----------------------------------------------------------------------------
+    # -- the user's own profiler, and fork
+    # ----------------------------------------------------------------------------
 
     def _give_way(self):
-        """Two profilers at once crash the process: when the script starts one, ours ends first, for good."""
+        """Two profilers at once crash the process: when the script starts one, ours ends first, for
+        good.
+        """
         if not self._starting:
             self._stand_back()
             windows.end_in_child()
@@ -348,7 +389,9 @@ class Controller:
 
     def _hand_over(self):
         self._handing_over = False
-        self._process.hello.add("messages", "the script uses torch's profiler itself: ours stood back")
+        self._process.hello.add(
+            "messages", "the script uses torch's profiler itself: ours stood back"
+        )
         if self._window_mode == "main":
             self._close("the script started torch's profiler itself")
         else:

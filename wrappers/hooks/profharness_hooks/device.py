@@ -1,5 +1,5 @@
-"""What the torch hook asks about accelerators, without ever being the first to touch one: that would start a runtime
-which does not survive fork.
+"""What the torch hook asks about accelerators, without ever being the first to touch one: that
+would start a runtime which does not survive fork.
 """
 
 import os
@@ -13,10 +13,16 @@ def has_device_files():
 
 
 def describe_device(properties, index):
-    """Index, name and address of a device as torch gives it; `identity` is the PCI address, or the uuid, or empty."""
+    """Index, name and address of a device as torch gives it; `identity` is the PCI address, or the
+    uuid, or empty.
+    """
     bus = getattr(properties, "pci_bus_id", None)
     if bus is not None:
-        identity = "%04x:%02x:%02x.0" % (getattr(properties, "pci_domain_id", 0), bus, getattr(properties, "pci_device_id", 0))
+        identity = "%04x:%02x:%02x.0" % (
+            getattr(properties, "pci_domain_id", 0),
+            bus,
+            getattr(properties, "pci_device_id", 0),
+        )
     else:
         identity = str(getattr(properties, "uuid", ""))
     return {"index": index, "name": str(properties.name), "identity": identity}
@@ -24,10 +30,16 @@ def describe_device(properties, index):
 
 def note_devices(process, torch):
     """Put the devices that this process uses into its hello; never the first to touch them."""
-    if process.hello.facts["devices"] or not is_device_build(torch) or not torch.cuda.is_initialized():
+    if (
+        process.hello.facts["devices"]
+        or not is_device_build(torch)
+        or not torch.cuda.is_initialized()
+    ):
         return
     for index in range(torch.cuda.device_count()):
-        process.hello.add("devices", describe_device(torch.cuda.get_device_properties(index), index))
+        process.hello.add(
+            "devices", describe_device(torch.cuda.get_device_properties(index), index)
+        )
 
 
 def is_device_build(torch):

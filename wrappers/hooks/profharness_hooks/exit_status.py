@@ -1,8 +1,10 @@
-"""The exit status of this process, written down before a profiler's finalisation inside it can change it, crash or hang.
+"""The exit status of this process, written down before a profiler's finalisation inside it can
+change it, crash or hang.
 
-Python does not tell its exit functions the status, and has ended when C's are called. glibc's on_exit gives it to a C
-function together with a pointer, and putw(status, stream) writes it to a file. The last function that is registered is
-called first: before those of every library that was loaded until now.
+Python does not tell its exit functions the status, and has ended when C's are called. glibc's
+on_exit gives it to a C function together with a pointer, and putw(status, stream) writes it to a
+file. The last function that is registered is called first: before those of every library that was
+loaded until now.
 """
 
 import ctypes
@@ -11,7 +13,9 @@ _UNBUFFERED = 2  # _IONBF
 
 
 def note(path):
-    """Have the status written to `path` at the very end, as a native int. Raises OSError or AttributeError where that cannot be."""
+    """Have the status written to `path` at the very end, as a native int. Raises OSError or
+    AttributeError where that cannot be.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fopen.restype, libc.fopen.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_char_p]
     libc.setvbuf.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]

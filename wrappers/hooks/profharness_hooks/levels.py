@@ -1,8 +1,10 @@
-"""A server of another's under the torch layer: one window for each level of the load that is put on it.
+"""A server of another's under the torch layer: one window for each level of the load that is put on
+it.
 
-The load generator says in levels.jsonl when a level begins and ends, and waits for the answers in windows.jsonl of whoever
-has said there that it listens. Windows are opened and closed by a thread of our own: a server computes in many threads,
-which one recording holds all, and its main thread may sleep for as long as it serves.
+The load generator says in levels.jsonl when a level begins and ends, and waits for the answers in
+windows.jsonl of whoever has said there that it listens. Windows are opened and closed by a thread
+of our own: a server computes in many threads, which one recording holds all, and its main thread
+may sleep for as long as it serves.
 """
 
 import atexit
@@ -19,12 +21,15 @@ from profharness_hooks.safe_point import resident_bytes
 LEVELS, WINDOWS = "levels.jsonl", "windows.jsonl"
 LOOK_S = 0.01
 END_S = 20.0
-# an operator that was under way in one of the program's threads when a recording ended has ended after this
+# an operator that was under way in one of the program's threads when a recording ended has ended
+# after this
 CALLS_END_S = 1.0
 
 
 def attach(process, torch):
-    """Listen for levels. False where this torch records only the thread that starts a window: the whole run is recorded then."""
+    """Listen for levels. False where this torch records only the thread that starts a window: the
+    whole run is recorded then.
+    """
     if not windows.Window("", all_threads=True)._threads():
         return False
     LevelWindows(process, torch).begin()
@@ -61,7 +66,8 @@ class LevelWindows:
         if self._thread is not None:
             self._thread.join(END_S)
 
-    # -- the thread ---------------------------------------------------------------------------------------------------
+    # -- the thread
+    # ---------------------------------------------------------------------------------------------------
 
     def _follow(self):
         self._guarded(self._warm_up)
@@ -70,7 +76,9 @@ class LevelWindows:
         self._guarded(lambda: self._close("the process ended"))
 
     def _warm_up(self):
-        """The first recording of a process takes a second and more to begin: not one of a level's."""
+        """The first recording of a process takes a second and more to begin: not one of a
+        level's.
+        """
         window = windows.Window("", device=False, all_threads=True)
         window.start()
         self._end(window)
@@ -118,29 +126,46 @@ class LevelWindows:
         window, self._window = self._window, None
         if window is None:
             return
-        window.extra["window"] = {"kind": "all", "first_step": None, "steps": None, "truncated": bool(ended), "reason": ended}
+        window.extra["window"] = {
+            "kind": "all",
+            "first_step": None,
+            "steps": None,
+            "truncated": bool(ended),
+            "reason": ended,
+        }
         self._end(window)
         if window.export():
             self._process.hello.add("windows", os.path.basename(window.path))
         else:  # this process does not compute
             os.remove(window.path)
             os.remove(window.path + ".profharness.json")
-        self._process.hello.update(window="exported" if self._process.hello.facts["windows"] else "nothing recorded")
+        self._process.hello.update(
+            window="exported" if self._process.hello.facts["windows"] else "nothing recorded"
+        )
 
     def _end(self, window):
-        """End a recording, and see to what was under way: its end must not fall into the next one (see open_ranges)."""
+        """End a recording, and see to what was under way: its end must not fall into the next one
+        (see open_ranges).
+        """
         window.end()
         left = open_ranges.release(self._torch, window.open_ranges())
         if left == open_ranges.UNKNOWN:
-            self._process.hello.add("messages", "a range of the program was open at a level's end, and nothing tells when it ends: no more levels were recorded")
+            self._process.hello.add(
+                "messages",
+                "a range of the program was open at a level's end, "
+                "and nothing tells when it ends: no more levels were recorded",
+            )
             self._stop.set()
         elif left == open_ranges.OPERATORS:
             self._not_before = time.monotonic() + CALLS_END_S
 
-    # -- the conversation ---------------------------------------------------------------------------------------------
+    # -- the conversation
+    # ---------------------------------------------------------------------------------------------
 
     def _catch_up(self):
-        """What was said before this process was there; a level under way is recorded from now on."""
+        """What was said before this process was there; a level under way is recorded from now
+        on.
+        """
         lines = self._raw().splitlines(True)
         under_way = bool(lines) and b'"kind":"open"' in lines[-1]
         self._at = sum(map(len, lines[:-1] if under_way else lines))
@@ -170,26 +195,38 @@ class LevelWindows:
         return said
 
     def _answer(self, kind, point=""):
-        line = json.dumps({"v": 1, "kind": kind, "id": point, "pid": os.getpid()}, separators=(",", ":")) + "\n"
+        line = (
+            json.dumps(
+                {"v": 1, "kind": kind, "id": point, "pid": os.getpid()}, separators=(",", ":")
+            )
+            + "\n"
+        )
         with open(os.path.join(self._folder, WINDOWS), "a", encoding="utf-8") as file:
             file.write(line)
 
-    # -- the user's own profiler, and fork ----------------------------------------------------------------------------
+    # -- the user's own profiler, and fork
+    # ----------------------------------------------------------------------------
 
     def _give_way(self):
-        """Two profilers at once crash the process: when the program starts one, ours ends first, for good."""
+        """Two profilers at once crash the process: when the program starts one, ours ends first,
+        for good.
+        """
         if threading.current_thread() is not self._thread:
             self._stand_back()
 
     def _stand_back(self):
         if not self._standing_back:
-            self._process.hello.add("messages", "the program uses torch's profiler itself: ours stood back")
+            self._process.hello.add(
+                "messages", "the program uses torch's profiler itself: ours stood back"
+            )
         self._standing_back = True
         until = time.monotonic() + HAND_OVER_S
         while self._window is not None and time.monotonic() < until:
             time.sleep(0.001)
 
     def _in_child(self):
-        """Nothing is recorded in a forked child, as by any of the hooks: our thread is not in it."""
+        """Nothing is recorded in a forked child, as by any of the hooks: our thread is not in
+        it.
+        """
         atexit.unregister(self.at_exit)
         self._window, self._thread = None, None

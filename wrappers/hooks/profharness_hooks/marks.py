@@ -1,7 +1,8 @@
-"""Ranges for the vendors' tracers: roctx (rocprofv3, rocprof, rocprof-sys) and NVTX (Nsight), through ctypes.
+"""Ranges for the vendors' tracers: roctx (rocprofv3, rocprof, rocprof-sys) and NVTX (Nsight),
+through ctypes.
 
-Each library that can be loaded gets every range; where there is none, nothing happens. Ranges are started and stopped
-by id, so they need not nest and cannot end a range that the user pushed.
+Each library that can be loaded gets every range; where there is none, nothing happens. Ranges are
+started and stopped by id, so they need not nest and cannot end a range that the user pushed.
 """
 
 import contextlib
@@ -9,10 +10,19 @@ import ctypes
 import os
 import sys
 
-# (names of the library, start, stop): rocprofiler-sdk's roctx serves rocprofv3 (1: ROCm 7, 0: before), the older one rocprof
-# and roctracer; names without a number come with development packages only
+# (names of the library, start, stop): rocprofiler-sdk's roctx serves rocprofv3 (1: ROCm 7, 0:
+# before), the older one rocprof and roctracer; names without a number come with development
+# packages only
 LIBRARIES = (
-    (("librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0", "librocprofiler-sdk-roctx.so"), "roctxRangeStartA", "roctxRangeStop"),
+    (
+        (
+            "librocprofiler-sdk-roctx.so.1",
+            "librocprofiler-sdk-roctx.so.0",
+            "librocprofiler-sdk-roctx.so",
+        ),
+        "roctxRangeStartA",
+        "roctxRangeStop",
+    ),
     (("libroctx64.so.4", "libroctx64.so"), "roctxRangeStartA", "roctxRangeStop"),
     (("libnvToolsExt.so.1",), "nvtxRangeStartA", "nvtxRangeEnd"),
 )
@@ -66,7 +76,9 @@ def stop(tokens):
 
 
 def pause_recording():
-    """Ask AMD's tracer to stop recording (it must have been started with its selected-regions option). Whether anybody heard it."""
+    """Ask AMD's tracer to stop recording (it must have been started with its selected-regions
+    option). Whether anybody heard it.
+    """
     return _control("roctxProfilerPause")
 
 

@@ -1,7 +1,9 @@
-"""The hook for onnxruntime: its own profiler, on for every session of a command; and what the workers of scans need.
+"""The hook for onnxruntime: its own profiler, on for every session of a command; and what the
+workers of scans need.
 
-onnxruntime writes one JSON file per session, named by it (prefix and local time), when profiling ends. Its stamps are
-microseconds since the session's profiling start, which the session gives as Unix time in ns; the sidecar keeps that.
+onnxruntime writes one JSON file per session, named by it (prefix and local time), when profiling
+ends. Its stamps are microseconds since the session's profiling start, which the session gives as
+Unix time in ns; the sidecar keeps that.
 """
 
 import contextlib
@@ -18,7 +20,9 @@ _PREFIX = ".profharness-"
 
 
 class SessionProfile:
-    """One session's profile: configure(options) before the session is made, finish(session) when its work is done."""
+    """One session's profile: configure(options) before the session is made, finish(session) when
+    its work is done.
+    """
 
     def __init__(self, path, point="", role="trace"):
         self.path = os.fspath(path)
@@ -47,41 +51,68 @@ class SessionProfile:
         return sorted(glob.glob(glob.escape(self._prefix) + "*"))
 
     def keep(self, produced, markers=()):
-        """Move what onnxruntime wrote (or the file it left when the session was destroyed) to `path`."""
+        """Move what onnxruntime wrote (or the file it left when the session was destroyed) to
+        `path`.
+        """
         produced = produced or next(iter(self._produced()), "")
         if not produced:
             return False
         os.replace(produced, self.path)
         full = windows.count_events(self.path) >= MAX_EVENTS
-        window = {"kind": "all", "first_step": None, "steps": None, "truncated": full,
-                  "reason": "onnxruntime keeps %d events at most" % MAX_EVENTS if full else ""}
-        windows.sidecar(self.path, "onnxruntime", point=self._point, role=self._role, start_ns=self.start_ns,
-                                   window=window, markers=list(markers))
+        window = {
+            "kind": "all",
+            "first_step": None,
+            "steps": None,
+            "truncated": full,
+            "reason": "onnxruntime keeps %d events at most" % MAX_EVENTS if full else "",
+        }
+        windows.sidecar(
+            self.path,
+            "onnxruntime",
+            point=self._point,
+            role=self._role,
+            start_ns=self.start_ns,
+            window=window,
+            markers=list(markers),
+        )
         return True
 
 
 def _field(number, payload):
-    """One length-delimited field of a protobuf message (https://protobuf.dev/programming-guides/encoding); short ones only."""
+    """One length-delimited field of a protobuf message
+    (https://protobuf.dev/programming-guides/encoding); short ones only.
+    """
     return bytes([number << 3 | 2, len(payload)]) + payload
 
 
 def _value_info(name):
     shape = _field(2, _field(1, b"\x08\x01"))  # one dimension of size 1
-    return _field(1, name) + _field(2, _field(1, b"\x08\x01" + shape))  # a tensor of element type 1, float
+    return _field(1, name) + _field(
+        2, _field(1, b"\x08\x01" + shape)
+    )  # a tensor of element type 1, float
 
 
 def identity_model():
-    """The bytes of an ONNX ModelProto (onnx.proto, IR version 7, opset 13): y = Identity(x), float[1]."""
+    """The bytes of an ONNX ModelProto (onnx.proto, IR version 7, opset 13): y = Identity(x),
+    float[1].
+    """
     node = _field(1, b"x") + _field(2, b"y") + _field(4, b"Identity")
-    graph = _field(1, node) + _field(2, b"marker") + _field(11, _value_info(b"x")) + _field(12, _value_info(b"y"))
+    graph = (
+        _field(1, node)
+        + _field(2, b"marker")
+        + _field(11, _value_info(b"x"))
+        + _field(12, _value_info(b"y"))
+    )
     return b"\x08\x07" + _field(7, graph) + _field(8, b"\x10\x0d")
 
 
 def marker_session(path, runs=400):
-    """Profile `runs` runs of a tiny session, each between two readings of the clock, to bound the alignment error.
+    """Profile `runs` runs of a tiny session, each between two readings of the clock, to bound the
+    alignment error.
 
-    The file's `model_run` events and the sidecar's markers (role "marker") are in the same order. A real session's
-    runs would bound it tens of times worse, since their start lies behind more Python; of that, a bound call skips most.
+    The file's `model_run` events and the sidecar's markers (role "marker") are in the same order. A
+    real session's runs would bound it tens of times worse, since their start lies behind more
+    Python; of that, a bound call skips most.
     """
     import numpy as np
     import onnxruntime
@@ -92,8 +123,14 @@ def marker_session(path, runs=400):
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     profile.configure(options)
     with _observer.aside() if _observer is not None else contextlib.nullcontext():
-        session = onnxruntime.InferenceSession(identity_model(), options, providers=["CPUExecutionProvider"])
-    run, clock, brackets = _shortest_call(session, np.zeros(1, np.float32)), time.perf_counter_ns, []
+        session = onnxruntime.InferenceSession(
+            identity_model(), options, providers=["CPUExecutionProvider"]
+        )
+    run, clock, brackets = (
+        _shortest_call(session, np.zeros(1, np.float32)),
+        time.perf_counter_ns,
+        [],
+    )
     for _ in range(runs):
         before = clock()
         run()
@@ -111,7 +148,10 @@ def _shortest_call(session, value):
         binding.bind_ortvalue_input("x", given)
         binding.bind_ortvalue_output("y", taken)
         return functools.partial(session._sess.run_with_iobinding, binding._iobinding, None)
-    except (AttributeError, TypeError):  # another version's inside: the public call, with a wider bound
+    except (
+        AttributeError,
+        TypeError,
+    ):  # another version's inside: the public call, with a wider bound
         return functools.partial(session.run, ["y"], {"x": value})
 
 
@@ -128,7 +168,9 @@ class _Observer:
         self._files = 0
 
     def attach(self):
-        """Replace `InferenceSession.__init__`, so that the class itself, its subclasses and isinstance stay as they are."""
+        """Replace `InferenceSession.__init__`, so that the class itself, its subclasses and
+        isinstance stay as they are.
+        """
         observer, original = self, self._onnxruntime.InferenceSession.__init__
 
         @functools.wraps(original)
@@ -150,7 +192,9 @@ class _Observer:
         self._onnxruntime.InferenceSession.__init__ = made
 
     def prepare(self, args, kwargs):
-        """Arguments with profiling switched on; and how to put a SessionOptions of the user back as it was."""
+        """Arguments with profiling switched on; and how to put a SessionOptions of the user back as
+        it was.
+        """
         if self._aside:
             return args, kwargs, None, None
         options = args[1] if len(args) > 1 else kwargs.get("sess_options")
@@ -161,7 +205,10 @@ class _Observer:
             else:
                 kwargs = dict(kwargs, sess_options=options)
         if options.enable_profiling:
-            self._process.hello.add("messages", "the script profiles an onnxruntime session itself: ours stood back from it")
+            self._process.hello.add(
+                "messages",
+                "the script profiles an onnxruntime session itself: ours stood back from it",
+            )
             return args, kwargs, None, None
         before = options.profile_file_prefix
         name = "trace-%d%s.json" % (os.getpid(), "-%d" % self._files if self._files else "")
@@ -199,7 +246,9 @@ class _Observer:
             self._aside = before
 
     def finish(self):
-        """At exit: end what still profiles, keep what destroyed sessions left, and add the marker session."""
+        """At exit: end what still profiles, keep what destroyed sessions left, and add the marker
+        session.
+        """
         kept = 0
         for reference, profile in self._profiles:
             session = reference()
@@ -216,7 +265,9 @@ class _Observer:
 
 
 def arm(process, onnxruntime):
-    """Observe the sessions of a command, where the layer is asked for. Returns False in the workers of scans."""
+    """Observe the sessions of a command, where the layer is asked for. Returns False in the workers
+    of scans.
+    """
     global _observer
     if process.settings.is_worker or "onnxruntime" not in process.settings.layers:
         return False

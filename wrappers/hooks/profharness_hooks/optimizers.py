@@ -6,8 +6,9 @@ import functools
 def watch(torch, seen):
     """Call `seen(optimizer)` after each step of each optimizer made from now on.
 
-    torch's own post-step hooks run inside the optimizer's range, where a recording must not be restarted (see
-    windows), so the step method of each optimizer class is wrapped once instead, from outside.
+    torch's own post-step hooks run inside the optimizer's range, where a recording must not be
+    restarted (see windows), so the step method of each optimizer class is wrapped once instead,
+    from outside.
     """
     Optimizer = torch.optim.Optimizer  # noqa: N806 - a class
     original = Optimizer.__init__

@@ -1,8 +1,10 @@
-"""What all hooks share inside the user's process: settings, the hello file, arming at import, and fork.
+"""What all hooks share inside the user's process: settings, the hello file, arming at import, and
+fork.
 
-It runs in somebody else's program: Python 3.8 on, standard library only, nothing on stdout, at most one line on
-stderr, and every failure ends here. Nothing is imported before it is needed, since every Python process of the
-workload passes through this file. It knows no framework: each has a hook of its own, armed at its first import.
+It runs in somebody else's program: Python 3.8 on, standard library only, nothing on stdout, at most
+one line on stderr, and every failure ends here. Nothing is imported before it is needed, since
+every Python process of the workload passes through this file. It knows no framework: each has a
+hook of its own, armed at its first import.
 """
 
 import os
@@ -12,8 +14,11 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 RANKS = ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 # found by the import hook wherever sys.path points; the package itself finds its own modules
-OWN = {"profharness_mark": os.path.join(os.path.dirname(os.path.dirname(HERE)), "profharness_mark.py")}
-# The names by which profharness_mark knows modules of this package. Users copy that file, so that the names must stay.
+OWN = {
+    "profharness_mark": os.path.join(os.path.dirname(os.path.dirname(HERE)), "profharness_mark.py")
+}
+# The names by which profharness_mark knows modules of this package. Users copy that file, so that
+# the names must stay.
 SELF_FOR_MARKS = "profharness_hook"
 FOR_MARKS = {"profharness_steps": "step_log", "profharness_ranges": "marks"}
 # frameworks of which the hello tells the version; those with a module have a hook
@@ -21,12 +26,16 @@ WATCHED = {"torch": "torch_hook", "onnxruntime": "onnxruntime_hook", "tensorflow
 
 
 class Settings:
-    """The PROFHARNESS_* variables, read once. `layers` are the hooks asked for, `owner` names this process's folder."""
+    """The PROFHARNESS_* variables, read once. `layers` are the hooks asked for, `owner` names this
+    process's folder.
+    """
 
     def __init__(self, environ):
         self.hooks_dir = environ.get("PROFHARNESS_HOOKS_DIR", "")
         self.artifacts = environ.get("PROFHARNESS_ARTIFACTS", "")
-        self.layers = tuple(name for name in environ.get("PROFHARNESS_LAYERS", "").split(",") if name)
+        self.layers = tuple(
+            name for name in environ.get("PROFHARNESS_LAYERS", "").split(",") if name
+        )
         self.pass_name = environ.get("PROFHARNESS_PASS", "")
         self.capture = environ.get("PROFHARNESS_CAPTURE", "") or "default"
         # a server computes in other threads than the one that imports torch
@@ -37,12 +46,17 @@ class Settings:
         self.notes_status = environ.get("PROFHARNESS_EXIT_STATUS", "") == "1"
         self.max_events = _number(environ.get("PROFHARNESS_MAX_EVENTS")) or 500000
         self.is_worker = environ.get("PROFHARNESS_WORKER", "") == "1"
-        self.rank = next((rank for rank in (_number(environ.get(name)) for name in RANKS) if rank is not None), None)
+        self.rank = next(
+            (rank for rank in (_number(environ.get(name)) for name in RANKS) if rank is not None),
+            None,
+        )
         self.host = os.uname().nodename
         self.start_ns = time.monotonic_ns()
 
     def folder(self, layer):
-        """Where this process's files of one layer go, made on first use: artifacts/<layer>/<host>/<rank or pid>."""
+        """Where this process's files of one layer go, made on first use:
+        artifacts/<layer>/<host>/<rank or pid>.
+        """
         owner = str(os.getpid() if self.rank is None else self.rank)
         path = os.path.join(self.artifacts, layer, self.host, owner)
         os.makedirs(path, exist_ok=True)
@@ -56,8 +70,8 @@ def _number(text):
 class Hello:
     """`hello-<pid>.json`: that the hooks loaded in this process, and what became of them.
 
-    The name is claimed by exclusive creation, since processes of several nodes or containers may share a pid; every
-    change replaces the file as a whole.
+    The name is claimed by exclusive creation, since processes of several nodes or containers may
+    share a pid; every change replaces the file as a whole.
     """
 
     def __init__(self, settings, loader, forked=False):
@@ -66,9 +80,22 @@ class Hello:
         self._warned = False
         self._previous = b""
         self.facts = {
-            "v": 1, "pid": os.getpid(), "parent_pid": os.getppid(), "argv": _command_line(), "executable": sys.executable or "",
-            "prefix": sys.prefix, "hooks": [loader], "frameworks": {}, "rank": settings.rank, "host": settings.host,
-            "forked": forked, "used": [], "devices": [], "messages": [], "windows": [], "layers": list(settings.layers),
+            "v": 1,
+            "pid": os.getpid(),
+            "parent_pid": os.getppid(),
+            "argv": _command_line(),
+            "executable": sys.executable or "",
+            "prefix": sys.prefix,
+            "hooks": [loader],
+            "frameworks": {},
+            "rank": settings.rank,
+            "host": settings.host,
+            "forked": forked,
+            "used": [],
+            "devices": [],
+            "messages": [],
+            "windows": [],
+            "layers": list(settings.layers),
             "pass_name": settings.pass_name,
         }
 
@@ -78,10 +105,15 @@ class Hello:
         try:
             self._write()
         except Exception as error:  # a full or read-only disk must not reach the workload
-            self._warn("cannot write to %s (%s); the workload goes on without its record" % (self._folder, error))
+            self._warn(
+                "cannot write to %s (%s); the workload goes on without its record"
+                % (self._folder, error)
+            )
 
     def add(self, field, value):
-        """Append to a list field (once), or set one entry of a dict field given as a (key, value) pair."""
+        """Append to a list field (once), or set one entry of a dict field given as a (key, value)
+        pair.
+        """
         entries = self.facts[field]
         if isinstance(entries, dict):
             entries[value[0]] = value[1]
@@ -90,13 +122,17 @@ class Hello:
         self.update()
 
     def failed(self, what):
-        """Record the exception being handled: a sentence here, its traceback in hook-<pid>.log, one line on stderr."""
+        """Record the exception being handled: a sentence here, its traceback in hook-<pid>.log, one
+        line on stderr.
+        """
         import traceback
 
         error = sys.exc_info()[1]
         sentence = "%s failed: %s: %s" % (what, type(error).__name__, error)
         try:
-            with open(os.path.join(self._folder, "hook-%d.log" % os.getpid()), "a", encoding="utf-8") as log:
+            with open(
+                os.path.join(self._folder, "hook-%d.log" % os.getpid()), "a", encoding="utf-8"
+            ) as log:
                 log.write(sentence + "\n" + traceback.format_exc() + "\n")
         except Exception:  # the same disk may be what failed
             pass
@@ -107,7 +143,10 @@ class Hello:
         if not self._warned:
             self._warned = True
             try:
-                os.write(2, ("profharness: %s\n" % sentence.replace("\n", " ")).encode("utf-8", "replace"))
+                os.write(
+                    2,
+                    ("profharness: %s\n" % sentence.replace("\n", " ")).encode("utf-8", "replace"),
+                )
             except OSError:  # stderr may be closed
                 pass
 
@@ -150,10 +189,12 @@ def _command_line():
 
 
 class Finder:
-    """First on sys.meta_path: finds our own modules, and has the hook armed once a framework's import has finished.
+    """First on sys.meta_path: finds our own modules, and has the hook armed once a framework's
+    import has finished.
 
-    The framework's own loader object stays in place; only its `exec_module` is replaced for one call, so that
-    reloads, lazy loaders and look-ups that never execute the module see nothing unusual.
+    The framework's own loader object stays in place; only its `exec_module` is replaced for one
+    call, so that reloads, lazy loaders and look-ups that never execute the module see nothing
+    unusual.
     """
 
     def __init__(self, arm):
@@ -235,7 +276,9 @@ class Process:
         self._at_fork = []
 
     def arm(self, name, module):
-        """Called when the framework's import has finished, in the importing thread. Never raises."""
+        """Called when the framework's import has finished, in the importing thread. Never
+        raises.
+        """
         try:
             self.hello.add("frameworks", (name, str(getattr(module, "__version__", "unknown"))))
             if name in self._armed or not WATCHED[name]:
@@ -247,11 +290,15 @@ class Process:
             self.hello.failed("the %s hook" % name)
 
     def on_fork(self, before=None, parent=None, child=None):
-        """Call these around os.fork(); child functions disarm what must not go on in two processes."""
+        """Call these around os.fork(); child functions disarm what must not go on in two
+        processes.
+        """
         self._at_fork.append((before, parent, child))
 
     def around_fork(self, when):
-        """Run the functions of one moment: 0 before, 1 in the parent, 2 in the child. Never raises."""
+        """Run the functions of one moment: 0 before, 1 in the parent, 2 in the child. Never
+        raises.
+        """
         if when == 2:
             self._after_fork()
         for entry in self._at_fork:
@@ -271,10 +318,11 @@ class Process:
 
 
 class Goodbye:
-    """`bye-<pid>.json`: that this process's Python ended by itself, whatever a profiler's own end does to it afterwards.
+    """`bye-<pid>.json`: that this process's Python ended by itself, whatever a profiler's own end
+    does to it afterwards.
 
-    Registered first and so called last, after the exit functions of the user and of the frameworks. Under such a profiler
-    `bye-<pid>.status` gets the exit status as well (see exit_status).
+    Registered first and so called last, after the exit functions of the user and of the frameworks.
+    Under such a profiler `bye-<pid>.status` gets the exit status as well (see exit_status).
     """
 
     def __init__(self, folder, notes_status):
@@ -282,7 +330,13 @@ class Goodbye:
 
     def __call__(self):
         uncaught = hasattr(sys, "last_exc") or hasattr(sys, "last_type")
-        facts = {"v": 1, "pid": os.getpid(), "argv": _command_line(), "uncaught": uncaught, "monotonic_ns": time.monotonic_ns()}
+        facts = {
+            "v": 1,
+            "pid": os.getpid(),
+            "argv": _command_line(),
+            "uncaught": uncaught,
+            "monotonic_ns": time.monotonic_ns(),
+        }
         try:
             with open(os.path.join(self._folder, "bye-%d.json" % os.getpid()), "wb") as file:
                 file.write(_json(facts))
@@ -303,7 +357,9 @@ def process():
 
 
 def install(loader):
-    """Say hello and arm at the first import of a framework. Idempotent; does nothing unless PROFHARNESS_HOOKS_DIR is set."""
+    """Say hello and arm at the first import of a framework. Idempotent; does nothing unless
+    PROFHARNESS_HOOKS_DIR is set.
+    """
     global _process
     if _process is not None or not os.environ.get("PROFHARNESS_HOOKS_DIR"):
         return

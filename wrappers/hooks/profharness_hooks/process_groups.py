@@ -1,7 +1,7 @@
 """Which ranks the process groups of torch.distributed hold, for the sidecar of a recording.
 
-On the CPU (gloo) torch records what a collective moves but not among whom. Scripts destroy their groups before the
-recording ends, so the groups are noted just before that.
+On the CPU (gloo) torch records what a collective moves but not among whom. Scripts destroy their
+groups before the recording ends, so the groups are noted just before that.
 """
 
 import functools
@@ -11,7 +11,9 @@ _noted = set()
 
 
 def watch():
-    """From now on note the groups that the script destroys; nothing where torch has no distributed part."""
+    """From now on note the groups that the script destroys; nothing where torch has no distributed
+    part.
+    """
     module = _module()
     destroy = getattr(module, "destroy_process_group", None)
     if destroy is None or getattr(destroy, "_profharness", False):
@@ -38,7 +40,9 @@ def _note():
     try:
         groups = _module()._world.pg_group_ranks  # torch has no public list of its groups
         _noted.update(tuple(sorted(ranks)) for ranks in groups.values())
-    except Exception:  # a torch that keeps its groups in another way: the figures that need them are left out
+    except (
+        Exception
+    ):  # a torch that keeps its groups in another way: the figures that need them are left out
         pass
 
 

@@ -1,8 +1,9 @@
-"""Run a function in the main thread, between two bytecodes of whatever the user's program is doing there.
+"""Run a function in the main thread, between two bytecodes of whatever the user's program is doing
+there.
 
-torch's profiler belongs to the thread that started it, so a window that ends by the clock has to be ended in the main
-thread; the interpreter's pending calls are the only way in that needs no signal. While the main thread is inside a
-long call of C code, the function waits.
+torch's profiler belongs to the thread that started it, so a window that ends by the clock has to be
+ended in the main thread; the interpreter's pending calls are the only way in that needs no signal.
+While the main thread is inside a long call of C code, the function waits.
 """
 
 import ctypes
@@ -11,17 +12,20 @@ import sys
 import threading
 import time
 
-# Own prototypes, since setting argtypes on ctypes.pythonapi's functions would change them for the user too.
+# Own prototypes, since setting argtypes on ctypes.pythonapi's functions would change them for the
+# user too.
 _is_true = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
-_add_pending_call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.py_object)(("Py_AddPendingCall", ctypes.pythonapi))
+_add_pending_call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.py_object)(
+    ("Py_AddPendingCall", ctypes.pythonapi)
+)
 
 
 class SafePoint:
     """`request()` from any thread; `function` runs once per accepted request, never inside itself.
 
-    The pending call is PyObject_IsTrue on an object whose `__bool__` does the work. Other than a ctypes callback it
-    lets exceptions through, so Ctrl-C, or sys.exit from a signal handler, reaches the user's code although it came
-    while ours ran.
+    The pending call is PyObject_IsTrue on an object whose `__bool__` does the work. Other than a
+    ctypes callback it lets exceptions through, so Ctrl-C, or sys.exit from a signal handler,
+    reaches the user's code although it came while ours ran.
     """
 
     def __init__(self, function, failed):
@@ -42,7 +46,9 @@ class SafePoint:
         return taken
 
     def _target(self):
-        """Inside a torch.compile'd region every new Python frame is traced: step out of that first."""
+        """Inside a torch.compile'd region every new Python frame is traced: step out of that
+        first.
+        """
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is None or not hasattr(dynamo, "disable"):
             return self._plain
@@ -65,7 +71,9 @@ def _callable_as_truth(function):
 
 
 class Watch:
-    """A daemon thread that calls `look()` about every `period_s` until it returns False. It is put aside around fork."""
+    """A daemon thread that calls `look()` about every `period_s` until it returns False. It is put
+    aside around fork.
+    """
 
     def __init__(self, look, period_s):
         self._look, self._period_s = look, period_s
@@ -97,14 +105,18 @@ class Watch:
             try:
                 if not self._look():
                     return
-            except Exception:  # nobody could do anything about it: the window then ends at the next step or at exit
+            except Exception:
+                # nobody could do anything about it: the window then ends at the next step or at
+                # exit
                 return
 
 
 def importing(package):
-    """Whether a module of this package is being imported, in whichever thread: code that imports now may find half of it.
+    """Whether a module of this package is being imported, in whichever thread: code that imports
+    now may find half of it.
 
-    torch's profiler imports when it starts, and a program's first optimizer step imports torch._dynamo for seconds.
+    torch's profiler imports when it starts, and a program's first optimizer step imports
+    torch._dynamo for seconds.
     """
     within = package + "."
     for name, module in list(sys.modules.items()):

@@ -1,10 +1,12 @@
-"""The log of steps: artifacts/steps/<host>/<rank or pid>/steps-<pid>.jsonl, written in every pass, the bare one too.
+"""The log of steps: artifacts/steps/<host>/<rank or pid>/steps-<pid>.jsonl, written in every pass,
+the bare one too.
 
-One line per completed step: {"n": 0, "monotonic_ns": 123, "items": null, "source": "optimizer"}. n counts from 0 for
-each source; the stamp is CLOCK_MONOTONIC at the step's end; items is what the script said it processed, or null.
-A step is a step() of the first optimizer that made one (accumulated gradients count once, a second optimizer not at
-all). Once the script marks steps itself (profharness_mark.step), only its marks are logged, and lines of the source
-"mark" stand for the whole run: readers drop the others.
+One line per completed step: {"n": 0, "monotonic_ns": 123, "items": null, "source": "optimizer"}. n
+counts from 0 for each source; the stamp is CLOCK_MONOTONIC at the step's end; items is what the
+script said it processed, or null. A step is a step() of the first optimizer that made one
+(accumulated gradients count once, a second optimizer not at all). Once the script marks steps
+itself (profharness_mark.step), only its marks are logged, and lines of the source "mark" stand for
+the whole run: readers drop the others.
 """
 
 import os
@@ -14,7 +16,8 @@ import weakref
 
 from profharness_hooks import marks
 
-# What is buffered is never older than this when the next step comes, so a kill loses the steps of 0.1 s at most.
+# What is buffered is never older than this when the next step comes, so a kill loses the steps of
+# 0.1 s at most.
 FLUSH_NS = 100_000_000
 
 
@@ -61,7 +64,11 @@ class Recorder:
         now = time.monotonic_ns()
         with self._lock:
             line = '{"n": %d, "monotonic_ns": %d, "items": %s, "source": "%s"}\n' % (
-                self.done, now, "null" if items is None else int(items), source)
+                self.done,
+                now,
+                "null" if items is None else int(items),
+                source,
+            )
             if not self._unwritable:
                 self._lines.append(line)
             self.done += 1
@@ -80,15 +87,21 @@ class Recorder:
             self._write(time.monotonic_ns())
 
     def _write(self, now):
-        """A folder that cannot be written ends the log, not the counting: windows follow the steps all the same."""
+        """A folder that cannot be written ends the log, not the counting: windows follow the steps
+        all the same.
+        """
         if not self._lines or self._unwritable:
             return
         data, self._lines = "".join(self._lines).encode("ascii"), []
         self._written_ns = now
         try:
             if self._file is None:
-                path = os.path.join(self._process.settings.folder("steps"), "steps-%d.jsonl" % os.getpid())
-                self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+                path = os.path.join(
+                    self._process.settings.folder("steps"), "steps-%d.jsonl" % os.getpid()
+                )
+                self._file = os.open(
+                    path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666
+                )
             os.write(self._file, data)
         except OSError:
             self._unwritable = True

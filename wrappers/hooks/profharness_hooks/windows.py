@@ -1,8 +1,10 @@
-"""One stretch of torch.profiler recording: start, self-check markers, stop, export, and the sidecar that describes it.
+"""One stretch of torch.profiler recording: start, self-check markers, stop, export, and the sidecar
+that describes it.
 
-Used by the torch hook in commands and by the workers of scans. It imports torch when a window starts, and raises
-what torch raises: whoever must not fail catches it. The profiler records the operators of the thread that starts it
-(and of threads that autograd starts for it), so a window is stopped in the thread that started it.
+Used by the torch hook in commands and by the workers of scans. It imports torch when a window
+starts, and raises what torch raises: whoever must not fail catches it. The profiler records the
+operators of the thread that starts it (and of threads that autograd starts for it), so a window is
+stopped in the thread that started it.
 """
 
 import atexit
@@ -52,7 +54,8 @@ def recording():
 
 
 def span(name):
-    """A context manager that writes a range of this name into the open window; does nothing where none is open.
+    """A context manager that writes a range of this name into the open window; does nothing where
+    none is open.
 
     Costs well under a microsecond when closed and about one when open.
     """
@@ -60,7 +63,9 @@ def span(name):
 
 
 class ProgramRange:
-    """A range that the program marks with our own means, for as long as it may last; it ends with the recording at the latest."""
+    """A range that the program marks with our own means, for as long as it may last; it ends with
+    the recording at the latest.
+    """
 
     def __init__(self, name):
         self._inner = span(name)
@@ -94,7 +99,9 @@ def before_other_profilers(give_way):
 
 
 def rank_of(environ):
-    """The global rank as the launchers name it, or None (the same order as everywhere in profharness)."""
+    """The global rank as the launchers name it, or None (the same order as everywhere in
+    profharness).
+    """
     for name in ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
         if environ.get(name, "").isdigit():
             return int(environ[name])
@@ -104,9 +111,24 @@ def rank_of(environ):
 def sidecar(path, tool, **fields):
     """Write `<path>.profharness.json`, which tells a reader what the tool's own file cannot."""
     record = {
-        "v": 1, "file": os.path.basename(path), "tool": tool, "host": os.uname().nodename, "pid": os.getpid(),
-        "rank": rank_of(os.environ), "point": "", "clock": "realtime", "start_ns": None, "role": "trace",
-        "window": {"kind": "all", "first_step": None, "steps": None, "truncated": False, "reason": ""}, "markers": [],
+        "v": 1,
+        "file": os.path.basename(path),
+        "tool": tool,
+        "host": os.uname().nodename,
+        "pid": os.getpid(),
+        "rank": rank_of(os.environ),
+        "point": "",
+        "clock": "realtime",
+        "start_ns": None,
+        "role": "trace",
+        "window": {
+            "kind": "all",
+            "first_step": None,
+            "steps": None,
+            "truncated": False,
+            "reason": "",
+        },
+        "markers": [],
     }
     record.update(fields)
     target = path + ".profharness.json"
@@ -116,7 +138,9 @@ def sidecar(path, tool, **fields):
 
 
 def count_events(path):
-    """Complete events in an exported file (its size times a guess would be off by a factor of three)."""
+    """Complete events in an exported file (its size times a guess would be off by a factor of
+    three).
+    """
     count, tail = 0, b""
     with open(path, "rb") as file:
         while True:
@@ -130,7 +154,9 @@ def count_events(path):
 
 @contextlib.contextmanager
 def _quiet_kineto():
-    """Kineto greets on stderr when it starts first; the level is read then, and put back for the user's own use."""
+    """Kineto greets on stderr when it starts first; the level is read then, and put back for the
+    user's own use.
+    """
     if "KINETO_LOG_LEVEL" in os.environ:
         yield
         return
@@ -150,13 +176,16 @@ def has_device(torch):
 class Window:
     """Records from start() to stop(), which exports to `path` with its sidecar beside it.
 
-    `point` names the scan's point; `extra` holds further fields of the sidecar, such as its window. `device` says
-    whether to record device activity (by default, where torch sees a device). `all_threads`: operators of every thread,
-    not only of the one that starts the window, where this torch can (device activity always is of the whole process).
-    Ranges should be closed by stop(): see `open_ranges`.
+    `point` names the scan's point; `extra` holds further fields of the sidecar, such as its window.
+    `device` says whether to record device activity (by default, where torch sees a device).
+    `all_threads`: operators of every thread, not only of the one that starts the window, where this
+    torch can (device activity always is of the whole process). Ranges should be closed by stop():
+    see `open_ranges`.
     """
 
-    def __init__(self, path, *, point="", record_shapes=True, extra=None, device=None, all_threads=False):
+    def __init__(
+        self, path, *, point="", record_shapes=True, extra=None, device=None, all_threads=False
+    ):
         self.path = os.fspath(path)
         self.extra = dict(extra or {})
         self._point = point
@@ -177,19 +206,25 @@ class Window:
         self.stop()
 
     def start(self):
-        """Begin to record. Raises RuntimeError while any profiler of torch is on: a second one crashes the process."""
+        """Begin to record. Raises RuntimeError while any profiler of torch is on: a second one
+        crashes the process.
+        """
         global _open
         import torch
         from torch.profiler import ProfilerActivity, profile
 
-        if _open is not None or torch.autograd._profiler_enabled():  # torch has no public name for it
+        if (
+            _open is not None or torch.autograd._profiler_enabled()
+        ):  # torch has no public name for it
             raise RuntimeError("torch's profiler is already recording in this process")
         device = has_device(torch) if self._device is None else self._device
         activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device else [])
         if device:
             torch.cuda.synchronize()  # what was launched before the window does not belong to it
         process_groups.watch()
-        self._profiler = profile(activities=activities, record_shapes=self._shapes, **self._threads())
+        self._profiler = profile(
+            activities=activities, record_shapes=self._shapes, **self._threads()
+        )
         with _quiet_kineto():
             self._profiler.start()
         self.range, _open = _range_type(), self
@@ -207,7 +242,9 @@ class Window:
             return {}  # an older torch: operators of other threads are not recorded
 
     def stop(self):
-        """End the recording, export it with its sidecar, and return the number of events in the file."""
+        """End the recording, export it with its sidecar, and return the number of events in the
+        file.
+        """
         self.end()
         return self.export()
 
@@ -224,31 +261,53 @@ class Window:
             _of_program[-1].__exit__(None, None, None)
 
     def export(self):
-        """Write the trace and its sidecar; returns how many events it holds, markers and step ranges left out."""
+        """Write the trace and its sidecar; returns how many events it holds, markers and step
+        ranges left out.
+        """
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         self._profiler.export_chrome_trace(self.path + ".part")
         os.replace(self.path + ".part", self.path)
-        sidecar(self.path, "torch", **dict({"point": self._point, "markers": self._brackets, "groups": process_groups.known()}, **self.extra))
-        return max(0, count_events(self.path) - self.own_events - 1)  # Kineto writes one span of its own
+        sidecar(
+            self.path,
+            "torch",
+            **dict(
+                {"point": self._point, "markers": self._brackets, "groups": process_groups.known()},
+                **self.extra,
+            ),
+        )
+        return max(
+            0, count_events(self.path) - self.own_events - 1
+        )  # Kineto writes one span of its own
 
     def count(self):
-        """How many events the ended recording holds, markers and step ranges left out; about 4 us each."""
+        """How many events the ended recording holds, markers and step ranges left out; about 4 us
+        each.
+        """
         return max(0, len(self._results().events()) - self.own_events)
 
     def open_ranges(self):
-        """Names of the ranges that were still open when the recording ended, by their begin; None for a torch that does not tell.
+        """Names of the ranges that were still open when the recording ended, by their begin; None
+        for a torch that does not tell.
 
-        Such a range keeps a pointer into the ended recording and writes its end there; torch follows it only while a
-        recording is on, so starting the next one before the range has ended corrupts memory (seen in torch 2.13: a few
-        bytes of freed memory, and a crash much later). The profiler ends an open range at the time of its own end, or
-        together with the range around it, to the nanosecond. Ours are left by ourselves, before the next recording.
+        Such a range keeps a pointer into the ended recording and writes its end there; torch
+        follows it only while a recording is on, so starting the next one before the range has ended
+        corrupts memory (seen in torch 2.13: a few bytes of freed memory, and a crash much later).
+        The profiler ends an open range at the time of its own end, or together with the range
+        around it, to the nanosecond. Ours are left by ourselves, before the next recording.
         """
         try:
-            events, found = [(event, self._end_ns) for event in self._results().experimental_event_tree()], []
+            events, found = (
+                [(event, self._end_ns) for event in self._results().experimental_event_tree()],
+                [],
+            )
             while events:
                 event, limit = events.pop()
                 end = event.end_time_ns
-                if (end >= self._end_ns or end == limit) and event.tag.name == "TorchOp" and not event.name.startswith(OWN):
+                if (
+                    (end >= self._end_ns or end == limit)
+                    and event.tag.name == "TorchOp"
+                    and not event.name.startswith(OWN)
+                ):
                     found.append((event.start_time_ns, event.name))
                 events.extend((child, end) for child in event.children)
             return [name for _, name in sorted(found)]
@@ -259,7 +318,9 @@ class Window:
         return self._profiler.profiler.kineto_results
 
     def _mark(self):
-        """Empty ranges between two readings of the clock: they bound how far the trace's clock is from ours."""
+        """Empty ranges between two readings of the clock: they bound how far the trace's clock is
+        from ours.
+        """
         kind, clock, first = self.range, time.perf_counter_ns, len(self._brackets)
         for index in range(first, first + MARKERS):
             region = kind("profharness.marker:%d" % index)
@@ -271,7 +332,9 @@ class Window:
 
 
 def close_forgotten():
-    """At exit: a window left open would crash the interpreter's shutdown, so it is exported as it stands."""
+    """At exit: a window left open would crash the interpreter's shutdown, so it is exported as it
+    stands.
+    """
     if _open is not None:
         _open.stop()
 
@@ -284,9 +347,11 @@ def _prepare_for_fork():
 
 
 def leave_in_child():
-    """In a forked child: its copy of the recording grows for nobody and would crash its exit. Stop the one, end the other.
+    """In a forked child: its copy of the recording grows for nobody and would crash its exit. Stop
+    the one, end the other.
 
-    Ending is left to the child's exit: it is slow, and children that leave through os._exit have no need of it.
+    Ending is left to the child's exit: it is slow, and children that leave through os._exit have no
+    need of it.
     """
     global _open, _inherited
     was_open, _open = _open, None
@@ -300,15 +365,19 @@ def leave_in_child():
             _inherited = True
             _record_ranges(torch, on=False)
             atexit.register(end_in_child)
-    except Exception:  # a C library or a torch that we do not know: the child is as it would be after the user's own profiling
+    except Exception:
+        # a C library or a torch that we do not know: the child is as it would be after the user's
+        # own profiling
         pass
 
 
 def _skip_kineto_at_exit():
-    """Kineto waits for its thread when the process's C++ objects are destroyed, and fork does not copy threads.
+    """Kineto waits for its thread when the process's C++ objects are destroyed, and fork does not
+    copy threads.
 
-    A child that ends normally would hang (torch 2.13), so the C library is told to end it before that, after Python's
-    own end and with C's streams flushed. on_exit passes the status on, which is just what _exit takes.
+    A child that ends normally would hang (torch 2.13), so the C library is told to end it before
+    that, after Python's own end and with C's streams flushed. on_exit passes the status on, which
+    is just what _exit takes.
     """
     import ctypes
 
@@ -318,7 +387,9 @@ def _skip_kineto_at_exit():
 
 
 def end_in_child():
-    """End a recording that fork copied, so that the child may record of its own; nothing where there is none."""
+    """End a recording that fork copied, so that the child may record of its own; nothing where
+    there is none.
+    """
     global _inherited
     if not _inherited:
         return

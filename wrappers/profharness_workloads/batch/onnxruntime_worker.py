@@ -1,8 +1,9 @@
-"""Scan worker for onnxruntime: one session, numpy in, numpy out, on the best execution provider that is there.
+"""Scan worker for onnxruntime: one session, numpy in, numpy out, on the best execution provider
+that is there.
 
-Timed: the single `session.run`, copies to and from the device included. Under the onnxruntime layer each point gets a
-session of its own, since the profile belongs to the session; otherwise one session serves all points.
-Driven by PROFHARNESS_* variables and the spec file alone (see protocol).
+Timed: the single `session.run`, copies to and from the device included. Under the onnxruntime layer
+each point gets a session of its own, since the profile belongs to the session; otherwise one
+session serves all points. Driven by PROFHARNESS_* variables and the spec file alone (see protocol).
 """
 
 from __future__ import annotations
@@ -32,8 +33,15 @@ from profharness_workloads.shared.protocol import (
 
 LAYER = "onnxruntime"
 CPU = "CPUExecutionProvider"
-GPUS = ("MIGraphXExecutionProvider", "ROCMExecutionProvider", "CUDAExecutionProvider")  # in order of preference
-COMPILING = ("MIGraphXExecutionProvider", "TensorrtExecutionProvider")  # the first call of a shape compiles
+GPUS = (
+    "MIGraphXExecutionProvider",
+    "ROCMExecutionProvider",
+    "CUDAExecutionProvider",
+)  # in order of preference
+COMPILING = (
+    "MIGraphXExecutionProvider",
+    "TensorrtExecutionProvider",
+)  # the first call of a shape compiles
 TYPES = {
     "tensor(float)": "float32",
     "tensor(float16)": "float16",
@@ -54,8 +62,14 @@ class OnnxWorkload(worker.Workload):
         spec = settings.spec
         self._caches = caches.places(os.environ)
         self._settings, self._runtime = settings, runtime
-        self._path = models.built_in_file(spec, "onnx") if models.is_built_in(spec) else models.model_file(spec)
-        self._providers, self._index = chosen_providers(runtime.get_available_providers(), spec, settings.local_rank)
+        self._path = (
+            models.built_in_file(spec, "onnx")
+            if models.is_built_in(spec)
+            else models.model_file(spec)
+        )
+        self._providers, self._index = chosen_providers(
+            runtime.get_available_providers(), spec, settings.local_rank
+        )
         self.versions = {
             "python": sys.version.split()[0],
             "onnxruntime": runtime.__version__,
@@ -85,7 +99,9 @@ class OnnxWorkload(worker.Workload):
         inputs.checked(spec.inputs, self._specs)
         self._outputs = [output.name for output in session.get_outputs()]
         if usual and not models.is_built_in(spec):
-            self._notes["shapes"] = "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
+            self._notes["shapes"] = (
+                "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
+            )
 
     def _options(self) -> Any:
         options = self._runtime.SessionOptions()
@@ -95,18 +111,26 @@ class OnnxWorkload(worker.Workload):
         return options
 
     def _opened(self, options: Any) -> Any:
-        """A session. Raises Refusal when the file is no model, or the asked device was left out without an error."""
-        given = [(name, {"device_id": str(self._index)}) if name in GPUS else name for name in self._providers]
+        """A session. Raises Refusal when the file is no model, or the asked device was left out
+        without an error.
+        """
+        given = [
+            (name, {"device_id": str(self._index)}) if name in GPUS else name
+            for name in self._providers
+        ]
         try:
             session = self._runtime.InferenceSession(self._path, options, providers=given)
         except Exception as error:  # its exception classes have no common base
             raise Refusal(
-                "%s: onnxruntime cannot load it: %s" % (self._path, _without(self._path, plain_reason(error))),
+                "%s: onnxruntime cannot load it: %s"
+                % (self._path, _without(self._path, plain_reason(error))),
                 "check that the file is whole, and that this onnxruntime knows its opset",
                 BAD_INPUT,
             ) from error
         asked, got = self._providers[0], session.get_providers()
-        if asked not in got and (self._settings.spec.device != "auto" or self._settings.spec.providers):
+        if asked not in got and (
+            self._settings.spec.device != "auto" or self._settings.spec.providers
+        ):
             raise Refusal(
                 "onnxruntime left out %s and would run on %s" % (asked, got[0]),
                 "its libraries for this GPU are missing or do not fit; see the messages above",
@@ -118,14 +142,18 @@ class OnnxWorkload(worker.Workload):
         """Once, where no tool records; by a run of its own on the CPU."""
         if self._settings.recorded or self._settings.spec.flops_per_item is not None:
             return flops.Count(self._settings.spec.flops_per_item)
-        feeds = self._feeds(inputs.pool(self._specs, 1, self._settings.spec.inputs, self._settings.spec.seed)[0])
+        feeds = self._feeds(
+            inputs.pool(self._specs, 1, self._settings.spec.inputs, self._settings.spec.seed)[0]
+        )
         return flops.onnx_count(self._path, feeds)
 
     def _feeds(self, arrays: Sequence[Any]) -> Dict[str, Any]:
         return {spec.name: array for spec, array in zip(self._specs, arrays)}
 
     def _leave_markers(self) -> None:
-        """Once per worker: a small session whose runs are bracketed by clock readings, to check the alignment."""
+        """Once per worker: a small session whose runs are bracketed by clock readings, to check the
+        alignment.
+        """
         hook = importlib.import_module(ranges.hook("onnxruntime_hook"))
         hook.marker_session(self._settings.artifact(LAYER, "marker-%d.json" % os.getpid()))
 
@@ -135,15 +163,21 @@ class OnnxWorkload(worker.Workload):
         sets = self._input_sets(point)
         with self._session_for(point) as session:
             action = self._action(session, sets)
-            warm = timing.warm_up(action, point.warmup, self.marks.warm_up_span(point.id), compiles=self._compiles)
+            warm = timing.warm_up(
+                action, point.warmup, self.marks.warm_up_span(point.id), compiles=self._compiles
+            )
             cache_after = caches.snapshot(self._caches)
             trials = self._trials(action, point, still_wanted)
         if not warm.agreed:
-            notes["warmup"] = "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
+            notes["warmup"] = (
+                "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
+            )
         if self._flops.note:
             notes["flops"] = self._flops.note
         notes["inputs"] = "%d sets in turn" % len(sets)
-        notes["input_bytes_per_item"] = "%.17g" % (sum(array.nbytes for array in sets[0].values()) / point.batch_size)
+        notes["input_bytes_per_item"] = "%.17g" % (
+            sum(array.nbytes for array in sets[0].values()) / point.batch_size
+        )
         return worker.Measurement(
             trials.durations_ns,
             trials.starts_ns,
@@ -169,7 +203,10 @@ class OnnxWorkload(worker.Workload):
     def _input_sets(self, point: Point) -> List[Dict[str, Any]]:
         spec = self._settings.spec
         seed = spec.seed if point.seed is None else point.seed
-        return [self._feeds(one) for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)]
+        return [
+            self._feeds(one)
+            for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)
+        ]
 
     @contextlib.contextmanager
     def _session_for(self, point: Point) -> Iterator[Any]:
@@ -180,7 +217,9 @@ class OnnxWorkload(worker.Workload):
             return
         hook = importlib.import_module(ranges.hook("onnxruntime_hook"))
         options = self._options()
-        profile = hook.SessionProfile(self._settings.artifact(LAYER, "%s.json" % point.id), point=point.id)
+        profile = hook.SessionProfile(
+            self._settings.artifact(LAYER, "%s.json" % point.id), point=point.id
+        )
         profile.configure(options)
         session = self._opened(options)
         try:
@@ -188,7 +227,9 @@ class OnnxWorkload(worker.Workload):
         finally:
             profile.finish(session)
 
-    def _trials(self, action: timing.Action, point: Point, still_wanted: Callable[[], None]) -> timing.Trials:
+    def _trials(
+        self, action: timing.Action, point: Point, still_wanted: Callable[[], None]
+    ) -> timing.Trials:
         if not self.marks:
             return timing.trials(action, point.trials, point.min_seconds, still_wanted)
         with self.marks.point(point.id, self._settings):
@@ -196,7 +237,9 @@ class OnnxWorkload(worker.Workload):
             return timing.marked_trials(action, point.trials, point.min_seconds, still_wanted, span)
 
     def recover(self) -> None:
-        """A session whose allocator failed keeps what it had reserved: the next point opens another."""
+        """A session whose allocator failed keeps what it had reserved: the next point opens
+        another.
+        """
         self._session = None
 
 
@@ -205,11 +248,16 @@ def _nothing() -> None:
 
 
 def signature(session: Any, path: str) -> Tuple[inputs.TensorSpec, ...]:
-    """The inputs, with the first axis taken as the batch. Raises Refusal for a type or rank that cannot be fed."""
+    """The inputs, with the first axis taken as the batch. Raises Refusal for a type or rank that
+    cannot be fed.
+    """
     specs = []
     for entry in session.get_inputs():
         if entry.type not in TYPES:
-            raise Refusal("%s: input %s has type %s, which cannot be generated" % (path, entry.name, entry.type))
+            raise Refusal(
+                "%s: input %s has type %s, which cannot be generated"
+                % (path, entry.name, entry.type)
+            )
         if not entry.shape:
             raise Refusal("%s: input %s has no batch axis" % (path, entry.name))
         dims = tuple(d if isinstance(d, int) and d > 0 else None for d in entry.shape[1:])
@@ -217,11 +265,13 @@ def signature(session: Any, path: str) -> Tuple[inputs.TensorSpec, ...]:
     return tuple(specs)
 
 
-def chosen_providers(available: Sequence[str], spec: Spec, local_rank: int) -> Tuple[List[str], int]:
+def chosen_providers(
+    available: Sequence[str], spec: Spec, local_rank: int
+) -> Tuple[List[str], int]:
     """The execution providers to ask for, best first, and the GPU's index.
 
-    Order: MIGraphX, ROCm, CUDA, CPU; the CPU stays last for operators that the others lack. Raises Refusal (MISSING)
-    for a device or provider that this onnxruntime does not have.
+    Order: MIGraphX, ROCm, CUDA, CPU; the CPU stays last for operators that the others lack. Raises
+    Refusal (MISSING) for a device or provider that this onnxruntime does not have.
     """
     kind, _, index = spec.device.partition(":")
     if kind not in ("auto", "cpu", "cuda") or (index and not index.isdigit()):
@@ -231,7 +281,9 @@ def chosen_providers(available: Sequence[str], spec: Spec, local_rank: int) -> T
         absent = [name for name in spec.providers if name not in available]
         if absent:
             raise Refusal(
-                "this onnxruntime has no %s" % ", ".join(absent), "it has: %s" % ", ".join(available), MISSING
+                "this onnxruntime has no %s" % ", ".join(absent),
+                "it has: %s" % ", ".join(available),
+                MISSING,
             )
         return list(spec.providers), where
     gpus = [name for name in GPUS if name in available]
@@ -239,8 +291,10 @@ def chosen_providers(available: Sequence[str], spec: Spec, local_rank: int) -> T
         return [CPU], 0
     if not gpus:
         raise Refusal(
-            "--device %s: this onnxruntime has no GPU provider (it has %s)" % (spec.device, ", ".join(available)),
-            "install onnxruntime-migraphx, onnxruntime-rocm or onnxruntime-gpu, or use --device cpu",
+            "--device %s: this onnxruntime has no GPU provider (it has %s)"
+            % (spec.device, ", ".join(available)),
+            "install onnxruntime-migraphx, onnxruntime-rocm or onnxruntime-gpu, "
+            "or use --device cpu",
             MISSING,
         )
     return [gpus[0], CPU], where
@@ -276,7 +330,9 @@ def load(settings: Settings) -> OnnxWorkload:
         import onnxruntime
     except Exception as error:  # a broken installation raises OSError or worse
         raise Refusal(
-            "onnxruntime cannot be imported by %s: %s" % (sys.executable, error), "install onnxruntime there", MISSING
+            "onnxruntime cannot be imported by %s: %s" % (sys.executable, error),
+            "install onnxruntime there",
+            MISSING,
         ) from error
     return OnnxWorkload(settings, onnxruntime)
 

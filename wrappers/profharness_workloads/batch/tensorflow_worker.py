@@ -1,7 +1,8 @@
-"""Scan worker for tensorflow: a frozen graph or SavedModel, NumPy in, NumPy out, on the CPU or a GPU.
+"""Scan worker for tensorflow: a frozen graph or SavedModel, NumPy in, NumPy out, on the CPU or a
+GPU.
 
-Timed: the single call, copies to and from the device included, as the published DeepMET scans time `session.run`.
-Driven by PROFHARNESS_* variables and the spec file alone (see protocol).
+Timed: the single call, copies to and from the device included, as the published DeepMET scans time
+`session.run`. Driven by PROFHARNESS_* variables and the spec file alone (see protocol).
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class TensorflowWorkload(worker.Workload):
         inputs.checked(spec.inputs, self._specs)
         self._notes = {"form": self._model.form}
         if usual:
-            self._notes["shapes"] = "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
+            self._notes["shapes"] = (
+                "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
+            )
         self.marks = ranges.open_marks(settings, "tensorflow")
         self._flops = self._counted()
 
@@ -60,13 +63,19 @@ class TensorflowWorkload(worker.Workload):
     def measure(self, point: Point, still_wanted: Callable[[], None]) -> worker.Measurement:
         notes = dict(self._notes)
         with self.ready(point) as action:
-            warm = timing.warm_up(action, point.warmup, self.marks.warm_up_span(point.id), compiles=True)
+            warm = timing.warm_up(
+                action, point.warmup, self.marks.warm_up_span(point.id), compiles=True
+            )
             trials = self._trials(action, point, still_wanted)
         if not warm.agreed:
-            notes["warmup"] = "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
+            notes["warmup"] = (
+                "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
+            )
         if self._flops.note:
             notes["flops"] = self._flops.note
-        notes["input_bytes_per_item"] = "%.17g" % (sum(array.nbytes for array in action.prepare()) / point.batch_size)
+        notes["input_bytes_per_item"] = "%.17g" % (
+            sum(array.nbytes for array in action.prepare()) / point.batch_size
+        )
         return worker.Measurement(
             trials.durations_ns,
             trials.starts_ns,
@@ -88,7 +97,9 @@ class TensorflowWorkload(worker.Workload):
         seed = spec.seed if point.seed is None else point.seed
         return [tuple(one) for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)]
 
-    def _trials(self, action: timing.Action, point: Point, still_wanted: Callable[[], None]) -> timing.Trials:
+    def _trials(
+        self, action: timing.Action, point: Point, still_wanted: Callable[[], None]
+    ) -> timing.Trials:
         if not self.marks:
             return timing.trials(action, point.trials, point.min_seconds, still_wanted)
         with self.marks.point(point.id, self._settings):
@@ -104,7 +115,10 @@ def load(settings: Settings) -> TensorflowWorkload:
     """Raises Refusal: tensorflow or the device is missing, or the model is none of its own."""
     spec = settings.spec
     if models.is_built_in(spec):
-        raise Refusal("the built-in ParticleNet has no TensorFlow form", "use --backend torch or onnxruntime, or --model with a frozen graph or SavedModel")
+        raise Refusal(
+            "the built-in ParticleNet has no TensorFlow form",
+            "use --backend torch or onnxruntime, or --model with a frozen graph or SavedModel",
+        )
     if not os.path.isdir(spec.model):
         models.model_file(spec)  # a wrong name is told before seconds are spent on tensorflow
     return TensorflowWorkload(settings, tensorflow_models.import_tensorflow())

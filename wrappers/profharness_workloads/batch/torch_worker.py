@@ -1,8 +1,9 @@
-"""Scan worker for torch: eager, TorchScript or compiled; on the CPU or a GPU (`cuda` is ROCm's name in torch too).
+"""Scan worker for torch: eager, TorchScript or compiled; on the CPU or a GPU (`cuda` is ROCm's name
+in torch too).
 
-Timed: the copy of the inputs to the device and the forward pass, every device that the process uses synchronised
-before the first and the last reading. Inputs wait in ordinary (unpinned) host memory, as tensors.
-Driven by PROFHARNESS_* variables and the spec file alone (see protocol).
+Timed: the copy of the inputs to the device and the forward pass, every device that the process uses
+synchronised before the first and the last reading. Inputs wait in ordinary (unpinned) host memory,
+as tensors. Driven by PROFHARNESS_* variables and the spec file alone (see protocol).
 """
 
 from __future__ import annotations
@@ -56,20 +57,29 @@ class TorchWorkload(worker.Workload):
         self.devices = visible_devices(torch)
         self._model = load_model(torch, spec, self._place)
         if spec.compile and self._model.form == "torchscript":
-            raise Refusal("--compile takes an eager model, and %s is TorchScript" % spec.model, "leave out --compile")
+            raise Refusal(
+                "--compile takes an eager model, and %s is TorchScript" % spec.model,
+                "leave out --compile",
+            )
         self._specs, usual = inputs.filled(self._model.inputs, spec.shapes, spec.inputs)
         inputs.checked(spec.inputs, self._specs)
         self._notes = {"form": self._model.form + (", compiled" if spec.compile else "")}
         self._notes.update(weight_notes(self._model.module))
-        if self._place.type == "cpu":  # which calibration of this CPU speaks for it; left to torch, these are fewer than the cores that it may use
+        if self._place.type == "cpu":
+            # which calibration of this CPU speaks for it; left to torch, these are fewer than the
+            # cores that it may use
             self._notes["threads"] = str(torch.get_num_threads())
         if usual and not models.is_built_in(spec):
-            self._notes["shapes"] = "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
+            self._notes["shapes"] = (
+                "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
+            )
         self.marks = ranges.open_marks(settings, "torch")
         self._flops = self._counted()
 
     def _counted(self) -> flops.Count:
-        """Once, where no tool records; on a copy of its own for TorchScript, which specialises on the calls it sees."""
+        """Once, where no tool records; on a copy of its own for TorchScript, which specialises on
+        the calls it sees.
+        """
         torch, spec = self._torch, self._settings.spec
         if self._settings.recorded or spec.flops_per_item is not None:
             return flops.Count(spec.flops_per_item)
@@ -78,23 +88,31 @@ class TorchWorkload(worker.Workload):
             module = load_model(torch, spec, self._place).module
         arrays = inputs.pool(self._specs, 1, spec.inputs, spec.seed)[0]
         with torch.no_grad():
-            return flops.torch_count(lambda: module(*[torch.from_numpy(a).to(self._place) for a in arrays]))
+            return flops.torch_count(
+                lambda: module(*[torch.from_numpy(a).to(self._place) for a in arrays])
+            )
 
     def measure(self, point: Point, still_wanted: Callable[[], None]) -> worker.Measurement:
         torch, spec = self._torch, self._settings.spec
         notes = dict(self._notes)
         cache_before = caches.snapshot(self._caches)
-        module = fresh_compilation(torch, self._model.module) if spec.compile else self._model.module
+        module = (
+            fresh_compilation(torch, self._model.module) if spec.compile else self._model.module
+        )
         sets = self._input_sets(point)
         with torch.no_grad():
-            action = timing.Action(inputs.in_turn(sets), self._runner(module), synchroniser(torch, self._place))
+            action = timing.Action(
+                inputs.in_turn(sets), self._runner(module), synchroniser(torch, self._place)
+            )
             warm, action = self._warmed_up(action, point, notes)
             cache_after = caches.snapshot(self._caches)
             trials = self._trials(action, point, still_wanted)
         if self._flops.note:
             notes["flops"] = self._flops.note
         notes["inputs"] = "%d sets in turn" % len(sets)
-        per_item = sum(tensor.numel() * tensor.element_size() for tensor in sets[0]) / point.batch_size
+        per_item = (
+            sum(tensor.numel() * tensor.element_size() for tensor in sets[0]) / point.batch_size
+        )
         notes["input_bytes_per_item"] = "%.17g" % per_item
         notes.update(peak_memory(torch, self._place))
         return worker.Measurement(
@@ -113,10 +131,14 @@ class TorchWorkload(worker.Workload):
     @contextlib.contextmanager
     def ready(self, point: Point) -> Iterator[timing.Action]:
         torch, spec = self._torch, self._settings.spec
-        module = fresh_compilation(torch, self._model.module) if spec.compile else self._model.module
+        module = (
+            fresh_compilation(torch, self._model.module) if spec.compile else self._model.module
+        )
         sets = self._input_sets(point)
         with torch.no_grad():
-            yield timing.Action(inputs.in_turn(sets), self._runner(module), synchroniser(torch, self._place))
+            yield timing.Action(
+                inputs.in_turn(sets), self._runner(module), synchroniser(torch, self._place)
+            )
 
     def _input_sets(self, point: Point) -> List[Tuple[Any, ...]]:
         spec = self._settings.spec
@@ -133,7 +155,9 @@ class TorchWorkload(worker.Workload):
     def _warmed_up(
         self, action: timing.Action, point: Point, notes: Dict[str, str]
     ) -> Tuple[timing.WarmUp, timing.Action]:
-        """The warm-up, and the action to go on with: the eager one when compiling failed, which the notes say."""
+        """The warm-up, and the action to go on with: the eager one when compiling failed, which the
+        notes say.
+        """
         span = self.marks.warm_up_span(point.id)
         if self._settings.spec.compile:
             clear_counters()
@@ -142,19 +166,28 @@ class TorchWorkload(worker.Workload):
         except Exception as error:
             if not (self._settings.spec.compile and is_compiler_error(error)):
                 raise
-            notes[NOT_COMPILED] = "%s: %s" % (type(error).__name__, str(error).strip().split("\n")[0][:300])
+            notes[NOT_COMPILED] = "%s: %s" % (
+                type(error).__name__,
+                str(error).strip().split("\n")[0][:300],
+            )
             action = action._replace(run=self._runner(self._model.module))
             warm = timing.warm_up(action, point.warmup, span)
         else:
             fallback = eager_fallback() if self._settings.spec.compile else ""
             if fallback:
                 notes[NOT_COMPILED] = fallback
-        action = action._replace(synchronise=synchroniser(self._torch, self._place))  # by now all devices hold memory
+        action = action._replace(
+            synchronise=synchroniser(self._torch, self._place)
+        )  # by now all devices hold memory
         if not warm.agreed:
-            notes["warmup"] = "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
+            notes["warmup"] = (
+                "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
+            )
         return warm, action
 
-    def _trials(self, action: timing.Action, point: Point, still_wanted: Callable[[], None]) -> timing.Trials:
+    def _trials(
+        self, action: timing.Action, point: Point, still_wanted: Callable[[], None]
+    ) -> timing.Trials:
         if not self.marks:
             return timing.trials(action, point.trials, point.min_seconds, still_wanted)
         with self.marks.point(point.id, self._settings):
@@ -167,11 +200,18 @@ class TorchWorkload(worker.Workload):
             self._torch.cuda.synchronize(self._place)
 
 
-KINDS = {"torch.float64": "fp64", "torch.float32": "fp32", "torch.float16": "fp16", "torch.bfloat16": "bf16"}
+KINDS = {
+    "torch.float64": "fp64",
+    "torch.float32": "fp32",
+    "torch.float16": "fp16",
+    "torch.bfloat16": "bf16",
+}
 
 
 def weight_notes(module: Any) -> Dict[str, str]:
-    """Bytes of parameters and buffers, which every pass must read, and the type that most of them are in."""
+    """Bytes of parameters and buffers, which every pass must read, and the type that most of them
+    are in.
+    """
     sizes: Dict[str, int] = {}
     for tensor in list(module.parameters()) + list(module.buffers()):
         kind = str(tensor.dtype)
@@ -186,10 +226,16 @@ def weight_notes(module: Any) -> Dict[str, str]:
 
 
 def synchroniser(torch: Any, place: Any) -> Callable[[], None]:
-    """Waits for the chosen device and every other one on which this process holds memory; on the CPU for nothing."""
+    """Waits for the chosen device and every other one on which this process holds memory; on the
+    CPU for nothing.
+    """
     if place.type == "cpu":
         return _nothing
-    used = [i for i in range(torch.cuda.device_count()) if i == place.index or torch.cuda.memory_reserved(i)]
+    used = [
+        i
+        for i in range(torch.cuda.device_count())
+        if i == place.index or torch.cuda.memory_reserved(i)
+    ]
     synchronize = torch.cuda.synchronize
     if len(used) == 1:
         return lambda: synchronize(used[0])
@@ -206,7 +252,11 @@ def _nothing() -> None:
 
 
 def versions(torch: Any) -> Dict[str, str]:
-    found = {"python": sys.version.split()[0], "torch": torch.__version__, "numpy": inputs.np.__version__}
+    found = {
+        "python": sys.version.split()[0],
+        "torch": torch.__version__,
+        "numpy": inputs.np.__version__,
+    }
     for name in ("cuda", "hip"):
         if getattr(torch.version, name, None):
             found[name] = str(getattr(torch.version, name))
@@ -218,7 +268,9 @@ def visible_devices(torch: Any) -> List[Dict[str, Any]]:
     found: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
     kind = "rocm" if getattr(torch.version, "hip", None) else "cuda"
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    found += [{"index": i, "kind": kind, "name": torch.cuda.get_device_name(i)} for i in range(count)]
+    found += [
+        {"index": i, "kind": kind, "name": torch.cuda.get_device_name(i)} for i in range(count)
+    ]
     return found
 
 
@@ -231,18 +283,24 @@ def chosen_device(torch: Any, asked: str, local_rank: int) -> str:
     if asked == "cpu":
         return "cpu"
     if kind not in ("auto", "cuda") or (index and not index.isdigit()):
-        raise Refusal("no device %r" % asked, "use auto, cpu, cuda or cuda:INDEX (cuda is also ROCm's name in torch)")
+        raise Refusal(
+            "no device %r" % asked,
+            "use auto, cpu, cuda or cuda:INDEX (cuda is also ROCm's name in torch)",
+        )
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if kind == "auto" and not count:
         return "cpu"
     if not count:
         raise Refusal(
             "--device %s: torch %s sees no GPU" % (asked, torch.__version__),
-            "install a CUDA or ROCm build of torch, look at CUDA_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES, or use --device cpu",
+            "install a CUDA or ROCm build of torch, look at CUDA_VISIBLE_DEVICES and "
+            "HIP_VISIBLE_DEVICES, or use --device cpu",
             MISSING,
         )
     if index and int(index) >= count:
-        raise Refusal("--device %s: torch sees %d GPU(s), counted from 0" % (asked, count), code=MISSING)
+        raise Refusal(
+            "--device %s: torch sees %d GPU(s), counted from 0" % (asked, count), code=MISSING
+        )
     return "cuda:%d" % (int(index) if index else local_rank % count)
 
 
@@ -254,7 +312,9 @@ def load_model(torch: Any, spec: Spec, place: Any) -> Loaded:
         if not spec.torchscript:
             return Loaded(particlenet.build(spec.seed).to(place), particlenet.INPUTS, "eager")
         path = models.built_in_file(
-            spec, "torchscript", lambda p: particlenet.export_torchscript(particlenet.build(spec.seed), p)
+            spec,
+            "torchscript",
+            lambda p: particlenet.export_torchscript(particlenet.build(spec.seed), p),
         )
         return Loaded(_script(torch, path, place), particlenet.INPUTS, "torchscript")
     path = models.model_file(spec)
@@ -279,7 +339,9 @@ def _script(torch: Any, path: str, place: Any) -> Any:
 
 
 def fresh_compilation(torch: Any, module: Any) -> Any:
-    """Compiled anew for this point's shape, so that no earlier point's graph is reused or made dynamic."""
+    """Compiled anew for this point's shape, so that no earlier point's graph is reused or made
+    dynamic.
+    """
     importlib.import_module("torch._dynamo").reset()
     return torch.compile(module, dynamic=False)
 
@@ -296,8 +358,13 @@ def eager_fallback() -> str:
 
 
 def is_compiler_error(error: BaseException) -> bool:
-    """Raised by dynamo or a compiler back end, not by the model itself (out of memory, a wrong shape)."""
-    return any(kind.__module__.startswith(("torch._dynamo", "torch._inductor")) for kind in type(error).__mro__)
+    """Raised by dynamo or a compiler back end, not by the model itself (out of memory, a wrong
+    shape).
+    """
+    return any(
+        kind.__module__.startswith(("torch._dynamo", "torch._inductor"))
+        for kind in type(error).__mro__
+    )
 
 
 def peak_memory(torch: Any, place: Any) -> Dict[str, str]:
@@ -317,7 +384,9 @@ def load(settings: Settings) -> TorchWorkload:
         import torch
     except Exception as error:  # a broken installation raises OSError or worse
         raise Refusal(
-            "torch cannot be imported by %s: %s" % (sys.executable, error), "install torch there", MISSING
+            "torch cannot be imported by %s: %s" % (sys.executable, error),
+            "install torch there",
+            MISSING,
         ) from error
     return TorchWorkload(settings, torch)
 

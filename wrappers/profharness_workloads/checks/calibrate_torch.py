@@ -1,10 +1,11 @@
-"""What this device reaches under this torch: matrix products by type, copy bandwidth, launches. One JSON object on stdout.
+"""What this device reaches under this torch: matrix products by type, copy bandwidth, launches. One
+JSON object on stdout.
 
     python calibrate_torch.py [--device auto|cpu|cuda|cuda:N] [--seconds S] [--threads N]
 
-Each figure is the best of batches that last some 20 ms or more: a ceiling is what was reached, not what was usual.
-The products go round in turn, so that what else the machine does for a moment cannot lower one figure alone.
-Python 3.8 on, torch and the standard library alone.
+Each figure is the best of batches that last some 20 ms or more: a ceiling is what was reached, not
+what was usual. The products go round in turn, so that what else the machine does for a moment
+cannot lower one figure alone. Python 3.8 on, torch and the standard library alone.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ TYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 
 
 def best_seconds(run: Callable[[], Any], synchronise: Callable[[], None], budget_s: float) -> float:
-    """Seconds of one call in the fastest batch, after a warm-up, within about the budget: of a single call if that takes it all."""
+    """Seconds of one call in the fastest batch, after a warm-up, within about the budget: of a
+    single call if that takes it all.
+    """
     run()
     synchronise()
     start = time.perf_counter()
@@ -52,9 +55,17 @@ def best_seconds(run: Callable[[], Any], synchronise: Callable[[], None], budget
 
 
 def operands(torch: Any, name: str, n: int, place: Any) -> Callable[[], Any]:
-    """A product of two n x n matrices of this type, ready to run. Raises whatever torch raises where it cannot."""
+    """A product of two n x n matrices of this type, ready to run. Raises whatever torch raises
+    where it cannot.
+    """
     if name in ("fp64", "fp32", "tf32", "bf16", "fp16"):
-        kind = {"fp64": "float64", "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}[name]
+        kind = {
+            "fp64": "float64",
+            "fp32": "float32",
+            "tf32": "float32",
+            "bf16": "bfloat16",
+            "fp16": "float16",
+        }[name]
         a = torch.randn(n, n, device=place).to(getattr(torch, kind))
         b = torch.randn(n, n, device=place).to(a.dtype)
         out = torch.empty_like(a)
@@ -63,12 +74,18 @@ def operands(torch: Any, name: str, n: int, place: Any) -> Callable[[], Any]:
         a = torch.randint(-8, 8, (n, n), device=place, dtype=torch.int8)
         b = torch.randint(-8, 8, (n, n), device=place, dtype=torch.int8)
         return lambda: torch._int_mm(a, b)
-    kinds = ("float8_e4m3fnuz", "float8_e4m3fn") if getattr(torch.version, "hip", None) else ("float8_e4m3fn",)
+    kinds = (
+        ("float8_e4m3fnuz", "float8_e4m3fn")
+        if getattr(torch.version, "hip", None)
+        else ("float8_e4m3fn",)
+    )
     problem: Optional[Exception] = None
     for kind in kinds:
         try:
             a = torch.randn(n, n, device=place).to(getattr(torch, kind))
-            b = torch.randn(n, n, device=place).to(a.dtype).t()  # the second one column-major, as the kernels want it
+            b = (
+                torch.randn(n, n, device=place).to(a.dtype).t()
+            )  # the second one column-major, as the kernels want it
             one = torch.ones((), device=place)
 
             def product(a: Any = a, b: Any = b, one: Any = one) -> Any:
@@ -76,13 +93,19 @@ def operands(torch: Any, name: str, n: int, place: Any) -> Callable[[], Any]:
 
             product()
             return product
-        except Exception as error:  # which of the two 8-bit formats a device takes is found by trying
+        except (
+            Exception
+        ) as error:  # which of the two 8-bit formats a device takes is found by trying
             problem = error
     raise RuntimeError(str(problem).split("\n")[0])
 
 
-def gemm(torch: Any, name: str, place: Any, synchronise: Callable[[], None], budget_s: float) -> Tuple[float, int]:
-    """FLOP/s (operations for int8) of the fastest product that fits into the budget, half of which it takes, and its size."""
+def gemm(
+    torch: Any, name: str, place: Any, synchronise: Callable[[], None], budget_s: float
+) -> Tuple[float, int]:
+    """FLOP/s (operations for int8) of the fastest product that fits into the budget, half of which
+    it takes, and its size.
+    """
     kind = place.type
     n, found = SMALLEST[kind], (0.0, SMALLEST[kind])
     while n <= LARGEST[kind]:
@@ -94,7 +117,9 @@ def gemm(torch: Any, name: str, place: Any, synchronise: Callable[[], None], bud
     return found
 
 
-def rate_of(torch: Any, name: str, n: int, place: Any, synchronise: Callable[[], None], budget_s: float) -> float:
+def rate_of(
+    torch: Any, name: str, n: int, place: Any, synchronise: Callable[[], None], budget_s: float
+) -> float:
     return 2.0 * n**3 / best_seconds(operands(torch, name, n, place), synchronise, budget_s)
 
 
@@ -107,7 +132,9 @@ def has_tf32(torch: Any, place: Any) -> bool:
     return torch.cuda.get_device_capability(place)[0] >= 8
 
 
-def gemms(torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float) -> Tuple[Dict[str, float], List[str]]:
+def gemms(
+    torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float
+) -> Tuple[Dict[str, float], List[str]]:
     """FLOP/s by type, and a note for each type that could not be measured."""
     found: Dict[str, Tuple[float, int]] = {}
     notes: List[str] = []
@@ -118,7 +145,9 @@ def gemms(torch: Any, place: Any, synchronise: Callable[[], None], budget_s: flo
             torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
             rate, n = found[name] if again else gemm(torch, name, place, synchronise, budget_s)
             if again:
-                rate = max(rate, rate_of(torch, name, n, place, synchronise, budget_s / 2 / (ROUNDS - 1)))
+                rate = max(
+                    rate, rate_of(torch, name, n, place, synchronise, budget_s / 2 / (ROUNDS - 1))
+                )
             found[name] = rate, n
         except Exception as error:  # a type that this device or build does not have
             if not again:
@@ -131,7 +160,9 @@ def gemms(torch: Any, place: Any, synchronise: Callable[[], None], budget_s: flo
     for name in TYPES:
         if name != "tf32" or has_tf32(torch, place):
             measure(name, again=False)
-    quick = [name for name, (rate, n) in found.items() if 2.0 * n**3 / rate < budget_s]  # an emulated type stays slow
+    quick = [
+        name for name, (rate, n) in found.items() if 2.0 * n**3 / rate < budget_s
+    ]  # an emulated type stays slow
     for _ in range(1, ROUNDS):
         for name in quick:
             measure(name, again=True)
@@ -148,7 +179,9 @@ def copy_rate(torch: Any, place: Any, synchronise: Callable[[], None], budget_s:
 
 
 def launches(torch: Any, place: Any, synchronise: Callable[[], None]) -> Tuple[float, float]:
-    """Nanoseconds of host time per launch, back to back, and from one launch to the end of waiting for it."""
+    """Nanoseconds of host time per launch, back to back, and from one launch to the end of waiting
+    for it.
+    """
     value = torch.zeros(1, device=place)
     for _ in range(100):
         value.add_(1)
@@ -169,8 +202,12 @@ def launches(torch: Any, place: Any, synchronise: Callable[[], None]) -> Tuple[f
     return best, float(sorted(trips)[len(trips) // 2])
 
 
-def hold(torch: Any, rates: Dict[str, float], place: Any, synchronise: Callable[[], None], seconds: float) -> Dict[str, Any]:
-    """The fastest product again and again, for whoever measures power meanwhile: its type, and when it ran (CLOCK_BOOTTIME ns)."""
+def hold(
+    torch: Any, rates: Dict[str, float], place: Any, synchronise: Callable[[], None], seconds: float
+) -> Dict[str, Any]:
+    """The fastest product again and again, for whoever measures power meanwhile: its type, and when
+    it ran (CLOCK_BOOTTIME ns).
+    """
     name = max((one for one in rates if one != "int8"), key=lambda one: rates[one])
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
@@ -188,10 +225,15 @@ def hold(torch: Any, rates: Dict[str, float], place: Any, synchronise: Callable[
 
 
 def identities(properties: Any) -> List[str]:
-    """How the drivers name the device: its PCI address (AMD), its UUID (NVIDIA); as far as this torch tells them."""
+    """How the drivers name the device: its PCI address (AMD), its UUID (NVIDIA); as far as this
+    torch tells them.
+    """
     found = []
     if getattr(properties, "pci_bus_id", None) is not None:
-        found.append("%04x:%02x:%02x.0" % (properties.pci_domain_id, properties.pci_bus_id, properties.pci_device_id))
+        found.append(
+            "%04x:%02x:%02x.0"
+            % (properties.pci_domain_id, properties.pci_bus_id, properties.pci_device_id)
+        )
     if getattr(properties, "uuid", None) is not None:
         found.append("GPU-%s" % properties.uuid)
     return found
@@ -203,20 +245,43 @@ def describe(torch: Any, place: Any) -> Dict[str, Any]:
         if getattr(torch.version, name, None):
             software[name] = str(getattr(torch.version, name))
     if place.type == "cpu":
-        return {"kind": "cpu", "name": "", "compute_units": torch.get_num_threads(), "architecture": "", "software": software}
+        return {
+            "kind": "cpu",
+            "name": "",
+            "compute_units": torch.get_num_threads(),
+            "architecture": "",
+            "software": software,
+        }
     properties = torch.cuda.get_device_properties(place)
     hip = getattr(torch.version, "hip", None)
-    architecture = properties.gcnArchName.partition(":")[0] if hip else "sm_%d%d" % (properties.major, properties.minor)
-    return {"kind": "rocm" if hip else "cuda", "name": properties.name, "compute_units": properties.multi_processor_count,
-            "architecture": architecture, "software": software, "identities": identities(properties)}
+    architecture = (
+        properties.gcnArchName.partition(":")[0]
+        if hip
+        else "sm_%d%d" % (properties.major, properties.minor)
+    )
+    return {
+        "kind": "rocm" if hip else "cuda",
+        "name": properties.name,
+        "compute_units": properties.multi_processor_count,
+        "architecture": architecture,
+        "software": software,
+        "identities": identities(properties),
+    }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")
-    parser.add_argument("--threads", type=int, default=0, help="threads on a CPU (0: as many as torch takes)")
-    parser.add_argument("--power-seconds", type=float, default=0.0, help="hold the fastest product for so long, for a measurement of power")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="threads on a CPU (0: as many as torch takes)"
+    )
+    parser.add_argument(
+        "--power-seconds",
+        type=float,
+        default=0.0,
+        help="hold the fastest product for so long, for a measurement of power",
+    )
     asked = parser.parse_args()
     try:
         import torch
@@ -227,7 +292,9 @@ def main() -> int:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name != "cpu" and not torch.cuda.is_available():
-        print("--device %s: torch %s sees no GPU" % (asked.device, torch.__version__), file=sys.stderr)
+        print(
+            "--device %s: torch %s sees no GPU" % (asked.device, torch.__version__), file=sys.stderr
+        )
         return MISSING
     place = torch.device(name)
     if asked.threads and place.type == "cpu":

@@ -1,4 +1,6 @@
-"""A moment of onnxruntime with the providers at hand: what `doctor --try` runs under the onnxruntime layer."""
+"""A moment of onnxruntime with the providers at hand: what `doctor --try` runs under the
+onnxruntime layer.
+"""
 
 import os
 import sys
@@ -17,8 +19,15 @@ from profharness_workloads.shared import ranges
 
 onnxruntime_hook = importlib.import_module(ranges.hook("onnxruntime_hook"))
 
-WANTED = ("MIGraphXExecutionProvider", "ROCMExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider")
+WANTED = (
+    "MIGraphXExecutionProvider",
+    "ROCMExecutionProvider",
+    "CUDAExecutionProvider",
+    "CPUExecutionProvider",
+)
 there = onnxruntime.get_available_providers()
-session = onnxruntime.InferenceSession(onnxruntime_hook.identity_model(), providers=[name for name in WANTED if name in there])
+session = onnxruntime.InferenceSession(
+    onnxruntime_hook.identity_model(), providers=[name for name in WANTED if name in there]
+)
 for _ in range(5):
     session.run(["y"], {"x": np.zeros(1, np.float32)})

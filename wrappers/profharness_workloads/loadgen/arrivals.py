@@ -1,4 +1,6 @@
-"""When requests are to be sent: arrivals of an open loop, shared out among client processes. Times are integer ns."""
+"""When requests are to be sent: arrivals of an open loop, shared out among client processes. Times
+are integer ns.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ _AHEAD = 4096
 
 
 class Arrivals(NamedTuple):
-    """The arrivals of one level: `constant` or `poisson` at `rate` (1/s), or the instants of a file, over and over.
+    """The arrivals of one level: `constant` or `poisson` at `rate` (1/s), or the instants of a
+    file, over and over.
 
-    `offsets_ns` are a file's instants from its first line's origin, and `period_ns` after which it begins again.
+    `offsets_ns` are a file's instants from its first line's origin, and `period_ns` after which it
+    begins again.
     """
 
     kind: str
@@ -53,7 +57,9 @@ class Arrivals(NamedTuple):
 
 
 def arrivals_from(kind: str, rate: float, seed: int) -> Arrivals:
-    """`kind` is constant, poisson or the path of a file. Raises Refusal for a rate or a file that cannot be used."""
+    """`kind` is constant, poisson or the path of a file. Raises Refusal for a rate or a file that
+    cannot be used.
+    """
     if kind in (CONSTANT, POISSON):
         if not rate > 0:
             raise Refusal("an open loop needs a rate above 0, not %r" % (rate,))
@@ -65,15 +71,29 @@ def arrivals_from(kind: str, rate: float, seed: int) -> Arrivals:
 
 
 def _offsets(path: str) -> Any:
-    hint = "one arrival a line, in seconds from the start, ascending; further columns after a comma are not read"
+    hint = (
+        "one arrival a line, in seconds from the start, ascending; "
+        "further columns after a comma are not read"
+    )
     try:
         with open(path, encoding="utf-8") as file:
             lines = [line.split(",")[0].strip() for line in file]
         seconds = np.array([float(line) for line in lines if line and not line.startswith("#")])
     except (OSError, ValueError) as error:
-        raise Refusal("%s: not a file of arrival times (%s)" % (path, error), hint, BAD_INPUT) from error
-    if not len(seconds) or not np.isfinite(seconds).all() or seconds[0] < 0 or (np.diff(seconds) < 0).any():
-        raise Refusal("%s: not a file of arrival times (empty, negative or not ascending)" % path, hint, BAD_INPUT)
+        raise Refusal(
+            "%s: not a file of arrival times (%s)" % (path, error), hint, BAD_INPUT
+        ) from error
+    if (
+        not len(seconds)
+        or not np.isfinite(seconds).all()
+        or seconds[0] < 0
+        or (np.diff(seconds) < 0).any()
+    ):
+        raise Refusal(
+            "%s: not a file of arrival times (empty, negative or not ascending)" % path,
+            hint,
+            BAD_INPUT,
+        )
     return np.rint(seconds * 1e9).astype(np.int64)
 
 

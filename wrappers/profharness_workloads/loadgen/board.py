@@ -1,6 +1,8 @@
-"""What the client processes of one level and their parent tell each other: numbers in shared memory, no messages.
+"""What the client processes of one level and their parent tell each other: numbers in shared
+memory, no messages.
 
-The parent sets the phase and the start of the window; each client counts. Every number has one writer.
+The parent sets the phase and the start of the window; each client counts. Every number has one
+writer.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ WORDS = 400  # bytes for a client's first failure
 
 
 class Totals(NamedTuple):
-    """Counts over all clients since the start: requests answered, their summed latency, failed ones, bytes."""
+    """Counts over all clients since the start: requests answered, their summed latency, failed
+    ones, bytes.
+    """
 
     done: int
     latency_ns: int
@@ -38,14 +42,21 @@ class Board:
         self._view = memoryview(self._memory)
         words = self._view[: self._numbers].cast("q")
         self.common = words[:_COMMON]
-        self._each = [words[_COMMON + _EACH * k : _COMMON + _EACH * (k + 1)] for k in range(clients)]
+        self._each = [
+            words[_COMMON + _EACH * k : _COMMON + _EACH * (k + 1)] for k in range(clients)
+        ]
 
     def of(self, client: int) -> "memoryview":
         return self._each[client]
 
     def totals(self) -> Totals:
         rows = self._each
-        return Totals(*(sum(row[at] for row in rows) for at in (DONE, LATENCY_NS, FAILED, TRANSMITTED, RECEIVED)))
+        return Totals(
+            *(
+                sum(row[at] for row in rows)
+                for at in (DONE, LATENCY_NS, FAILED, TRANSMITTED, RECEIVED)
+            )
+        )
 
     def ready(self) -> int:
         """Clients that have their connections."""

@@ -1,4 +1,6 @@
-"""One level from the command line, for looking at a server or at the generator itself; the result is printed as JSON."""
+"""One level from the command line, for looking at a server or at the generator itself; the result
+is printed as JSON.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from profharness_workloads.shared import worker
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit status of the worker; the records stay in --output (default: a folder that is removed)."""
+    """Exit status of the worker; the records stay in --output (default: a folder that is
+    removed).
+    """
     asked = _parser().parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="profharness-load-") as temporary:
         return _run(asked, asked.output or temporary)
@@ -31,13 +35,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--concurrency", type=int, default=1)
     parser.add_argument("--rate", type=float, default=0.0, help="requests/s: an open loop")
-    parser.add_argument("--arrivals", default="", help="constant, poisson or a file of instants: an open loop")
+    parser.add_argument(
+        "--arrivals", default="", help="constant, poisson or a file of instants: an open loop"
+    )
     parser.add_argument("--think-ms", type=float, default=0.0)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--warmup", type=float, default=1.0)
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=30.0)
-    parser.add_argument("--body", default="", help="file to send to a server that does not speak KServe")
+    parser.add_argument(
+        "--body", default="", help="file to send to a server that does not speak KServe"
+    )
     parser.add_argument("--path", default="", help="where to send it")
     parser.add_argument("--output", default="", help="folder for the records")
     return parser
@@ -46,10 +54,18 @@ def _parser() -> argparse.ArgumentParser:
 def _run(asked: argparse.Namespace, folder: str) -> int:
     control = os.path.join(folder, "control", "load")
     os.makedirs(control, exist_ok=True)
-    spec = {name: getattr(asked, name) for name in ("model", "inputs", "clients", "body", "path", *CHOICES)}
-    spec.update(backend="load", timeout_s=asked.timeout, ready=[os.path.abspath(path) for path in asked.ready])
+    spec = {
+        name: getattr(asked, name)
+        for name in ("model", "inputs", "clients", "body", "path", *CHOICES)
+    }
+    spec.update(
+        backend="load",
+        timeout_s=asked.timeout,
+        ready=[os.path.abspath(path) for path in asked.ready],
+    )
     spec["shapes"] = {
-        text.partition(":")[0]: [int(d) for d in text.partition(":")[2].split(",")] for text in asked.shape
+        text.partition(":")[0]: [int(d) for d in text.partition(":")[2].split(",")]
+        for text in asked.shape
     }
     params: Dict[str, Any] = {
         "backend": "load",
@@ -70,8 +86,15 @@ def _run(asked: argparse.Namespace, folder: str) -> int:
     )
     from profharness_workloads.loadgen.triton_client import load
 
-    environ = dict(os.environ, PROFHARNESS_RUN_DIR=folder, PROFHARNESS_PASS="load", PROFHARNESS_CONTROL_DIR=control)
-    status = worker.main(load, {**environ, "PROFHARNESS_SPEC": os.path.join(control, "client.json")})
+    environ = dict(
+        os.environ,
+        PROFHARNESS_RUN_DIR=folder,
+        PROFHARNESS_PASS="load",
+        PROFHARNESS_CONTROL_DIR=control,
+    )
+    status = worker.main(
+        load, {**environ, "PROFHARNESS_SPEC": os.path.join(control, "client.json")}
+    )
     _show(control, os.path.join(folder, "points", "load", "level"))
     return status
 
@@ -86,19 +109,25 @@ def _show(control: str, point: str) -> None:
     import numpy as np
 
     with open(max(_results(control), key=os.path.getmtime), encoding="utf-8") as file:
-        found = [record for record in map(json.loads, file) if record["kind"] in ("result", "error")]
+        found = [
+            record for record in map(json.loads, file) if record["kind"] in ("result", "error")
+        ]
     for record in found:
         level = record.get("level")
         if level:
             rows = np.concatenate([read_rows(path) for path in _records(point)])
             inside = (
-                (rows[:, 3] > level["window_start_ns"]) & (rows[:, 3] <= level["window_end_ns"]) & (rows[:, 5] == 0)
+                (rows[:, 3] > level["window_start_ns"])
+                & (rows[:, 3] <= level["window_end_ns"])
+                & (rows[:, 5] == 0)
             )
             seconds = (level["window_end_ns"] - level["window_start_ns"]) / 1e9
             latency = (rows[inside, 3] - rows[inside, 2]) / 1e6
             record["seen"] = {
                 "requests_per_s": round(int(inside.sum()) / seconds, 2),
-                "latency_ms": dict(zip(("mean", "p50", "p99"), [round(float(x), 3) for x in _three(latency)])),
+                "latency_ms": dict(
+                    zip(("mean", "p50", "p99"), [round(float(x), 3) for x in _three(latency)])
+                ),
                 "cpu_us_per_request": round(level["cpu_ns"] / 1e3 / max(1, int(inside.sum())), 1),
             }
         print(json.dumps(record, indent=1))
@@ -111,8 +140,14 @@ def _three(values: Any) -> Sequence[float]:
 
 
 def _results(control: str) -> Sequence[str]:
-    return [os.path.join(control, name) for name in os.listdir(control) if name.startswith("results-")]
+    return [
+        os.path.join(control, name) for name in os.listdir(control) if name.startswith("results-")
+    ]
 
 
 def _records(point: str) -> Sequence[str]:
-    return [os.path.join(point, name) for name in sorted(os.listdir(point)) if name.startswith("requests-")]
+    return [
+        os.path.join(point, name)
+        for name in sorted(os.listdir(point))
+        if name.startswith("requests-")
+    ]

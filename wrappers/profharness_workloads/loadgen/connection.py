@@ -1,7 +1,8 @@
-"""One client's connection: a non-blocking socket, plain or TLS, with a byte machine (http1, http2) on top.
+"""One client's connection: a non-blocking socket, plain or TLS, with a byte machine (http1, http2)
+on top.
 
-It holds at most one request. Whoever runs the event loop calls `on_event` when the socket is ready and sees what became
-of it; nothing here waits.
+It holds at most one request. Whoever runs the event loop calls `on_event` when the socket is ready
+and sees what became of it; nothing here waits.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class Lost(Exception):  # noqa: N818 - named for what became of the connection
 
 
 class Target(NamedTuple):
-    """Where requests go. `address` is resolved beforehand, so that no name service is asked while load runs."""
+    """Where requests go. `address` is resolved beforehand, so that no name service is asked while
+    load runs.
+    """
 
     name: str
     family: int
@@ -39,7 +42,9 @@ class Target(NamedTuple):
 
 
 def resolved(host_port: str) -> Tuple[int, Tuple[Any, ...]]:
-    """(family, address) of HOST:PORT. Raises OSError when the name is not known, ValueError without a port."""
+    """(family, address) of HOST:PORT. Raises OSError when the name is not known, ValueError without
+    a port.
+    """
     host, _, port = host_port.rpartition(":")
     if not host or not port.isdigit():
         raise ValueError("%r is not HOST:PORT" % host_port)
@@ -48,14 +53,18 @@ def resolved(host_port: str) -> Tuple[int, Tuple[Any, ...]]:
 
 
 def tls_context(ca: str, http2: bool) -> ssl.SSLContext:
-    """Checks the server's certificate against `ca` (a PEM file; "" for the system's). Raises OSError or ssl.SSLError."""
+    """Checks the server's certificate against `ca` (a PEM file; "" for the system's). Raises
+    OSError or ssl.SSLError.
+    """
     context = ssl.create_default_context(cafile=ca or None)
     context.set_alpn_protocols(["h2"] if http2 else ["http/1.1"])
     return context
 
 
 class Connection:
-    """States go CLOSED, CONNECTING, SHAKING (TLS), OPEN. What the loop keeps with a request stands in the plain attributes."""
+    """States go CLOSED, CONNECTING, SHAKING (TLS), OPEN. What the loop keeps with a request stands
+    in the plain attributes.
+    """
 
     def __init__(self, target: Target, server: int, poller: select.epoll):
         self.target, self.server, self._poller = target, server, poller
@@ -103,7 +112,9 @@ class Connection:
         self._flush()
 
     def on_event(self) -> int:
-        """Go on after the socket became ready: NOTHING, CONNECTED or ANSWERED (see `codec.error`). Raises Lost."""
+        """Go on after the socket became ready: NOTHING, CONNECTED or ANSWERED (see `codec.error`).
+        Raises Lost.
+        """
         try:
             if self.state == OPEN:
                 return self._transfer()

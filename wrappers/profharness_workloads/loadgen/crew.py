@@ -1,4 +1,6 @@
-"""The client processes of one level: forked together, started together, watched, and never left behind."""
+"""The client processes of one level: forked together, started together, watched, and never left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +72,17 @@ class Crew:
         return self._board.said()
 
     def start(self, limit_s: float, still_wanted: Callable[[], None]) -> int:
-        """Wait for all connections, then set the common start, which is returned. Raises LevelFailed."""
+        """Wait for all connections, then set the common start, which is returned. Raises
+        LevelFailed.
+        """
         deadline = time.monotonic() + limit_s
         while self._board.ready() < len(self._plans):
             still_wanted()
             self.check()
             if time.monotonic() > deadline:
-                raise LevelFailed("the clients were not ready within %g s%s" % (limit_s, self._why()))
+                raise LevelFailed(
+                    "the clients were not ready within %g s%s" % (limit_s, self._why())
+                )
             time.sleep(0.002)
         start = perf_counter_ns() + START_AHEAD_NS
         self._board.common[board.START_NS] = start
@@ -86,7 +92,9 @@ class Crew:
         """Raises LevelFailed when a client process ended before it should."""
         self._reap()
         if self._codes:
-            raise LevelFailed("a client process ended early (%s)%s" % (_described(self._codes[0]), self._why()))
+            raise LevelFailed(
+                "a client process ended early (%s)%s" % (_described(self._codes[0]), self._why())
+            )
 
     def open_window(self, ahead_ns: int = 0) -> int:
         """Set the start of the window, `ahead_ns` from now, which is returned."""
@@ -96,7 +104,9 @@ class Crew:
         return start
 
     def stop(self, drain_s: float) -> None:
-        """No more requests; those in flight get `drain_s`. Returns when all clients have ended. Raises LevelFailed."""
+        """No more requests; those in flight get `drain_s`. Returns when all clients have ended.
+        Raises LevelFailed.
+        """
         common = self._board.common
         common[board.DRAIN_NS] = perf_counter_ns() + int(drain_s * 1e9)
         common[board.PHASE] = board.STOP
@@ -104,7 +114,10 @@ class Crew:
         while self._alive:
             self._reap()
             if time.monotonic() > deadline:
-                raise LevelFailed("a client process did not end within %g s%s" % (drain_s + END_GRACE_S, self._why()))
+                raise LevelFailed(
+                    "a client process did not end within %g s%s"
+                    % (drain_s + END_GRACE_S, self._why())
+                )
             time.sleep(0.002)
         bad = [code for code in self._codes if code]
         if bad:
@@ -119,7 +132,9 @@ class Crew:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 del self._alive[pid]
-                self._codes.append(-os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+                self._codes.append(
+                    -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                )
 
     def _why(self) -> str:
         said = self.said
@@ -131,7 +146,9 @@ def _described(code: int) -> str:
 
 
 def process_cpu_ns(pid: int) -> int:
-    """CPU time of a process of ours, 0 when it is gone (its clock's number is built as clock_getcpuclockid does)."""
+    """CPU time of a process of ours, 0 when it is gone (its clock's number is built as
+    clock_getcpuclockid does).
+    """
     try:
         return time.clock_gettime_ns((~pid << 3) | 2)
     except OSError:
@@ -147,9 +164,16 @@ def _be_client(plan: Plan, shared: board.Board, parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         if os.getppid() != parent:
             os._exit(code)  # it died before it could be watched: no signal will come
-        Loop(plan, shared.common, shared.of(plan.client), lambda words: shared.say(plan.client, words)).run()
+        Loop(
+            plan,
+            shared.common,
+            shared.of(plan.client),
+            lambda words: shared.say(plan.client, words),
+        ).run()
         code = 0
-    except BaseException as error:  # of any kind: this process must not run on as a copy of the worker
+    except (
+        BaseException
+    ) as error:  # of any kind: this process must not run on as a copy of the worker
         shared.say(plan.client, "%s: %s" % (type(error).__name__, error))
         traceback.print_exc()
         sys.stderr.flush()

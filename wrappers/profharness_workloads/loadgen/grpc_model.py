@@ -1,9 +1,11 @@
-"""A model's description over gRPC alone, for servers whose HTTP side is not open: printed as in a server-ready file.
+"""A model's description over gRPC alone, for servers whose HTTP side is not open: printed as in a
+server-ready file.
 
     python grpc_model.py HOST:PORT MODEL [--ca FILE | --tls] [--headers]
 
-With --headers the requests' headers stand on standard input, as a JSON object: on a command line others could read a token.
-A process of its own: a gRPC library keeps threads, and the load worker forks.
+With --headers the requests' headers stand on standard input, as a JSON object: on a command line
+others could read a token. A process of its own: a gRPC library keeps threads, and the load worker
+forks.
 """
 
 from __future__ import annotations
@@ -40,11 +42,19 @@ def describe(argv: Sequence[str]) -> int:
     except ImportError as error:
         print("asking for a model over gRPC needs tritonclient (%s)" % error, file=sys.stderr)
         return 1
-    headers = {str(name): str(value) for name, value in json.load(sys.stdin).items()} if asked.headers else {}
-    tls: Dict[str, Any] = {"ssl": True, "root_certificates": asked.ca or None} if asked.ca or asked.tls else {}
+    headers = (
+        {str(name): str(value) for name, value in json.load(sys.stdin).items()}
+        if asked.headers
+        else {}
+    )
+    tls: Dict[str, Any] = (
+        {"ssl": True, "root_certificates": asked.ca or None} if asked.ca or asked.tls else {}
+    )
     client = triton.InferenceServerClient(asked.address, **tls)
     try:
-        config = client.get_model_config(asked.model, headers=headers, as_json=True, client_timeout=LIMIT_S)["config"]
+        config = client.get_model_config(
+            asked.model, headers=headers, as_json=True, client_timeout=LIMIT_S
+        )["config"]
     except Exception as error:  # whatever the library raises is the answer to the question
         known = "" if UNREACHABLE in str(error) else _known(client, headers)
         print(str(error).splitlines()[0] + known, file=sys.stderr)
@@ -58,9 +68,9 @@ def describe(argv: Sequence[str]) -> int:
 def _known(client: Any, headers: Mapping[str, str]) -> str:
     """`; it has a, b`: what to ask for instead, where the server lists its models."""
     try:
-        listed = client.get_model_repository_index(headers=headers, as_json=True, client_timeout=LIMIT_S).get(
-            "models", ()
-        )
+        listed = client.get_model_repository_index(
+            headers=headers, as_json=True, client_timeout=LIMIT_S
+        ).get("models", ())
     except Exception:  # the list is a courtesy: without it the answer stands as it is
         return ""
     names = sorted(str(one.get("name")) for one in listed)
@@ -79,7 +89,9 @@ def model_of(config: Mapping[str, Any]) -> Dict[str, Any]:
         return [
             {
                 "name": one["name"],
-                "dtype": str(one.get("data_type", "")).replace("TYPE_", "").replace("STRING", "BYTES"),
+                "dtype": str(one.get("data_type", ""))
+                .replace("TYPE_", "")
+                .replace("STRING", "BYTES"),
                 "shape": [int(n) for n in one.get("dims", ())],
             }
             for one in config.get(name, ())
@@ -89,7 +101,8 @@ def model_of(config: Mapping[str, Any]) -> Dict[str, Any]:
         "name": config["name"],
         "version": "",
         "max_batch_size": int(config.get("max_batch_size", 0)),
-        "instances": sum(int(group.get("count", 1)) for group in config.get("instance_group", ())) or 1,
+        "instances": sum(int(group.get("count", 1)) for group in config.get("instance_group", ()))
+        or 1,
         "inputs": tensors("input"),
         "outputs": tensors("output"),
     }
@@ -97,11 +110,20 @@ def model_of(config: Mapping[str, Any]) -> Dict[str, Any]:
 
 def ask(address: str, model: str, ca: str, tls: bool, headers: Mapping[str, str]) -> Dict[str, Any]:
     """The description, by this file as a process. Raises RuntimeError with what it said."""
-    argv = [sys.executable, __file__, address, model] + (["--ca", ca] if ca else []) + (["--tls"] if tls else [])
+    argv = (
+        [sys.executable, __file__, address, model]
+        + (["--ca", ca] if ca else [])
+        + (["--tls"] if tls else [])
+    )
     argv += ["--headers"] if headers else []
     said = json.dumps(dict(headers)).encode("ascii")
     done = subprocess.run(
-        argv, input=said, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=3 * LIMIT_S, check=False
+        argv,
+        input=said,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=3 * LIMIT_S,
+        check=False,
     )
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()

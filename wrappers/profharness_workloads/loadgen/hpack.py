@@ -1,7 +1,8 @@
-"""Header blocks of HTTP/2 without a dynamic table (RFC 7541): plain literals out, everything a server may send in.
+"""Header blocks of HTTP/2 without a dynamic table (RFC 7541): plain literals out, everything a
+server may send in.
 
-We announce a table of size 0, so that every block stands for itself and equal blocks mean equal headers; a server that
-uses its dynamic table all the same breaks the protocol and is refused.
+We announce a table of size 0, so that every block stands for itself and equal blocks mean equal
+headers; a server that uses its dynamic table all the same breaks the protocol and is refused.
 """
 
 from __future__ import annotations
@@ -14,25 +15,39 @@ Headers = List[Tuple[str, str]]
 _STATIC = tuple(
     tuple(line.split("|"))
     for line in (
-        ":authority|;:method|GET;:method|POST;:path|/;:path|/index.html;:scheme|http;:scheme|https;:status|200;:status|204;"
-        ":status|206;:status|304;:status|400;:status|404;:status|500;accept-charset|;accept-encoding|gzip, deflate;"
-        "accept-language|;accept-ranges|;accept|;access-control-allow-origin|;age|;allow|;authorization|;cache-control|;"
-        "content-disposition|;content-encoding|;content-language|;content-length|;content-location|;content-range|;"
-        "content-type|;cookie|;date|;etag|;expect|;expires|;from|;host|;if-match|;if-modified-since|;if-none-match|;"
-        "if-range|;if-unmodified-since|;last-modified|;link|;location|;max-forwards|;proxy-authenticate|;"
-        "proxy-authorization|;range|;referer|;refresh|;retry-after|;server|;set-cookie|;strict-transport-security|;"
+        ":authority|;:method|GET;:method|POST;:path|/;:path|/index.html;:scheme|http;"
+        ":scheme|https;:status|200;:status|204;"
+        ":status|206;:status|304;:status|400;:status|404;:status|500;accept-charset|;"
+        "accept-encoding|gzip, deflate;"
+        "accept-language|;accept-ranges|;accept|;access-control-allow-origin|;age|;allow|;"
+        "authorization|;cache-control|;"
+        "content-disposition|;content-encoding|;content-language|;content-length|;"
+        "content-location|;content-range|;"
+        "content-type|;cookie|;date|;etag|;expect|;expires|;from|;host|;if-match|;"
+        "if-modified-since|;if-none-match|;"
+        "if-range|;if-unmodified-since|;last-modified|;link|;location|;max-forwards|;"
+        "proxy-authenticate|;"
+        "proxy-authorization|;range|;referer|;refresh|;retry-after|;server|;set-cookie|;"
+        "strict-transport-security|;"
         "transfer-encoding|;user-agent|;vary|;via|;www-authenticate|"
     ).split(";")
 )
 
-# RFC 7541 appendix B: bits of the code of each byte, and of the end mark; the code is canonical, so lengths say it all
+# RFC 7541 appendix B: bits of the code of each byte, and of the end mark; the code is canonical, so
+# lengths say it all
 _LENGTHS = (
-    "13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28 6 10 10 12 13 6 8 11 "
-    "10 10 8 11 8 6 6 6 5 5 5 6 6 6 6 6 6 6 7 8 15 6 12 10 13 6 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 8 7 8 13 19 13 "
-    "14 6 15 5 6 5 6 5 6 6 6 5 7 7 6 6 6 5 6 7 6 5 5 6 7 7 7 7 7 15 11 14 13 28 20 22 20 20 22 22 22 23 22 23 23 23 23 23 "
-    "24 23 24 24 22 23 24 23 23 23 23 21 22 23 22 23 23 24 22 21 20 22 22 23 23 21 23 22 22 24 21 22 23 23 21 21 22 21 23 "
-    "22 23 23 20 22 22 22 23 22 22 23 26 26 20 19 22 23 22 25 26 26 26 27 27 26 24 25 19 21 26 27 27 26 27 24 21 21 26 26 "
-    "28 27 27 27 20 24 20 21 22 21 21 23 22 22 25 25 24 24 26 23 26 27 26 26 27 27 27 27 27 28 27 27 27 27 27 26 30"
+    "13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 "
+    "28 28 6 10 10 12 13 6 8 11 "
+    "10 10 8 11 8 6 6 6 5 5 5 6 6 6 6 6 6 6 7 8 15 6 12 10 13 6 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 "
+    "7 7 7 7 7 7 7 8 7 8 13 19 13 "
+    "14 6 15 5 6 5 6 5 6 6 6 5 7 7 6 6 6 5 6 7 6 5 5 6 7 7 7 7 7 15 11 14 13 28 20 22 20 20 22 "
+    "22 22 23 22 23 23 23 23 23 "
+    "24 23 24 24 22 23 24 23 23 23 23 21 22 23 22 23 23 24 22 21 20 22 22 23 23 21 23 22 22 24 "
+    "21 22 23 23 21 21 22 21 23 "
+    "22 23 23 20 22 22 22 23 22 22 23 26 26 20 19 22 23 22 25 26 26 26 27 27 26 24 25 19 21 26 "
+    "27 27 26 27 24 21 21 26 26 "
+    "28 27 27 27 20 24 20 21 22 21 21 23 22 22 25 25 24 24 26 23 26 27 26 26 27 27 27 27 27 28 "
+    "27 27 27 27 27 26 30"
 )
 
 

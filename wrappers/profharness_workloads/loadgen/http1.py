@@ -1,4 +1,6 @@
-"""HTTP/1.1 as a byte machine: a request in, bytes out; bytes in, the answer's status out. No sockets here (RFC 9112)."""
+"""HTTP/1.1 as a byte machine: a request in, bytes out; bytes in, the answer's status out. No
+sockets here (RFC 9112).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ class BadAnswer(ValueError):  # noqa: N818 - named for what came
 
 
 def post_head(host: str, path: str, encoding: str, more: Mapping[str, str]) -> bytes:
-    """The request's head up to the lengths, which differ by message. `encoding` is the body's: "", gzip or deflate."""
+    """The request's head up to the lengths, which differ by message. `encoding` is the body's: "",
+    gzip or deflate.
+    """
     lines = ["POST %s HTTP/1.1" % path, "Host: %s" % host, "User-Agent: profharness"]
     if encoding:
         lines += ["Content-Encoding: %s" % encoding, "Accept-Encoding: %s" % encoding]
@@ -26,7 +30,9 @@ def post_head(host: str, path: str, encoding: str, more: Mapping[str, str]) -> b
 
 
 class Http1:
-    """One connection. After `feed` returned True, `error` is "" or says what the server answered."""
+    """One connection. After `feed` returned True, `error` is "" or says what the server
+    answered.
+    """
 
     def __init__(self, head: bytes):
         self._head = head
@@ -44,7 +50,9 @@ class Http1:
         return b""
 
     def begin(self, head: bytes, payload: bytes, json_length: int = -1) -> bytes:
-        """Bytes of a request with body `head` + `payload`; `json_length` is the JSON part's, uncompressed (-1: not said)."""
+        """Bytes of a request with body `head` + `payload`; `json_length` is the JSON part's,
+        uncompressed (-1: not said).
+        """
         self._in, self._body_at, self._words, self.error = b"", -1, b"", ""
         part = b"Inference-Header-Content-Length: %d\r\n" % json_length if json_length >= 0 else b""
         lengths = b"%sContent-Length: %d\r\n\r\n" % (part, len(head) + len(payload))
@@ -55,7 +63,9 @@ class Http1:
         return b""
 
     def feed(self, data: bytes) -> bool:
-        """Take received bytes; True when the answer is whole. Raises BadAnswer when the connection cannot go on."""
+        """Take received bytes; True when the answer is whole. Raises BadAnswer when the connection
+        cannot go on.
+        """
         self._in = self._in + data if self._in else data
         if self._body_at < 0 and not self._read_head():
             return False
@@ -97,7 +107,9 @@ class Http1:
         return True
 
     def _chunks_end(self) -> bool:
-        """Whether the last chunk is there; reads on from the first chunk that was not whole before."""
+        """Whether the last chunk is there; reads on from the first chunk that was not whole
+        before.
+        """
         while True:
             line = self._in.find(b"\r\n", self._body_at)
             if line < 0:

@@ -1,8 +1,10 @@
-"""gRPC over HTTP/2 as a byte machine: a request in, bytes out; bytes in, the answer's status out. No sockets here.
+"""gRPC over HTTP/2 as a byte machine: a request in, bytes out; bytes in, the answer's status out.
+No sockets here.
 
-One call at a time on a connection, which is what a client of a load generator is; messages are serialised beforehand,
-and of an answer only its status is read. This costs less CPU time than a gRPC library's call, so that the generator
-stays off the cores that it measures. RFC 9113 and the gRPC protocol over HTTP/2.
+One call at a time on a connection, which is what a client of a load generator is; messages are
+serialised beforehand, and of an answer only its status is read. This costs less CPU time than a
+gRPC library's call, so that the generator stays off the cores that it measures. RFC 9113 and the
+gRPC protocol over HTTP/2.
 """
 
 from __future__ import annotations
@@ -13,18 +15,32 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from profharness_workloads.loadgen import hpack
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PUSH, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 8, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, PUSH, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
+    0,
+    1,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+)
 END_STREAM, ACK, END_HEADERS, PADDED, PRIORITY = 1, 1, 4, 8, 0x20
 TABLE_SIZE, ENABLE_PUSH, INITIAL_WINDOW, FRAME_SIZE = 1, 2, 4, 5
 LARGEST_WINDOW = (1 << 31) - 1
-OUR_FRAME_SIZE = 1 << 18  # a frame is handled when it is whole: larger ones would be copied too often
+OUR_FRAME_SIZE = (
+    1 << 18
+)  # a frame is handled when it is whole: larger ones would be copied too often
 LAST_STREAM = (1 << 31) - 3
 _FRAME = struct.Struct(">IBI")  # length and type share the first four bytes
 _PREFIX = struct.Struct(">BI")
 # names of https://grpc.github.io/grpc/core/md_doc_statuscodes.html
 _CODES = (
-    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED "
-    "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS "
+    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS "
+    "PERMISSION_DENIED "
+    "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL "
+    "UNAVAILABLE DATA_LOSS "
     "UNAUTHENTICATED"
 ).split()
 
@@ -37,7 +53,9 @@ def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
     return _FRAME.pack(len(body) << 8 | kind, flags, stream) + body
 
 
-def call_headers(authority: str, path: str, tls: bool, encoding: str, more: Mapping[str, str]) -> bytes:
+def call_headers(
+    authority: str, path: str, tls: bool, encoding: str, more: Mapping[str, str]
+) -> bytes:
     """The header block of a unary call. `encoding` is that of the message: "", gzip or deflate."""
     headers = [
         (":method", "POST"),
@@ -54,7 +72,9 @@ def call_headers(authority: str, path: str, tls: bool, encoding: str, more: Mapp
 
 
 class Http2:
-    """One connection. After `feed` returned True, `error` is "" or says what the server answered."""
+    """One connection. After `feed` returned True, `error` is "" or says what the server
+    answered.
+    """
 
     def __init__(self, headers: bytes, compressed: bool = False):
         self._headers, self._compressed = headers, 1 if compressed else 0
@@ -76,13 +96,20 @@ class Http2:
 
     def opening(self) -> bytes:
         """What the client says first: no dynamic table, no push, windows as wide as they go."""
-        settings = [(TABLE_SIZE, 0), (ENABLE_PUSH, 0), (INITIAL_WINDOW, LARGEST_WINDOW), (FRAME_SIZE, OUR_FRAME_SIZE)]
+        settings = [
+            (TABLE_SIZE, 0),
+            (ENABLE_PUSH, 0),
+            (INITIAL_WINDOW, LARGEST_WINDOW),
+            (FRAME_SIZE, OUR_FRAME_SIZE),
+        ]
         body = b"".join(struct.pack(">HI", *pair) for pair in settings)
         widen = struct.pack(">I", LARGEST_WINDOW - 65535)
         return PREFACE + frame(SETTINGS, 0, 0, body) + frame(WINDOW_UPDATE, 0, 0, widen)
 
     def begin(self, head: bytes, payload: bytes) -> bytes:
-        """Bytes of a call whose message is `head` + `payload`, as far as the server's window lets them go now."""
+        """Bytes of a call whose message is `head` + `payload`, as far as the server's window lets
+        them go now.
+        """
         self._stream += 2
         self.usable = self._stream < LAST_STREAM
         self._status, self._answered, self.error = None, 0, ""
@@ -91,11 +118,17 @@ class Http2:
         opening = frame(HEADERS, END_HEADERS, self._stream, self._headers)
         prefix = _PREFIX.pack(self._compressed, length)
         length += 5
-        if length <= self._frame_size and length <= self._connection_window and length <= self._stream_window:
+        if (
+            length <= self._frame_size
+            and length <= self._connection_window
+            and length <= self._stream_window
+        ):
             self._connection_window -= length
             self._stream_window -= length
             self._left = []
-            return b"".join((opening, _FRAME.pack(length << 8, END_STREAM, self._stream), prefix, head, payload))
+            return b"".join(
+                (opening, _FRAME.pack(length << 8, END_STREAM, self._stream), prefix, head, payload)
+            )
         self._left = [memoryview(part) for part in (prefix + head, payload) if part]
         return opening + self.more()
 
@@ -116,7 +149,8 @@ class Http2:
         return b"".join(out)
 
     def feed(self, data: bytes) -> bool:
-        """Take received bytes; True when the call is over. Raises BadAnswer when the connection cannot go on.
+        """Take received bytes; True when the call is over. Raises BadAnswer when the connection
+        cannot go on.
 
         What is to be sent in answer stands in `reply`; the caller sends and empties it.
         """
@@ -151,7 +185,9 @@ class Http2:
         elif kind == GOAWAY:
             self._goaway(body)
         elif kind == RST_STREAM and stream == self._stream:
-            self.error = "the server reset the call (HTTP/2 error %d)" % struct.unpack(">I", body)[0]
+            self.error = (
+                "the server reset the call (HTTP/2 error %d)" % struct.unpack(">I", body)[0]
+            )
             self._left = []
             return True
         return False
@@ -187,7 +223,9 @@ class Http2:
         return self._block_ends and self._over()
 
     def _meant(self, block: bytes) -> Tuple[str, Optional[str]]:
-        """(HTTP error or "", gRPC status as words, "" for OK, None when the block holds none); blocks that recur are kept."""
+        """(HTTP error or "", gRPC status as words, "" for OK, None when the block holds none);
+        blocks that recur are kept.
+        """
         try:
             headers = dict(hpack.decode(block))
         except hpack.BadHeaders as error:
@@ -197,7 +235,11 @@ class Http2:
         words = None
         if status is not None:
             name = _CODES[int(status)] if status.isdigit() and int(status) < len(_CODES) else status
-            words = "" if status == "0" else ("%s: %s" % (name, headers.get("grpc-message", ""))).rstrip(": ")
+            words = (
+                ""
+                if status == "0"
+                else ("%s: %s" % (name, headers.get("grpc-message", ""))).rstrip(": ")
+            )
         known = ("" if http == "200" else "HTTP status %s" % http, words)
         if len(self._meaning) < 64:
             self._meaning[block] = known

@@ -1,7 +1,9 @@
-"""The distinct inputs of a level as messages, prepared before load runs; with particle counts that vary, if asked.
+"""The distinct inputs of a level as messages, prepared before load runs; with particle counts that
+vary, if asked.
 
-Ragged events (`ragged`): every item has a number of particles of its own, which its mask tells (`hep`, FILE.npz) or
-which is drawn between a quarter and all of the asked number. `padded` fills each request's items with zeros up to the largest of them; `grouped` sends items of one size
+Ragged events (`ragged`): every item has a number of particles of its own, which its mask tells
+(`hep`, FILE.npz) or which is drawn between a quarter and all of the asked number. `padded` fills
+each request's items with zeros up to the largest of them; `grouped` sends items of one size
 together, without zeros, so that its requests hold fewer items. Both use the same items.
 """
 
@@ -21,7 +23,9 @@ FEWEST_SHARE = 4
 
 
 class Prepared(NamedTuple):
-    """Tensors of each distinct request. `padded_share` is the part of all particles that are padding (ragged levels)."""
+    """Tensors of each distinct request. `padded_share` is the part of all particles that are
+    padding (ragged levels).
+    """
 
     requests: Tuple[Tuple[Tensor, ...], ...]
     usual: Tuple[str, ...]
@@ -35,13 +39,18 @@ class Prepared(NamedTuple):
 
 
 def prepare(spec: ClientSpec, model: Model, level: Level) -> Prepared:
-    """Raises Refusal when the inputs do not fit the model, or its inputs have no particle axis to vary."""
+    """Raises Refusal when the inputs do not fit the model, or its inputs have no particle axis to
+    vary.
+    """
     if model.max_batch_size and level.batch_size > model.max_batch_size:
         raise Refusal(
-            "batch %d is larger than the model's max_batch_size %d" % (level.batch_size, model.max_batch_size)
+            "batch %d is larger than the model's max_batch_size %d"
+            % (level.batch_size, model.max_batch_size)
         )
     if not model.max_batch_size and level.batch_size != 1:
-        raise Refusal("model %s takes no batches: batch %d cannot be sent" % (model.name, level.batch_size))
+        raise Refusal(
+            "model %s takes no batches: batch %d cannot be sent" % (model.name, level.batch_size)
+        )
     specs, usual = filled(model.inputs, spec.shapes, spec.inputs)
     checked(spec.inputs, specs)
     sets = pool(specs, level.batch_size, spec.inputs, level.seed, most=max(2, spec.distinct))
@@ -71,14 +80,22 @@ def _axes(free: Sequence[TensorSpec], specs: Sequence[TensorSpec]) -> Dict[str, 
         if open_spec.dims and open_spec.dims[-1] is None:
             found[_family(spec.name)] = int(spec.dims[-1] or 1)
     if not found:
-        raise Refusal("ragged requests need inputs whose last dimension is free; this model has none")
+        raise Refusal(
+            "ragged requests need inputs whose last dimension is free; this model has none"
+        )
     return found
 
 
 def _ragged(
-    free: Sequence[TensorSpec], specs: Sequence[TensorSpec], sets: Sequence[Arrays], level: Level, kind: str
+    free: Sequence[TensorSpec],
+    specs: Sequence[TensorSpec],
+    sets: Sequence[Arrays],
+    level: Level,
+    kind: str,
 ) -> Tuple[List[Arrays], float, float]:
-    """(requests, share of padding, mean particles per item) from sets of full events, each cut to its own length."""
+    """(requests, share of padding, mean particles per item) from sets of full events, each cut to
+    its own length.
+    """
     axes = _axes(free, specs)
     rng = np.random.default_rng([level.seed, 7])
     items = [np.concatenate([arrays[at] for arrays in sets]) for at in range(len(specs))]
@@ -92,34 +109,46 @@ def _ragged(
     main = max(axes, key=lambda family: axes[family])
     rows = _rows(counts[main], level)
     requests = [_cut(specs, items, counts, chosen) for chosen in rows]
-    sent = sum(int(counts[family][chosen].max()) * len(chosen) for family in counts for chosen in rows)
+    sent = sum(
+        int(counts[family][chosen].max()) * len(chosen) for family in counts for chosen in rows
+    )
     real = sum(int(each.sum()) for each in counts.values())
     return requests, 1 - real / sent, real / total
 
 
 def _has_mask(specs: Sequence[TensorSpec], family: str, kind: str) -> bool:
-    """Whether the inputs say themselves which particles are there; masks drawn from a normal do not."""
+    """Whether the inputs say themselves which particles are there; masks drawn from a normal do
+    not.
+    """
     return kind != "normal" and any(root_name(spec.name) == family + "_mask" for spec in specs)
 
 
 def _own_lengths(specs: Sequence[TensorSpec], items: Sequence[Any], family: str) -> Any:
     """Particles up to the last one that the item's mask lets through; one at the least."""
-    mask = next(array for spec, array in zip(specs, items) if root_name(spec.name) == family + "_mask")
+    mask = next(
+        array for spec, array in zip(specs, items) if root_name(spec.name) == family + "_mask"
+    )
     there = (mask != 0).reshape(len(mask), -1, mask.shape[-1]).any(axis=1)
     return np.maximum(1, (there * np.arange(1, there.shape[1] + 1)).max(axis=1))
 
 
 def _rows(counts: Any, level: Level) -> List[Any]:
-    """Which items go into which request: as they come, or those of one length together, at most a batch of them."""
+    """Which items go into which request: as they come, or those of one length together, at most a
+    batch of them.
+    """
     size = level.batch_size
     if level.ragged == "padded":
         return [np.arange(at, at + size) for at in range(0, len(counts), size)]
     order = np.argsort(counts, kind="stable")
     groups = [list(group) for _, group in itertools.groupby(order, key=lambda at: counts[at])]
-    return [np.array(group[at : at + size]) for group in groups for at in range(0, len(group), size)]
+    return [
+        np.array(group[at : at + size]) for group in groups for at in range(0, len(group), size)
+    ]
 
 
-def _cut(specs: Sequence[TensorSpec], items: Sequence[Any], counts: Mapping[str, Any], chosen: Any) -> Arrays:
+def _cut(
+    specs: Sequence[TensorSpec], items: Sequence[Any], counts: Mapping[str, Any], chosen: Any
+) -> Arrays:
     found = []
     for spec, array in zip(specs, items):
         rows = array[chosen]

@@ -1,4 +1,6 @@
-"""One level from start to end: warm up until it is steady, measure a window, stop; what was counted becomes its report."""
+"""One level from start to end: warm up until it is steady, measure a window, stop; what was counted
+becomes its report.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ WARM_UP_CAP, WINDOW_CAP = (
     4,
 )  # a warm-up, and a window that waits for its requests, last at most so many times the asked
 READY_LIMIT_S, DRAIN_S, CLOSE_LIMIT_S = 20.0, 2.0, 60.0
-OPEN_AHEAD_NS = 100_000_000  # an open loop's schedule begins with the window: all clients must know it before
+OPEN_AHEAD_NS = (
+    100_000_000  # an open loop's schedule begins with the window: all clients must know it before
+)
 LATE_NS, LATE_SHARE = 1_000_000, 0.05  # a send is late beyond 1 ms and 5 % of the median latency
 COLUMNS = 8
 INTENDED, SENT, DONE, ITEMS, STATUS = 1, 2, 3, 4, 5
@@ -57,7 +61,9 @@ class Surroundings(NamedTuple):
 
 
 def run_level(level: Level, plans: Sequence[Plan], around: Surroundings) -> Report:
-    """Raises LevelFailed when it cannot be measured: no connection, a client that died, most requests failing."""
+    """Raises LevelFailed when it cannot be measured: no connection, a client that died, most
+    requests failing.
+    """
     in_flight = level.concurrency if level.mode == "closed" else 1
     with Crew(plans) as crew:
         start = crew.start(READY_LIMIT_S + plans[0].timeout_ns / 1e9, around.still_wanted)
@@ -124,7 +130,9 @@ class _Watch:
         return now
 
     def warm_up(self, level: Level, settling: Settling) -> bool:
-        """At least the asked time, until the level is steady, three times as long at most; whether it became steady."""
+        """At least the asked time, until the level is steady, three times as long at most; whether
+        it became steady.
+        """
         least = self._start_ns + int(level.warmup_s * 1e9)
         most = self._start_ns + WARM_UP_CAP * int(level.warmup_s * 1e9)
         while True:
@@ -137,12 +145,16 @@ class _Watch:
             time.sleep(LOOK_S)
 
     def window(self, level: Level, opened_ns: int, length_ns: int) -> int:
-        """Until the asked time is over and enough requests have ended, four times as long at most; the end, which is now."""
+        """Until the asked time is over and enough requests have ended, four times as long at most;
+        the end, which is now.
+        """
         begun = self._crew.totals.done
         while True:
             now = self.look()
             enough = self._crew.totals.done - begun >= level.min_requests
-            if now - opened_ns >= length_ns and (enough or now - opened_ns >= WINDOW_CAP * length_ns):
+            if now - opened_ns >= length_ns and (
+                enough or now - opened_ns >= WINDOW_CAP * length_ns
+            ):
                 return now
             rest = (opened_ns + length_ns - now) / 1e9
             time.sleep(min(LOOK_S, rest) if rest > 0 else LOOK_S / 5)
@@ -165,7 +177,11 @@ class _Counts(NamedTuple):
         return self.requests - self.failed
 
     def as_level(self, mode: str) -> Dict[str, Any]:
-        return {"requests": self.requests, "failed": self.failed, "late_sends": self.late if mode == "open" else 0}
+        return {
+            "requests": self.requests,
+            "failed": self.failed,
+            "late_sends": self.late if mode == "open" else 0,
+        }
 
 
 def read_rows(path: str) -> Any:
@@ -188,7 +204,11 @@ def _counted(paths: Sequence[str], opened: int, closed: int) -> _Counts:
 
 
 def _report(
-    level: Level, plans: Sequence[Plan], window: Tuple[int, int], marks: Tuple[_Mark, _Mark], stats: Optional[Stats]
+    level: Level,
+    plans: Sequence[Plan],
+    window: Tuple[int, int],
+    marks: Tuple[_Mark, _Mark],
+    stats: Optional[Stats],
 ) -> Dict[str, Any]:
     first, last = marks
     server_cpu: Optional[int] = None
@@ -205,7 +225,10 @@ def _report(
         "cpu_ns": last.cpu_ns - first.cpu_ns,
         "server_stats": stats,
         "server_cpu_ns": server_cpu,
-        "network_bytes": {"rx": last.received - first.received, "tx": last.transmitted - first.transmitted},
+        "network_bytes": {
+            "rx": last.received - first.received,
+            "tx": last.transmitted - first.transmitted,
+        },
     }
 
 
@@ -215,5 +238,7 @@ def busy_processes(level: Level, asked: int) -> int:
 
 
 def first_connections(rate: float) -> int:
-    """Connections that an open loop opens before it starts: for a tenth of a second of arrivals, 8 at least, 256 at most."""
+    """Connections that an open loop opens before it starts: for a tenth of a second of arrivals, 8
+    at least, 256 at most.
+    """
     return min(256, max(8, int(rate * 0.1) + 1))

@@ -1,7 +1,9 @@
-"""One client process: keeps requests in flight (closed loop) or sends them when they are due (open loop).
+"""One client process: keeps requests in flight (closed loop) or sends them when they are due (open
+loop).
 
-A single thread over epoll. Each connection carries one request at a time, as a client would. Every request becomes a
-row of eight int64 in the records file; nothing else is computed while load runs. Times are CLOCK_MONOTONIC ns.
+A single thread over epoll. Each connection carries one request at a time, as a client would. Every
+request becomes a row of eight int64 in the records file; nothing else is computed while load runs.
+Times are CLOCK_MONOTONIC ns.
 """
 
 from __future__ import annotations
@@ -37,9 +39,11 @@ SEQUENCES = 1 << 40
 
 
 class Plan(NamedTuple):
-    """What one client process does. A closed loop holds `slots` requests in flight, an open one opens so many connections first.
+    """What one client process does. A closed loop holds `slots` requests in flight, an open one
+    opens so many connections first.
 
-    `messages(slot)` gives the requests that a connection sends in turn; `numbered` says that they take a sequence, which begins at `first`.
+    `messages(slot)` gives the requests that a connection sends in turn; `numbered` says that they
+    take a sequence, which begins at `first`.
     """
 
     client: int
@@ -56,7 +60,9 @@ class Plan(NamedTuple):
 
 
 class Loop:
-    """Runs until the board says STOP and nothing is in flight any more, or the drain time is over."""
+    """Runs until the board says STOP and nothing is in flight any more, or the drain time is
+    over.
+    """
 
     def __init__(self, plan: Plan, common: Any, mine: Any, say: Any):
         self._plan, self._common, self._mine, self._say = plan, common, mine, say
@@ -80,7 +86,9 @@ class Loop:
         self._replayed = False
 
     def run(self) -> None:
-        """The whole life of a client process. Raises Lost when not one connection could be made at the start."""
+        """The whole life of a client process. Raises Lost when not one connection could be made at
+        the start.
+        """
         self._connect_all()
         self._mine[board.READY] = 1
         while not self._common[board.START_NS]:
@@ -105,7 +113,10 @@ class Loop:
         for slot in range(plan.slots):
             self._new(slot)
         deadline = perf_counter_ns() + plan.timeout_ns
-        while any(one.state not in (OPEN, CLOSED) for one in self._all) and perf_counter_ns() < deadline:
+        while (
+            any(one.state not in (OPEN, CLOSED) for one in self._all)
+            and perf_counter_ns() < deadline
+        ):
             if self._common[board.PHASE] == board.STOP:
                 return
             self._step(min(deadline, perf_counter_ns() + LONGEST_WAIT_NS))
@@ -139,7 +150,9 @@ class Loop:
         self._say(why)
         if one.busy:
             self._finish(one, status)
-        elif one.state != OPEN and self._sending:  # a client that gets no connection gets no answer either
+        elif (
+            one.state != OPEN and self._sending
+        ):  # a client that gets no connection gets no answer either
             self._in_flight += 1
             one.sequence, one.intended_ns = self._number(), one.sent_ns
             self._finish(one, status)
@@ -196,13 +209,17 @@ class Loop:
         self._next_ns = next(self._instants)
 
     def _turn(self) -> None:
-        """One round of the loop: due arrivals and timers, then whatever the sockets bring until the next of them."""
+        """One round of the loop: due arrivals and timers, then whatever the sockets bring until the
+        next of them.
+        """
         now = perf_counter_ns()
         until = now + LONGEST_WAIT_NS
         if self._instants is not None:
             if not self._replayed and self._common[board.WINDOW_NS]:
                 self._replayed = True
-                self._schedule(self._common[board.WINDOW_NS])  # the window begins with the schedule's beginning
+                self._schedule(
+                    self._common[board.WINDOW_NS]
+                )  # the window begins with the schedule's beginning
             while self._next_ns <= now:
                 self._arrive(self._next_ns)
                 self._next_ns = next(self._instants)
@@ -275,7 +292,10 @@ class Loop:
             self._send(self._free.pop(), intended_ns, 0)
             return
         self._backlog.append(intended_ns)
-        if len(self._opening) < len(self._backlog) and len(self._all) * self._plan.clients < MOST_CONNECTIONS:
+        if (
+            len(self._opening) < len(self._backlog)
+            and len(self._all) * self._plan.clients < MOST_CONNECTIONS
+        ):
             self._new(len(self._all))
 
     def _idle(self, one: Connection) -> None:
@@ -330,7 +350,16 @@ class Loop:
         done_ns = perf_counter_ns()
         one.busy = False
         self._in_flight -= 1
-        self._row(one.sequence, one.intended_ns, one.sent_ns, done_ns, one.items, status, one.think_ns, one.server)
+        self._row(
+            one.sequence,
+            one.intended_ns,
+            one.sent_ns,
+            done_ns,
+            one.items,
+            status,
+            one.think_ns,
+            one.server,
+        )
         mine = self._mine
         if status == OK:
             mine[board.DONE] += 1
@@ -348,7 +377,9 @@ class Loop:
         self._row(self._number(), intended_ns, now_ns, now_ns, items, status, 0, 0)
 
     def _row(self, sequence: int, *values: int) -> None:
-        self._rows.append(sequence % SEQUENCES)  # the client's own number; the file's name says which client
+        self._rows.append(
+            sequence % SEQUENCES
+        )  # the client's own number; the file's name says which client
         self._rows.extend(values)
         if len(self._rows) >= 8 * FLUSH_ROWS:
             self._flush()
@@ -363,7 +394,8 @@ class Loop:
     # the end
 
     def _drain(self) -> None:
-        """No more is sent; what is in flight may come back until the drain time, and is recorded as cancelled after it.
+        """No more is sent; what is in flight may come back until the drain time, and is recorded as
+        cancelled after it.
 
         So is what was due later, after a pause: the pause is part of the window.
         """
@@ -377,11 +409,20 @@ class Loop:
         for intended in self._backlog:
             self._unsent(intended, now, CANCELLED)
         for when, _, one in thinking:
-            self._row(self._number(), when, now, now, one.items, CANCELLED, one.think_ns, one.server)
+            self._row(
+                self._number(), when, now, now, one.items, CANCELLED, one.think_ns, one.server
+            )
         for one in self._all:
             if one.busy:
                 self._row(
-                    one.sequence, one.intended_ns, one.sent_ns, now, one.items, CANCELLED, one.think_ns, one.server
+                    one.sequence,
+                    one.intended_ns,
+                    one.sent_ns,
+                    now,
+                    one.items,
+                    CANCELLED,
+                    one.think_ns,
+                    one.server,
                 )
             self._drop(one)
         self._flush()

@@ -1,9 +1,11 @@
-"""Inference requests of the KServe v2 protocol, serialised once: a level sends the same few messages over and over.
+"""Inference requests of the KServe v2 protocol, serialised once: a level sends the same few
+messages over and over.
 
-Per request only the head is made: it carries the parameter `profharness_seq`, by which the server's executions are
-joined to the client's requests. Protobuf concatenates, and HTTP puts its JSON before the tensors, so in both protocols
-a message is head + payload. Compression keeps to that: the payload is compressed beforehand.
-https://github.com/kserve/open-inference-protocol, with Triton's extensions for binary tensors and shared memory.
+Per request only the head is made: it carries the parameter `profharness_seq`, by which the server's
+executions are joined to the client's requests. Protobuf concatenates, and HTTP puts its JSON before
+the tensors, so in both protocols a message is head + payload. Compression keeps to that: the
+payload is compressed beforehand. https://github.com/kserve/open-inference-protocol, with Triton's
+extensions for binary tensors and shared memory.
 """
 
 from __future__ import annotations
@@ -47,12 +49,14 @@ def numpy_type(datatype: str) -> str:
     """The numpy name of a KServe type. Raises Refusal for one that is no plain number."""
     if datatype not in DTYPES:
         raise Refusal(
-            "the model has an input of type %s, which the load generator cannot make" % datatype, code=BAD_INPUT
+            "the model has an input of type %s, which the load generator cannot make" % datatype,
+            code=BAD_INPUT,
         )
     return DTYPES[datatype]
 
 
-# protobuf, by hand: five wire types of which two are used (https://protobuf.dev/programming-guides/encoding)
+# protobuf, by hand: five wire types of which two are used
+# (https://protobuf.dev/programming-guides/encoding)
 
 
 def varint(value: int) -> bytes:
@@ -84,7 +88,11 @@ def _shared_parameters(region: Region, number: int) -> bytes:
 
 def _grpc_input(tensor: Tensor) -> bytes:
     shape = b"".join(varint(n) for n in tensor.array.shape)
-    body = field(1, tensor.name.encode("utf-8")) + field(2, tensor.datatype.encode("ascii")) + field(3, shape)
+    body = (
+        field(1, tensor.name.encode("utf-8"))
+        + field(2, tensor.datatype.encode("ascii"))
+        + field(3, shape)
+    )
     return field(5, body + (_shared_parameters(tensor.shared, 4) if tensor.shared else b""))
 
 
@@ -101,7 +109,8 @@ def grpc_payload(model: str, version: str, tensors: Sequence[Tensor]) -> bytes:
 def grpc_outputs(outputs: Mapping[str, Region]) -> bytes:
     """The part of a ModelInferRequest that sends outputs to shared memory."""
     return b"".join(
-        field(6, field(1, name.encode("utf-8")) + _shared_parameters(region, 2)) for name, region in outputs.items()
+        field(6, field(1, name.encode("utf-8")) + _shared_parameters(region, 2))
+        for name, region in outputs.items()
     )
 
 
@@ -116,14 +125,21 @@ def grpc_sequence(sequence: int) -> bytes:
 
 
 def _http_shared(region: Region) -> Dict[str, Any]:
-    found: Dict[str, Any] = {"shared_memory_region": region.region, "shared_memory_byte_size": region.size}
+    found: Dict[str, Any] = {
+        "shared_memory_region": region.region,
+        "shared_memory_byte_size": region.size,
+    }
     if region.offset:
         found["shared_memory_offset"] = region.offset
     return found
 
 
 def _http_input(tensor: Tensor) -> Dict[str, Any]:
-    where = _http_shared(tensor.shared) if tensor.shared else {"binary_data_size": int(tensor.array.nbytes)}
+    where = (
+        _http_shared(tensor.shared)
+        if tensor.shared
+        else {"binary_data_size": int(tensor.array.nbytes)}
+    )
     return {
         "name": tensor.name,
         "shape": [int(n) for n in tensor.array.shape],
@@ -133,19 +149,26 @@ def _http_input(tensor: Tensor) -> Dict[str, Any]:
 
 
 def http_json(tensors: Sequence[Tensor], outputs: Mapping[str, Region]) -> bytes:
-    """The JSON part, with `%20d` where the sequence goes: blanks before a number are allowed, so the length stays."""
+    """The JSON part, with `%20d` where the sequence goes: blanks before a number are allowed, so
+    the length stays.
+    """
     rest: Dict[str, Any] = {"inputs": [_http_input(tensor) for tensor in tensors]}
     if outputs:
-        rest["outputs"] = [{"name": name, "parameters": _http_shared(region)} for name, region in outputs.items()]
+        rest["outputs"] = [
+            {"name": name, "parameters": _http_shared(region)} for name, region in outputs.items()
+        ]
     text = json.dumps(rest, separators=(",", ":")).replace("%", "%%")
-    return ('{"parameters":{"%s":%%20d,"binary_data_output":true},%s' % (SEQUENCE, text[1:])).encode("utf-8")
+    return (
+        '{"parameters":{"%s":%%20d,"binary_data_output":true},%s' % (SEQUENCE, text[1:])
+    ).encode("utf-8")
 
 
 class Compressed:
-    """A payload compressed once, to which a head compressed per request is put in front (RFC 1950, 1951, 1952).
+    """A payload compressed once, to which a head compressed per request is put in front (RFC 1950,
+    1951, 1952).
 
-    Raw deflate streams may follow each other when the first ends on a byte with its window flushed and the second
-    refers to nothing before itself; only the checksum runs over both.
+    Raw deflate streams may follow each other when the first ends on a byte with its window flushed
+    and the second refers to nothing before itself; only the checksum runs over both.
     """
 
     def __init__(self, method: str, payload: bytes):
@@ -163,12 +186,17 @@ class Compressed:
             opening = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"
             ending = struct.pack("<II", check, (len(head) + len(self._payload)) & 0xFFFFFFFF)
         else:
-            opening, ending = b"\x78\x01", struct.pack(">I", zlib.adler32(self._payload, zlib.adler32(head)))
+            opening, ending = (
+                b"\x78\x01",
+                struct.pack(">I", zlib.adler32(self._payload, zlib.adler32(head))),
+            )
         return b"".join((opening, first, self._packed, ending))
 
 
 class Message(NamedTuple):
-    """What a client sends: `items` in it, and either protocol's fixed part. `json` is empty for gRPC and plain bodies."""
+    """What a client sends: `items` in it, and either protocol's fixed part. `json` is empty for
+    gRPC and plain bodies.
+    """
 
     items: int
     payload: bytes
@@ -176,7 +204,9 @@ class Message(NamedTuple):
     packed: Optional[Compressed] = None
 
     def parts(self, sequence: int) -> Tuple[bytes, bytes, int]:
-        """(head, payload, length of the JSON part or -1) of one request; a `sequence` below 0 is not sent."""
+        """(head, payload, length of the JSON part or -1) of one request; a `sequence` below 0 is
+        not sent.
+        """
         if self.json:
             head = self.json % sequence
             length = len(head)
@@ -188,15 +218,23 @@ class Message(NamedTuple):
 
 
 def grpc_message(
-    model: str, version: str, tensors: Sequence[Tensor], outputs: Mapping[str, Region], compression: str
+    model: str,
+    version: str,
+    tensors: Sequence[Tensor],
+    outputs: Mapping[str, Region],
+    compression: str,
 ) -> Message:
     payload = grpc_payload(model, version, tensors) + grpc_outputs(outputs)
     return Message(_items(tensors), payload, packed=_packed(compression, payload))
 
 
-def http_message(tensors: Sequence[Tensor], outputs: Mapping[str, Region], compression: str) -> Message:
+def http_message(
+    tensors: Sequence[Tensor], outputs: Mapping[str, Region], compression: str
+) -> Message:
     payload = b"".join(tensor.array.tobytes() for tensor in tensors if tensor.shared is None)
-    return Message(_items(tensors), payload, http_json(tensors, outputs), _packed(compression, payload))
+    return Message(
+        _items(tensors), payload, http_json(tensors, outputs), _packed(compression, payload)
+    )
 
 
 def plain_message(body: bytes, items: int, compression: str) -> Message:

@@ -1,6 +1,8 @@
-"""What the server tells about itself over a window: its model statistics and its CPU time. Asked outside the load's connections.
+"""What the server tells about itself over a window: its model statistics and its CPU time. Asked
+outside the load's connections.
 
-KServe's statistics extension over HTTP: https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_statistics.md
+KServe's statistics extension over HTTP:
+https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_statistics.md
 """
 
 from __future__ import annotations
@@ -21,15 +23,21 @@ Stats = Dict[str, Dict[str, Any]]
 
 
 def ask(server: Server, method: str, path: str, body: Optional[bytes] = None) -> Tuple[int, bytes]:
-    """(status, body) of one HTTP request to the server's own address. Raises OSError or http.client.HTTPException."""
+    """(status, body) of one HTTP request to the server's own address. Raises OSError or
+    http.client.HTTPException.
+    """
     host, _, port = server.address(HTTP).rpartition(":")
     context = server.tls_context(HTTP)
     if context is None:
         connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=LIMIT_S)
     else:
-        connection = http.client.HTTPSConnection(host.strip("[]"), int(port), timeout=LIMIT_S, context=context)
+        connection = http.client.HTTPSConnection(
+            host.strip("[]"), int(port), timeout=LIMIT_S, context=context
+        )
     try:
-        connection.request(method, path, body=body, headers={**server.token_header(HTTP), "Connection": "close"})
+        connection.request(
+            method, path, body=body, headers={**server.token_header(HTTP), "Connection": "close"}
+        )
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -44,14 +52,19 @@ def statistics(server: Server) -> Optional[Stats]:
         status, body = ask(server, "GET", "/v2/models/stats")
         if status != 200:
             return None
-        return {str(one["name"]): _counts(one) for one in json.loads(body.decode("utf-8"))["model_stats"]}
+        return {
+            str(one["name"]): _counts(one)
+            for one in json.loads(body.decode("utf-8"))["model_stats"]
+        }
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None  # a remote server may offer no such page: its figures are then "not measured"
 
 
 def _counts(raw: Mapping[str, Any]) -> Dict[str, Any]:
     stats = raw.get("inference_stats") or {}
-    found: Dict[str, Any] = {"%s_ns" % part: int((stats.get(part) or {}).get("ns") or 0) for part in _PARTS}
+    found: Dict[str, Any] = {
+        "%s_ns" % part: int((stats.get(part) or {}).get("ns") or 0) for part in _PARTS
+    }
     found["success"] = int((stats.get("success") or {}).get("count") or 0)
     found["count"] = int(raw.get("inference_count") or 0)
     found["exec_count"] = int(raw.get("execution_count") or 0)
@@ -69,9 +82,13 @@ def growth(before: Optional[Stats], after: Optional[Stats]) -> Optional[Stats]:
     grown: Stats = {}
     for model, now in after.items():
         then = before.get(model, {})
-        row = {name: value - then.get(name, 0) for name, value in now.items() if name != "batch_sizes"}
+        row = {
+            name: value - then.get(name, 0) for name, value in now.items() if name != "batch_sizes"
+        }
         sizes = then.get("batch_sizes", {})
-        row["batch_sizes"] = {n: k - sizes.get(n, 0) for n, k in now["batch_sizes"].items() if k > sizes.get(n, 0)}
+        row["batch_sizes"] = {
+            n: k - sizes.get(n, 0) for n, k in now["batch_sizes"].items() if k > sizes.get(n, 0)
+        }
         if row["success"] or row["exec_count"]:
             grown[model] = row
     return grown

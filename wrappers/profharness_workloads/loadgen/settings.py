@@ -1,4 +1,6 @@
-"""What the load worker is told: the client's spec, the server's own description of itself, and each level."""
+"""What the load worker is told: the client's spec, the server's own description of itself, and each
+level.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,11 @@ HTTP_TOKEN, GRPC_TOKEN = "triton-access-token", "triton-grpc-protocol-triton-acc
 
 
 class ClientSpec(NamedTuple):
-    """What stays the same over all levels. `ready` names one file per server; `headers` go with every request.
+    """What stays the same over all levels. `ready` names one file per server; `headers` go with
+    every request.
 
-    `models`, pairs of name and label, are asked all at once; else `model` is.
-    `body` is for servers that do not speak KServe: a file that is sent as it is (.jsonl: its lines in turn) to `path`.
+    `models`, pairs of name and label, are asked all at once; else `model` is. `body` is for servers
+    that do not speak KServe: a file that is sent as it is (.jsonl: its lines in turn) to `path`.
     """
 
     ready: Tuple[str, ...]
@@ -50,9 +53,11 @@ class ClientSpec(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A model as the server describes it. `dims` of the inputs are without the batch axis where `max_batch_size` is not 0.
+    """A model as the server describes it. `dims` of the inputs are without the batch axis where
+    `max_batch_size` is not 0.
 
-    `instances` is 0 and `gathers`, the items that the server puts together at most, None where it does not say.
+    `instances` is 0 and `gathers`, the items that the server puts together at most, None where it
+    does not say.
     """
 
     name: str
@@ -66,7 +71,9 @@ class Model(NamedTuple):
 
 
 class Server(NamedTuple):
-    """One server-ready.json. `pid` is None where the server's process cannot be seen from here; `tls` is gRPC's."""
+    """One server-ready.json. `pid` is None where the server's process cannot be seen from here;
+    `tls` is gRPC's.
+    """
 
     pid: Optional[int]
     host: str
@@ -84,7 +91,9 @@ class Server(NamedTuple):
         """HOST:PORT of a protocol. Raises Refusal when the server does not offer it."""
         address = self.grpc if protocol == GRPC else self.http
         if not address:
-            raise Refusal("the server does not offer %s" % protocol, "choose the other --protocol", MISSING)
+            raise Refusal(
+                "the server does not offer %s" % protocol, "choose the other --protocol", MISSING
+            )
         return address
 
     def token_header(self, protocol: str) -> Dict[str, str]:
@@ -93,13 +102,17 @@ class Server(NamedTuple):
         return {GRPC_TOKEN if protocol == GRPC else HTTP_TOKEN: self.token}
 
     def tls_context(self, protocol: str) -> Optional[ssl.SSLContext]:
-        """None where that protocol is not encrypted. Raises Refusal for a certificate file that cannot be used."""
+        """None where that protocol is not encrypted. Raises Refusal for a certificate file that
+        cannot be used.
+        """
         if not (self.tls if protocol == GRPC else self.http_tls):
             return None
         try:
             return tls_context(self.ca, protocol == GRPC)
         except (OSError, ssl.SSLError) as error:
-            raise Refusal("%s: not a usable certificate (%s)" % (self.ca, error), code=BAD_INPUT) from error
+            raise Refusal(
+                "%s: not a usable certificate (%s)" % (self.ca, error), code=BAD_INPUT
+            ) from error
 
     def resolved(self, protocol: str) -> Tuple[int, Tuple[Any, ...]]:
         """Raises Refusal for an address that names no host."""
@@ -107,7 +120,9 @@ class Server(NamedTuple):
         try:
             return resolved(address)
         except (OSError, ValueError) as error:
-            raise Refusal("%s: no such address (%s)" % (address, one_sentence(error)), code=MISSING) from error
+            raise Refusal(
+                "%s: no such address (%s)" % (address, one_sentence(error)), code=MISSING
+            ) from error
 
     def model(self, name: str) -> Model:
         """Raises Refusal that lists the models when there is none of that name."""
@@ -115,12 +130,17 @@ class Server(NamedTuple):
         if not name and len(known) == 1:
             name = next(iter(known))
         if name not in known:
-            raise Refusal("the server has no model %r" % name, "it has: %s" % (", ".join(sorted(known)) or "none"))
+            raise Refusal(
+                "the server has no model %r" % name,
+                "it has: %s" % (", ".join(sorted(known)) or "none"),
+            )
         return _model(known[name])
 
 
 class Level(NamedTuple):
-    """One level as asked. `concurrency` is for a closed loop, `rate` (requests/s) and `arrivals` for an open one."""
+    """One level as asked. `concurrency` is for a closed loop, `rate` (requests/s) and `arrivals`
+    for an open one.
+    """
 
     id: str
     batch_size: int
@@ -139,7 +159,11 @@ class Level(NamedTuple):
 def _model(raw: Mapping[str, Any]) -> Model:
     described = list(raw.get("inputs") or ())
     specs = tuple(
-        TensorSpec(str(one["name"]), numpy_type(_datatype(one)), tuple(None if n < 0 else int(n) for n in one["shape"]))
+        TensorSpec(
+            str(one["name"]),
+            numpy_type(_datatype(one)),
+            tuple(None if n < 0 else int(n) for n in one["shape"]),
+        )
         for one in described
     )
     return Model(
@@ -155,7 +179,9 @@ def _model(raw: Mapping[str, Any]) -> Model:
 
 
 def _gathers(raw: Mapping[str, Any]) -> Optional[int]:
-    """A server whose configuration is known to have no dynamic batching runs each request by itself."""
+    """A server whose configuration is known to have no dynamic batching runs each request by
+    itself.
+    """
     if not raw.get("instances") or "queue_delay_us" not in raw:
         return None
     return int(raw.get("max_batch_size") or 0) or 1 if raw["queue_delay_us"] is not None else 1
@@ -167,26 +193,38 @@ def _datatype(one: Mapping[str, Any]) -> str:
 
 
 def read_client_spec(path: str) -> ClientSpec:
-    """Fields that this version does not know are ignored. Raises Refusal for a file that is no spec or a choice that is none."""
+    """Fields that this version does not know are ignored. Raises Refusal for a file that is no spec
+    or a choice that is none.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             raw = json.load(file)
         known = {name: raw[name] for name in ClientSpec._fields if raw.get(name) is not None}
         ready = known.get("ready") or ()
         known["ready"] = (ready,) if isinstance(ready, str) else tuple(ready)
-        known["shapes"] = {name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()}
+        known["shapes"] = {
+            name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
+        }
         known["models"] = tuple((str(name), str(label)) for name, label in raw.get("models") or ())
         spec = ClientSpec(**known)
-        return checked(spec._replace(clients=max(1, int(spec.clients)), distinct=max(1, int(spec.distinct))))
+        return checked(
+            spec._replace(clients=max(1, int(spec.clients)), distinct=max(1, int(spec.distinct)))
+        )
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise Refusal("%s: not a client's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT) from error
+        raise Refusal(
+            "%s: not a client's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT
+        ) from error
 
 
 def checked(spec: ClientSpec) -> ClientSpec:
-    """The spec itself. Raises Refusal for a value outside CHOICES and for choices that exclude each other."""
+    """The spec itself. Raises Refusal for a value outside CHOICES and for choices that exclude each
+    other.
+    """
     for name, allowed in CHOICES.items():
         if getattr(spec, name) not in allowed:
-            raise Refusal("%s must be one of %s, not %r" % (name, ", ".join(allowed), getattr(spec, name)))
+            raise Refusal(
+                "%s must be one of %s, not %r" % (name, ", ".join(allowed), getattr(spec, name))
+            )
     if not spec.ready:
         raise Refusal("the client's spec names no server")
     if not spec.timeout_s > 0:
@@ -215,7 +253,9 @@ def read_server(path: str) -> Server:
             dict(raw.get("versions") or {}),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Refusal("%s: does not describe a server (%s)" % (path, one_sentence(error)), code=BAD_INPUT) from error
+        raise Refusal(
+            "%s: does not describe a server (%s)" % (path, one_sentence(error)), code=BAD_INPUT
+        ) from error
 
 
 def _address(url: str) -> str:
@@ -224,7 +264,9 @@ def _address(url: str) -> str:
 
 
 def judged(asked: Asked, seed: int = 0, ragged: str = "none") -> Level:
-    """The level's parameters, typed; `seed` and `ragged` are the spec's. Raises ValueError that names the parameter."""
+    """The level's parameters, typed; `seed` and `ragged` are the spec's. Raises ValueError that
+    names the parameter.
+    """
     params = asked.params
     mode = params.get("mode") or ("open" if params.get("rate") else "closed")
     if mode not in ("closed", "open"):
@@ -262,7 +304,9 @@ def _seconds(params: Mapping[str, Any], name: str, default: float) -> float:
 
 
 def _described(server: Server, name: str, headers: Mapping[str, str]) -> Server:
-    """The server with its model; asked for over gRPC where its description names none. Raises Refusal."""
+    """The server with its model; asked for over gRPC where its description names none. Raises
+    Refusal.
+    """
     if server.models or not server.grpc or not name:
         return server
     try:

@@ -1,6 +1,8 @@
-"""Inputs and outputs in POSIX shared memory that the server maps: then only names and offsets travel.
+"""Inputs and outputs in POSIX shared memory that the server maps: then only names and offsets
+travel.
 
-Triton's extension: https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_shared_memory.md
+Triton's extension:
+https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_shared_memory.md
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ ALIGNED = 64
 
 
 class SharedTensors:
-    """One region for the distinct inputs, one with a place for each slot's outputs where their size is known. A context."""
+    """One region for the distinct inputs, one with a place for each slot's outputs where their size
+    is known. A context.
+    """
 
     def __init__(self, servers: Sequence[Server], model: Model, prepared: Prepared, slots: int):
         self._servers, self._names = servers, []  # type: Sequence[Server], List[str]
@@ -36,7 +40,9 @@ class SharedTensors:
     def __enter__(self) -> "SharedTensors":  # noqa: PYI034 - typing.Self came with 3.11
         try:
             self.requests = self._share_inputs()
-            self._outputs = self._region("out", sum(self._sizes.values()) * self._slots) if self._sizes else ""
+            self._outputs = (
+                self._region("out", sum(self._sizes.values()) * self._slots) if self._sizes else ""
+            )
         except BaseException:  # the regions must not outlive us, whatever ends this
             self.__exit__()
             raise
@@ -91,13 +97,17 @@ class SharedTensors:
         self._names.append(name)
         fd = os.open("/dev/shm/" + name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            os.posix_fallocate(fd, 0, size)  # a full /dev/shm is an error here, not a bus error later
+            os.posix_fallocate(
+                fd, 0, size
+            )  # a full /dev/shm is an error here, not a bus error later
         finally:
             os.close(fd)
         body = json.dumps({"key": "/" + name, "offset": 0, "byte_size": size}).encode("ascii")
         for server in self._servers:
             try:
-                status, answer = ask(server, "POST", "/v2/systemsharedmemory/region/%s/register" % name, body)
+                status, answer = ask(
+                    server, "POST", "/v2/systemsharedmemory/region/%s/register" % name, body
+                )
             except (OSError, http.client.HTTPException) as error:
                 status, answer = 0, str(error).encode("utf-8")
             if status != 200:
@@ -108,7 +118,9 @@ class SharedTensors:
 
 
 def _output_sizes(model: Model, rows: int) -> Dict[str, int]:
-    """Bytes of each output of a request, rounded up for alignment; empty unless all shapes are known."""
+    """Bytes of each output of a request, rounded up for alignment; empty unless all shapes are
+    known.
+    """
     sizes = {}
     for output in model.outputs:
         dims: List[Any] = list(output.get("shape") or ())

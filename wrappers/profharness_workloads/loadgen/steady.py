@@ -1,4 +1,6 @@
-"""When a level has settled, and when it has gone wrong: judged from counts that are looked at now and then."""
+"""When a level has settled, and when it has gone wrong: judged from counts that are looked at now
+and then.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ SILENT_NS, SILENT_FAILURES = 3_000_000_000, 3
 
 
 class Settling:
-    """Blocks of throughput and latency since the start; `settled` when the last of both belong to one level.
+    """Blocks of throughput and latency since the start; `settled` when the last of both belong to
+    one level.
 
     A block lasts an eighth of the asked warm-up at least, and until some requests have ended in it.
     """
@@ -43,7 +46,9 @@ class Settling:
 
 
 def level(blocks: Sequence[int]) -> bool:
-    """Whether the last blocks have no slope: a steady rise looks like noise to a test for changes of level."""
+    """Whether the last blocks have no slope: a steady rise looks like noise to a test for changes
+    of level.
+    """
     last = blocks[-AGREEING:]
     return abs((last[-1] + last[-2]) / (last[0] + last[1]) - 1) <= SLOPE
 
@@ -61,7 +66,11 @@ class Storm:
     """
 
     def __init__(self, start_ns: int, already: Optional[Totals] = None):
-        first = _Look(start_ns, already.done, already.failed) if already is not None else _Look(start_ns, 0, 0)
+        first = (
+            _Look(start_ns, already.done, already.failed)
+            if already is not None
+            else _Look(start_ns, 0, 0)
+        )
         self._looks = [first]
         self._answer = first
 
@@ -69,7 +78,10 @@ class Storm:
         """True when the level should end."""
         if totals.done > self._answer.done:
             self._answer = _Look(now_ns, totals.done, totals.failed)
-        elif now_ns - self._answer.at_ns >= SILENT_NS and totals.failed - self._answer.failed >= SILENT_FAILURES:
+        elif (
+            now_ns - self._answer.at_ns >= SILENT_NS
+            and totals.failed - self._answer.failed >= SILENT_FAILURES
+        ):
             return True
         self._looks.append(_Look(now_ns, totals.done, totals.failed))
         while len(self._looks) > 2 and self._looks[1].at_ns <= now_ns - STORM_NS:

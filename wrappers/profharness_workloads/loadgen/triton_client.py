@@ -1,12 +1,15 @@
-"""Worker of served scans on the client's side: puts a server under the load of each level and records every request.
+"""Worker of served scans on the client's side: puts a server under the load of each level and
+records every request.
 
-It speaks KServe v2 over gRPC and HTTP to any such server, and plain HTTP with a given body to any other. Started by
-`profharness run`; by hand, for looking at one level:
+It speaks KServe v2 over gRPC and HTTP to any such server, and plain HTTP with a given body to any
+other. Started by `profharness run`; by hand, for looking at one level:
 
-    python triton_client.py SERVER-READY.json [--model M] [--concurrency 4 | --rate 100] [--seconds 5] ...
+    python triton_client.py SERVER-READY.json [--model M] [--concurrency 4 | --rate 100] [--seconds
+      5] ...
 
-The clients are processes of their own (crew), each an event loop over plain sockets (loop): a gRPC library
-costs three times the CPU time per request, which is taken from the server where both share a node.
+The clients are processes of their own (crew), each an event loop over plain sockets (loop): a gRPC
+library costs three times the CPU time per request, which is taken from the server where both share
+a node.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ if __name__ == "__main__":  # siblings are found as profharness_workloads says
     sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != _here]
     sys.path.insert(0, os.path.dirname(os.path.dirname(_here)))
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes are forked here: a pool of threads would not follow
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # processes are forked here: a pool of threads would not follow
 
 import contextlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -64,7 +69,9 @@ Messages = Callable[[int], Sequence[Message]]
 
 REQUESTS_PER_LEVEL = (
     1 << 28
-)  # numbers differ between levels: the server may still write down the last ones of the level before
+    # numbers differ between levels: the server may still write down the last ones of the level
+    # before
+)
 
 
 class LoadClient(worker.Workload):
@@ -92,13 +99,19 @@ class LoadClient(worker.Workload):
         level: Level = point
         self._levels += 1
         with contextlib.ExitStack() as held:
-            entered = [held.enter_context(self._messages(model, level)) for model in self._models or [None]]
+            entered = [
+                held.enter_context(self._messages(model, level)) for model in self._models or [None]
+            ]
             plans = self._plans(level, [messages for messages, _ in entered])
             around = Surroundings(self._servers, self._windows, still_wanted)
             # models that are asked at once each get the level's load
-            report = run_level(level._replace(concurrency=level.concurrency * len(entered)), plans, around)
+            report = run_level(
+                level._replace(concurrency=level.concurrency * len(entered)), plans, around
+            )
         if self._models:
-            report.level.update(instances=self._models[0].instances, gathers=self._models[0].gathers)
+            report.level.update(
+                instances=self._models[0].instances, gathers=self._models[0].gathers
+            )
         notes = entered[0][1] if len(entered) == 1 else {}
         if self._spec.models:
             report.level["models"] = [
@@ -106,9 +119,18 @@ class LoadClient(worker.Workload):
             ]
         if not report.answered:
             said = report.notes.get("said")
-            raise LevelFailed("no request was answered in the window%s" % (" (%s)" % said if said else ""))
+            raise LevelFailed(
+                "no request was answered in the window%s" % (" (%s)" % said if said else "")
+            )
         return worker.Measurement(
-            [], [], level.batch_size, [], [], self.device, notes={**notes, **report.notes}, level=report.level
+            [],
+            [],
+            level.batch_size,
+            [],
+            [],
+            self.device,
+            notes={**notes, **report.notes},
+            level=report.level,
         )
 
     # what is sent
@@ -117,7 +139,10 @@ class LoadClient(worker.Workload):
     def _messages(self, model: Optional[Model], level: Level) -> Any:
         """(messages of a slot, notes) of a level; shared memory is held while it runs."""
         if model is None:
-            packed = [plain_message(body, level.batch_size, self._spec.compression) for body in self._plain]
+            packed = [
+                plain_message(body, level.batch_size, self._spec.compression)
+                for body in self._plain
+            ]
             yield (lambda _slot: packed), {"bodies": str(len(packed))}
             return
         prepared = self._inputs(model, level)
@@ -128,10 +153,15 @@ class LoadClient(worker.Workload):
             return
         slots = level.concurrency if level.mode == "closed" else 1024
         with SharedTensors(self._servers, model, prepared, slots) as shared:
-            yield (lambda slot: self._serialised(model, shared.requests, shared.outputs(slot))), notes
+            yield (
+                (lambda slot: self._serialised(model, shared.requests, shared.outputs(slot))),
+                notes,
+            )
 
     def _inputs(self, model: Model, level: Level) -> Prepared:
-        """The level's distinct inputs; only the latest are kept, since levels of one batch size follow each other."""
+        """The level's distinct inputs; only the latest are kept, since levels of one batch size
+        follow each other.
+        """
         key = (model.name, level.batch_size, level.seed, level.ragged)
         if key not in self._prepared:
             if len(self._prepared) >= len(self._models):
@@ -139,7 +169,9 @@ class LoadClient(worker.Workload):
             self._prepared[key] = prepare(self._spec, model, level)
         return self._prepared[key]
 
-    def _serialised(self, model: Model, requests: Sequence[Any], outputs: Mapping[str, Region]) -> Sequence[Message]:
+    def _serialised(
+        self, model: Model, requests: Sequence[Any], outputs: Mapping[str, Region]
+    ) -> Sequence[Message]:
         if self._spec.protocol == GRPC:
             return [
                 grpc_message(model.name, model.version, tensors, outputs, self._spec.compression)
@@ -188,7 +220,9 @@ class LoadClient(worker.Workload):
         if spec.protocol == GRPC:
             path = GRPC_SERVICE + "ModelInfer"
             block = http2.call_headers(address, path, tls is not None, compression, headers)
-            return Target(address, family, where, tls, lambda: http2.Http2(block, bool(compression)))
+            return Target(
+                address, family, where, tls, lambda: http2.Http2(block, bool(compression))
+            )
         path = spec.path or "/v2/models/%s/infer" % model
         kind = "application/json" if self._plain else "application/octet-stream"
         head = http1.post_head(address, path, compression, {"Content-Type": kind, **headers})
@@ -196,7 +230,10 @@ class LoadClient(worker.Workload):
 
 
 def _notes(prepared: Prepared, level: Level) -> Dict[str, str]:
-    notes = {"input_bytes": "%d" % prepared.bytes_per_request, "distinct_inputs": str(len(prepared.requests))}
+    notes = {
+        "input_bytes": "%d" % prepared.bytes_per_request,
+        "distinct_inputs": str(len(prepared.requests)),
+    }
     if prepared.usual:
         notes["usual_particles"] = ", ".join(prepared.usual)
     if level.ragged != "none":
@@ -215,7 +252,9 @@ def _bodies(path: str) -> List[bytes]:
             raw = file.read()
     except OSError as error:
         raise Refusal("%s: cannot be read (%s)" % (path, error.strerror), code=BAD_INPUT) from error
-    bodies = [line for line in raw.splitlines() if line.strip()] if path.endswith(".jsonl") else [raw]
+    bodies = (
+        [line for line in raw.splitlines() if line.strip()] if path.endswith(".jsonl") else [raw]
+    )
     if not any(bodies):
         raise Refusal("%s is empty" % path, "it should hold what a request sends", BAD_INPUT)
     return bodies

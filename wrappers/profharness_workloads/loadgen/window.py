@@ -1,4 +1,6 @@
-"""The window of a level as client and server agree on it: lines in levels.jsonl, answers in windows.jsonl."""
+"""The window of a level as client and server agree on it: lines in levels.jsonl, answers in
+windows.jsonl.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ _LOOK_S = 0.005
 
 
 class Windows:
-    """Announces windows. A `managed` server answers each announcement once its marks and captures are set; of a server of another's
-    those of its processes answer in which hooks listen, which may be none.
+    """Announces windows. A `managed` server answers each announcement once its marks and captures
+    are set; of a server of another's those of its processes answer in which hooks listen, which may
+    be none.
     """
 
     def __init__(self, folder: str, managed: bool):
@@ -25,9 +28,16 @@ class Windows:
         self._managed = managed
 
     def announce(
-        self, kind: str, answer: str, point: str, still_wanted: Callable[[], None], limit_s: float = LIMIT_S
+        self,
+        kind: str,
+        answer: str,
+        point: str,
+        still_wanted: Callable[[], None],
+        limit_s: float = LIMIT_S,
     ) -> bool:
-        """Write `kind` (open, close) and wait for `answer`; False when one who should gave none within the limit."""
+        """Write `kind` (open, close) and wait for `answer`; False when one who should gave none
+        within the limit.
+        """
         position = os.path.getsize(self._answers) if os.path.exists(self._answers) else 0
         line = json.dumps({"v": VERSION, "kind": kind, "id": point}, separators=(",", ":")) + "\n"
         with open(self._asked, "a", encoding="utf-8") as file:
@@ -42,11 +52,15 @@ class Windows:
 
     def _answered(self, position: int, kind: str, point: str) -> bool:
         answers = [
-            record for record in self._records(position) if record.get("kind") == kind and record.get("id") == point
+            record
+            for record in self._records(position)
+            if record.get("kind") == kind and record.get("id") == point
         ]
         if self._managed:
             return bool(answers)
-        listening = {record.get("pid") for record in self._records(0) if record.get("kind") == "listening"}
+        listening = {
+            record.get("pid") for record in self._records(0) if record.get("kind") == "listening"
+        }
         # a process that has ended, or that cannot be seen from here, is not waited for
         return {pid for pid in listening if os.path.exists("/proc/%s" % pid)} <= {
             record.get("pid") for record in answers

@@ -1,8 +1,10 @@
-"""Worker of served scans that has perf_analyzer make the load: one level per call, on the same inputs as our own generator.
+"""Worker of served scans that has perf_analyzer make the load: one level per call, on the same
+inputs as our own generator.
 
-What it prints is compared with what was asked, since it ends with status 0 after leaving out levels; its own
-`--request-count` is refused, whose throughput is wrong (requests over whole seconds). The times of all requests are
-taken from its profile export and put on CLOCK_MONOTONIC, so that a level's figures are worked out as for any other.
+What it prints is compared with what was asked, since it ends with status 0 after leaving out
+levels; its own `--request-count` is refused, whose throughput is wrong (requests over whole
+seconds). The times of all requests are taken from its profile export and put on CLOCK_MONOTONIC, so
+that a level's figures are worked out as for any other.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ STRETCH = 1.2  # its windows last so many times what was asked
 TRIALS, WITHIN_PERCENT = 10, 10
 LIMIT_FACTOR, LIMIT_EXTRA_S = 4, 60.0
 REFUSED = {
-    "--request-count": "its throughput divides the requests by whole seconds, not by the time that they took",
+    "--request-count": (
+        "its throughput divides the requests by whole seconds, not by the time that they took"
+    ),
     "--concurrency-range": "levels are given by --concurrency, one per call",
     "--request-rate-range": "levels are given by --rate, one per call",
     "-t": "levels are given by --concurrency, one per call",
@@ -91,7 +95,9 @@ class PerfAnalyzer(worker.Workload):
     def measure(self, point: Any, still_wanted: Callable[[], None]) -> worker.Measurement:
         level: Level = point
         if level.think_ns or level.ragged != "none":
-            raise LevelFailed("perf_analyzer knows neither think time nor requests of different sizes")
+            raise LevelFailed(
+                "perf_analyzer knows neither think time nor requests of different sizes"
+            )
         with tempfile.TemporaryDirectory(prefix="profharness-pa-") as folder:
             argv, export = self._prepared(level, folder)
             notes: Dict[str, str] = {"command": " ".join(argv)}
@@ -99,17 +105,23 @@ class PerfAnalyzer(worker.Workload):
                 notes["window"] = "the server did not answer the opening of the window"
             cpu = ServerCpu(self._server)
             before, began = cpu.read_ns(), time.monotonic()
-            limit = LIMIT_FACTOR * (level.seconds * TRIALS / WINDOWS + level.warmup_s) + LIMIT_EXTRA_S
+            limit = (
+                LIMIT_FACTOR * (level.seconds * TRIALS / WINDOWS + level.warmup_s) + LIMIT_EXTRA_S
+            )
             ran = run(argv, dict(self._binary.environment(os.environ)), export, limit, still_wanted)
             after, ended = cpu.read_ns(), time.monotonic()
             self._windows.announce("close", "closed", level.id, still_wanted)
             row = files.csv_row(os.path.join(folder, "level.csv"))
         print(ran.text)
         _require_level(level, ran, row)
-        cores = None if before is None or after is None else (after - before) / ((ended - began) * 1e9)
+        cores = (
+            None if before is None or after is None else (after - before) / ((ended - began) * 1e9)
+        )
         report = self._report(level, ran, row, cores)
         notes["throughput_as_printed"] = row.get("Inferences/Second", "")
-        return worker.Measurement([], [], level.batch_size, [], [], self.device, notes=notes, level=report)
+        return worker.Measurement(
+            [], [], level.batch_size, [], [], self.device, notes=notes, level=report
+        )
 
     def _prepared(self, level: Level, folder: str) -> Tuple[List[str], str]:
         """The command and the pipe that it exports to; its files are in `folder`."""
@@ -136,13 +148,23 @@ class PerfAnalyzer(worker.Workload):
                 dims = tensor.array.shape[1:] if model.max_batch_size else tensor.array.shape
                 argv += ["--shape", "%s:%s" % (tensor.name, ",".join(map(str, dims)))]
         argv += ["-p", str(window_ms), "-s", str(WITHIN_PERCENT), "-r", str(TRIALS)]
-        argv += ["-f", os.path.join(folder, "level.csv"), "--verbose-csv", "--profile-export-file", export]
+        argv += [
+            "-f",
+            os.path.join(folder, "level.csv"),
+            "--verbose-csv",
+            "--profile-export-file",
+            export,
+        ]
         argv += _load_arguments(level, folder) + _transport(spec, server) + list(self._extra.args)
         return argv, export
 
-    def _report(self, level: Level, ran: Ran, row: Dict[str, str], server_cores: Optional[float]) -> Dict[str, Any]:
+    def _report(
+        self, level: Level, ran: Ran, row: Dict[str, str], server_cores: Optional[float]
+    ) -> Dict[str, Any]:
         """The level from its own times; its windows begin and end where it says."""
-        boundaries = [at - ran.wall_minus_monotonic_ns for at in ran.times.boundaries][-WINDOWS - 1 :]
+        boundaries = [at - ran.wall_minus_monotonic_ns for at in ran.times.boundaries][
+            -WINDOWS - 1 :
+        ]
         rows = _rows(ran, level)
         path = os.path.join(self._settings.point_dir(level.id), "requests-0.i64")
         rows.astype("<i8").tofile(path)
@@ -150,7 +172,11 @@ class PerfAnalyzer(worker.Workload):
             raise LevelFailed("perf_analyzer's export names no requests or no windows")
         opened, closed = boundaries[0], boundaries[-1]
         inside = int(((rows[:, DONE] > opened) & (rows[:, DONE] <= closed)).sum())
-        rate = arrivals_from(level.arrivals, level.rate, level.seed).rate if level.mode == "open" else None
+        rate = (
+            arrivals_from(level.arrivals, level.rate, level.seed).rate
+            if level.mode == "open"
+            else None
+        )
         return {
             "mode": level.mode,
             "concurrency": level.concurrency if level.mode == "closed" else None,
@@ -165,29 +191,45 @@ class PerfAnalyzer(worker.Workload):
             "steady": not files.unsettled(ran.text),
             "warmup_ns": max(0, opened - int(rows[:, SENT].min())),
             "server_stats": self._server_stats(ran, row),
-            "server_cpu_ns": None if server_cores is None else int(server_cores * (closed - opened)),
+            "server_cpu_ns": None
+            if server_cores is None
+            else int(server_cores * (closed - opened)),
             "network_bytes": None,
         }
 
     def _server_stats(self, ran: Ran, row: Dict[str, str]) -> Optional[Dict[str, Any]]:
-        """What it took from the server's statistics: means in whole microseconds, times the requests of its windows."""
+        """What it took from the server's statistics: means in whole microseconds, times the
+        requests of its windows.
+        """
         counts = files.counts(ran.text)
         requests = counts.get("successful", 0)
         if not requests or any(name not in row for _, name in _CSV_PARTS):
             return None
-        stats: Dict[str, Any] = {key: int(float(row[name]) * 1000) * requests for key, name in _CSV_PARTS}
+        stats: Dict[str, Any] = {
+            key: int(float(row[name]) * 1000) * requests for key, name in _CSV_PARTS
+        }
         stats.update(
-            success=requests, count=counts.get("inference", 0), exec_count=counts.get("execution", 0), batch_sizes={}
+            success=requests,
+            count=counts.get("inference", 0),
+            exec_count=counts.get("execution", 0),
+            batch_sizes={},
         )
         return {self._model.name: stats}
 
 
 def _rows(ran: Ran, level: Level) -> Any:
-    """Rows of the records: a request is intended when it is sent, since perf_analyzer does not keep when it was due."""
+    """Rows of the records: a request is intended when it is sent, since perf_analyzer does not keep
+    when it was due.
+    """
     times = np.array(ran.times.requests, np.int64).reshape(-1, 2) - ran.wall_minus_monotonic_ns
     rows = np.zeros((len(times), COLUMNS), np.int64)
     rows[:, 0] = np.arange(len(times))
-    rows[:, 1], rows[:, 2], rows[:, 3], rows[:, 4] = times[:, 0], times[:, 0], times[:, 1], level.batch_size
+    rows[:, 1], rows[:, 2], rows[:, 3], rows[:, 4] = (
+        times[:, 0],
+        times[:, 0],
+        times[:, 1],
+        level.batch_size,
+    )
     return rows
 
 
@@ -203,7 +245,12 @@ def _load_arguments(level: Level, folder: str) -> List[str]:
     if level.mode == "closed":
         return ["--concurrency-range", str(level.concurrency)]
     if level.arrivals in (CONSTANT, POISSON):
-        return ["--request-rate-range", "%.12g" % level.rate, "--request-distribution", level.arrivals]
+        return [
+            "--request-rate-range",
+            "%.12g" % level.rate,
+            "--request-distribution",
+            level.arrivals,
+        ]
     offsets = arrivals_from(level.arrivals, level.rate, level.seed).offsets_ns
     path = os.path.join(folder, "intervals.txt")
     gaps = np.maximum(np.diff(np.asarray(offsets)) // 1000, 1)

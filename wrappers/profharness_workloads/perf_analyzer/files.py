@@ -1,7 +1,8 @@
-"""What perf_analyzer reads and writes: real inputs as JSON, its CSV row, the times in its profile export, its words.
+"""What perf_analyzer reads and writes: real inputs as JSON, its CSV row, the times in its profile
+export, its words.
 
-The export holds every tensor of every request beside the times: gigabytes for a real model. It is therefore read as a
-stream, through a pipe, and only the times are kept.
+The export holds every tensor of every request beside the times: gigabytes for a real model. It is
+therefore read as a stream, through a pipe, and only the times are kept.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from profharness_workloads.loadgen.messages import Tensor
 
 _CHUNK = 1 << 20
 _KEEP = 1 << 16  # far more than the longest key with its numbers: what may go on in the next piece
-# the only keys whose value is a number, or a list of numbers, of these names; a tensor of such a name is an array of another key's object
+# the only keys whose value is a number, or a list of numbers, of these names; a tensor of such a
+# name is an array of another key's object
 _TIMES = re.compile(
-    rb'"timestamp"\s*:\s*(\d+)|"response_timestamps"\s*:\s*\[([\d,\s]*)\]|"window_boundaries"\s*:\s*\[([\d,\s]*)\]'
+    rb'"timestamp"\s*:\s*(\d+)|"response_timestamps"\s*:\s*\[([\d,\s]*)\]|'
+    rb'"window_boundaries"\s*:\s*\[([\d,\s]*)\]'
 )
 _COUNTS = re.compile(r"^\s*(Inference|Execution|Successful request) count: (\d+)", re.MULTILINE)
 _UNSTABLE = re.compile(r"Failed to obtain stable measurement[^\n]*")
@@ -31,13 +34,20 @@ def input_data(requests: Sequence[Sequence[Tensor]], batched: bool) -> bytes:
     for request in requests:
         rows = request[0].array.shape[0] if batched else 1
         entries.extend(
-            {tensor.name: _value(tensor.array[row] if batched else tensor.array) for tensor in request} for row in range(rows)
+            {
+                tensor.name: _value(tensor.array[row] if batched else tensor.array)
+                for tensor in request
+            }
+            for row in range(rows)
         )
     return json.dumps({"data": entries}, separators=(",", ":")).encode("ascii")
 
 
 def _value(array: Any) -> Dict[str, Any]:
-    return {"b64": base64.b64encode(array.tobytes()).decode("ascii"), "shape": [int(n) for n in array.shape]}
+    return {
+        "b64": base64.b64encode(array.tobytes()).decode("ascii"),
+        "shape": [int(n) for n in array.shape],
+    }
 
 
 class Times(NamedTuple):
@@ -48,7 +58,9 @@ class Times(NamedTuple):
 
 
 def times(chunks: Iterable[bytes]) -> Times:
-    """Times of one experiment from the bytes of a profile export, in any pieces. A request without an answer is left out."""
+    """Times of one experiment from the bytes of a profile export, in any pieces. A request without
+    an answer is left out.
+    """
     found = Times([], [])
     sent: Optional[int] = None
     rest = b""
@@ -98,16 +110,24 @@ def csv_row(path: str) -> Dict[str, str]:
             rows = list(csv.DictReader(file))
     except OSError:
         return {}
-    return {str(name): str(value) for name, value in rows[0].items() if value is not None} if rows else {}
+    return (
+        {str(name): str(value) for name, value in rows[0].items() if value is not None}
+        if rows
+        else {}
+    )
 
 
 def counts(text: str) -> Dict[str, int]:
-    """Inferences, executions and requests as the server counted them in the stable windows, by the first word."""
+    """Inferences, executions and requests as the server counted them in the stable windows, by the
+    first word.
+    """
     return {name.split()[0].lower(): int(value) for name, value in _COUNTS.findall(text)}
 
 
 def complaint(text: str) -> str:
-    """What it says of a level that it could not measure, or its last line; empty when it said nothing."""
+    """What it says of a level that it could not measure, or its last line; empty when it said
+    nothing.
+    """
     match = _UNSTABLE.search(text)
     if match:
         return match.group(0).strip()

@@ -1,4 +1,6 @@
-"""One run of perf_analyzer: started, watched, its export read while it writes, its CPU time, and never left behind."""
+"""One run of perf_analyzer: started, watched, its export read while it writes, its CPU time, and
+never left behind.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _CHUNK = 1 << 20
 
 
 class Ran(NamedTuple):
-    """How it ended, what it printed, the times of its requests (wall clock) and how far that clock is ahead of CLOCK_MONOTONIC."""
+    """How it ended, what it printed, the times of its requests (wall clock) and how far that clock
+    is ahead of CLOCK_MONOTONIC.
+    """
 
     status: int
     text: str
@@ -29,9 +33,15 @@ class Ran(NamedTuple):
 
 
 def run(
-    argv: Sequence[str], environ: Mapping[str, str], export: str, limit_s: float, still_wanted: Callable[[], None]
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    export: str,
+    limit_s: float,
+    still_wanted: Callable[[], None],
 ) -> Ran:
-    """Run the command, whose export goes to the pipe `export`. Raises LevelFailed after `limit_s`."""
+    """Run the command, whose export goes to the pipe `export`. Raises LevelFailed after
+    `limit_s`.
+    """
     deadline = time.monotonic() + limit_s
     before = _clock_difference_ns()
     with tempfile.TemporaryFile() as said:
@@ -61,7 +71,9 @@ def run(
 def _written(
     pipe: int, pid: int, ended: List[int], deadline: float, still_wanted: Callable[[], None]
 ) -> Iterator[bytes]:
-    """What comes through the pipe until the process has ended; `ended` then holds its status and CPU time."""
+    """What comes through the pipe until the process has ended; `ended` then holds its status and
+    CPU time.
+    """
     while True:
         data = _read(pipe)
         if data:

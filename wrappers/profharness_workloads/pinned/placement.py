@@ -1,7 +1,8 @@
-"""Where one process runs: CPUs and memory, set before a framework is loaded; and what the kernel made of it.
+"""Where one process runs: CPUs and memory, set before a framework is loaded; and what the kernel
+made of it.
 
-Standard library alone. Memory policies are those of set_mempolicy(2); the system call is made directly, since the
-C library offers it only through libnuma.
+Standard library alone. Memory policies are those of set_mempolicy(2); the system call is made
+directly, since the C library offers it only through libnuma.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Placement(NamedTuple):
-    """`cpus` as the topology lists them; `pin` is core, numa or none; `memory` a policy of POLICIES."""
+    """`cpus` as the topology lists them; `pin` is core, numa or none; `memory` a policy of
+    POLICIES.
+    """
 
     cpus: Tuple[int, ...]
     pin: str = CORE
@@ -28,7 +31,9 @@ class Placement(NamedTuple):
 
 
 def nodes_of(cpus: Sequence[int], sysfs: str = "/sys") -> Dict[int, Tuple[int, ...]]:
-    """The NUMA nodes that these CPUs lie in, each with all of its CPUs; empty where sysfs shows no nodes."""
+    """The NUMA nodes that these CPUs lie in, each with all of its CPUs; empty where sysfs shows no
+    nodes.
+    """
     found = {}
     for path in glob.glob(os.path.join(sysfs, "devices/system/node/node[0-9]*")):
         with open(os.path.join(path, "cpulist"), encoding="ascii") as file:
@@ -49,15 +54,17 @@ def parse_cpus(text: str) -> Tuple[int, ...]:
 
 
 def environment(placement: Placement) -> Dict[str, str]:
-    """Thread counts for libraries that read them once, at import: as many as the process has CPUs."""
+    """Thread counts for libraries that read them once, at import: as many as the process has
+    CPUs.
+    """
     return {name: str(len(placement.cpus)) for name in THREAD_COUNTS}
 
 
 def settle(placement: Placement, sysfs: str = "/sys") -> str:
     """Pin this process and set its memory policy. Returns what could not be done, or "".
 
-    core: its own list; numa: every CPU of the nodes that the list lies in; none: nothing is set. Raises OSError when
-    the CPUs are not to be had.
+    core: its own list; numa: every CPU of the nodes that the list lies in; none: nothing is set.
+    Raises OSError when the CPUs are not to be had.
     """
     if placement.pin == NONE:
         return ""
@@ -74,7 +81,10 @@ def _set_memory(policy: str, nodes: Sequence[int]) -> str:
     if policy == "default" or not nodes:
         return ""
     if number is None:
-        return "no memory policy was set: the system call's number on %s is not known" % platform.machine()
+        return (
+            "no memory policy was set: the system call's number on %s is not known"
+            % platform.machine()
+        )
     if policy == "preferred":
         nodes = nodes[:1]  # the kernel takes one
     words = max(nodes) // 64 + 1
@@ -83,6 +93,14 @@ def _set_memory(policy: str, nodes: Sequence[int]) -> str:
         mask[node // 64] |= 1 << (node % 64)
     libc = ctypes.CDLL(None, use_errno=True)
     # the kernel reads one bit less than it is told (set_mempolicy(2), BUGS)
-    if libc.syscall(ctypes.c_long(number), ctypes.c_int(POLICIES[policy]), mask, ctypes.c_ulong(words * 64 + 1)) == 0:
+    if (
+        libc.syscall(
+            ctypes.c_long(number),
+            ctypes.c_int(POLICIES[policy]),
+            mask,
+            ctypes.c_ulong(words * 64 + 1),
+        )
+        == 0
+    ):
         return ""
     return "memory policy %s was refused: %s" % (policy, os.strerror(ctypes.get_errno()))

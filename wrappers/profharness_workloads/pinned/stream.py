@@ -1,9 +1,11 @@
-"""One process of a multi-process point: pins itself, loads its model, waits at the barrier, runs batches in a window.
+"""One process of a multi-process point: pins itself, loads its model, waits at the barrier, runs
+batches in a window.
 
-Started by pinned.py, with which it speaks JSON lines over an inherited socket (PROFHARNESS_STREAM_FD): it says `ready`
-or `refused`; is told when the window begins and ends (CLOCK_MONOTONIC, which all processes of a node share); runs
-without a pause from before the window until it is told to stop, so that the slow ones finish under full load; and
-leaves its batches, rows of start and duration in int64 ns, in a file.
+Started by pinned.py, with which it speaks JSON lines over an inherited socket
+(PROFHARNESS_STREAM_FD): it says `ready` or `refused`; is told when the window begins and ends
+(CLOCK_MONOTONIC, which all processes of a node share); runs without a pause from before the window
+until it is told to stop, so that the slow ones finish under full load; and leaves its batches, rows
+of start and duration in int64 ns, in a file.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Link:
         while b"\n" not in self._rest:
             more = self._socket.recv(65536)
             if not more:
-                raise lifetime.Stopped("the process that started this stream is gone", 128 + signal.SIGTERM)
+                raise lifetime.Stopped(
+                    "the process that started this stream is gone", 128 + signal.SIGTERM
+                )
             self._rest += more
         line, _, self._rest = self._rest.partition(b"\n")
         message = json.loads(line.decode())
@@ -68,7 +72,9 @@ def serve(environ: Mapping[str, str], link: Link) -> None:
     place = placement.Placement(tuple(asked["cpus"]), asked["pin"], asked["memory"])
     note = placement.settle(place)
     settings = _settings(environ, asked, len(place.cpus))
-    backend = importlib.import_module("profharness_workloads.batch.%s_worker" % settings.spec.backend)
+    backend = importlib.import_module(
+        "profharness_workloads.batch.%s_worker" % settings.spec.backend
+    )
     workload = backend.load(settings)
     point = protocol.judged(protocol.Asked(str(asked["id"]), asked["params"]))
     with workload.ready(point) as action:
@@ -84,20 +90,35 @@ def serve(environ: Mapping[str, str], link: Link) -> None:
         )
         window = link.receive()
         with workload.marks.point(point.id, settings):
-            _run(action, window, workload.marks.trial_span(point.id), link, asked["file"], marked=bool(workload.marks))
+            _run(
+                action,
+                window,
+                workload.marks.trial_span(point.id),
+                link,
+                asked["file"],
+                marked=bool(workload.marks),
+            )
     workload.close()
     link.send(kind="bye")
 
 
-def _settings(environ: Mapping[str, str], asked: Mapping[str, Any], threads: int) -> protocol.Settings:
+def _settings(
+    environ: Mapping[str, str], asked: Mapping[str, Any], threads: int
+) -> protocol.Settings:
     """The coordinator's settings, with this stream's device and threads."""
     settings = protocol.settings_from(environ)
-    spec = settings.spec._replace(device=asked["device"] or settings.spec.device, threads=settings.spec.threads or threads)
+    spec = settings.spec._replace(
+        device=asked["device"] or settings.spec.device, threads=settings.spec.threads or threads
+    )
     return settings._replace(spec=spec, rank=None, local_rank=int(asked["index"]))
 
 
-def _run(action: Any, window: Mapping[str, Any], span: Any, link: Link, path: str, *, marked: bool) -> None:
-    """Batches without a pause; those that start inside the window are kept (DeepSparse's rule, see pinned.py)."""
+def _run(
+    action: Any, window: Mapping[str, Any], span: Any, link: Link, path: str, *, marked: bool
+) -> None:
+    """Batches without a pause; those that start inside the window are kept (DeepSparse's rule, see
+    pinned.py).
+    """
     prepare, run, synchronise = action
     opens, closes = int(window["opens_ns"]), int(window["closes_ns"])
     sleep(max(0.0, (int(window["starts_ns"]) - perf_counter_ns()) / 1e9))
@@ -143,7 +164,9 @@ def main(environ: Mapping[str, str]) -> int:
         lifetime.guard(lifetime.Harness(os.getppid()))
         serve(environ, link)
     except protocol.Refusal as refusal:
-        link.send(kind="refused", error=refusal.message, hint=refusal.hint, exit_status=refusal.code)
+        link.send(
+            kind="refused", error=refusal.message, hint=refusal.hint, exit_status=refusal.code
+        )
         return refusal.code
     except lifetime.Stopped as stopped:
         return stopped.status

@@ -1,11 +1,13 @@
-"""Scan worker for several processes at once: each with CPUs, memory and model of its own, measured in one window.
+"""Scan worker for several processes at once: each with CPUs, memory and model of its own, measured
+in one window.
 
-Imports no framework. Per point it starts one stream.py per place of the topology, waits until all have loaded
-and made their first calls, gives all of them one window, and keeps all of them busy until the last has left it. A
-process that dies ends the point with its words; nobody waits for it.
+Imports no framework. Per point it starts one stream.py per place of the topology, waits until all
+have loaded and made their first calls, gives all of them one window, and keeps all of them busy
+until the last has left it. A process that dies ends the point with its words; nobody waits for it.
 
 The windows and figures are those of multi_process_benchmark.py of the DeepSparse examples
-(https://github.com/neuralmagic/deepsparse, examples/amd-azure), with one window for all in place of one each.
+(https://github.com/neuralmagic/deepsparse, examples/amd-azure), with one window for all in place of
+one each.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from profharness_workloads.pinned import placement
 from profharness_workloads.shared import protocol, worker
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-HEAD_START_NS = 20_000_000  # between the last `ready` and the common start, so that every process has the message
+# between the last `ready` and the common start, so that every process has the message
+HEAD_START_NS = 20_000_000
 LOAD_LIMIT_S = 600.0
 LATE_LIMIT_S = 120.0  # how far beyond the window's end one batch may take
 LOOK_EVERY_S = 0.2
@@ -57,7 +60,9 @@ def plan_from(environ: Mapping[str, str]) -> Plan:
     path = environ["PROFHARNESS_SPEC"]
     with open(path, encoding="utf-8") as file:
         raw = json.load(file)
-    places = [Place(tuple(entry["cpus"]), entry.get("device") or "") for entry in raw.get("places") or []]
+    places = [
+        Place(tuple(entry["cpus"]), entry.get("device") or "") for entry in raw.get("places") or []
+    ]
     if not places:
         raise protocol.Refusal("%s: no places to run processes in" % path, code=protocol.BAD_INPUT)
     return Plan(places, raw.get("pin") or placement.CORE, raw.get("memory") or "interleave")
@@ -72,7 +77,9 @@ class Stream:
         environ = dict(os.environ, PROFHARNESS_STREAM_FD=str(theirs.fileno()))
         environ.update(placement.environment(placement.Placement(tuple(place.cpus))))
         command = [sys.executable, os.path.join(HERE, "stream.py")]
-        self.process = subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command, env=environ, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+        )
         theirs.close()
         self.link = ours
         self.said: Dict[str, Dict[str, Any]] = {}
@@ -110,7 +117,10 @@ class Stream:
         return "it ended with exit status %d before its work was done" % status
 
     def __str__(self) -> str:
-        return "process %d of the point (CPUs %s)" % (self.index, ",".join(map(str, self.place.cpus)))
+        return "process %d of the point (CPUs %s)" % (
+            self.index,
+            ",".join(map(str, self.place.cpus)),
+        )
 
 
 class Streams:
@@ -122,7 +132,8 @@ class Streams:
         self._selector = selectors.DefaultSelector()
         self._places = places
 
-    def __enter__(self) -> Streams:  # noqa: PYI034  typing.Self is newer than the Pythons that workers run on
+    # typing.Self is newer than the Pythons that workers run on
+    def __enter__(self) -> Streams:  # noqa: PYI034
         for index, place in enumerate(self._places):
             stream = Stream(index, place)
             self.all.append(stream)
@@ -142,7 +153,9 @@ class Streams:
                 stream.process.wait()
 
     def until_all_say(self, kind: str, limit_s: float) -> None:
-        """Wait for one message from everybody. Raises RuntimeError for a death, and at the time limit; Refusal for one."""
+        """Wait for one message from everybody. Raises RuntimeError for a death, and at the time
+        limit; Refusal for one.
+        """
         deadline = time.monotonic() + limit_s
         while not all(kind in stream.said for stream in self.all):
             self._still_wanted()
@@ -161,7 +174,9 @@ class Streams:
                 continue
             if "refused" in stream.said:
                 told = stream.said["refused"]
-                raise protocol.Refusal(told["error"], told.get("hint", ""), int(told["exit_status"]))
+                raise protocol.Refusal(
+                    told["error"], told.get("hint", ""), int(told["exit_status"])
+                )
             raise RuntimeError("%s: %s" % (stream, reason))
 
 
@@ -174,10 +189,15 @@ class PinnedWorkload(worker.Workload):
         self.devices = [{"index": 0, "kind": "cpu", "name": "cpu"}]
         self.device = settings.spec.device
 
-    def measure(self, point: protocol.Point, still_wanted: Callable[[], None]) -> worker.Measurement:
+    def measure(
+        self, point: protocol.Point, still_wanted: Callable[[], None]
+    ) -> worker.Measurement:
         places = self._plan.places[: point.processes]
         if len(places) < point.processes:
-            raise ValueError("%d processes were asked for, and there are places for %d" % (point.processes, len(places)))
+            raise ValueError(
+                "%d processes were asked for, and there are places for %d"
+                % (point.processes, len(places))
+            )
         folder = self._settings.point_dir(point.id)
         with Streams(places, still_wanted) as streams:
             for stream in streams.all:
@@ -206,7 +226,9 @@ class PinnedWorkload(worker.Workload):
             "file": path,
         }
 
-    def _measurement(self, streams: Sequence[Stream], point: protocol.Point, window: Sequence[int]) -> worker.Measurement:
+    def _measurement(
+        self, streams: Sequence[Stream], point: protocol.Point, window: Sequence[int]
+    ) -> worker.Measurement:
         """The batches stay in the streams' files; their figures are the harness's business."""
         ready = [stream.said["ready"] for stream in streams]
         notes = sorted({str(said["note"]) for said in ready if said["note"]})
@@ -237,7 +259,9 @@ def _times_file(folder: str, stream: Stream) -> str:
     return os.path.join(folder, "stream-%d.i64" % stream.index)
 
 
-def load(settings: protocol.Settings, environ: Optional[Mapping[str, str]] = None) -> PinnedWorkload:
+def load(
+    settings: protocol.Settings, environ: Optional[Mapping[str, str]] = None
+) -> PinnedWorkload:
     """Raises Refusal when the spec holds no places."""
     return PinnedWorkload(settings, plan_from(os.environ if environ is None else environ))
 

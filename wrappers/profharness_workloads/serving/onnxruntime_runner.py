@@ -1,7 +1,8 @@
-"""ONNX models for the model server: one session per instance, on the best execution provider that is there.
+"""ONNX models for the model server: one session per instance, on the best execution provider that
+is there.
 
-Under the onnxruntime layer each level has sessions of its own, since a profile belongs to its session; they are warmed
-up on the last requests' inputs and take over between two executions.
+Under the onnxruntime layer each level has sessions of its own, since a profile belongs to its
+session; they are warmed up on the last requests' inputs and take over between two executions.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ class OnnxRunner(Runner):
     def __init__(self, model: Served, settings: Settings, runtime: Any):
         self._model, self._settings, self._runtime = model, settings, runtime
         spec = model.spec
-        self._path = models.built_in_file(spec, "onnx") if models.is_built_in(spec) else models.model_file(spec)
+        self._path = (
+            models.built_in_file(spec, "onnx")
+            if models.is_built_in(spec)
+            else models.model_file(spec)
+        )
         self._profiled = direct.LAYER in settings.layers
         self._instances = [_Instance(*self._opened(number)) for number in range(model.instances)]
         self.device = ",".join(sorted({one.device for one in self._instances}))
@@ -56,26 +61,36 @@ class OnnxRunner(Runner):
         for entry in session.get_inputs():
             if entry.shape and isinstance(entry.shape[0], int):
                 raise Refusal(
-                    "%s: the batch axis of input %s is fixed at %d" % (self._path, entry.name, entry.shape[0]),
+                    "%s: the batch axis of input %s is fixed at %d"
+                    % (self._path, entry.name, entry.shape[0]),
                     "export the model with a dynamic batch axis",
                     BAD_INPUT,
                 )
         return direct.signature(session, self._path)
 
     def _opened(self, number: int, profile: Any = None) -> Tuple[Any, str, str]:
-        """A session for one instance, its device, and what to say when that is not the wanted one."""
+        """A session for one instance, its device, and what to say when that is not the wanted
+        one.
+        """
         model, runtime = self._model, self._runtime
         available = runtime.get_available_providers()
         found: List[Any] = []
 
         def choose(device: str) -> str:
-            """The device that a session on `device` really runs on: onnxruntime leaves out a provider without an error."""
+            """The device that a session on `device` really runs on: onnxruntime leaves out a
+            provider without an error.
+            """
             asked = model.spec._replace(device=device)
             providers, index = direct.chosen_providers(available, asked, self._settings.local_rank)
             session = self._session(providers, index, profile)
             got = session.get_providers()[0]
-            if providers[0] not in session.get_providers() and (device != "auto" or model.spec.providers):
-                raise Refusal("onnxruntime left out %s and would run on %s" % (providers[0], got), code=MISSING)
+            if providers[0] not in session.get_providers() and (
+                device != "auto" or model.spec.providers
+            ):
+                raise Refusal(
+                    "onnxruntime left out %s and would run on %s" % (providers[0], got),
+                    code=MISSING,
+                )
             found.append(session)
             self._left_out = "" if got == providers[0] else "onnxruntime left out %s" % providers[0]
             return "cpu" if got == direct.CPU else "cuda:%d" % index
@@ -90,7 +105,9 @@ class OnnxRunner(Runner):
             options.intra_op_num_threads = self._model.spec.threads
         if profile is not None:
             profile.configure(options)
-        given = [(name, {"device_id": str(index)}) if name in direct.GPUS else name for name in providers]
+        given = [
+            (name, {"device_id": str(index)}) if name in direct.GPUS else name for name in providers
+        ]
         try:
             return self._runtime.InferenceSession(self._path, options, providers=given)
         except Exception as error:  # its exception classes have no common base
@@ -128,7 +145,8 @@ class OnnxRunner(Runner):
             with one.lock:
                 one.plain, one.session, one.profile = one.session, session, profile
 
-    def close_window(self, key: str) -> None:  # noqa: ARG002  the files were named when it was opened
+    # the files were named when it was opened
+    def close_window(self, key: str) -> None:  # noqa: ARG002
         for one in self._instances:
             if one.profile is None:
                 continue
@@ -139,7 +157,9 @@ class OnnxRunner(Runner):
 
 
 class _Instance:
-    """A session in use. `plain` is the one outside of windows; `last` holds the inputs of the last execution."""
+    """A session in use. `plain` is the one outside of windows; `last` holds the inputs of the last
+    execution.
+    """
 
     def __init__(self, session: Any, device: str, fallback: str):
         self.session, self.device, self.fallback = session, device, fallback
@@ -155,6 +175,8 @@ def load(model: Served, settings: Settings) -> OnnxRunner:
         import onnxruntime
     except Exception as error:  # a broken installation raises OSError or worse
         raise Refusal(
-            "onnxruntime cannot be imported by %s: %s" % (sys.executable, error), "install onnxruntime there", MISSING
+            "onnxruntime cannot be imported by %s: %s" % (sys.executable, error),
+            "install onnxruntime there",
+            MISSING,
         ) from error
     return OnnxRunner(model, settings, onnxruntime)

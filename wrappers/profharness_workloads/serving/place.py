@@ -1,7 +1,9 @@
-"""Where a Triton server runs: free ports, a workspace of its own, the interpreter's library on the loader's path.
+"""Where a Triton server runs: free ports, a workspace of its own, the interpreter's library on the
+loader's path.
 
-PyTriton copies the server's programs (22 MB) into a workspace under PYTRITON_HOME (~/.cache/pytriton) and leaves it there
-when it is killed. Ours lie beside a lock file that lives as long as the process, so that the next start sees which are stale.
+PyTriton copies the server's programs (22 MB) into a workspace under PYTRITON_HOME
+(~/.cache/pytriton) and leaves it there when it is killed. Ours lie beside a lock file that lives as
+long as the process, so that the next start sees which are stale.
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ from profharness_workloads.shared.protocol import MISSING, USAGE, Refusal
 
 PREFIX = "ph-"
 LOCK = re.compile(r"ph-\d+-[0-9a-z]+\.lock")
-SOCKET_PATH = 107  # bytes that the kernel takes for a Unix socket's path (unix(7): sun_path, with its closing zero)
+# bytes that the kernel takes for a Unix socket's path (unix(7): sun_path, with its closing zero)
+SOCKET_PATH = 107
 STUB = "triton_python_backend_stub"  # of which the kernel's own name keeps 15 characters
-STUB_FOLDER = re.compile(r"/tmp/folder[A-Za-z0-9]{6}")  # where Triton puts a model that it was given over the network
+STUB_FOLDER = re.compile(
+    r"/tmp/folder[A-Za-z0-9]{6}"
+)  # where Triton puts a model that it was given over the network
 LONGEST_SOCKET = "_0_000-server.sock"  # what PyTriton appends to workspace and model name
 
 
@@ -37,19 +42,29 @@ class Ports(NamedTuple):
 
 
 def free_ports(door: Door) -> Ports:
-    """The ports asked for, or free ones for those that are 0. Raises Refusal (USAGE) for one that is taken."""
+    """The ports asked for, or free ones for those that are 0. Raises Refusal (USAGE) for one that
+    is taken.
+    """
     held = []
     try:
-        for name, port in (("grpc", door.grpc_port), ("http", door.http_port), ("metrics", door.metrics_port)):
+        for name, port in (
+            ("grpc", door.grpc_port),
+            ("http", door.http_port),
+            ("metrics", door.metrics_port),
+        ):
             sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             held.append(sock)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was just closed is free
+            sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+            )  # one that was just closed is free
             try:
                 sock.bind((door.host, port))
             except OSError as error:
                 raise Refusal(
-                    "%s port %d of %s cannot be used: %s" % (name, port, door.host, os.strerror(error.errno or 0)),
-                    "another server may be running there: choose other ports, or leave them out to have free ones chosen",
+                    "%s port %d of %s cannot be used: %s"
+                    % (name, port, door.host, os.strerror(error.errno or 0)),
+                    "another server may be running there: choose other ports, "
+                    "or leave them out to have free ones chosen",
                     USAGE,
                 ) from error
         return Ports(*[sock.getsockname()[1] for sock in held])
@@ -59,13 +74,17 @@ def free_ports(door: Door) -> Ports:
 
 
 def library_folder() -> str:
-    """The folder of this interpreter's shared library, which the server's Python stub is linked against by name.
+    """The folder of this interpreter's shared library, which the server's Python stub is linked
+    against by name.
 
-    With another build's library on the loader's path the stub would mix two versions, and with none it cannot start.
-    Raises Refusal (MISSING) when this Python has no shared library.
+    With another build's library on the loader's path the stub would mix two versions, and with none
+    it cannot start. Raises Refusal (MISSING) when this Python has no shared library.
     """
     name = sysconfig.get_config_var("INSTSONAME") or ""
-    folder, arch = sysconfig.get_config_var("LIBDIR") or "", sysconfig.get_config_var("MULTIARCH") or ""
+    folder, arch = (
+        sysconfig.get_config_var("LIBDIR") or "",
+        sysconfig.get_config_var("MULTIARCH") or "",
+    )
     if not re.search(r"\.so(\.|$)", name):
         # a static build names its archive here, though a shared one may lie beside it
         name = "libpython%s.so.1.0" % sysconfig.get_config_var("LDVERSION")
@@ -73,15 +92,19 @@ def library_folder() -> str:
         if os.path.isfile(os.path.join(place, name)):
             return place
     raise Refusal(
-        "this Python has no shared library %s in %s (Py_ENABLE_SHARED is %s), and Triton's Python backend needs it"
+        "this Python has no shared library %s in %s (Py_ENABLE_SHARED is %s), "
+        "and Triton's Python backend needs it"
         % (name, folder, sysconfig.get_config_var("Py_ENABLE_SHARED")),
-        "use a Python that was built with --enable-shared (pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared)",
+        "use a Python that was built with --enable-shared (pyenv: "
+        "PYTHON_CONFIGURE_OPTS=--enable-shared)",
         MISSING,
     )
 
 
 def check_packages() -> Any:
-    """The module pytriton. Raises Refusal (MISSING) when it, or the NumPy that it needs, is not there."""
+    """The module pytriton. Raises Refusal (MISSING) when it, or the NumPy that it needs, is not
+    there.
+    """
     import numpy
 
     if int(numpy.__version__.split(".")[0]) >= 2:
@@ -94,19 +117,26 @@ def check_packages() -> Any:
         import pytriton.triton
     except Exception as error:  # a broken installation raises OSError or worse
         raise Refusal(
-            "PyTriton cannot be imported: %s" % error, "pip install 'nvidia-pytriton>=0.7' 'numpy<2'", MISSING
+            "PyTriton cannot be imported: %s" % error,
+            "pip install 'nvidia-pytriton>=0.7' 'numpy<2'",
+            MISSING,
         ) from error
     return pytriton
 
 
 class Workspace:
-    """A folder for one server: `path` does not exist yet, as PyTriton wants it; `close` removes what is left."""
+    """A folder for one server: `path` does not exist yet, as PyTriton wants it; `close` removes
+    what is left.
+    """
 
     def __init__(self, models: Sequence[str], root: Optional[str] = None):
         self.root = _fitting(root or home(), models)
         os.makedirs(self.root, mode=0o700, exist_ok=True)
         if os.stat(self.root).st_uid != os.getuid():
-            raise Refusal("%s belongs to another user" % self.root, "set PYTRITON_HOME to a folder of your own")
+            raise Refusal(
+                "%s belongs to another user" % self.root,
+                "set PYTRITON_HOME to a folder of your own",
+            )
         sweep(self.root)
         while True:
             name = "%s%d-%s" % (PREFIX, os.getpid(), secrets.token_hex(2))
@@ -134,16 +164,25 @@ def home() -> str:
 
 
 def _fitting(root: str, models: Sequence[str]) -> str:
-    """`root`, or the folder for temporary files where the sockets' paths would be too long for the kernel."""
-    longest = len(PREFIX) + len("4194304-abcd/") + max(len(name) for name in models) + len(LONGEST_SOCKET)
+    """`root`, or the folder for temporary files where the sockets' paths would be too long for the
+    kernel.
+    """
+    longest = (
+        len(PREFIX) + len("4194304-abcd/") + max(len(name) for name in models) + len(LONGEST_SOCKET)
+    )
     for place in (root, os.path.join(tempfile.gettempdir(), "pytriton-%d" % os.getuid())):
         if len(os.fsencode(place)) + 1 + longest <= SOCKET_PATH:
             return place
-    raise Refusal("a model's name is too long for the sockets of Triton's backend", "give it a shorter one: NAME=MODEL")
+    raise Refusal(
+        "a model's name is too long for the sockets of Triton's backend",
+        "give it a shorter one: NAME=MODEL",
+    )
 
 
 def sweep(root: str) -> List[str]:
-    """Remove what is left of our servers that no longer run: stubs, workspaces, shared memory; returns the workspaces."""
+    """Remove what is left of our servers that no longer run: stubs, workspaces, shared memory;
+    returns the workspaces.
+    """
     removed = []
     for entry in sorted(os.listdir(root)):
         if not LOCK.fullmatch(entry):
@@ -166,7 +205,9 @@ def sweep(root: str) -> List[str]:
 
 
 def sweep_memory(pid: int) -> None:
-    """Shared memory by the name that PyTriton gives it (triton.py, _shm_prefix; the spelling is its own)."""
+    """Shared memory by the name that PyTriton gives it (triton.py, _shm_prefix; the spelling is its
+    own).
+    """
     if not os.path.isdir("/dev/shm"):
         return
     for name in os.listdir("/dev/shm"):
@@ -178,7 +219,9 @@ def sweep_memory(pid: int) -> None:
 
 
 def _locked(path: str, *, create: bool) -> Optional[int]:
-    """A descriptor that holds the lock on this file, or None: somebody else has it, or file systems without locks."""
+    """A descriptor that holds the lock on this file, or None: somebody else has it, or file systems
+    without locks.
+    """
     try:
         handle = os.open(path, os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0), 0o600)
     except OSError:
@@ -189,7 +232,9 @@ def _locked(path: str, *, create: bool) -> Optional[int]:
             return handle
     except OSError:
         if create:
-            return handle  # no locks here: the workspace is used, and never swept by others, who cannot lock it either
+            # no locks here: the workspace is used, and never swept by others, who cannot lock it
+            # either
+            return handle
     os.close(handle)
     return None
 
@@ -227,7 +272,9 @@ def _processes() -> Iterator[Tuple[int, int, str, str]]:
 
 
 def stubs(server: Optional[int]) -> List[int]:
-    """The processes in which a server runs Python; what they start (memory keepers) ends with them and tidies up."""
+    """The processes in which a server runs Python; what they start (memory keepers) ends with them
+    and tidies up.
+    """
     return [pid for pid, parent, name, _ in _processes() if parent == server and name == STUB[:15]]
 
 

@@ -1,7 +1,9 @@
-"""What a model server is asked to serve, and how: read from the spec file that PROFHARNESS_SPEC names.
+"""What a model server is asked to serve, and how: read from the spec file that PROFHARNESS_SPEC
+names.
 
-The file's own fields describe one model; with `models`, a list of objects, each holds what differs for one of several.
-A model's fields are those of protocol.Spec and of Served; the server's own are those of Door.
+The file's own fields describe one model; with `models`, a list of objects, each holds what differs
+for one of several. A model's fields are those of protocol.Spec and of Served; the server's own are
+those of Door.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Served(NamedTuple):
-    """One model: what it is (`spec`), and how it is served. `preferred` batch sizes: () leaves the choice to the server."""
+    """One model: what it is (`spec`), and how it is served. `preferred` batch sizes: () leaves the
+    choice to the server.
+    """
 
     name: str
     spec: Spec
@@ -35,7 +39,9 @@ class Served(NamedTuple):
 
 
 class Door(NamedTuple):
-    """Where the server listens. A port of 0 is chosen; `token` "" is none on loopback, a new one elsewhere."""
+    """Where the server listens. A port of 0 is chosen; `token` "" is none on loopback, a new one
+    elsewhere.
+    """
 
     host: str = "127.0.0.1"
     grpc_port: int = 0
@@ -68,14 +74,18 @@ def read(path: str) -> Plan:
         listed = [_served({**common, **one}) for one in raw.get("models") or [{}]]
         door = Door(**{name: raw[name] for name in Door._fields if raw.get(name) is not None})
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise Refusal("%s: not a server's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT) from error
+        raise Refusal(
+            "%s: not a server's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT
+        ) from error
     _check(listed, door)
     return Plan(tuple(listed), door, bool(raw.get("records", True)))
 
 
 def _served(raw: Mapping[str, Any]) -> Served:
     known: Dict[str, Any] = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
-    known["shapes"] = {name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()}
+    known["shapes"] = {
+        name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
+    }
     if known.get("providers"):
         known["providers"] = tuple(known["providers"])
     spec = Spec(**known)
@@ -84,11 +94,18 @@ def _served(raw: Mapping[str, Any]) -> Served:
         for name in ("instances", "max_batch_size", "queue_delay_us", "allow_fallback")
         if raw.get(name) is not None
     }
-    return Served(raw.get("name") or default_name(spec), spec, preferred=tuple(raw.get("preferred") or ()), **how)
+    return Served(
+        raw.get("name") or default_name(spec),
+        spec,
+        preferred=tuple(raw.get("preferred") or ()),
+        **how,
+    )
 
 
 def default_name(spec: Spec) -> str:
-    """A built-in model's own name; a file's, or that of the folder that holds its numbered version, as in a repository."""
+    """A built-in model's own name; a file's, or that of the folder that holds its numbered version,
+    as in a repository.
+    """
     if models.is_built_in(spec) or is_sleep(spec.model):
         return spec.model.split(":")[0]
     parts = spec.model.replace("\\", "/").rstrip("/").split("/")
@@ -106,7 +123,10 @@ def _check(listed: Sequence[Served], door: Door) -> None:
     names = [one.name.lower() for one in listed]
     for one in listed:
         if not NAME.fullmatch(one.name):
-            raise Refusal("a model cannot be named %r" % one.name, "use letters, digits, dots, dashes and underscores")
+            raise Refusal(
+                "a model cannot be named %r" % one.name,
+                "use letters, digits, dots, dashes and underscores",
+            )
         if names.count(one.name.lower()) > 1:
             raise Refusal("two models would be named %s" % one.name, "give each a name: NAME=MODEL")
         for field in ("instances", "max_batch_size"):
@@ -118,7 +138,10 @@ def _check(listed: Sequence[Served], door: Door) -> None:
         if port > 65535:
             raise Refusal("%s: there is no port %d" % (field, port))
     if bool(door.tls_cert) != bool(door.tls_key):
-        raise Refusal("a certificate needs its key, and a key its certificate", "give both --tls-cert and --tls-key")
+        raise Refusal(
+            "a certificate needs its key, and a key its certificate",
+            "give both --tls-cert and --tls-key",
+        )
 
 
 def _whole(field: str, value: Any, least: int) -> None:

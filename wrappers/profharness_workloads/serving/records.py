@@ -1,9 +1,10 @@
-"""Executions as the inference function saw them: when the model ran, on how many items, for which requests.
+"""Executions as the inference function saw them: when the model ran, on how many items, for which
+requests.
 
-executions-<pid>.i64 in a point's folder: little-endian int64 rows of 8: execution number, start and end
-(CLOCK_MONOTONIC ns), items, requests in the batch, instance, first row of its requests in the members file, model (index
-in the ready file). members-<pid>.i64: one int64 per request of each execution, in order: the request's
-`profharness_seq`, or -1 where it carried none.
+executions-<pid>.i64 in a point's folder: little-endian int64 rows of 8: execution number, start and
+end (CLOCK_MONOTONIC ns), items, requests in the batch, instance, first row of its requests in the
+members file, model (index in the ready file). members-<pid>.i64: one int64 per request of each
+execution, in order: the request's `profharness_seq`, or -1 where it carried none.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Row = Tuple[int, int, int, int, int, int]  # start, end, items, requests, instan
 class Records:
     """Collects from all instances, and writes into the folder of the level that is open.
 
-    What ran since the last level was closed (a level's warm-up) goes to the level that is opened next.
+    What ran since the last level was closed (a level's warm-up) goes to the level that is opened
+    next.
     """
 
     def __init__(self, settings: Settings, *, on: bool):
@@ -75,7 +77,9 @@ class Records:
         """The level ends: executions that began in it are waited for, and all is written."""
         until = perf_counter_ns()
         with self._lock:
-            self._lock.wait_for(lambda: all(start > until for start in self._running.values()), FINISHING_S)
+            self._lock.wait_for(
+                lambda: all(start > until for start in self._running.values()), FINISHING_S
+            )
         self.flush()
         with self._lock:
             self._key = ""
@@ -96,7 +100,16 @@ class Records:
     def _table(self, taken: Sequence[Tuple[Row, List[int]]]) -> Any:
         table = np.empty((len(taken), COLUMNS), dtype="<i8")
         for index, ((start, end, items, requests, instance, model), sequences) in enumerate(taken):
-            table[index] = (self._number, start, end, items, requests, instance, self._members, model)
+            table[index] = (
+                self._number,
+                start,
+                end,
+                items,
+                requests,
+                instance,
+                self._members,
+                model,
+            )
             self._number += 1
             self._members += len(sequences)
         return table

@@ -1,7 +1,9 @@
-"""A built-in model of known service time, for measuring transport, queueing and load generators: `sleep:20ms`.
+"""A built-in model of known service time, for measuring transport, queueing and load generators:
+`sleep:20ms`.
 
-An execution sleeps for that time, whatever the batch, and gives its input back. `sleep:0ms` measures the path alone;
-`--shape x:16384` chooses the payload (float32 values per item, 16 by default).
+An execution sleeps for that time, whatever the batch, and gives its input back. `sleep:0ms`
+measures the path alone; `--shape x:16384` chooses the payload (float32 values per item, 16 by
+default).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class Sleep(Runner):
     def __init__(self, seconds: float, dims: Sequence[int]):
         self._ns = round(seconds * 1e9)
         self.signature = Signature(
-            (inputs.TensorSpec("x", "float32", tuple(dims)),), (inputs.TensorSpec("y", "float32", tuple(dims)),)
+            (inputs.TensorSpec("x", "float32", tuple(dims)),),
+            (inputs.TensorSpec("y", "float32", tuple(dims)),),
         )
 
     def instance(self, number: int) -> Call:  # noqa: ARG002  all instances do the same
@@ -47,7 +50,10 @@ def seconds(model: str) -> float:
     """The time in `sleep:20ms`. Raises Refusal for another form."""
     match = re.fullmatch(r"sleep:(\d+(?:\.\d+)?)(us|ms|s)", model)
     if match is None:
-        raise Refusal("%r is not of the form sleep:TIME" % model, "for example sleep:20ms, sleep:0.5s or sleep:0us")
+        raise Refusal(
+            "%r is not of the form sleep:TIME" % model,
+            "for example sleep:20ms, sleep:0.5s or sleep:0us",
+        )
     return float(match.group(1)) * UNITS[match.group(2)]
 
 
@@ -56,5 +62,8 @@ def load(model: Served, settings: Settings) -> Sleep:  # noqa: ARG001  the same 
     shapes = dict(model.spec.shapes)
     dims = shapes.pop("x", (VALUES,))
     if shapes:
-        raise Refusal("--shape names %s, which is no input of the sleep model" % ", ".join(shapes), "its input is x")
+        raise Refusal(
+            "--shape names %s, which is no input of the sleep model" % ", ".join(shapes),
+            "its input is x",
+        )
     return Sleep(seconds(model.spec.model), dims)

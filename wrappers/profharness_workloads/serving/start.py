@@ -1,7 +1,9 @@
-"""A running Triton: started so that a failure is told at once in the server's own words, and ended within seconds.
+"""A running Triton: started so that a failure is told at once in the server's own words, and ended
+within seconds.
 
-The server is a child of the thread that starts it and dies with it, so that must be the main thread. Tools and hooks of
-this process are kept out of it: it computes nothing, the models run here.
+The server is a child of the thread that starts it and dies with it, so that must be the main
+thread. Tools and hooks of this process are kept out of it: it computes nothing, the models run
+here.
 """
 
 from __future__ import annotations
@@ -24,12 +26,20 @@ from profharness_workloads.shared.protocol import Refusal
 
 HTTP_TOKEN = "triton-access-token"
 GRPC_TOKEN = "triton-grpc-protocol-triton-access-token"
-# Loading a model means running its code: never open to others, not even on loopback of a shared node.
+# Loading a model means running its code: never open to others, not even on loopback of a shared
+# node.
 ADMINISTRATION = ["model-repository", "trace", "logging"]
-EVERYTHING = [*ADMINISTRATION, "metadata", "inference", "shared-memory", "model-config", "statistics"]
-EXIT_TIMEOUT_S = (
-    2  # what the server waits for open connections when it ends; with less, its stubs outlive a kill of this process
-)
+EVERYTHING = [
+    *ADMINISTRATION,
+    "metadata",
+    "inference",
+    "shared-memory",
+    "model-config",
+    "statistics",
+]
+# what the server waits for open connections when it ends; with less, its stubs outlive a kill of
+# this process
+EXIT_TIMEOUT_S = 2
 KILL_AFTER_S = 4.0
 ATTEMPTS = 3  # a port found free may be taken before the server has it
 TAKEN = "already in use"
@@ -56,7 +66,8 @@ class Server:
         library = place.library_folder()
         self.door, self.log = door, log
         names = [one.model.name for one in bound]
-        # one token for all: the server knows only one; clients on loopback need none for what they use
+        # one token for all: the server knows only one; clients on loopback need none for what they
+        # use
         self.secret = door.token or secrets.token_urlsafe(24)
         self._id = "profharness-%d-%s" % (os.getpid(), secrets.token_hex(4))
         for attempt in range(ATTEMPTS):
@@ -68,7 +79,9 @@ class Server:
             except Failed as failure:
                 self._workspace.close()
                 if attempt == ATTEMPTS - 1 or TAKEN not in str(failure):
-                    raise Refusal("Triton did not start: %s" % failure, "its log is %s" % log, 1) from failure
+                    raise Refusal(
+                        "Triton did not start: %s" % failure, "its log is %s" % log, 1
+                    ) from failure
             except BaseException:
                 self._workspace.close()
                 raise
@@ -98,7 +111,9 @@ class Server:
 
         guarded = EVERYTHING if self.token else ADMINISTRATION
         security = TritonSecurityConfig(access_token=self.secret, restricted_endpoints=guarded)
-        triton = Triton(config=self._config(), workspace=self._workspace.path, security_config=security)
+        triton = Triton(
+            config=self._config(), workspace=self._workspace.path, security_config=security
+        )
         try:
             for one in bound:
                 _bind(triton, one)
@@ -107,7 +122,9 @@ class Server:
             self._check_identity()
         except BaseException as error:
             _ended(triton, place.server_process())
-            if isinstance(error, Exception) and not isinstance(error, Failed):  # whatever its client raises
+            if isinstance(error, Exception) and not isinstance(
+                error, Failed
+            ):  # whatever its client raises
                 raise Failed(_reason(str(error))) from error
             raise
         return triton
@@ -119,7 +136,11 @@ class Server:
         host = "127.0.0.1" if door.host == "localhost" else door.host
         safe: Dict[str, Any] = {}
         if door.tls_cert:
-            safe = {"grpc_use_ssl": True, "grpc_server_cert": door.tls_cert, "grpc_server_key": door.tls_key}
+            safe = {
+                "grpc_use_ssl": True,
+                "grpc_server_cert": door.tls_cert,
+                "grpc_server_key": door.tls_key,
+            }
         return TritonConfig(
             id=self._id,
             http_address="127.0.0.1" if door.tls_cert else host,
@@ -160,11 +181,15 @@ def _bind(triton: Any, one: Bound) -> None:
     from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
 
     def tensors(specs: Sequence[inputs.TensorSpec]) -> List[Any]:
-        return [Tensor(name=spec.name, dtype=inputs.np.dtype(spec.dtype), shape=shape(spec) or (1,)) for spec in specs]
+        return [
+            Tensor(name=spec.name, dtype=inputs.np.dtype(spec.dtype), shape=shape(spec) or (1,))
+            for spec in specs
+        ]
 
     model = one.model
     batcher = DynamicBatcher(
-        max_queue_delay_microseconds=model.queue_delay_us, preferred_batch_size=list(model.preferred) or None
+        max_queue_delay_microseconds=model.queue_delay_us,
+        preferred_batch_size=list(model.preferred) or None,
     )
     triton.bind(
         model_name=model.name,
@@ -182,13 +207,16 @@ def shape(spec: inputs.TensorSpec) -> Tuple[int, ...]:
 
 
 class _environment:  # noqa: N801  used as a function
-    """While the server is started: nothing of this process's tools, and its interpreter's library first."""
+    """While the server is started: nothing of this process's tools, and its interpreter's library
+    first.
+    """
 
     def __init__(self, library: str):
         self._new = models.quiet_environment(os.environ)
         inherited = self._new.get("LD_LIBRARY_PATH", "")
         self._new["LD_LIBRARY_PATH"] = library + (":" + inherited if inherited else "")
-        # one instance's stub after the other: PyTriton's later ones ask the first one, which must be there by then
+        # one instance's stub after the other: PyTriton's later ones ask the first one, which must
+        # be there by then
         self._new["TRITON_PARALLEL_INSTANCE_LOADING"] = "0"
 
     def __enter__(self) -> None:
@@ -206,7 +234,9 @@ def _replace(environ: Dict[str, str]) -> None:
 
 
 class _watched:  # noqa: N801  used as a function
-    """PyTriton waits two minutes for a server that has died; inside this, its end raises Failed in the main thread."""
+    """PyTriton waits two minutes for a server that has died; inside this, its end raises Failed in
+    the main thread.
+    """
 
     PERIOD_S = 0.1
 
@@ -240,7 +270,9 @@ class _watched:  # noqa: N801  used as a function
 
 
 def last_words(log: str) -> str:
-    """The last error line of the server's log, without its time stamp; its last line where none is an error."""
+    """The last error line of the server's log, without its time stamp; its last line where none is
+    an error.
+    """
     try:
         with open(log, encoding="utf-8", errors="replace") as file:
             lines = [line.strip() for line in file if line.strip()]
@@ -260,7 +292,9 @@ def _reason(text: str) -> str:
 
 
 def _ended(triton: Any, pid: Optional[int]) -> None:
-    """Stop Triton, and what it leaves behind when it gives up waiting for clients: stubs, and the folders they run from."""
+    """Stop Triton, and what it leaves behind when it gives up waiting for clients: stubs, and the
+    folders they run from.
+    """
     stubs = place.stubs(pid)
     folders = place.stub_folders(stubs)
     killer = threading.Timer(KILL_AFTER_S, place.kill, [[pid] if pid else []])
@@ -268,9 +302,8 @@ def _ended(triton: Any, pid: Optional[int]) -> None:
     killer.start()
     try:
         triton.stop()
-    except (
-        Exception
-    ) as error:  # whatever its clients raise when the server is gone already; the reason for the end counts
+    except Exception as error:
+        # whatever its clients raise when the server is gone already; the reason for the end counts
         print("profharness server: while it ended: %s" % error, flush=True)
     finally:
         killer.cancel()

@@ -1,4 +1,6 @@
-"""TensorFlow models for the model server: one loaded model per device; its calls may run at the same time."""
+"""TensorFlow models for the model server: one loaded model per device; its calls may run at the
+same time.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from profharness_workloads.shared.protocol import Refusal, Settings
 
 
 class TensorflowRunner(Runner):
-    """A frozen graph or SavedModel; sessions and concrete functions are safe to call from several threads."""
+    """A frozen graph or SavedModel; sessions and concrete functions are safe to call from several
+    threads.
+    """
 
     backend = "tensorflow"
 
@@ -32,7 +36,9 @@ class TensorflowRunner(Runner):
         self.device = ",".join(sorted(self._loaded))
         self.versions = {"tensorflow": tf.__version__}
         first = self._loaded[self._places[0]]
-        self.signature = Signature(first.inputs, probed(self.instance(0), first.inputs, model, first.outputs))
+        self.signature = Signature(
+            first.inputs, probed(self.instance(0), first.inputs, model, first.outputs)
+        )
 
     def instance(self, number: int) -> Call:
         return self._loaded[self._places[number]].call
@@ -41,7 +47,10 @@ class TensorflowRunner(Runner):
 def load(model: Served, settings: Settings) -> TensorflowRunner:
     """Raises Refusal: tensorflow or the device is missing, or the model is none of its own."""
     if models.is_built_in(model.spec):
-        raise Refusal("the built-in ParticleNet has no TensorFlow form", "serve it with --backend torch or onnxruntime")
+        raise Refusal(
+            "the built-in ParticleNet has no TensorFlow form",
+            "serve it with --backend torch or onnxruntime",
+        )
     if not os.path.isdir(model.spec.model):
         models.model_file(model.spec)
     return TensorflowRunner(model, settings, tensorflow_models.import_tensorflow())

@@ -1,7 +1,9 @@
-"""Models of torch for the model server: the built-in ParticleNet eagerly or scripted, and TorchScript files.
+"""Models of torch for the model server: the built-in ParticleNet eagerly or scripted, and
+TorchScript files.
 
-Instances on one device share the weights; on a GPU each has a stream of its own, as in Triton's own torch backend. An
-execution copies its inputs to the device, runs, and copies the outputs back, which waits for them.
+Instances on one device share the weights; on a GPU each has a stream of its own, as in Triton's own
+torch backend. An execution copies its inputs to the device, runs, and copies the outputs back,
+which waits for them.
 """
 
 from __future__ import annotations
@@ -40,11 +42,16 @@ class TorchRunner(Runner):
             if str(place) not in self._modules:
                 loaded = torch_worker.load_model(torch, spec, place)
                 self._modules[str(place)] = loaded.module
-        specs = free_particles(loaded.inputs) if models.is_built_in(spec) and not spec.torchscript else loaded.inputs
+        specs = (
+            free_particles(loaded.inputs)
+            if models.is_built_in(spec) and not spec.torchscript
+            else loaded.inputs
+        )
         # a copy of its own, since TorchScript specialises on the first shapes that it sees
         trial = torch_worker.load_model(torch, spec, self._places[0]).module
         self.signature = Signature(
-            specs, probed(self._call(trial, self._places[0], None), specs, model, output_names(spec))
+            specs,
+            probed(self._call(trial, self._places[0], None), specs, model, output_names(spec)),
         )
 
     def instance(self, number: int) -> Call:
@@ -57,7 +64,9 @@ class TorchRunner(Runner):
 
         def on_cpu(arrays: Sequence[Any]) -> Arrays:
             with torch.no_grad():
-                return tuple(_array(one) for one in _listed(module(*[torch.from_numpy(a) for a in arrays])))
+                return tuple(
+                    _array(one) for one in _listed(module(*[torch.from_numpy(a) for a in arrays]))
+                )
 
         def on_device(arrays: Sequence[Any]) -> Arrays:
             with torch.no_grad(), torch.cuda.device(place), torch.cuda.stream(stream):
@@ -102,10 +111,13 @@ def output_names(spec: Spec) -> Sequence[str]:
 
 
 def load(model: Served, settings: Settings) -> TorchRunner:
-    """Raises Refusal: torch or the device is missing, the file is no model, or compiling was asked for."""
+    """Raises Refusal: torch or the device is missing, the file is no model, or compiling was asked
+    for.
+    """
     if model.spec.compile:
         raise Refusal(
-            "--compile is not offered for served models: each batch size that the server forms would compile anew",
+            "--compile is not offered for served models: each batch size that the server forms "
+            "would compile anew",
             "leave it out, or scan the compiled model directly",
         )
     if not models.is_built_in(model.spec):
@@ -114,6 +126,8 @@ def load(model: Served, settings: Settings) -> TorchRunner:
         import torch
     except Exception as error:  # a broken installation raises OSError or worse
         raise Refusal(
-            "torch cannot be imported by %s: %s" % (sys.executable, error), "install torch there", MISSING
+            "torch cannot be imported by %s: %s" % (sys.executable, error),
+            "install torch there",
+            MISSING,
         ) from error
     return TorchRunner(model, settings, torch)

@@ -1,9 +1,11 @@
-"""A model server: real Triton through PyTriton, with models of torch, onnxruntime or others inside this process.
+"""A model server: real Triton through PyTriton, with models of torch, onnxruntime or others inside
+this process.
 
-Requests reach `inference` below, one thread per instance, where batching has been done; the model's own time is taken
-there. Levels of a scan are opened and closed over CONTROL_DIR/levels.jsonl, answered in windows.jsonl: between the two,
-executions are recorded and the layers' own recorders run. `{"kind": "stop"}` there, SIGTERM or SIGINT end the server.
-Driven by PROFHARNESS_* variables and the spec file alone (see shared/protocol and serving/plan); told in server-ready.json.
+Requests reach `inference` below, one thread per instance, where batching has been done; the model's
+own time is taken there. Levels of a scan are opened and closed over CONTROL_DIR/levels.jsonl,
+answered in windows.jsonl: between the two, executions are recorded and the layers' own recorders
+run. `{"kind": "stop"}` there, SIGTERM or SIGINT end the server. Driven by PROFHARNESS_* variables
+and the spec file alone (see shared/protocol and serving/plan); told in server-ready.json.
 """
 
 from __future__ import annotations
@@ -37,12 +39,18 @@ LOOK_S = 1.0
 
 
 def inference(
-    call: serving_runner.Call, names: Sequence[str], results: Sequence[str], instance: int, model: int, records: Any
+    call: serving_runner.Call,
+    names: Sequence[str],
+    results: Sequence[str],
+    instance: int,
+    model: int,
+    records: Any,
 ) -> Callable[[List[Any]], List[Any]]:
-    """The function that PyTriton calls with the requests of one batch: joined, run, and cut apart again.
+    """The function that PyTriton calls with the requests of one batch: joined, run, and cut apart
+    again.
 
-    The recorded time is that of the model with its copies to and from the device, as in a direct scan; joining and
-    cutting belong to the transport.
+    The recorded time is that of the model with its copies to and from the device, as in a direct
+    scan; joining and cutting belong to the transport.
     """
     import numpy as np
 
@@ -51,7 +59,9 @@ def inference(
         if len(requests) == 1:
             arrays = [_writable(requests[0].data[name]) for name in names]
         else:
-            arrays = [np.concatenate([request.data[name] for request in requests]) for name in names]
+            arrays = [
+                np.concatenate([request.data[name] for request in requests]) for name in names
+            ]
         handle, start = records.begin()
         try:
             outputs = call(arrays)
@@ -59,7 +69,9 @@ def inference(
             records.failed(handle)
             raise
         row = (start, time.perf_counter_ns(), sum(sizes), len(sizes), instance, model)
-        records.end(handle, row, [serving_records.sequence(request.parameters) for request in requests])
+        records.end(
+            handle, row, [serving_records.sequence(request.parameters) for request in requests]
+        )
         cuts = np.cumsum(sizes)[:-1]
         parts = [np.split(output, cuts) for output in outputs]
         return [dict(zip(results, one)) for one in zip(*parts)]
@@ -68,7 +80,9 @@ def inference(
 
 
 def _writable(array: Any) -> Any:
-    """As it is, unless it lies in memory that may not be written to, which frameworks complain about."""
+    """As it is, unless it lies in memory that may not be written to, which frameworks complain
+    about.
+    """
     return array if array.flags.writeable else array.copy()
 
 
@@ -78,7 +92,10 @@ def bind(plan: serving_plan.Plan, settings: protocol.Settings, records: Any) -> 
     for index, model in enumerate(plan.models):
         runner = serving_runner.load(model, settings)
         signature = runner.signature
-        names, results = [spec.name for spec in signature.inputs], [spec.name for spec in signature.outputs]
+        names, results = (
+            [spec.name for spec in signature.inputs],
+            [spec.name for spec in signature.outputs],
+        )
         functions = [
             inference(runner.instance(number), names, results, number, index, records)
             for number in range(model.instances)
@@ -152,14 +169,23 @@ def versions(bound: Sequence[Bound]) -> Dict[str, str]:
 def devices(bound: Sequence[Bound]) -> List[Dict[str, Any]]:
     """Those that the instances use, by the framework's names."""
     names = sorted({name for one in bound for name in one.runner.device.split(",")})
-    return [{"index": int(name.partition(":")[2] or 0), "kind": name.partition(":")[0], "name": name} for name in names]
+    return [
+        {"index": int(name.partition(":")[2] or 0), "kind": name.partition(":")[0], "name": name}
+        for name in names
+    ]
 
 
 class Windows:
     """The levels of a scan, one open at a time."""
 
-    def __init__(self, settings: protocol.Settings, bound: Sequence[Bound], records: serving_records.Records):
-        self._settings, self._runners, self._records = settings, [one.runner for one in bound], records
+    def __init__(
+        self, settings: protocol.Settings, bound: Sequence[Bound], records: serving_records.Records
+    ):
+        self._settings, self._runners, self._records = (
+            settings,
+            [one.runner for one in bound],
+            records,
+        )
         backends = {runner.backend for runner in self._runners}
         framework = "torch" if "torch" in backends else next(iter(sorted(backends)))
         self._marks = ranges.open_marks(settings, framework, all_threads=True)
@@ -199,7 +225,12 @@ class Windows:
         self._answer("closed", self._key, error, closed_ns)
 
     def _answer(self, kind: str, key: str, error: str, at_ns: Optional[int] = None) -> None:
-        record = {"v": protocol.VERSION, "kind": kind, "id": key, "monotonic_ns": at_ns or time.perf_counter_ns()}
+        record = {
+            "v": protocol.VERSION,
+            "kind": kind,
+            "id": key,
+            "monotonic_ns": at_ns or time.perf_counter_ns(),
+        }
         if error:
             record["error"] = error
         with open(self._path, "a", encoding="utf-8") as file:
@@ -229,12 +260,17 @@ class Levels:
             try:
                 found.append(json.loads(line.decode("utf-8")))
             except ValueError:
-                print("profharness server: %s: not a record: %r" % (self._path, line[:80]), file=sys.stderr)
+                print(
+                    "profharness server: %s: not a record: %r" % (self._path, line[:80]),
+                    file=sys.stderr,
+                )
         return [record for record in found if isinstance(record, dict)]
 
 
 def serve(settings: protocol.Settings, results: protocol.Results, harness: lifetime.Harness) -> int:
-    """Load, start, tell, and stay up. Raises Refusal for what cannot be served, Stopped when told to end."""
+    """Load, start, tell, and stay up. Raises Refusal for what cannot be served, Stopped when told
+    to end.
+    """
     levels = Levels(settings.control_dir)
     levels.news()  # what was said to a server before this one is not for us
     plan = serving_plan.read(os.environ["PROFHARNESS_SPEC"])
@@ -244,7 +280,9 @@ def serve(settings: protocol.Settings, results: protocol.Results, harness: lifet
         if one.runner.fallback:
             print("profharness server: %s" % one.runner.fallback, file=sys.stderr)
     windows = Windows(settings, bound, records)
-    server = serving_start.Server(plan.door, bound, os.path.join(settings.control_dir, "tritonserver.log"))
+    server = serving_start.Server(
+        plan.door, bound, os.path.join(settings.control_dir, "tritonserver.log")
+    )
     try:
         told = description(server, bound)
         results.hello(told["versions"], devices(bound))

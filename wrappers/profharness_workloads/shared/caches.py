@@ -1,6 +1,8 @@
-"""Was a compile or tuning cache cold for this point? Known from whether the point left new files in it.
+"""Was a compile or tuning cache cold for this point? Known from whether the point left new files in
+it.
 
-The folders come from the variables by which the libraries themselves are told (set per run by the harness).
+The folders come from the variables by which the libraries themselves are told (set per run by the
+harness).
 """
 
 from __future__ import annotations
@@ -25,14 +27,17 @@ Snapshot = Optional[FrozenSet[Tuple[str, int]]]
 
 
 def places(environ: Mapping[str, str], compiled: bool = False) -> Tuple[str, ...]:
-    """Cache folders and files that count for this worker. Ask before torch is used: it sets variables of its own.
+    """Cache folders and files that count for this worker. Ask before torch is used: it sets
+    variables of its own.
 
     With torch.compile the default folder of inductor counts where the environment names none.
     """
     found = [environ[name] for name in LIBRARIES if environ.get(name)]
     if compiled:
         named = [environ[name] for name in COMPILERS if environ.get(name)]
-        found += named or [os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser())]
+        found += named or [
+            os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser())
+        ]
     return tuple(found)
 
 

@@ -1,16 +1,19 @@
-"""Useful floating-point operations of one item, counted once, at batch 1, outside every timed region.
+"""Useful floating-point operations of one item, counted once, at batch 1, outside every timed
+region.
 
-Matrix work only (convolutions and matrix products), 2 FLOP per multiply-add, as torch's own counter counts it.
-A count that cannot be had is None with a reason, never a guess.
+Matrix work only (convolutions and matrix products), 2 FLOP per multiply-add, as torch's own counter
+counts it. A count that cannot be had is None with a reason, never a guess.
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-# Operators that do matrix work and have no formula here: named in the note, since the count is then too low.
+# Operators that do matrix work and have no formula here: named in the note, since the count is then
+# too low.
 WITHOUT_FORMULA = frozenset(
-    "Einsum LSTM GRU RNN Attention MultiHeadAttention QAttention ConvInteger MatMulInteger QLinearConv QLinearMatMul "
+    "Einsum LSTM GRU RNN Attention MultiHeadAttention QAttention ConvInteger MatMulInteger "
+    "QLinearConv QLinearMatMul "
     "DeformConv If Loop Scan".split()
 )
 
@@ -32,14 +35,18 @@ def torch_count(run: Callable[[], Any]) -> Count:
             run()
         return Count(int(counter.get_total_flops()))
     except Exception as error:  # a count is an extra: no failure of it may stop the scan
-        return Count(None, "not counted: %s: %s" % (type(error).__name__, str(error).split("\n")[0][:200]))
+        return Count(
+            None, "not counted: %s: %s" % (type(error).__name__, str(error).split("\n")[0][:200])
+        )
 
 
 def _without_compiler(flop_counter: Any) -> None:
-    """Keep torch from loading its whole compiler (over a second) at the first counted operator, only to say that it stays out.
+    """Keep torch from loading its whole compiler (over a second) at the first counted operator,
+    only to say that it stays out.
 
-    torch._disable_dynamo keeps, on the function, what it calls instead; that is the function itself here, since nothing is
-    compiled while an eager call is counted. Other versions of torch have other insides, and are left as they are.
+    torch._disable_dynamo keeps, on the function, what it calls instead; that is the function itself
+    here, since nothing is compiled while an eager call is counted. Other versions of torch have
+    other insides, and are left as they are.
     """
     mode = getattr(flop_counter, "_FlopCounterMode", flop_counter.FlopCounterMode)
     counted = getattr(getattr(mode, "__torch_dispatch__", None), "__wrapped__", None)
@@ -48,7 +55,8 @@ def _without_compiler(flop_counter: Any) -> None:
 
 
 def onnx_count(path: str, feeds: Mapping[str, Any]) -> Count:
-    """FLOPs of an ONNX graph for `feeds` (batch 1): one CPU run that also returns the tensors of its matrix nodes.
+    """FLOPs of an ONNX graph for `feeds` (batch 1): one CPU run that also returns the tensors of
+    its matrix nodes.
 
     Shapes inside a graph with neighbour search depend on data, so they are observed, not inferred.
     """
@@ -59,13 +67,21 @@ def onnx_count(path: str, feeds: Mapping[str, Any]) -> Count:
         nodes = [node for node in model.graph.node if node.op_type in _FORMULAS]
         shapes = _observed(model, nodes, feeds)
         total = sum(_FORMULAS[node.op_type](node, shapes) for node in nodes)
-        other = sorted({node.op_type for node in model.graph.node if node.op_type in WITHOUT_FORMULA})
-        return Count(total, "without a formula, not in the count: " + ", ".join(other) if other else "")
+        other = sorted(
+            {node.op_type for node in model.graph.node if node.op_type in WITHOUT_FORMULA}
+        )
+        return Count(
+            total, "without a formula, not in the count: " + ", ".join(other) if other else ""
+        )
     except Exception as error:  # a count is an extra: no failure of it may stop the scan
-        return Count(None, "not counted: %s: %s" % (type(error).__name__, str(error).split("\n")[0][:200]))
+        return Count(
+            None, "not counted: %s: %s" % (type(error).__name__, str(error).split("\n")[0][:200])
+        )
 
 
-def _observed(model: Any, nodes: Sequence[Any], feeds: Mapping[str, Any]) -> Dict[str, Tuple[int, ...]]:
+def _observed(
+    model: Any, nodes: Sequence[Any], feeds: Mapping[str, Any]
+) -> Dict[str, Tuple[int, ...]]:
     """Shapes of all tensors that the nodes read and write."""
     import onnxruntime
     from onnx import helper
@@ -77,12 +93,16 @@ def _observed(model: Any, nodes: Sequence[Any], feeds: Mapping[str, Any]) -> Dic
         if name and name not in shapes and name not in wanted:
             wanted.append(name)
     declared = {value.name for value in model.graph.output}
-    model.graph.output.extend(helper.ValueInfoProto(name=name) for name in wanted if name not in declared)
+    model.graph.output.extend(
+        helper.ValueInfoProto(name=name) for name in wanted if name not in declared
+    )
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     for name, array in zip(wanted, session.run(wanted, dict(feeds))):
         shapes[name] = tuple(array.shape)
     return shapes

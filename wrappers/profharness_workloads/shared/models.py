@@ -1,4 +1,5 @@
-"""Which model a worker serves: the built-in ParticleNet, exported once and cached, or a file and what it takes in.
+"""Which model a worker serves: the built-in ParticleNet, exported once and cached, or a file and
+what it takes in.
 
 Knows no framework: signatures that only a runtime can read are read by the worker of that runtime.
 """
@@ -18,7 +19,11 @@ from profharness_workloads.shared.protocol import BAD_INPUT, MISSING, Refusal, S
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILT_IN = "particlenet"
-SUFFIXES = {"onnxruntime": (".onnx",), "torch": (".pt", ".pth", ".ts"), "tensorflow": (".graphdef", ".pb")}
+SUFFIXES = {
+    "onnxruntime": (".onnx",),
+    "torch": (".pt", ".pth", ".ts"),
+    "tensorflow": (".graphdef", ".pb"),
+}
 
 TRITON_TYPES = {
     "TYPE_FP64": "float64",
@@ -33,7 +38,8 @@ TRITON_TYPES = {
 }
 # The export must not appear in a tool's recording of the worker, nor touch a device.
 TOOL_VARIABLES = re.compile(
-    r"^(PROFHARNESS_|LD_PRELOAD$|HSA_TOOLS_|ROCP|ROCPROF|ROCTRACER|ROCPROFSYS_|AMD_LOG_|CUDA_INJECTION)"
+    r"^(PROFHARNESS_|LD_PRELOAD$|HSA_TOOLS_|ROCP|ROCPROF|ROCTRACER|ROCPROFSYS_|AMD_LOG_|"
+    r"CUDA_INJECTION)"
 )
 
 
@@ -42,7 +48,9 @@ def is_built_in(spec: Spec) -> bool:
 
 
 def model_file(spec: Spec) -> str:
-    """The path of the model that the user named. Raises Refusal: no such name or file, or one for another backend."""
+    """The path of the model that the user named. Raises Refusal: no such name or file, or one for
+    another backend.
+    """
     suffixes = SUFFIXES[spec.backend]
     if not os.path.isfile(spec.model):
         raise Refusal(
@@ -53,16 +61,22 @@ def model_file(spec: Spec) -> str:
     if suffix not in suffixes:
         for backend, known in SUFFIXES.items():
             if suffix in known:
-                raise Refusal("%s is a model for --backend %s, not %s" % (spec.model, backend, spec.backend))
-        raise Refusal("%s: --backend %s takes %s files" % (spec.model, spec.backend, " or ".join(suffixes)))
+                raise Refusal(
+                    "%s is a model for --backend %s, not %s" % (spec.model, backend, spec.backend)
+                )
+        raise Refusal(
+            "%s: --backend %s takes %s files" % (spec.model, spec.backend, " or ".join(suffixes))
+        )
     return spec.model
 
 
 def built_in_file(spec: Spec, kind: str, make: Optional[Callable[[str], None]] = None) -> str:
-    """The built-in model as a file of `kind` (onnx, torchscript), exported on first use and kept in the cache.
+    """The built-in model as a file of `kind` (onnx, torchscript), exported on first use and kept in
+    the cache.
 
-    The key covers the code that makes it, torch's version and the seed. Without `make` the export runs in a process of
-    its own, so that this one need not load torch. Raises Refusal when it fails.
+    The key covers the code that makes it, torch's version and the seed. Without `make` the export
+    runs in a process of its own, so that this one need not load torch. Raises Refusal when it
+    fails.
     """
     digest = hashlib.sha256()
     for name in ("particlenet.py", "inputs.py"):
@@ -74,7 +88,9 @@ def built_in_file(spec: Spec, kind: str, make: Optional[Callable[[str], None]] =
 
 
 def cached(cache_dir: str, name: str, make: Callable[[str], None]) -> str:
-    """The file `name` in the cache, made by `make(path)` when absent; a kill in between leaves no half file."""
+    """The file `name` in the cache, made by `make(path)` when absent; a kill in between leaves no
+    half file.
+    """
     folder = cache_dir or os.path.join(os.path.expanduser("~"), ".cache", "profharness")
     path = os.path.join(folder, name)
     if os.path.isfile(path):
@@ -94,7 +110,11 @@ def cached(cache_dir: str, name: str, make: Callable[[str], None]) -> str:
 def _export(kind: str, path: str, seed: int) -> None:
     command = [sys.executable, os.path.join(HERE, "particlenet.py"), kind, path, str(seed)]
     done = subprocess.run(
-        command, env=quiet_environment(os.environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        command,
+        env=quiet_environment(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
     )
     if done.returncode:
         last = (done.stdout.decode("utf-8", "replace").strip().splitlines() or ["no output"])[-1]
@@ -121,15 +141,19 @@ def _version(package: str) -> str:
         from importlib.metadata import version  # Python 3.8 on
 
         return version(package)
-    except Exception:  # a broken metadata folder must not stop a scan; the key is then less specific
+    except (
+        Exception
+    ):  # a broken metadata folder must not stop a scan; the key is then less specific
         return ""
 
 
 def triton_inputs(model_path: str) -> Optional[Tuple[TensorSpec, ...]]:
-    """Inputs as the Triton config.pbtxt beside the model, or one folder up, declares them; None without one.
+    """Inputs as the Triton config.pbtxt beside the model, or one folder up, declares them; None
+    without one.
 
-    Names that end in a position (`x__0`) are put in that order, as Triton's PyTorch backend does. With max_batch_size 0
-    the first declared dimension is the batch. Raises Refusal for a type that we cannot make.
+    Names that end in a position (`x__0`) are put in that order, as Triton's PyTorch backend does.
+    With max_batch_size 0 the first declared dimension is the batch. Raises Refusal for a type that
+    we cannot make.
     """
     found = _triton_configuration(model_path)
     if found is None:
@@ -138,13 +162,19 @@ def triton_inputs(model_path: str) -> Optional[Tuple[TensorSpec, ...]]:
     try:
         return _declared(config, path)
     except (KeyError, TypeError, ValueError) as error:
-        raise Refusal("%s: an input lacks its name, type or dimensions" % path, code=BAD_INPUT) from error
+        raise Refusal(
+            "%s: an input lacks its name, type or dimensions" % path, code=BAD_INPUT
+        ) from error
 
 
 def triton_outputs(model_path: str) -> Tuple[str, ...]:
     """Names of the outputs that the model's config.pbtxt declares; none without one."""
     found = _triton_configuration(model_path)
-    return tuple(str(entry["name"][-1]) for entry in found[1].get("output", []) if entry.get("name")) if found else ()
+    return (
+        tuple(str(entry["name"][-1]) for entry in found[1].get("output", []) if entry.get("name"))
+        if found
+        else ()
+    )
 
 
 def _triton_configuration(model_path: str) -> Optional[Tuple[str, Dict[str, List[Any]]]]:
@@ -164,7 +194,9 @@ def _declared(config: Mapping[str, List[Any]], path: str) -> Tuple[TensorSpec, .
     for entry in config.get("input", []):
         name, kind = entry["name"][-1], entry["data_type"][-1]
         if kind not in TRITON_TYPES:
-            raise Refusal("%s: input %s has type %s, which cannot be generated" % (path, name, kind))
+            raise Refusal(
+                "%s: input %s has type %s, which cannot be generated" % (path, name, kind)
+            )
         dims = tuple(None if int(d) < 0 else int(d) for d in entry.get("dims", []))
         specs.append(TensorSpec(name, TRITON_TYPES[kind], dims if batched else dims[1:]))
     positions = [re.search(r"__(\d+)$", spec.name) for spec in specs]
@@ -175,7 +207,9 @@ def _declared(config: Mapping[str, List[Any]], path: str) -> Tuple[TensorSpec, .
 
 
 def parse_pbtxt(text: str, path: str = "config.pbtxt") -> Dict[str, List[Any]]:
-    """Protobuf text format, as far as Triton's configurations use it: each field is the list of its values."""
+    """Protobuf text format, as far as Triton's configurations use it: each field is the list of its
+    values.
+    """
     tokens = iter(re.findall(r'#[^\n]*|"(?:\\.|[^"\\])*"|[{}\[\]:,;<>]|[^\s{}\[\]:,;<>#"]+', text))
     kept = (token for token in tokens if not token.startswith("#") and token not in (",", ";"))
     try:
@@ -210,7 +244,9 @@ def _values(tokens: Iterator[str], first: str) -> List[Any]:
     return [first[1:-1] if first.startswith('"') else first]
 
 
-def named_shapes(arguments: Sequence[str], shapes: Mapping[str, Tuple[int, ...]], path: str) -> Tuple[TensorSpec, ...]:
+def named_shapes(
+    arguments: Sequence[str], shapes: Mapping[str, Tuple[int, ...]], path: str
+) -> Tuple[TensorSpec, ...]:
     """Float32 inputs from --shape alone, in the order of the model's own arguments.
 
     Where no name matches, the order given counts. Raises Refusal that names what is needed.

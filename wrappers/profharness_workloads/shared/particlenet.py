@@ -1,13 +1,15 @@
-"""Our own ParticleNet with the structure and cost of the AK4 jet tagger that CMS serves; weights are seeded, untrained.
+"""Our own ParticleNet with the structure and cost of the AK4 jet tagger that CMS serves; weights
+are seeded, untrained.
 
-Structure: two input branches (BatchNorm, 1x1 convolution to 32 channels), joined along the particle axis; three
-EdgeConv blocks with 8 neighbours and channels 3x64, 3x96, 3x128, each with a 1x1 shortcut; their outputs joined
-(288 channels) and convolved to 256; masked mean; 256 -> 128 -> 8; softmax. 201.468304 MFLOP of matrix work per jet
-with 100 particles and 10 secondary vertices (2 FLOP per multiply-add).
-Architecture: H. Qu and L. Gouskos, "Jet tagging via particle clouds", Phys. Rev. D 101, 056019 (2020).
+Structure: two input branches (BatchNorm, 1x1 convolution to 32 channels), joined along the particle
+axis; three EdgeConv blocks with 8 neighbours and channels 3x64, 3x96, 3x128, each with a 1x1
+shortcut; their outputs joined (288 channels) and convolved to 256; masked mean; 256 -> 128 -> 8;
+softmax. 201.468304 MFLOP of matrix work per jet with 100 particles and 10 secondary vertices (2
+FLOP per multiply-add). Architecture: H. Qu and L. Gouskos, "Jet tagging via particle clouds", Phys.
+Rev. D 101, 056019 (2020).
 
-`python particlenet.py onnx|torchscript PATH SEED` writes it to a file, so that a worker of another framework need not
-load torch itself.
+`python particlenet.py onnx|torchscript PATH SEED` writes it to a file, so that a worker of another
+framework need not load torch itself.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ BRANCH = 32
 BLOCKS = ((64, 64, 64), (96, 96, 96), (128, 128, 128))
 JOINED, HIDDEN, CLASSES = 256, 128, 8
 FAR = 1e9  # masked particles are moved here, so that they are nobody's neighbours
-LOGIT_SCALE = 8.0  # spreads the untrained probabilities, so that a wrong output does not look like a right one
+# spreads the untrained probabilities, so that a wrong output does not look like a right one
+LOGIT_SCALE = 8.0
 
 INPUTS = (
     TensorSpec("pf_points", "float32", (2, 100)),
@@ -49,7 +52,9 @@ OUTPUT = "softmax"
 
 
 def nearest(points: Tensor, count: int) -> Tensor:
-    """Indices [N, P, count] of the nearest other points of [N, C, P], by |a|^2 + |b|^2 - 2ab as one batched product."""
+    """Indices [N, P, count] of the nearest other points of [N, C, P], by |a|^2 + |b|^2 - 2ab as one
+    batched product.
+    """
     product = torch.matmul(points.transpose(2, 1), points)
     square = (points * points).sum(dim=1, keepdim=True)
     closeness = 2.0 * product - square - square.transpose(2, 1)
@@ -57,7 +62,9 @@ def nearest(points: Tensor, count: int) -> Tensor:
 
 
 class EdgeConv(nn.Module):
-    """Mean over the nearest points of a small network of (own features, difference to the neighbour), plus shortcut."""
+    """Mean over the nearest points of a small network of (own features, difference to the
+    neighbour), plus shortcut.
+    """
 
     __constants__ = ("count",)  # TorchScript sees constants of a module, not of a file
 
@@ -70,7 +77,9 @@ class EdgeConv(nn.Module):
             layers += [nn.Conv2d(before, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
             before = width
         self.network = nn.Sequential(*layers)
-        self.shortcut = nn.Sequential(nn.Conv1d(channels_in, before, 1, bias=False), nn.BatchNorm1d(before))
+        self.shortcut = nn.Sequential(
+            nn.Conv1d(channels_in, before, 1, bias=False), nn.BatchNorm1d(before)
+        )
 
     def forward(self, points: Tensor, features: Tensor) -> Tensor:
         jets, channels, particles = features.size(0), features.size(1), features.size(2)
@@ -97,7 +106,9 @@ class Branch(nn.Module):
 
 
 class ParticleNet(nn.Module):
-    """Probabilities [N, 8] of a batch of jets. Points [N,2,P] in eta and phi, masks [N,1,P] of 0 and 1."""
+    """Probabilities [N, 8] of a batch of jets. Points [N,2,P] in eta and phi, masks [N,1,P] of 0
+    and 1.
+    """
 
     __constants__ = ("far",)
 
@@ -112,7 +123,9 @@ class ParticleNet(nn.Module):
             before = channels[-1]
             total += before
         self.block1, self.block2, self.block3 = blocks
-        self.joined = nn.Sequential(nn.Conv1d(total, JOINED, 1, bias=False), nn.BatchNorm1d(JOINED), nn.ReLU())
+        self.joined = nn.Sequential(
+            nn.Conv1d(total, JOINED, 1, bias=False), nn.BatchNorm1d(JOINED), nn.ReLU()
+        )
         self.head = nn.Sequential(nn.Linear(JOINED, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
 
     def forward(
@@ -137,7 +150,9 @@ class ParticleNet(nn.Module):
 
 
 def build(seed: int = 0) -> ParticleNet:
-    """The model on the CPU, ready for inference. The BatchNorm statistics are those of 64 seeded hep jets."""
+    """The model on the CPU, ready for inference. The BatchNorm statistics are those of 64 seeded
+    hep jets.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = ParticleNet()
@@ -152,11 +167,15 @@ def build(seed: int = 0) -> ParticleNet:
 
 def example(batch: int, seed: int = 0) -> Tuple[Tensor, ...]:
     """Seeded hep inputs as CPU tensors."""
-    return tuple(torch.from_numpy(array) for array in hep(INPUTS, batch, np.random.default_rng(seed)))
+    return tuple(
+        torch.from_numpy(array) for array in hep(INPUTS, batch, np.random.default_rng(seed))
+    )
 
 
 def export_onnx(model: nn.Module, path: str) -> None:
-    """Batch and numbers of particles stay dynamic. Uses the TorchScript-based exporter, which needs only onnx."""
+    """Batch and numbers of particles stay dynamic. Uses the TorchScript-based exporter, which needs
+    only onnx.
+    """
     names = [spec.name for spec in INPUTS]
     axes = {name: {0: "N", 2: "n_pf" if name.startswith("pf") else "n_sv"} for name in names}
     options = {"dynamo": False} if _version() >= (2, 5) else {}

@@ -1,8 +1,10 @@
-"""The worker's side of the control folder: its settings, the points that it is asked for, the results that it leaves.
+"""The worker's side of the control folder: its settings, the points that it is asked for, the
+results that it leaves.
 
-Points come from `control/<pass>/points.jsonl`, results go to `control/<pass>/results-<rank>-<n>.jsonl`, one JSON
-object a line, each with `v` and `kind`. Nothing is spoken over stdin, stdout or signals, so that a tool may wrap the
-worker, replay it (every execution serves the list from its start and opens the next results file) or kill it.
+Points come from `control/<pass>/points.jsonl`, results go to
+`control/<pass>/results-<rank>-<n>.jsonl`, one JSON object a line, each with `v` and `kind`. Nothing
+is spoken over stdin, stdout or signals, so that a tool may wrap the worker, replay it (every
+execution serves the list from its start and opens the next results file) or kill it.
 """
 
 from __future__ import annotations
@@ -45,8 +47,11 @@ TRACERS = (  # by these the vendors' tools load themselves into a process
 USAGE, MISSING, BAD_INPUT = 2, 3, 4
 
 
-class Refusal(Exception):  # noqa: N818 - named for what the worker does, not for how Python carries it
-    """The worker cannot serve at all. `code` is its exit status: USAGE, MISSING (tool or device) or BAD_INPUT."""
+# named for what the worker does, not for how Python carries it
+class Refusal(Exception):  # noqa: N818
+    """The worker cannot serve at all. `code` is its exit status: USAGE, MISSING (tool or device) or
+    BAD_INPUT.
+    """
 
     def __init__(self, message: str, hint: str = "", code: int = USAGE):
         super().__init__(message)
@@ -54,7 +59,9 @@ class Refusal(Exception):  # noqa: N818 - named for what the worker does, not fo
 
 
 class Spec(NamedTuple):
-    """What stays the same over all points of a worker. `shapes` holds dimensions without the batch axis."""
+    """What stays the same over all points of a worker. `shapes` holds dimensions without the batch
+    axis.
+    """
 
     backend: str
     model: str
@@ -71,7 +78,9 @@ class Spec(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Where the worker stands in the run: from PROFHARNESS_* variables and the spec file that they name."""
+    """Where the worker stands in the run: from PROFHARNESS_* variables and the spec file that they
+    name.
+    """
 
     spec: Spec
     control_dir: str
@@ -89,7 +98,9 @@ class Settings(NamedTuple):
 
     @property
     def recorded(self) -> bool:
-        """Whether anything records this process: a layer inside it, or a tracer attached from outside."""
+        """Whether anything records this process: a layer inside it, or a tracer attached from
+        outside.
+        """
         return self.traced or bool(self.layers)
 
     @property
@@ -113,7 +124,8 @@ class Settings(NamedTuple):
 class Point(NamedTuple):
     """One point as asked. `warmup` is None for "auto". Times are seconds as asked by the user.
 
-    The last three are for points of several processes: how many, and how long their window and warm-up are.
+    The last three are for points of several processes: how many, and how long their window and
+    warm-up are.
     """
 
     id: str
@@ -137,7 +149,9 @@ class Asked(NamedTuple):
 def settings_from(environ: Mapping[str, str]) -> Settings:
     """Raises Refusal when a needed variable is absent or the spec file is not readable."""
     control = _needed(environ, "PROFHARNESS_CONTROL_DIR")
-    run_dir = environ.get("PROFHARNESS_RUN_DIR") or os.path.dirname(os.path.dirname(os.path.abspath(control)))
+    run_dir = environ.get("PROFHARNESS_RUN_DIR") or os.path.dirname(
+        os.path.dirname(os.path.abspath(control))
+    )
     return Settings(
         spec=read_spec(_needed(environ, "PROFHARNESS_SPEC")),
         control_dir=control,
@@ -151,7 +165,8 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         rank=first_number(environ, RANK_VARIABLES),
         local_rank=first_number(environ, LOCAL_RANK_VARIABLES) or 0,
         spec_path=environ.get("PROFHARNESS_SPEC", ""),
-        traced=any(environ.get(name) for name in TRACERS) or "rocprof" in environ.get("LD_PRELOAD", ""),
+        traced=any(environ.get(name) for name in TRACERS)
+        or "rocprof" in environ.get("LD_PRELOAD", ""),
     )
 
 
@@ -159,7 +174,9 @@ def _own_layers(environ: Mapping[str, str]) -> Tuple[str, ...]:
     """None where PROFHARNESS_WORKER is 0: then the layers are the hooks' of a command around us."""
     if environ.get("PROFHARNESS_WORKER") == "0":
         return ()
-    return tuple(layer for layer in environ.get("PROFHARNESS_LAYERS", "").split(",") if layer not in BESIDE)
+    return tuple(
+        layer for layer in environ.get("PROFHARNESS_LAYERS", "").split(",") if layer not in BESIDE
+    )
 
 
 def _needed(environ: Mapping[str, str], name: str) -> str:
@@ -179,17 +196,23 @@ def first_number(environ: Mapping[str, str], names: Sequence[str]) -> Optional[i
 
 
 def read_spec(path: str) -> Spec:
-    """Fields that this version does not know are ignored. Raises Refusal for a file that is no spec."""
+    """Fields that this version does not know are ignored. Raises Refusal for a file that is no
+    spec.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             raw = json.load(file)
         known = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
-        known["shapes"] = {name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()}
+        known["shapes"] = {
+            name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
+        }
         if known.get("providers"):
             known["providers"] = tuple(known["providers"])
         return Spec(**known)
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise Refusal("%s: not a worker's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT) from error
+        raise Refusal(
+            "%s: not a worker's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT
+        ) from error
 
 
 def judged(asked: Asked) -> Point:
@@ -216,8 +239,8 @@ def judged(asked: Asked) -> Point:
 def asked_points(settings: Settings, waiting: Callable[[float], None]) -> Iterator[Asked]:
     """The points for this worker's backend, in the order of the file, until its `end`.
 
-    While there is no `end`, further lines are waited for; `waiting` is called with the seconds waited since the last
-    line and raises to give up.
+    While there is no `end`, further lines are waited for; `waiting` is called with the seconds
+    waited since the last line and raises to give up.
     """
     skipping = bool(settings.first_point)
     for record in _lines(os.path.join(settings.control_dir, "points.jsonl"), waiting):
@@ -235,7 +258,9 @@ def asked_points(settings: Settings, waiting: Callable[[float], None]) -> Iterat
 
 
 def _lines(path: str, waiting: Callable[[float], None]) -> Iterator[Dict[str, Any]]:
-    """Whole lines of a file that another process appends to; a line without its newline is not there yet."""
+    """Whole lines of a file that another process appends to; a line without its newline is not
+    there yet.
+    """
     position, number = 0, 0
     wait_s, waited_s = SHORTEST_WAIT_S, 0.0
     while True:
@@ -276,7 +301,9 @@ def _decoded(line: bytes, path: str, number: int) -> Dict[str, Any]:
 
 
 class Results:
-    """The results file of this execution: the next free number for this rank, one write per line."""
+    """The results file of this execution: the next free number for this rank, one write per
+    line.
+    """
 
     def __init__(self, settings: Settings):
         os.makedirs(settings.control_dir, exist_ok=True)
@@ -285,14 +312,23 @@ class Results:
         while True:
             self.path = os.path.join(settings.control_dir, "results-%d-%d.jsonl" % (rank, number))
             try:
-                self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
+                self._fd = os.open(
+                    self.path,
+                    os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC,
+                    0o666,
+                )
                 return
             except FileExistsError:
                 number += 1
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append one record; a reader never sees a part of a line that was once whole."""
-        line = json.dumps({"v": VERSION, "kind": kind, **fields}, separators=(",", ":")).encode("utf-8") + b"\n"
+        line = (
+            json.dumps({"v": VERSION, "kind": kind, **fields}, separators=(",", ":")).encode(
+                "utf-8"
+            )
+            + b"\n"
+        )
         while line:  # a regular file takes it whole; a full quota may not
             line = line[os.write(self._fd, line) :]
 
@@ -312,8 +348,12 @@ class Results:
 
 
 def plain_reason(error: BaseException) -> str:
-    """The first sentence of a framework's message, without onnxruntime's codes and torch's advice; the type where it says nothing."""
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """The first sentence of a framework's message, without onnxruntime's codes and torch's advice;
+    the type where it says nothing.
+    """
+    text = next(
+        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+    )
     text = re.split(r"\.\s+(?=[A-Z])", _ONNX_CODES.sub("", text), maxsplit=1)[0].rstrip(".")
     return text if len(text) <= REASON_CHARACTERS else text[: REASON_CHARACTERS - 1] + "…"
 

@@ -1,7 +1,9 @@
-"""Marks of points, warm-ups and trials in the recording tools' own ranges, so that each artifact is cut by point.
+"""Marks of points, warm-ups and trials in the recording tools' own ranges, so that each artifact is
+cut by point.
 
-In a bare pass there are none: `Marks` is then false and the plain loop of `timing.trials` runs. The hooks' package
-writes the ranges: torch_hook (record_function, and the window that records a point), marks (roctx or NVTX).
+In a bare pass there are none: `Marks` is then false and the plain loop of `timing.trials` runs. The
+hooks' package writes the ranges: torch_hook (record_function, and the window that records a point),
+marks (roctx or NVTX).
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ class Marks:
     """How the spans of one pass are written. `window` opens a recording of one point at a path."""
 
     def __init__(
-        self, spans: Sequence[Span] = (), outer: Sequence[Span] = (), window: Optional[Callable[..., Any]] = None
+        self,
+        spans: Sequence[Span] = (),
+        outer: Sequence[Span] = (),
+        window: Optional[Callable[..., Any]] = None,
     ):
         self._spans, self._outer, self._window = tuple(spans), tuple(outer), window
 
@@ -34,7 +39,9 @@ class Marks:
         return bool(self._spans)
 
     def warm_up_span(self, point_id: str) -> Callable[[int], ContextManager[Any]]:
-        """Only in tools that record the whole process: a point's own window opens after the warm-up."""
+        """Only in tools that record the whole process: a point's own window opens after the
+        warm-up.
+        """
         return lambda i: _all(self._outer, "profharness.warmup:%s:%d" % (point_id, i))
 
     def trial_span(self, point_id: str) -> Callable[[int], ContextManager[Any]]:
@@ -77,21 +84,29 @@ def open_marks(settings: Settings, framework: str, *, all_threads: bool = False)
     if framework == "torch" and "torch" in settings.layers:
         torch_hook = importlib.import_module(hook("torch_hook"))
         spans.append(torch_hook.span)
-        window = functools.partial(torch_hook.Window, all_threads=True) if all_threads else torch_hook.Window
+        window = (
+            functools.partial(torch_hook.Window, all_threads=True)
+            if all_threads
+            else torch_hook.Window
+        )
     if settings.traced or any(layer not in FRAMEWORKS for layer in settings.layers):
         outer = _tool_ranges()
     return Marks(spans + outer, outer, window)
 
 
 def hook(name: str) -> str:
-    """Make a module of the hooks importable, behind everything else on the path; returns its full name."""
+    """Make a module of the hooks importable, behind everything else on the path; returns its full
+    name.
+    """
     if HOOKS not in sys.path:
         sys.path.append(HOOKS)
     return "profharness_hooks.%s" % name
 
 
 def _tool_ranges() -> List[Span]:
-    """Ranges of roctx or NVTX when their library is there. Loaded by its path, so that sys.path stays as it is."""
+    """Ranges of roctx or NVTX when their library is there. Loaded by its path, so that sys.path
+    stays as it is.
+    """
     path = os.path.join(HOOKS, "profharness_hooks", "marks.py")
     found = importlib.util.spec_from_file_location("profharness_hooks.marks", path)
     if found is None or found.loader is None:

@@ -1,6 +1,8 @@
-"""TensorFlow models as one callable: frozen graphs (GraphDef) in a session, SavedModels by their serving signature.
+"""TensorFlow models as one callable: frozen graphs (GraphDef) in a session, SavedModels by their
+serving signature.
 
-The published DeepMET scans run frozen graphs of TensorFlow 1 through `tf.compat.v1.Session`; so does this.
+The published DeepMET scans run frozen graphs of TensorFlow 1 through `tf.compat.v1.Session`; so
+does this.
 """
 
 from __future__ import annotations
@@ -14,18 +16,37 @@ from profharness_workloads.shared.protocol import BAD_INPUT, MISSING, Refusal, S
 
 SAVED = "saved_model.pb"
 SIGNATURE = "serving_default"
-NO_RESULTS = ("Assert", "NoOp", "Const", "Placeholder", "PlaceholderWithDefault", "SaveV2", "RestoreV2")
+NO_RESULTS = (
+    "Assert",
+    "NoOp",
+    "Const",
+    "Placeholder",
+    "PlaceholderWithDefault",
+    "SaveV2",
+    "RestoreV2",
+)
 MATRIX = ("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 CONVOLUTIONS = ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
-WITHOUT_FORMULA = ("Einsum", "CudnnRNN", "CudnnRNNV3", "While", "StatelessWhile", "If", "StatelessIf", "Conv2DBackpropInput")
+WITHOUT_FORMULA = (
+    "Einsum",
+    "CudnnRNN",
+    "CudnnRNNV3",
+    "While",
+    "StatelessWhile",
+    "If",
+    "StatelessIf",
+    "Conv2DBackpropInput",
+)
 
 Call = Callable[[Sequence[Any]], Tuple[Any, ...]]
 
 
 class Loaded(NamedTuple):
-    """A model: its inputs in order, the names of its outputs, `call(arrays) -> arrays` in NumPy, and its operations.
+    """A model: its inputs in order, the names of its outputs, `call(arrays) -> arrays` in NumPy,
+    and its operations.
 
-    `operations(specs)` imports the graph anew for inputs of full shape, batch 1, so that shapes are inferred.
+    `operations(specs)` imports the graph anew for inputs of full shape, batch 1, so that shapes are
+    inferred.
     """
 
     inputs: Tuple[inputs.TensorSpec, ...]
@@ -37,23 +58,30 @@ class Loaded(NamedTuple):
 
 def import_tensorflow() -> Any:
     """Raises Refusal (MISSING) when it cannot be imported in this Python."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # else every start prints what it was built with
+    os.environ.setdefault(
+        "TF_CPP_MIN_LOG_LEVEL", "2"
+    )  # else every start prints what it was built with
     try:
         import tensorflow
     except Exception as error:  # a broken installation raises OSError or worse
         raise Refusal(
             "tensorflow cannot be imported by %s: %s" % (sys.executable, str(error).split("\n")[0]),
-            "pip install 'profharness[tensorflow]' there, or name another interpreter with --python",
+            "pip install 'profharness[tensorflow]' there, or name another interpreter with "
+            "--python",
             MISSING,
         ) from error
     return tensorflow
 
 
 def chosen_device(tf: Any, asked: str, local_rank: int) -> str:
-    """`cpu` or `cuda:INDEX` as profharness names devices. Raises Refusal (MISSING) for one that TensorFlow does not see."""
+    """`cpu` or `cuda:INDEX` as profharness names devices. Raises Refusal (MISSING) for one that
+    TensorFlow does not see.
+    """
     kind, _, index = asked.partition(":")
     if kind not in ("auto", "cpu", "cuda") or (index and not index.isdigit()):
-        raise Refusal("no device %r" % asked, "use auto, cpu, cuda or cuda:INDEX (cuda is also ROCm's name)")
+        raise Refusal(
+            "no device %r" % asked, "use auto, cpu, cuda or cuda:INDEX (cuda is also ROCm's name)"
+        )
     count = len(tf.config.list_physical_devices("GPU"))
     if kind == "cpu" or (kind == "auto" and not count):
         return "cpu"
@@ -64,7 +92,9 @@ def chosen_device(tf: Any, asked: str, local_rank: int) -> str:
             MISSING,
         )
     if index and int(index) >= count:
-        raise Refusal("--device %s: tensorflow sees %d GPU(s), counted from 0" % (asked, count), code=MISSING)
+        raise Refusal(
+            "--device %s: tensorflow sees %d GPU(s), counted from 0" % (asked, count), code=MISSING
+        )
     return "cuda:%d" % (int(index) if index else local_rank % count)
 
 
@@ -86,7 +116,11 @@ def load(tf: Any, spec: Spec, device: str) -> Loaded:
     """A frozen graph file or a SavedModel folder. Raises Refusal for anything else."""
     if os.path.isdir(spec.model):
         if not os.path.isfile(os.path.join(spec.model, SAVED)):
-            raise Refusal("%s holds no %s" % (spec.model, SAVED), "name a SavedModel folder or a frozen graph", BAD_INPUT)
+            raise Refusal(
+                "%s holds no %s" % (spec.model, SAVED),
+                "name a SavedModel folder or a frozen graph",
+                BAD_INPUT,
+            )
         return _saved(tf, spec.model, device)
     return _frozen(tf, models.model_file(spec), spec, device)
 
@@ -109,7 +143,9 @@ def _frozen(tf: Any, path: str, spec: Spec, device: str) -> Loaded:
         raise Refusal("%s: a graph without nodes" % path, code=BAD_INPUT)
     specs = models.triton_inputs(path) or _placeholders(graph, path)
     specs = tuple(_with_graph(graph, one, path) for one in specs)
-    fetched = [_tensor(graph, name, path) for name in models.triton_outputs(path)] or _outputs(graph)
+    fetched = [_tensor(graph, name, path) for name in models.triton_outputs(path)] or _outputs(
+        graph
+    )
     session = tf.compat.v1.Session(graph=graph, config=_session_options(tf, spec))
     feeds = [_tensor(graph, one.name, path) for one in specs]
     run = session.make_callable(fetched, feeds)
@@ -117,20 +153,30 @@ def _frozen(tf: Any, path: str, spec: Spec, device: str) -> Loaded:
     def operations(full: Sequence[inputs.TensorSpec]) -> List[Any]:
         return _sized(tf, definition, full)
 
-    return Loaded(specs, tuple(t.op.name for t in fetched), lambda arrays: tuple(run(*arrays)), operations, "frozen graph")
+    return Loaded(
+        specs,
+        tuple(t.op.name for t in fetched),
+        lambda arrays: tuple(run(*arrays)),
+        operations,
+        "frozen graph",
+    )
 
 
 def _sized(tf: Any, definition: Any, specs: Sequence[inputs.TensorSpec]) -> List[Any]:
     """The operations of a frozen graph, imported for inputs of full shape with one item."""
     graph = tf.Graph()
     with graph.as_default():
-        given = {one.name + ":0": tf.compat.v1.placeholder(one.dtype, (1, *one.dims)) for one in specs}
+        given = {
+            one.name + ":0": tf.compat.v1.placeholder(one.dtype, (1, *one.dims)) for one in specs
+        }
         tf.import_graph_def(definition, input_map=given, name="")
     return list(graph.get_operations())
 
 
 def _session_options(tf: Any, spec: Spec) -> Any:
-    options = tf.compat.v1.ConfigProto(allow_soft_placement=True)  # operations without a GPU kernel run on the CPU
+    options = tf.compat.v1.ConfigProto(
+        allow_soft_placement=True
+    )  # operations without a GPU kernel run on the CPU
     options.gpu_options.allow_growth = True
     if spec.threads:
         options.intra_op_parallelism_threads = spec.threads
@@ -146,7 +192,9 @@ def _placeholders(graph: Any, path: str) -> Tuple[inputs.TensorSpec, ...]:
 
 
 def _with_graph(graph: Any, spec: inputs.TensorSpec, path: str) -> inputs.TensorSpec:
-    """The input with the graph's own dimensions, where the graph tells them; the first is the batch."""
+    """The input with the graph's own dimensions, where the graph tells them; the first is the
+    batch.
+    """
     shape = _tensor(graph, spec.name, path).shape
     if shape.rank is None:
         return spec
@@ -157,17 +205,28 @@ def _tensor(graph: Any, name: str, path: str) -> Any:
     try:
         return graph.get_tensor_by_name(name + ":0")
     except KeyError as error:
-        raise Refusal("%s: the graph has no tensor %s" % (path, name), "its config.pbtxt may be another model's", BAD_INPUT) from error
+        raise Refusal(
+            "%s: the graph has no tensor %s" % (path, name),
+            "its config.pbtxt may be another model's",
+            BAD_INPUT,
+        ) from error
 
 
 def _outputs(graph: Any) -> List[Any]:
     """Tensors that nothing in the graph reads, in graph order: the results of a frozen graph.
 
-    TensorFlow 1 leaves the ends of branches that inference never takes (Switch, and what only copies one) unread too.
+    TensorFlow 1 leaves the ends of branches that inference never takes (Switch, and what only
+    copies one) unread too.
     """
     read = {tensor.name for op in graph.get_operations() for tensor in op.inputs}
     branches = [op for op in graph.get_operations() if op.type == "Switch"]
-    dead = set(branches) | {op for branch in branches for out in branch.outputs for op in out.consumers() if op.type == "Identity"}
+    dead = set(branches) | {
+        op
+        for branch in branches
+        for out in branch.outputs
+        for op in out.consumers()
+        if op.type == "Identity"
+    }
     leaves = [op for op in graph.get_operations() if op.type not in NO_RESULTS and op not in dead]
     return [t for op in leaves for t in op.outputs[:1] if t.name not in read]
 
@@ -183,17 +242,22 @@ def _saved(tf: Any, path: str, device: str) -> Loaded:
             BAD_INPUT,
         ) from error
     entries = sorted(function.structured_input_signature[1].items())
-    specs = tuple(inputs.TensorSpec(name, t.dtype.name, tuple(t.shape.as_list()[1:])) for name, t in entries)
+    specs = tuple(
+        inputs.TensorSpec(name, t.dtype.name, tuple(t.shape.as_list()[1:])) for name, t in entries
+    )
     outputs = tuple(sorted(function.structured_outputs))
 
     def call(arrays: Sequence[Any], _owner: Any = module) -> Tuple[Any, ...]:
         # a signature holds its variables weakly: the module that owns them must stay
         with tf.device(place_of(device)):
-            results = function(**{one.name: tf.constant(array) for one, array in zip(specs, arrays)})
+            results = function(
+                **{one.name: tf.constant(array) for one, array in zip(specs, arrays)}
+            )
         return tuple(results[name].numpy() for name in outputs)
 
     def operations(full: Sequence[inputs.TensorSpec]) -> List[Any]:
-        # a loaded signature keeps the shapes that it was saved with, its functions too: freezing inlines them
+        # a loaded signature keeps the shapes that it was saved with, its functions too: freezing
+        # inlines them
         from tensorflow.python.framework.convert_to_constants import (
             convert_variables_to_constants_v2,
         )
@@ -213,7 +277,9 @@ def count(loaded: Loaded, specs: Sequence[inputs.TensorSpec]) -> flops.Count:
         return flops.Count(None, "not counted: %s" % plain_reason(error))
     if not total:
         return flops.Count(None, "not counted: no matrix operation of known shape")
-    return flops.Count(total, "without a formula, not in the count: " + ", ".join(other) if other else "")
+    return flops.Count(
+        total, "without a formula, not in the count: " + ", ".join(other) if other else ""
+    )
 
 
 def _work(op: Any) -> int:

@@ -1,8 +1,9 @@
 """Warm-up and trials: what is timed, when it is enough, and what stays outside the timer.
 
-One trial, serial: inputs at hand, device idle, clock, run, device idle, clock. Inputs are made before the point (see
-inputs.pool); the output is dropped after the second reading; garbage collection is off for the whole loop.
-Times are `time.perf_counter_ns`, which is CLOCK_MONOTONIC on Linux.
+One trial, serial: inputs at hand, device idle, clock, run, device idle, clock. Inputs are made
+before the point (see inputs.pool); the output is dropped after the second reading; garbage
+collection is off for the whole loop. Times are `time.perf_counter_ns`, which is CLOCK_MONOTONIC on
+Linux.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Span = Callable[[str], ContextManager[Any]]
 
 
 class Action(NamedTuple):
-    """One trial in parts: `prepare` gives inputs (not timed), `run` takes them, `synchronise` waits for the devices."""
+    """One trial in parts: `prepare` gives inputs (not timed), `run` takes them, `synchronise` waits
+    for the devices.
+    """
 
     prepare: Callable[[], Any]
     run: Callable[[Any], Any]
@@ -39,7 +42,9 @@ class Trials(NamedTuple):
 
 
 class WarmUp(NamedTuple):
-    """Trials that were dropped. `agreed` is False when the time cap ended it; `first_ns` is a compiling first call."""
+    """Trials that were dropped. `agreed` is False when the time cap ended it; `first_ns` is a
+    compiling first call.
+    """
 
     durations_ns: List[int]
     starts_ns: List[int]
@@ -88,10 +93,11 @@ def warm_up(
     compiles: bool = False,
     cap_s: float = WARM_UP_CAP_S,
 ) -> WarmUp:
-    """Run until the last AGREEING trials agree, at least `asked` (None: as many as agreement needs; 0: none at all).
+    """Run until the last AGREEING trials agree, at least `asked` (None: as many as agreement needs;
+    0: none at all).
 
-    `span(i)` marks the i-th. A compiling first call is kept apart and does not count against the cap. The cap never
-    cuts below `asked`, nor below two.
+    `span(i)` marks the i-th. A compiling first call is kept apart and does not count against the
+    cap. The cap never cuts below `asked`, nor below two.
     """
     first_ns = None
     starts: List[int] = []
@@ -119,23 +125,27 @@ def warm_up(
 
 
 def agree(durations_ns: Sequence[int], last: int = AGREEING) -> bool:
-    """Whether the last trials belong to one level: no change of level among them (on log t), and none astray.
+    """Whether the last trials belong to one level: no change of level among them (on log t), and
+    none astray.
 
-    So few trials cannot tell noise from a change by themselves, so none may lie beyond a factor ASTRAY of their median
-    until four times as many have shown that the workload is that noisy.
+    So few trials cannot tell noise from a change by themselves, so none may lie beyond a factor
+    ASTRAY of their median until four times as many have shown that the workload is that noisy.
     """
     logs = [math.log(max(1, t)) for t in durations_ns[-LOOK_BACK:]]
     if len(logs) < last or len(logs) - last_change(logs) < last:
         return False
     middle = sorted(logs[-last:])[last // 2]
-    return len(durations_ns) >= 4 * last or all(abs(value - middle) <= ASTRAY for value in logs[-last:])
+    return len(durations_ns) >= 4 * last or all(
+        abs(value - middle) <= ASTRAY for value in logs[-last:]
+    )
 
 
 def last_change(values: Sequence[float]) -> int:
-    """Index at which the last level of a series begins (0: no change), by repeated binary segmentation.
+    """Index at which the last level of a series begins (0: no change), by repeated binary
+    segmentation.
 
-    A split counts when the two means differ by more than SAME and by four standard errors; the noise is taken from
-    the median first difference, which a single step or spike does not move.
+    A split counts when the two means differ by more than SAME and by four standard errors; the
+    noise is taken from the median first difference, which a single step or spike does not move.
     """
     begin = 0
     while True:
@@ -150,7 +160,9 @@ def _split(values: Sequence[float]) -> int:
     if count < 2:
         return 0
     differences = sorted(abs(b - a) for a, b in zip(values, values[1:]))
-    noise = max(differences[(count - 1) // 2] / 0.954, SAME / 4)  # 0.954 = 0.6745 * sqrt(2), for normal noise
+    noise = max(
+        differences[(count - 1) // 2] / 0.954, SAME / 4
+    )  # 0.954 = 0.6745 * sqrt(2), for normal noise
     best, at, left, total = 0.0, 0, 0.0, sum(values)
     for i in range(1, count):
         left += values[i - 1]
@@ -161,8 +173,11 @@ def _split(values: Sequence[float]) -> int:
     return at if best > 4 else 0
 
 
-def trials(action: Action, count: int, min_seconds: float, still_wanted: Callable[[], None]) -> Trials:
-    """Timed trials until both `count` and `min_seconds` (of wall time) are reached, with nothing else in the loop.
+def trials(
+    action: Action, count: int, min_seconds: float, still_wanted: Callable[[], None]
+) -> Trials:
+    """Timed trials until both `count` and `min_seconds` (of wall time) are reached, with nothing
+    else in the loop.
 
     `still_wanted` is called outside the timer about once a second, and raises to end.
     """
@@ -179,7 +194,8 @@ def trials(action: Action, count: int, min_seconds: float, still_wanted: Callabl
             output = run(inputs)
             synchronise()
             stop = perf_counter_ns()
-            output = None  # noqa: F841 - freed here, outside the timer, not at the next assignment inside it
+            # freed here, outside the timer, not at the next assignment inside it
+            output = None  # noqa: F841
             starts.append(start)
             durations.append(stop - start)
             if stop > look:
@@ -189,9 +205,15 @@ def trials(action: Action, count: int, min_seconds: float, still_wanted: Callabl
 
 
 def marked_trials(
-    action: Action, count: int, min_seconds: float, still_wanted: Callable[[], None], span: Callable[[int], Any]
+    action: Action,
+    count: int,
+    min_seconds: float,
+    still_wanted: Callable[[], None],
+    span: Callable[[int], Any],
 ) -> Trials:
-    """As `trials`, each inside `span(i)`, for passes that a tool records; the range is outside the timer."""
+    """As `trials`, each inside `span(i)`, for passes that a tool records; the range is outside the
+    timer.
+    """
     collected = Trials([], [])
     with collection_off():
         deadline = perf_counter_ns() + int(min_seconds * 1e9)

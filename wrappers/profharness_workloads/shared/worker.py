@@ -1,6 +1,8 @@
-"""The loop of every scan worker: load once, then serve points until there are no more. One point's failure is a result.
+"""The loop of every scan worker: load once, then serve points until there are no more. One point's
+failure is a result.
 
-A backend gives `load(settings) -> Workload`; everything about files, logs, signals and restarts is here.
+A backend gives `load(settings) -> Workload`; everything about files, logs, signals and restarts is
+here.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ BROKEN = 1
 
 
 class Measurement(NamedTuple):
-    """What one point gave. Times are CLOCK_MONOTONIC nanoseconds; `items` per trial; None is "does not apply".
+    """What one point gave. Times are CLOCK_MONOTONIC nanoseconds; `items` per trial; None is "does
+    not apply".
 
-    `streams` and `window` (begin, end): of points that several processes measured at once; `level`: of load on a server.
+    `streams` and `window` (begin, end): of points that several processes measured at once; `level`:
+    of load on a server.
     """
 
     trials_ns: List[int]
@@ -40,7 +44,9 @@ class Measurement(NamedTuple):
 
 
 class Workload(abc.ABC):
-    """A loaded model on its device. Backends derive from it; `measure` may raise anything for a point that fails."""
+    """A loaded model on its device. Backends derive from it; `measure` may raise anything for a
+    point that fails.
+    """
 
     versions: Mapping[str, str]
     devices: List[Dict[str, Any]]
@@ -48,7 +54,9 @@ class Workload(abc.ABC):
     marks: ranges.Marks = ranges.Marks()
 
     def judged(self, asked: protocol.Asked) -> Any:
-        """The point's parameters, typed, for `measure`. Raises ValueError that names the parameter."""
+        """The point's parameters, typed, for `measure`. Raises ValueError that names the
+        parameter.
+        """
         return protocol.judged(asked)
 
     @abc.abstractmethod
@@ -64,15 +72,19 @@ class Workload(abc.ABC):
 
 def main(load: Callable[[protocol.Settings], Workload], environ: Mapping[str, str]) -> int:
     """Serve points; the exit status as in `supervised`."""
-    return supervised(lambda settings, results, harness: _serve(load, settings, results, harness), environ)
+    return supervised(
+        lambda settings, results, harness: _serve(load, settings, results, harness), environ
+    )
 
 
 def supervised(
-    body: Callable[[protocol.Settings, protocol.Results, lifetime.Harness], int], environ: Mapping[str, str]
+    body: Callable[[protocol.Settings, protocol.Results, lifetime.Harness], int],
+    environ: Mapping[str, str],
 ) -> int:
     """Run `body` as a worker, with its end told in the results whatever it is.
 
-    The exit status: 0, 1 broken model or device, 2 usage, 3 missing tool or device, 4 bad input, 128+n by signal.
+    The exit status: 0, 1 broken model or device, 2 usage, 3 missing tool or device, 4 bad input,
+    128+n by signal.
     """
     results = None
     try:
@@ -116,7 +128,9 @@ def _serve(
     def waiting(waited_s: float) -> None:
         harness.require()
         if not harness.seen and waited_s > LONGEST_UNWATCHED_WAIT_S:
-            raise lifetime.Stopped("no point came for a minute and the harness cannot be seen from here", 0)
+            raise lifetime.Stopped(
+                "no point came for a minute and the harness cannot be seen from here", 0
+            )
 
     for asked in protocol.asked_points(settings, waiting):
         harness.require()
@@ -132,20 +146,30 @@ def _serve(
     return 0
 
 
-def _attempt(workload: Workload, asked: protocol.Asked, still_wanted: Callable[[], None]) -> Dict[str, Any]:
-    """The fields of a result. Every Exception (out of memory included) becomes a failed point with a reason."""
+def _attempt(
+    workload: Workload, asked: protocol.Asked, still_wanted: Callable[[], None]
+) -> Dict[str, Any]:
+    """The fields of a result. Every Exception (out of memory included) becomes a failed point with
+    a reason.
+    """
     try:
         measured = workload.measure(workload.judged(asked), still_wanted)
-    except Exception as error:  # a point that fails must not end the scan, whatever the framework raises
+    except (
+        Exception
+    ) as error:  # a point that fails must not end the scan, whatever the framework raises
         traceback.print_exc()
         failed = Measurement([], [], 0, [], [], workload.device)
-        words = error.message if isinstance(error, protocol.Refusal) else protocol.one_sentence(error)
+        words = (
+            error.message if isinstance(error, protocol.Refusal) else protocol.one_sentence(error)
+        )
         return dict(ok=False, error=words, **failed._asdict())
     return dict(ok=True, error="", **measured._asdict())
 
 
 def _recovered(workload: Workload) -> bool:
-    """False when the device is spoiled: the process ends, and the harness starts another one at the next point."""
+    """False when the device is spoiled: the process ends, and the harness starts another one at the
+    next point.
+    """
     try:
         gc.collect()
         workload.recover()

@@ -1,6 +1,8 @@
-"""CIFAR-100 as tensors: from the python archive or its folder, fetched on request, or synthetic of the same shape.
+"""CIFAR-100 as tensors: from the python archive or its folder, fetched on request, or synthetic of
+the same shape.
 
-Source of data and format: A. Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html (python version).
+Source of data and format: A. Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html (python
+version).
 """
 
 from __future__ import annotations
@@ -39,13 +41,17 @@ class Images(NamedTuple):
 
 
 def load(data_path: str, count: int, seed: int) -> Images:
-    """The training images below `data_path`; without them `count` synthetic ones, which is said by `origin`."""
+    """The training images below `data_path`; without them `count` synthetic ones, which is said by
+    `origin`.
+    """
     found = read(data_path)
     return synthetic(count, seed) if found is None else found
 
 
 def read(data_path: str) -> Optional[Images]:
-    """The training images, or None where neither folder nor archive is. Raises DataError for a damaged one."""
+    """The training images, or None where neither folder nor archive is. Raises DataError for a
+    damaged one.
+    """
     folder = os.path.join(data_path, FOLDER, "train")
     archive = os.path.join(data_path, ARCHIVE)
     try:
@@ -58,7 +64,14 @@ def read(data_path: str) -> Optional[Images]:
                 if member is None:
                     raise DataError("%s holds no %s/train" % (archive, FOLDER))
                 return _images(member.read(), archive)
-    except (OSError, tarfile.TarError, pickle.UnpicklingError, KeyError, EOFError, ValueError) as error:
+    except (
+        OSError,
+        tarfile.TarError,
+        pickle.UnpicklingError,
+        KeyError,
+        EOFError,
+        ValueError,
+    ) as error:
         raise DataError("%s: not CIFAR-100 in its python form (%s)" % (data_path, error)) from error
     return None
 
@@ -95,7 +108,9 @@ def synthetic(count: int, seed: int) -> Images:
 
 
 def download(data_path: str) -> str:
-    """Fetch the archive into `data_path`, unless it is there whole. Raises DataError when it cannot be had."""
+    """Fetch the archive into `data_path`, unless it is there whole. Raises DataError when it cannot
+    be had.
+    """
     path = os.path.join(data_path, ARCHIVE)
     if os.path.isfile(path) and _md5(path) == MD5:
         return path
@@ -106,10 +121,13 @@ def download(data_path: str) -> str:
         urllib.request.urlretrieve(ADDRESS, partial)
     except OSError as error:
         raise DataError(
-            "%s cannot be fetched (%s); put it into %s by hand, or train on synthetic data" % (ADDRESS, error, data_path)
+            "%s cannot be fetched (%s); put it into %s by hand, or train on synthetic data"
+            % (ADDRESS, error, data_path)
         ) from error
     if _md5(partial) != MD5:
-        raise DataError("what came from %s has another checksum; it was left at %s" % (ADDRESS, partial))
+        raise DataError(
+            "what came from %s has another checksum; it was left at %s" % (ADDRESS, partial)
+        )
     os.replace(partial, path)
     return path
 

@@ -1,8 +1,12 @@
-"""Fine-tune GPT-Neo on film reviews with the Hugging Face Trainer: an ordinary script, to be profiled.
+"""Fine-tune GPT-Neo on film reviews with the Hugging Face Trainer: an ordinary script, to be
+profiled.
 
-Runs by itself (`python finetune_gpt_neo.py --output-path out`) or by name (`profharness run finetune-gpt-neo
---profile torch -- --max-steps 10`). Arguments and settings are those of the LUMI workshop's GPT-neo-IMDB-finetuning.py:
-1.3 B parameters in bfloat16, global batch 32, 256 tokens, learning rate 2e-5. Where the hub's weights are not to be
+Runs by itself (`python finetune_gpt_neo.py --output-path out`) or by name (`profharness run
+finetune-gpt-neo
+--profile torch -- --max-steps 10`). Arguments and settings are those of the LUMI workshop's
+  GPT-neo-IMDB-finetuning.py:
+1.3 B parameters in bfloat16, global batch 32, 256 tokens, learning rate 2e-5. Where the hub's
+  weights are not to be
 had, a small configuration with random weights takes their place, and the script says so.
 """
 
@@ -31,24 +35,50 @@ TOKENS = 256
 GLOBAL_BATCH = 32
 EVALUATION_BATCH = 128
 SYNTHETIC_REVIEWS = (800, 100)
-SMALL = {"hidden_size": 128, "num_layers": 4, "num_heads": 4, "attention_types": [[["global", "local"], 2]], "vocab_size": 2048}
+SMALL = {
+    "hidden_size": 128,
+    "num_layers": 4,
+    "num_heads": 4,
+    "attention_types": [[["global", "local"], 2]],
+    "vocab_size": 2048,
+}
 PROMPT = "The movie was"
 
 
 def arguments(words: Optional[Sequence[str]] = None) -> argparse.Namespace:
     """The command line. Raises SystemExit(2) for a wrong one."""
-    parser = argparse.ArgumentParser(prog="finetune-gpt-neo", description="Fine-tune GPT-Neo on film reviews.")
-    parser.add_argument("--model-name", default="gpt-imdb-model", help="folder of the result, below --output-path")
-    parser.add_argument("--output-path", default="train-output", help="folder of checkpoints and result")
-    parser.add_argument("--logging-path", default="train-logging", help="folder of TensorBoard's files")
-    parser.add_argument("--num-workers", type=int, default=0, help="CPU processes that load data (LUMI: 7 per GCD)")
+    parser = argparse.ArgumentParser(
+        prog="finetune-gpt-neo", description="Fine-tune GPT-Neo on film reviews."
+    )
+    parser.add_argument(
+        "--model-name", default="gpt-imdb-model", help="folder of the result, below --output-path"
+    )
+    parser.add_argument(
+        "--output-path", default="train-output", help="folder of checkpoints and result"
+    )
+    parser.add_argument(
+        "--logging-path", default="train-logging", help="folder of TensorBoard's files"
+    )
+    parser.add_argument(
+        "--num-workers", type=int, default=0, help="CPU processes that load data (LUMI: 7 per GCD)"
+    )
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    parser.add_argument("--max-steps", type=int, default=1000, help="10 are enough for a profile (default 1000)")
-    parser.add_argument("--batch-size", type=int, default=GLOBAL_BATCH, help="over all ranks (default 32)")
-    parser.add_argument("--weights", choices=("auto", "hub", "random"), default="auto",
-                        help="auto: the hub's where they can be had, else random")
+    parser.add_argument(
+        "--max-steps", type=int, default=1000, help="10 are enough for a profile (default 1000)"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, default=GLOBAL_BATCH, help="over all ranks (default 32)"
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("auto", "hub", "random"),
+        default="auto",
+        help="auto: the hub's where they can be had, else random",
+    )
     parser.add_argument("--device", choices=("auto", "cpu"), default="auto")
-    parser.add_argument("--train-only", action="store_true", help="no evaluation, no saved model, no sample text")
+    parser.add_argument(
+        "--train-only", action="store_true", help="no evaluation, no saved model, no sample text"
+    )
     return parser.parse_args(words)
 
 
@@ -62,22 +92,29 @@ class Parts(NamedTuple):
 
 
 def from_hub() -> Parts:
-    """Weights, tokenizer and IMDB. Raises what transformers and datasets raise where they cannot be had."""
+    """Weights, tokenizer and IMDB. Raises what transformers and datasets raise where they cannot be
+    had.
+    """
     import transformers
 
     if not _in_reach(os.environ.get("HF_ENDPOINT", "https://huggingface.co")):
-        # without a network the hub's libraries try again for minutes; with this they look into the cache alone
+        # without a network the hub's libraries try again for minutes; with this they look into the
+        # cache alone
         os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
         import huggingface_hub.constants
 
         huggingface_hub.constants.HF_HUB_OFFLINE = True
     tokens = transformers.AutoTokenizer.from_pretrained(BASE)
     tokens.pad_token = tokens.eos_token
-    return Parts(transformers.AutoModelForCausalLM.from_pretrained(BASE), tokens, reviews.from_hub(), BASE)
+    return Parts(
+        transformers.AutoModelForCausalLM.from_pretrained(BASE), tokens, reviews.from_hub(), BASE
+    )
 
 
 def _in_reach(address: str) -> bool:
-    """Whether anything answers there within a few seconds; through a proxy that cannot be told, and is taken as yes."""
+    """Whether anything answers there within a few seconds; through a proxy that cannot be told, and
+    is taken as yes.
+    """
     if os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY"):
         return True
     where = urllib.parse.urlsplit(address)
@@ -89,26 +126,46 @@ def _in_reach(address: str) -> bool:
 
 
 def small() -> Parts:
-    """A random-initialised GPT-Neo of 1.1 M parameters, with its own tokenizer on synthetic reviews."""
+    """A random-initialised GPT-Neo of 1.1 M parameters, with its own tokenizer on synthetic
+    reviews.
+    """
     import transformers
 
     texts = reviews.synthetic(*SYNTHETIC_REVIEWS, seed=SEED)
-    tokens = reviews.tokenizer(texts.train, int(SMALL["vocab_size"]))  # type: ignore[call-overload]  a literal number
-    config = transformers.GPTNeoConfig(max_position_embeddings=TOKENS, bos_token_id=tokens.bos_token_id, eos_token_id=tokens.eos_token_id, **SMALL)
+    # a literal number
+    tokens = reviews.tokenizer(texts.train, int(SMALL["vocab_size"]))  # type: ignore[call-overload]
+    config = transformers.GPTNeoConfig(
+        max_position_embeddings=TOKENS,
+        bos_token_id=tokens.bos_token_id,
+        eos_token_id=tokens.eos_token_id,
+        **SMALL,
+    )
     transformers.set_seed(SEED)
-    return Parts(transformers.GPTNeoForCausalLM(config), tokens, texts, "a small GPT-Neo with random weights")
+    return Parts(
+        transformers.GPTNeoForCausalLM(config), tokens, texts, "a small GPT-Neo with random weights"
+    )
 
 
 def chosen(weights: str) -> Parts:
-    """By --weights. Raises OSError or ConnectionError when the hub's were asked for and cannot be had."""
+    """By --weights. Raises OSError or ConnectionError when the hub's were asked for and cannot be
+    had.
+    """
     if weights == "random":
         return small()
     try:
         return from_hub()
-    except (OSError, ImportError, ValueError) as error:  # the hub's libraries raise all three for "not reachable"
+    except (
+        OSError,
+        ImportError,
+        ValueError,
+    ) as error:  # the hub's libraries raise all three for "not reachable"
         if weights == "hub":
             raise
-        print("finetune-gpt-neo: %s cannot be had (%s)" % (BASE, str(error).strip().split("\n")[0][:160]), file=sys.stderr)
+        print(
+            "finetune-gpt-neo: %s cannot be had (%s)"
+            % (BASE, str(error).strip().split("\n")[0][:160]),
+            file=sys.stderr,
+        )
         return small()
 
 
@@ -129,7 +186,9 @@ def settings(asked: argparse.Namespace, rank: process_group.Rank, *, on_gpu: boo
     """The Trainer's settings: the workshop's, the global batch divided over the ranks."""
     import transformers
 
-    os.environ["TENSORBOARD_LOGGING_DIR"] = asked.logging_path  # the argument logging_dir is gone since transformers 5
+    os.environ["TENSORBOARD_LOGGING_DIR"] = (
+        asked.logging_path
+    )  # the argument logging_dir is gone since transformers 5
     return transformers.TrainingArguments(
         output_dir=os.path.join(asked.output_path, asked.model_name),
         report_to=["tensorboard"] if _has_tensorboard() else [],
@@ -160,7 +219,9 @@ def _has_tensorboard() -> bool:
     return importlib.util.find_spec("tensorboard") is not None
 
 
-def trainer_of(parts: Parts, asked: argparse.Namespace, rank: process_group.Rank, *, on_gpu: bool) -> Any:
+def trainer_of(
+    parts: Parts, asked: argparse.Namespace, rank: process_group.Rank, *, on_gpu: bool
+) -> Any:
     """The Trainer over windows of 256 tokens; 1000 windows (or a tenth) are kept for evaluation."""
     import transformers
 
@@ -182,7 +243,13 @@ def finish(trainer: Any, parts: Parts) -> None:
     trainer.save_model()
     model = trainer.model
     inputs = parts.tokens(PROMPT, return_tensors="pt").to(model.device)
-    said = model.generate(**inputs, do_sample=True, max_new_tokens=40, num_return_sequences=2, pad_token_id=parts.tokens.eos_token_id)
+    said = model.generate(
+        **inputs,
+        do_sample=True,
+        max_new_tokens=40,
+        num_return_sequences=2,
+        pad_token_id=parts.tokens.eos_token_id,
+    )
     for text in parts.tokens.batch_decode(said, skip_special_tokens=True):
         print("sample: %s" % " ".join(text.split()))
 
@@ -208,8 +275,15 @@ def main(words: Optional[Sequence[str]] = None, environ: Mapping[str, str] = os.
     result = trainer.train(resume_from_checkpoint=asked.resume or None)
     if rank.rank == 0:
         print("model: %s, text: %s" % (parts.origin, parts.texts.origin))
-        print("steps: %d of batch %d, %.2f samples/s, loss %.4f" % (
-            result.global_step, asked.batch_size, result.metrics["train_samples_per_second"], result.training_loss))
+        print(
+            "steps: %d of batch %d, %.2f samples/s, loss %.4f"
+            % (
+                result.global_step,
+                asked.batch_size,
+                result.metrics["train_samples_per_second"],
+                result.training_loss,
+            )
+        )
     if not asked.train_only:
         finish(trainer, parts)
     return 0

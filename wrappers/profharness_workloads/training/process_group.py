@@ -1,7 +1,8 @@
-"""Which rank of how many this process is, by the variables of torchrun, Slurm or Open MPI; and the group of all.
+"""Which rank of how many this process is, by the variables of torchrun, Slurm or Open MPI; and the
+group of all.
 
-The scripts that the field trains with read the same ones: MASTER_ADDR, MASTER_PORT and RANK/WORLD_SIZE (torchrun),
-SLURM_PROCID/SLURM_NPROCS or OMPI_COMM_WORLD_RANK/OMPI_COMM_WORLD_SIZE.
+The scripts that the field trains with read the same ones: MASTER_ADDR, MASTER_PORT and
+RANK/WORLD_SIZE (torchrun), SLURM_PROCID/SLURM_NPROCS or OMPI_COMM_WORLD_RANK/OMPI_COMM_WORLD_SIZE.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def find(environ: Mapping[str, str]) -> Rank:
 
 
 def join(torch: Any, rank: Rank, device: Any) -> bool:
-    """Enter the group of several ranks: RCCL or NCCL on GPUs, gloo on CPUs. False where this process is alone.
+    """Enter the group of several ranks: RCCL or NCCL on GPUs, gloo on CPUs. False where this
+    process is alone.
 
     As the scripts of the field do, a missing address is warned about, and the process trains alone.
     """
@@ -50,7 +52,11 @@ def join(torch: Any, rank: Rank, device: Any) -> bool:
         return False
     if rank.missing:
         names: List[str] = list(rank.missing)
-        print("warning: rank %d of %d trains alone: %s not set" % (rank.rank, rank.world, ", ".join(names)), file=sys.stderr)
+        print(
+            "warning: rank %d of %d trains alone: %s not set"
+            % (rank.rank, rank.world, ", ".join(names)),
+            file=sys.stderr,
+        )
         return False
     torch.distributed.init_process_group(
         "nccl" if device.type == "cuda" else "gloo", rank=rank.rank, world_size=rank.world

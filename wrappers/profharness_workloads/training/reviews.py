@@ -1,7 +1,8 @@
-"""Film reviews as training text: IMDB from the Hugging Face hub or its cache, else synthetic of the same shape.
+"""Film reviews as training text: IMDB from the Hugging Face hub or its cache, else synthetic of the
+same shape.
 
-Synthetic reviews are drawn from a small vocabulary with IMDB's spread of lengths (median about 180 words, a tail
-beyond a thousand): the device does the same work, and there is little to be learnt.
+Synthetic reviews are drawn from a small vocabulary with IMDB's spread of lengths (median about 180
+words, a tail beyond a thousand): the device does the same work, and there is little to be learnt.
 """
 
 from __future__ import annotations
@@ -16,9 +17,44 @@ LONGEST = 2500
 PARTS = (
     ("the", "a", "this", "that", "every", "no", "one", "another"),
     ("old", "brilliant", "dull", "quiet", "strange", "slow", "bright", "early", "lost", "honest"),
-    ("film", "plot", "actor", "scene", "script", "director", "score", "ending", "camera", "story", "voice", "crowd"),
-    ("holds", "leaves", "carries", "breaks", "follows", "finds", "misses", "makes", "turns", "shows"),
-    ("slowly", "again", "well", "badly", "at last", "too late", "by far", "for once", "in part", "with care"),
+    (
+        "film",
+        "plot",
+        "actor",
+        "scene",
+        "script",
+        "director",
+        "score",
+        "ending",
+        "camera",
+        "story",
+        "voice",
+        "crowd",
+    ),
+    (
+        "holds",
+        "leaves",
+        "carries",
+        "breaks",
+        "follows",
+        "finds",
+        "misses",
+        "makes",
+        "turns",
+        "shows",
+    ),
+    (
+        "slowly",
+        "again",
+        "well",
+        "badly",
+        "at last",
+        "too late",
+        "by far",
+        "for once",
+        "in part",
+        "with care",
+    ),
 )
 
 
@@ -31,11 +67,19 @@ class Texts(NamedTuple):
 
 
 def from_hub() -> Texts:
-    """IMDB: its 75,000 labelled and unlabelled training reviews and its test reviews. Raises what `datasets` raises."""
+    """IMDB: its 75,000 labelled and unlabelled training reviews and its test reviews. Raises what
+    `datasets` raises.
+    """
     import datasets
 
-    found = datasets.load_dataset(DATASET, split={"train": "train", "more": "unsupervised", "test": "test"})
-    return Texts(list(found["train"]["text"]) + list(found["more"]["text"]), found["test"]["text"], "IMDB (%s)" % DATASET)
+    found = datasets.load_dataset(
+        DATASET, split={"train": "train", "more": "unsupervised", "test": "test"}
+    )
+    return Texts(
+        list(found["train"]["text"]) + list(found["more"]["text"]),
+        found["test"]["text"],
+        "IMDB (%s)" % DATASET,
+    )
 
 
 def synthetic(train: int, evaluate: int, seed: int) -> Texts:
@@ -58,22 +102,33 @@ def _sentences(chance: random.Random, words: int) -> Iterator[str]:
 
 
 def tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
-    """A byte-level BPE tokenizer trained on these texts, for where the hub's cannot be had; ends and pads like GPT-2's."""
+    """A byte-level BPE tokenizer trained on these texts, for where the hub's cannot be had; ends
+    and pads like GPT-2's.
+    """
     import tokenizers
     import transformers
 
     end = "<|endoftext|>"
     trained = tokenizers.ByteLevelBPETokenizer()
-    trained.train_from_iterator(texts, vocab_size=vocabulary, special_tokens=[end], show_progress=False)
+    trained.train_from_iterator(
+        texts, vocab_size=vocabulary, special_tokens=[end], show_progress=False
+    )
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizers.Tokenizer.from_str(trained.to_str()), bos_token=end, eos_token=end, pad_token=end
+        tokenizer_object=tokenizers.Tokenizer.from_str(trained.to_str()),
+        bos_token=end,
+        eos_token=end,
+        pad_token=end,
     )
 
 
 def windows(tokens: Any, texts: Sequence[str], length: int) -> List[List[int]]:
-    """Each text, closed by the end mark, as token windows of at most `length`; a long text gives several."""
+    """Each text, closed by the end mark, as token windows of at most `length`; a long text gives
+    several.
+    """
     found: List[List[int]] = []
     for start in range(0, len(texts), 1000):
         block = [text + tokens.eos_token for text in texts[start : start + 1000]]
-        found += tokens(block, max_length=length, truncation=True, return_overflowing_tokens=True)["input_ids"]
+        found += tokens(block, max_length=length, truncation=True, return_overflowing_tokens=True)[
+            "input_ids"
+        ]
     return found
