@@ -59,6 +59,7 @@ demo: setup
 
 check: setup-dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -43,7 +43,8 @@ from profharness_workloads.shared import inputs, particlenet
 torch.set_num_threads(1)
 batch, seed = int(sys.argv[3]), int(sys.argv[4])
 model = particlenet.build(0)
-sets = [[torch.from_numpy(a) for a in one] for one in inputs.pool(particlenet.INPUTS, batch, "hep", seed)]
+pool = inputs.pool(particlenet.INPUTS, batch, "hep", seed)
+sets = [[torch.from_numpy(a) for a in one] for one in pool]
 run = lambda i: model(*sets[i % len(sets)])
 torch.set_grad_enabled(False)
 """,
@@ -56,7 +57,11 @@ batch, seed = int(sys.argv[3]), int(sys.argv[4])
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
 session = onnxruntime.InferenceSession(sys.argv[2], options, providers=["CPUExecutionProvider"])
-specs = [inputs.TensorSpec(i.name, "float32", (i.shape[1], 100 if i.name[:2] == "pf" else 10)) for i in session.get_inputs()]
+length = lambda name: 100 if name[:2] == "pf" else 10
+specs = [
+    inputs.TensorSpec(i.name, "float32", (i.shape[1], length(i.name)))
+    for i in session.get_inputs()
+]
 sets = [{s.name: a for s, a in zip(specs, one)} for one in inputs.pool(specs, batch, "hep", seed)]
 run = lambda i: session.run(["softmax"], sets[i % len(sets)])
 """,

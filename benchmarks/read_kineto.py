@@ -130,7 +130,8 @@ def report(trace: Path, repeats: int) -> dict[str, tuple[float, float]]:
         found = costs[name] = min(cpu for cpu, _ in done), max(peak for _, peak in done)
         base = costs["hotspots"]
         print(
-            f"{name:10}{found[0]:8.2f}{found[1]:10.0f}{found[0] / base[0]:16.1f}{found[1] / base[1]:17.1f}"
+            f"{name:10}{found[0]:8.2f}{found[1]:10.0f}"
+            f"{found[0] / base[0]:16.1f}{found[1] / base[1]:17.1f}"
         )
     return costs
 
@@ -160,10 +161,13 @@ def main() -> None:
             described = description.machine(
                 ("profharness", "numpy", "orjson", "msgspec", "pysimdjson")
             )
-            print(
-                "\n"
-                f"{description.keep('read-kineto', {'machine': described, 'bytes': path.stat().st_size, 'repeats': options.repeats, 'costs': rows})}"
-            )
+            result = {
+                "machine": described,
+                "bytes": path.stat().st_size,
+                "repeats": options.repeats,
+                "costs": rows,
+            }
+            print(f"\n{description.keep('read-kineto', result)}")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,8 @@ import sys
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 with open(sys.argv[1], "rb") as file:
     trace = Trace.FromString(file.read())
-kernels = [(packet.timestamp, packet.gpu_render_stage_event.duration) for packet in trace.packet if packet.HasField("gpu_render_stage_event")]
+stages = [packet for packet in trace.packet if packet.HasField("gpu_render_stage_event")]
+kernels = [(packet.timestamp, packet.gpu_render_stage_event.duration) for packet in stages]
 assert len(kernels) == {kernels}
 """
 PER_MILLION_MIB = {
@@ -314,14 +315,16 @@ def show(
     base = costs["hotspots"]
     print(f"\n{kernels:,} kernels, {told['bytes'] / 1e6:.0f} MB")
     print(
-        f"{'':10}{'CPU s':>8}{'wall s':>8}{'peak MiB':>10}{'CPU / hotspots':>16}{'peak / hotspots':>17}{'CPU grows':>11}"
+        f"{'':10}{'CPU s':>8}{'wall s':>8}{'peak MiB':>10}"
+        f"{'CPU / hotspots':>16}{'peak / hotspots':>17}{'CPU grows':>11}"
     )
     for name, cost in costs.items():
         growth = (
             f"{cost.cpu_s / before[name].cpu_s / grown:11.2f}" if name in before else f"{'-':>11}"
         )
         print(
-            f"{name:10}{cost.cpu_s:8.2f}{cost.wall_s:8.2f}{cost.peak_mib:10.0f}{cost.cpu_s / base.cpu_s:16.1f}{cost.peak_mib / base.peak_mib:17.1f}{growth}"
+            f"{name:10}{cost.cpu_s:8.2f}{cost.wall_s:8.2f}{cost.peak_mib:10.0f}"
+            f"{cost.cpu_s / base.cpu_s:16.1f}{cost.peak_mib / base.peak_mib:17.1f}{growth}"
         )
     for way, why in told["left_out"].items():
         print(f"{way:10}left out: {why}")

@@ -161,8 +161,8 @@ GPU Util (%)  the driver's busy figure, the share of its own averaging time in w
 anything ran, however little: {gpu}
 GPU Mem (%)   device memory allocated by all processes over the device's memory (not memory \
 activity, which older tools printed here)
-CPU Util (%)  share of all CPUs of the node that ran user, system or interrupt time; waiting for \
-I/O counts as idle
+CPU Util (%)  share of all CPUs of the node that ran user, system or interrupt time; waiting \
+for I/O counts as idle
 RAM Util (%)  memory that is not available for new processes (MemTotal less \
 MemAvailable) over all memory of the node
 """

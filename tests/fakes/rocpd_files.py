@@ -1,4 +1,6 @@
-"""Writes rocpd databases (schema version 3) of a made-up program: tables with the process's GUID in their names, and the views over them."""
+"""Writes rocpd databases (schema version 3) of a made-up program: tables with the process's GUID in
+their names, and the views over them.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +17,50 @@ from tests.fakes.rocprofv3_program import Program
 TABLES: dict[str, str] = {
     "metadata": "tag TEXT, value TEXT",
     "string": "string TEXT",
-    "info_node": "hash BIGINT, machine_id TEXT, system_name TEXT, hostname TEXT, release TEXT, version TEXT, hardware_name TEXT, domain_name TEXT",
-    "info_process": 'nid INT, ppid INT, pid INT, init BIGINT, fini BIGINT, start BIGINT, "end" BIGINT, command TEXT, environment JSONB, extdata JSONB',
-    "info_thread": 'nid INT, ppid INT, pid INT, tid INT, name TEXT, start BIGINT, "end" BIGINT, extdata JSONB',
-    "info_agent": "nid INT, pid INT, type TEXT, absolute_index INT, logical_index INT, type_index INT, uuid INT, name TEXT, model_name TEXT,"
+    "info_node": (
+        "hash BIGINT, machine_id TEXT, system_name TEXT, hostname TEXT, release TEXT, "
+        "version TEXT, hardware_name TEXT, domain_name TEXT"
+    ),
+    "info_process": (
+        "nid INT, ppid INT, pid INT, init BIGINT, fini BIGINT, start BIGINT, "
+        '"end" BIGINT, command TEXT, environment JSONB, extdata JSONB'
+    ),
+    "info_thread": (
+        'nid INT, ppid INT, pid INT, tid INT, name TEXT, start BIGINT, "end" BIGINT, extdata JSONB'
+    ),
+    "info_agent": "nid INT, pid INT, type TEXT, absolute_index INT, logical_index INT, "
+    "type_index INT, uuid INT, name TEXT, model_name TEXT,"
     " vendor_name TEXT, product_name TEXT, user_name TEXT, extdata JSONB",
     "info_queue": "nid INT, pid INT, name TEXT, extdata JSONB",
     "info_stream": "nid INT, pid INT, name TEXT, extdata JSONB",
     "info_pmc": "nid INT, pid INT, agent_id INT, name TEXT, symbol TEXT, extdata JSONB",
-    "info_kernel_symbol": "nid INT, pid INT, code_object_id INT, kernel_name TEXT, display_name TEXT, group_segment_size INT, private_segment_size INT,"
+    "info_kernel_symbol": "nid INT, pid INT, code_object_id INT, kernel_name TEXT, "
+    "display_name TEXT, group_segment_size INT, private_segment_size INT,"
     " sgpr_count INT, arch_vgpr_count INT, accum_vgpr_count INT, extdata JSONB",
     "track": "nid INT, pid INT, tid INT, name_id INT, extdata JSONB",
-    "event": "category_id INT, stack_id INT, parent_stack_id INT, correlation_id INT, call_stack JSONB, line_info JSONB, extdata JSONB",
+    "event": (
+        "category_id INT, stack_id INT, parent_stack_id INT, correlation_id INT, "
+        "call_stack JSONB, line_info JSONB, extdata JSONB"
+    ),
     "pmc_event": "event_id INT, pmc_id INT, value REAL, extdata JSONB",
-    "region": 'nid INT, pid INT, tid INT, start BIGINT, "end" BIGINT, name_id INT, event_id INT, extdata JSONB',
+    "region": (
+        'nid INT, pid INT, tid INT, start BIGINT, "end" BIGINT, name_id INT, '
+        "event_id INT, extdata JSONB"
+    ),
     "sample": "track_id INT, timestamp BIGINT, event_id INT, extdata JSONB",
-    "kernel_dispatch": 'nid INT, pid INT, tid INT, agent_id INT, kernel_id INT, dispatch_id INT, queue_id INT, stream_id INT, start BIGINT, "end" BIGINT,'
-    " private_segment_size INT, group_segment_size INT, workgroup_size_x INT, workgroup_size_y INT, workgroup_size_z INT,"
-    " grid_size_x INT, grid_size_y INT, grid_size_z INT, region_name_id INT, event_id INT, extdata JSONB",
-    "memory_copy": 'nid INT, pid INT, tid INT, start BIGINT, "end" BIGINT, name_id INT, dst_agent_id INT, dst_address INT, src_agent_id INT,'
-    " src_address INT, size INT, queue_id INT, stream_id INT, region_name_id INT, event_id INT, extdata JSONB",
-    "memory_allocate": 'nid INT, pid INT, tid INT, agent_id INT, type TEXT, level TEXT, start BIGINT, "end" BIGINT, address INT, size INT,'
+    "kernel_dispatch": "nid INT, pid INT, tid INT, agent_id INT, kernel_id INT, "
+    "dispatch_id INT, queue_id INT, stream_id INT, start BIGINT, "
+    '"end" BIGINT,'
+    " private_segment_size INT, group_segment_size INT, workgroup_size_x INT, "
+    "workgroup_size_y INT, workgroup_size_z INT,"
+    " grid_size_x INT, grid_size_y INT, grid_size_z INT, region_name_id INT, event_id INT, "
+    "extdata JSONB",
+    "memory_copy": 'nid INT, pid INT, tid INT, start BIGINT, "end" BIGINT, name_id INT, '
+    "dst_agent_id INT, dst_address INT, src_agent_id INT,"
+    " src_address INT, size INT, queue_id INT, stream_id INT, region_name_id INT, "
+    "event_id INT, extdata JSONB",
+    "memory_allocate": "nid INT, pid INT, tid INT, agent_id INT, type TEXT, level TEXT, "
+    'start BIGINT, "end" BIGINT, address INT, size INT,'
     " queue_id INT, stream_id INT, event_id INT, extdata JSONB",
 }
 
@@ -49,10 +74,15 @@ def _join(name: str, alias: str, column: str, of: str, kind: str = "JOIN") -> st
 
 
 VIEWS: dict[str, str] = {
-    "processes": 'SELECT N.id AS nid, N.hostname, P.guid, P.ppid, P.pid, P.init, P.start, P."end", P.fini, P.command FROM rocpd_info_process P '
+    "processes": (
+        "SELECT N.id AS nid, N.hostname, P.guid, P.ppid, P.pid, P.init, P.start, "
+        'P."end", P.fini, P.command FROM rocpd_info_process P '
+    )
     + _join("info_node", "N", "P.nid", "P"),
-    "regions": f'SELECT R.id, R.guid, {_text("E.category_id", "E")} AS category, S.string AS name, R.nid, P.pid, T.tid, R.start, R."end",'
-    ' (R."end" - R.start) AS duration, R.event_id, E.stack_id, E.parent_stack_id, E.correlation_id AS corr_id, E.extdata FROM rocpd_region R '
+    "regions": f"SELECT R.id, R.guid, {_text('E.category_id', 'E')} AS category, "
+    'S.string AS name, R.nid, P.pid, T.tid, R.start, R."end",'
+    ' (R."end" - R.start) AS duration, R.event_id, E.stack_id, E.parent_stack_id, '
+    "E.correlation_id AS corr_id, E.extdata FROM rocpd_region R "
     + " ".join(
         (
             _join("event", "E", "R.event_id", "R"),
@@ -61,7 +91,8 @@ VIEWS: dict[str, str] = {
             _join("info_thread", "T", "R.tid", "R"),
         )
     ),
-    "samples": f"SELECT R.id, R.guid, {_text('E.category_id', 'E')} AS category, {_text('T.name_id', 'T')} AS name, T.nid, P.pid, H.tid, R.timestamp,"
+    "samples": f"SELECT R.id, R.guid, {_text('E.category_id', 'E')} AS category, "
+    f"{_text('T.name_id', 'T')} AS name, T.nid, P.pid, H.tid, R.timestamp,"
     " R.event_id, E.stack_id, E.extdata FROM rocpd_sample R "
     + " ".join(
         (
@@ -71,13 +102,20 @@ VIEWS: dict[str, str] = {
             _join("info_thread", "H", "T.tid", "T"),
         )
     ),
-    "kernels": f"SELECT K.id, K.guid, T.tid, {_text('E.category_id', 'E')} AS category, R.string AS region, S.display_name AS name, K.nid, P.pid,"
-    " A.absolute_index AS agent_abs_index, A.logical_index AS agent_log_index, A.type_index AS agent_type_index, A.type AS agent_type,"
-    ' S.code_object_id, K.kernel_id, K.dispatch_id, K.stream_id, K.queue_id, Q.name AS queue, ST.name AS stream, K.start, K."end",'
-    ' (K."end" - K.start) AS duration, K.grid_size_x AS grid_x, K.grid_size_y AS grid_y, K.grid_size_z AS grid_z,'
-    " K.workgroup_size_x AS workgroup_x, K.workgroup_size_y AS workgroup_y, K.workgroup_size_z AS workgroup_z,"
-    " K.group_segment_size AS lds_size, K.private_segment_size AS scratch_size, S.arch_vgpr_count AS vgpr_count, S.accum_vgpr_count,"
-    " S.sgpr_count, S.group_segment_size AS static_lds_size, E.stack_id, E.parent_stack_id, E.correlation_id AS corr_id"
+    "kernels": f"SELECT K.id, K.guid, T.tid, {_text('E.category_id', 'E')} AS category, "
+    "R.string AS region, S.display_name AS name, K.nid, P.pid,"
+    " A.absolute_index AS agent_abs_index, A.logical_index AS agent_log_index, "
+    "A.type_index AS agent_type_index, A.type AS agent_type,"
+    " S.code_object_id, K.kernel_id, K.dispatch_id, K.stream_id, K.queue_id, Q.name AS queue, "
+    'ST.name AS stream, K.start, K."end",'
+    ' (K."end" - K.start) AS duration, K.grid_size_x AS grid_x, K.grid_size_y AS grid_y, '
+    "K.grid_size_z AS grid_z,"
+    " K.workgroup_size_x AS workgroup_x, K.workgroup_size_y AS workgroup_y, "
+    "K.workgroup_size_z AS workgroup_z,"
+    " K.group_segment_size AS lds_size, K.private_segment_size AS scratch_size, "
+    "S.arch_vgpr_count AS vgpr_count, S.accum_vgpr_count,"
+    " S.sgpr_count, S.group_segment_size AS static_lds_size, E.stack_id, E.parent_stack_id, "
+    "E.correlation_id AS corr_id"
     " FROM rocpd_kernel_dispatch K "
     + " ".join(
         (
@@ -91,9 +129,12 @@ VIEWS: dict[str, str] = {
             _join("info_thread", "T", "K.tid", "K"),
         )
     ),
-    "memory_copies": f'SELECT M.id, M.guid, {_text("E.category_id", "E")} AS category, M.nid, P.pid, T.tid, M.start, M."end",'
-    ' (M."end" - M.start) AS duration, S.string AS name, M.stream_id, M.queue_id, M.size, D.logical_index AS dst_agent_log_index,'
-    " D.type AS dst_agent_type, F.logical_index AS src_agent_log_index, F.type AS src_agent_type, E.stack_id FROM rocpd_memory_copy M "
+    "memory_copies": f"SELECT M.id, M.guid, {_text('E.category_id', 'E')} AS category, M.nid, "
+    'P.pid, T.tid, M.start, M."end",'
+    ' (M."end" - M.start) AS duration, S.string AS name, M.stream_id, M.queue_id, M.size, '
+    "D.logical_index AS dst_agent_log_index,"
+    " D.type AS dst_agent_type, F.logical_index AS src_agent_log_index, "
+    "F.type AS src_agent_type, E.stack_id FROM rocpd_memory_copy M "
     + " ".join(
         (
             _join("string", "S", "M.name_id", "M"),
@@ -104,7 +145,8 @@ VIEWS: dict[str, str] = {
             _join("info_thread", "T", "M.tid", "M"),
         )
     ),
-    "memory_allocations": f'SELECT M.id, M.guid, {_text("E.category_id", "E")} AS category, M.nid, P.pid, T.tid, M.start, M."end", M.type, M.level,'
+    "memory_allocations": f"SELECT M.id, M.guid, {_text('E.category_id', 'E')} AS category, "
+    'M.nid, P.pid, T.tid, M.start, M."end", M.type, M.level,'
     " M.size, E.stack_id FROM rocpd_memory_allocate M "
     + " ".join(
         (
@@ -113,10 +155,14 @@ VIEWS: dict[str, str] = {
             _join("info_thread", "T", "M.tid", "M"),
         )
     ),
-    "scratch_memory": 'SELECT M.id, M.guid, M.nid, P.pid, M.type AS operation, M.start, M."end", M.size FROM rocpd_memory_allocate M '
+    "scratch_memory": (
+        "SELECT M.id, M.guid, M.nid, P.pid, M.type AS operation, M.start, "
+        'M."end", M.size FROM rocpd_memory_allocate M '
+    )
     + _join("info_process", "P", "M.pid", "M")
     + " WHERE M.level = 'SCRATCH'",
-    "counters_collection": 'SELECT MIN(V.id) AS id, V.guid, K.dispatch_id, P.pid, I.name AS counter_name, SUM(V.value) AS value, K.start, K."end"'
+    "counters_collection": "SELECT MIN(V.id) AS id, V.guid, K.dispatch_id, P.pid, "
+    'I.name AS counter_name, SUM(V.value) AS value, K.start, K."end"'
     " FROM rocpd_pmc_event V "
     + " ".join(
         (
@@ -142,7 +188,8 @@ def write_rocpd(path: Path, *programs: Program, environment: dict[str, str] | No
         for table, columns in TABLES.items():
             front = "" if table == "metadata" else ", guid TEXT"
             connection.execute(
-                f'CREATE TABLE "rocpd_{table}{_suffix(guid)}" (id INTEGER PRIMARY KEY{front}, {columns})'
+                f'CREATE TABLE "rocpd_{table}{_suffix(guid)}" (id INTEGER PRIMARY KEY{front}, '
+                f"{columns})"
             )
     for table in TABLES:
         union = " UNION ALL ".join(
@@ -384,7 +431,9 @@ class _Writer:
         self._rows("pmc_event", [(number, *row) for number, row in enumerate(values, 1)])
 
     def _calls(self, node: int) -> None:
-        """Calls without length are samples on a track that is called after their category, as the tool writes them."""
+        """Calls without length are samples on a track that is called after their category, as the
+        tool writes them.
+        """
         regions, samples, tracks = [], [], {}
         for c in self.program.calls:
             extra = msgspec.json.encode({"message": c.message}).decode() if c.message else "{}"

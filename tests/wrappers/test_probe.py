@@ -55,7 +55,8 @@ def amd_node(
     write(
         root,
         {
-            f"{node}/properties": f"cpu_cores_count 0\nsimd_count {simds}\nsimd_per_cu 4\nlocation_id {bus << 8}\ndomain 0\ndrm_render_minor {minor}\n"
+            f"{node}/properties": f"cpu_cores_count 0\nsimd_count {simds}\nsimd_per_cu 4\n"
+            f"location_id {bus << 8}\ndomain 0\ndrm_render_minor {minor}\n"
             f"gfx_target_version {target}\nunique_id 11651590505119483656\n",
             f"{node}/name": "aldebaran\n",
             f"{node}/mem_banks/0/properties": "heap_type 1\nsize_in_bytes 68702699520\nflags 0\n",
@@ -67,7 +68,9 @@ def amd_node(
 
 @pytest.fixture
 def sysfs(tmp_path: Path) -> Path:
-    """Two dies of an MI250X behind a CPU node, and a third device whose properties the job may not read."""
+    """Two dies of an MI250X behind a CPU node, and a third device whose properties the job may not
+    read.
+    """
     root = tmp_path / "sys"
     write(
         root,
@@ -146,7 +149,10 @@ def tool(folder: Path, name: str, script: str) -> None:
 @pytest.mark.parametrize(("old", "architecture"), [(False, "sm_80"), (True, "")])
 def test_nvidia_devices_from_its_tool(tmp_path: Path, old: bool, architecture: str) -> None:
     refuse = (
-        'case "$1" in *compute_cap*) echo "Field \\"compute_cap\\" is not a valid field to query."; exit 2;; esac'
+        (
+            'case "$1" in *compute_cap*) echo "Field \\"compute_cap\\" is not a valid field to '
+            'query."; exit 2;; esac'
+        )
         if old
         else ""
     )
@@ -200,7 +206,10 @@ def test_a_tool_belongs_to_the_rocm_that_it_lies_in(tmp_path: Path) -> None:
 
 
 def probe_with_short_patience(folder: Path) -> dict[str, Any]:
-    text = f"import sys; sys.path.insert(0, {str(WRAPPERS)!r}); import json, probe; probe.TOOL_SECONDS = 2; print(json.dumps(probe.tools()))"
+    text = (
+        f"import sys; sys.path.insert(0, {str(WRAPPERS)!r}); import json, probe; "
+        "probe.TOOL_SECONDS = 2; print(json.dumps(probe.tools()))"
+    )
     answer = subprocess.run(
         [sys.executable, "-c", text],
         env={**CLEAN, "PATH": f"{folder / 'bin'}:/usr/bin:/bin"},
@@ -252,7 +261,9 @@ def test_facts_of_this_node(tmp_path: Path) -> None:
 
 
 def refusing(monkeypatch: pytest.MonkeyPatch, refusals: dict[str, int]) -> None:
-    """Those files refuse to be opened with these errnos: to root, who runs the tests, everything opens."""
+    """Those files refuse to be opened with these errnos: to root, who runs the tests, everything
+    opens.
+    """
     real = os.open
 
     def opened(path: str, flags: int, *more: Any, **named: Any) -> int:
@@ -354,7 +365,9 @@ def test_a_group_of_which_the_session_knows_nothing_yet(
 
 
 def test_a_file_that_really_refuses_its_user(tmp_path: Path) -> None:
-    """Without the capability to override modes root is a user like any other, whose class has no permission here."""
+    """Without the capability to override modes root is a user like any other, whose class has no
+    permission here.
+    """
     write(tmp_path, {"kfd": ""})
     (tmp_path / "kfd").chmod(0o060)
     drop = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
