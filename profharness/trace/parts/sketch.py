@@ -93,7 +93,7 @@ def placed(trace: Trace, places: Places, pools: Trace) -> Trace:
     )  # type: ignore[arg-type] # each name maps to its own kind of table
 
 
-def together(parts: Sequence[Trace]) -> Trace:
+def concat_parts(parts: Sequence[Trace]) -> Trace:
     """Parts that were `placed` among the same pools as one: rows in the order of the parts, references to rows shifted."""
     if len(parts) == 1:
         return parts[0]
