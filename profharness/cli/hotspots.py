@@ -53,7 +53,10 @@ def hotspots(
         By | None,
         typer.Option(
             "--by",
-            help="Rows: kernel, op, category or (host) call (default: kernel; op without device kernels; call with neither).",
+            help=(
+                "Rows: kernel, op, category or (host) call (default: kernel; "
+                "op without device kernels; call with neither)."
+            ),
         ),
     ] = None,
     pass_name: Annotated[
@@ -78,7 +81,10 @@ def hotspots(
         str,
         typer.Option(
             "--samples",
-            help="Of a run: also the mean of these telemetry metrics while each row ran, as power,clock.",
+            help=(
+                "Of a run: also the mean of these telemetry metrics while each row ran, "
+                "as power,clock."
+            ),
             metavar="LIST",
         ),
     ] = "",
@@ -119,7 +125,8 @@ def hotspots(
     say(problems, notes=not table.rows)
     if not table.rows:
         typer.echo(
-            f"{paths[0]}: nothing to list by {table.by}; {others or 'a run records operators with --profile torch, kernels with rocprofv3 too'}",
+            f"{paths[0]}: nothing to list by {table.by}; "
+            f"{others or 'a run records operators with --profile torch, kernels with rocprofv3 too'}",
             err=True,
         )
     sys.stdout.write(text_of(table, Form.JSON if json else form, top))
@@ -143,7 +150,9 @@ def _others(table: Hotspots, table_by: Callable[[By], Hotspots]) -> str:
 
 
 def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
-    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`, unless asked for."""
+    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`,
+    unless asked for.
+    """
     serious = [problem for problem in problems if notes or problem.severity != "info"]
     for problem in sorted(serious, key=lambda one: one.severity):
         typer.echo(
@@ -153,7 +162,9 @@ def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
 
 
 def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = "") -> Hotspots:
-    """The table of one pass, with the telemetry asked for. Raises UsageError for a pass or metric that the trace does not hold."""
+    """The table of one pass, with the telemetry asked for. Raises UsageError for a pass or metric
+    that the trace does not hold.
+    """
     import msgspec
 
     from profharness.analysis.kernels.columns import with_rates
@@ -183,7 +194,9 @@ def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = ""
 
 
 def text_of(table: Hotspots, form: Form, top: int | None) -> str:
-    """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole table."""
+    """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole
+    table.
+    """
     import msgspec
 
     if form is Form.TABLE:
@@ -199,7 +212,9 @@ def text_of(table: Hotspots, form: Form, top: int | None) -> str:
 
 
 def plain_table(table: Hotspots, top: int, width: int | None) -> str:
-    """Aligned columns, the name last; names are folded to `width` characters per line, or left whole for None."""
+    """Aligned columns, the name last; names are folded to `width` characters per line, or left
+    whole for None.
+    """
     from profharness.report.text.folding import fold_kernel_name
     from profharness.report.text.samples import sample_notes, sampled_metrics
     from profharness.trace import log_names
@@ -214,7 +229,8 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     room = None if width is None else max(width - lead, _NARROWEST_NAME)
     names = [row.name if room is None else fold_kernel_name(row.name, room) for row in rows]
     lines = [
-        f"by {table.by}, {format_ns(table.total_ns)} in {format_number(sum(row.calls for row in table.rows))} calls"
+        f"by {table.by}, {format_ns(table.total_ns)} in "
+        f"{format_number(sum(row.calls for row in table.rows))} calls"
         + (f", pass {table.pass_name}" if table.pass_name else "")
         + _busy(table)
     ]
@@ -241,7 +257,10 @@ def _busy(table: Hotspots) -> str:
 
     if not table.device_span_ns or table.busy_ns is None:
         return ""
-    return f"; kernels ran {format_share(table.busy_ns / table.device_span_ns)} of {format_ns(table.device_span_ns)} of device time"
+    return (
+        f"; kernels ran {format_share(table.busy_ns / table.device_span_ns)} of "
+        f"{format_ns(table.device_span_ns)} of device time"
+    )
 
 
 def _cells(row: HotspotRow, metrics: Sequence[str]) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from profharness.readers.own import steps
 from profharness.rundir import telemetry, trials
 from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
 from profharness.rundir.paths import RunDir
+from profharness.secrets.discretion import without_secrets
 from profharness.trace.clocks.align import Snapshot
-from profharness.trace.discretion import without_secrets
 from profharness.trace.model import NULL, Problem, Trace
 from profharness.understand.run_levels import level_traces
 from profharness.wrappers_path import wrappers_dir

@@ -1,4 +1,5 @@
-"""What the HTML report says, as values: tiles, tables and plots in reading order, with their provenance.
+"""What the HTML report says, as values: tiles, tables and plots in reading order, with their
+provenance.
 
 The template prints these and decides nothing besides leaving out what is empty.
 """
@@ -80,7 +81,9 @@ class Head:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under heads; `caption` says what it is to those who cannot see it, `marked` rows stand out."""
+    """Rows of cells under heads; `caption` says what it is to those who cannot see it, `marked`
+    rows stand out.
+    """
 
     caption: str
     heads: tuple[Head, ...]
@@ -106,7 +109,9 @@ class FindingBox:
 
 
 def title(summary: Summary) -> str:
-    """The run's scan or command, as the page's heading; the built-in scan of another model is called by the model."""
+    """The run's scan or command, as the page's heading; the built-in scan of another model is
+    called by the model.
+    """
     run = summary.run
     if run is None:
         return summary.source.rstrip("/").rsplit("/", 1)[-1]
@@ -277,17 +282,22 @@ def scan_table(summary: Summary) -> Table | None:
 
 
 def star_text(summary: Summary) -> str:
-    """What a star says: the recommended level, or every level that may be the best where the intervals overlap."""
+    """What a star says: the recommended level, or every level that may be the best where the
+    intervals overlap.
+    """
     if any(series.overlaps_best for series in summary.series):
         return (
-            "★ marks the recommended level and every other one whose interval overlaps that of the highest throughput: among them "
+            "★ marks the recommended level and every other one whose interval overlaps that of "
+            "the highest throughput: among them "
             "no level is proven best."
         )
     return "★ marks the recommended level."
 
 
 def _marked_rows(summary: Summary) -> dict[int, str]:
-    """Row and reason of each marked point: the recommended ones, and where intervals overlap all that tie with the best."""
+    """Row and reason of each marked point: the recommended ones, and where intervals overlap all
+    that tie with the best.
+    """
     why: dict[str, str] = {}
     for series in summary.series:
         tied = set(series.overlaps_best)
@@ -407,7 +417,9 @@ def _box(summary: Summary, index: int, finding: Finding) -> FindingBox:
 
 
 def fit_table(summary: Summary) -> Table | None:
-    """Fitted parameters of each series with their intervals; ends that the data do not bound are said."""
+    """Fitted parameters of each series with their intervals; ends that the data do not bound are
+    said.
+    """
     rows = [row for series in summary.series for row in _fit_rows(series)]
     if not rows:
         return None
@@ -547,7 +559,9 @@ def telemetry_table(summary: Summary) -> Table | None:
 
 
 def _plain(value: float, row: TelemetryRow) -> str:
-    """Four significant digits of the row's largest value: the same decimals in all three cells, and no 0.00001895."""
+    """Four significant digits of the row's largest value: the same decimals in all three cells, and
+    no 0.00001895.
+    """
     shown, largest = (
         finite(value),
         max(abs(one) for one in (row.mean, row.low, row.high) if finite(one) is not None),
@@ -560,7 +574,9 @@ def _plain(value: float, row: TelemetryRow) -> str:
 
 
 def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
-    """(what is needed, titles of the figures that it would give), for the run's figures and those no point has."""
+    """(what is needed, titles of the figures that it would give), for the run's figures and those
+    no point has.
+    """
     found: dict[str, str] = {
         name: figure.needs
         for name, figure in summary.metrics.items()

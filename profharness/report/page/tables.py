@@ -1,4 +1,6 @@
-"""Tables of the HTML report that stand on their own records: hotspots with share bars, sources, problems, versions."""
+"""Tables of the HTML report that stand on their own records: hotspots with share bars, sources,
+problems, versions.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ MOST_ROWS = 150
 
 @dataclass(frozen=True)
 class HotspotLine:
-    """One row: its short name, the full one where it differs, the bar's width in per cent, and the figures."""
+    """One row: its short name, the full one where it differs, the bar's width in per cent, and the
+    figures.
+    """
 
     short: str
     full: str
@@ -38,7 +42,9 @@ class HotspotLine:
 
 @dataclass(frozen=True)
 class HotspotTable:
-    """A hotspot table parted into the rows shown at once and those behind a fold; `left_out` rows are in hotspots.csv."""
+    """A hotspot table parted into the rows shown at once and those behind a fold; `left_out` rows
+    are in hotspots.csv.
+    """
 
     title: str
     note: str
@@ -126,7 +132,9 @@ def _hotspot_line(row: HotspotRow, short: str, longest: float, by: str) -> Hotsp
 
 
 def sources_table(summary: Summary) -> Table | None:
-    """Provenance and alignment of every source: host residual, bound, and the causal interval per device."""
+    """Provenance and alignment of every source: host residual, bound, and the causal interval per
+    device.
+    """
     if not summary.sources:
         return None
     heads = (
@@ -206,7 +214,9 @@ def problems_table(summary: Summary) -> Table | None:
 
 
 def provenance(summary: Summary) -> tuple[tuple[str, str], ...]:
-    """(name, text) of what made the run reproducible: command line, versions, version control, capture."""
+    """(name, text) of what made the run reproducible: command line, versions, version control,
+    capture.
+    """
     run = summary.run
     if run is None:
         return (("source", summary.source),)

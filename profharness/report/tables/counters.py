@@ -1,4 +1,6 @@
-"""Raw hardware counters for readers: lines of text below a table of kernels, and a table of the page."""
+"""Raw hardware counters for readers: lines of text below a table of kernels, and a table of the
+page.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ COUNTERS = 24
 
 
 def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> Iterator[str]:
-    """Kernel by kernel: mean per dispatch, number of dispatches and sum. `shown` limits it to kernels of these names."""
+    """Kernel by kernel: mean per dispatch, number of dispatches and sum. `shown` limits it to
+    kernels of these names.
+    """
     by_kernel: dict[str, list[CounterRow]] = {}
     for row in rows:
         if shown is None or row.kernel in shown:
@@ -29,7 +33,10 @@ def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> I
         for row in own[:COUNTERS]:
             total = "" if row.sum is None else f", sum {value_text(row.sum)}"
             calls = "dispatch" if row.dispatches == 1 else "dispatches"
-            yield f"    {row.counter:<{width}}  {value_text(row.mean)} {row.unit}  ({format_number(row.dispatches)} {calls}{total}{_pass(row)})"
+            yield (
+                f"    {row.counter:<{width}}  {value_text(row.mean)} {row.unit}  "
+                f"({format_number(row.dispatches)} {calls}{total}{_pass(row)})"
+            )
         if len(own) > COUNTERS:
             yield f"    and {len(own) - COUNTERS} more counters (--json has all)"
     if len(by_kernel) > KERNELS:

@@ -46,7 +46,8 @@ _LEVELS = ("batch_size", "concurrency", "processes")
 
 
 def hotspots_csv(table: Hotspots) -> str:
-    """One row per group in the table's order; times in ns, `share` between 0 and 1, a size as `256x1x1`.
+    """One row per group in the table's order; times in ns, `share` between 0 and 1, a size as
+    `256x1x1`.
 
     Telemetry of the rows comes last, its unit in brackets after the metric's name.
     """
@@ -81,10 +82,11 @@ def hotspots_csv(table: Hotspots) -> str:
 
 
 def results_csv(summary: Summary, model: str, via: str, devices: Mapping[str, str]) -> str:
-    """One row per measured point, in the columns in which scans are published; `saturation` and `plot` read them.
+    """One row per measured point, in the columns in which scans are published; `saturation` and
+    `plot` read them.
 
-    Throughput in items/s, latency in ms, each with the standard error of its mean; `devices` by point. Levels that no point
-    has are left out.
+    Throughput in items/s, latency in ms, each with the standard error of its mean; `devices` by
+    point. Levels that no point has are left out.
     """
     points = [point for point in summary.points if point.throughput is not None]
     columns = [

@@ -1,4 +1,6 @@
-"""The table of a scan's points: which columns apply to this summary, and each cell's text and provenance."""
+"""The table of a scan's points: which columns apply to this summary, and each cell's text and
+provenance.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class Column:
 
 
 def scan_columns(summary: Summary) -> tuple[Column, ...]:
-    """The columns that hold a figure for at least one point, in the order in which they are read."""
+    """The columns that hold a figure for at least one point, in the order in which they are
+    read.
+    """
     points = summary.points
     axis = scan_axis(points)
     columns = [_level_column(axis)]
@@ -101,9 +105,11 @@ def caption(summary: Summary) -> str:
 
 
 def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
-    """Why points have no verdict, a line per reason, for below the table; with the points where there are several reasons.
+    """Why points have no verdict, a line per reason, for below the table; with the points where
+    there are several reasons.
 
-    Points whose reasons differ in bracketed figures only share a line, without these. After `most` lines the rest is counted.
+    Points whose reasons differ in bracketed figures only share a line, without these. After `most`
+    lines the rest is counted.
     """
     reasons: dict[str, list[tuple[str, str]]] = {}
     for point in summary.points:
@@ -229,7 +235,9 @@ def _metric_column(title: str, show: Callable[[float, str], str], *choices: str)
 
 
 def _latency_column(summary: Summary) -> Column:
-    """The median where points have one; a point without says `mean` before its figure, and the title says it where none has."""
+    """The median where points have one; a point without says `mean` before its figure, and the
+    title says it where none has.
+    """
     median = _metric_column("latency p50", _latency, names.LATENCY_P50)
     mean = _metric_column("latency mean", _latency, names.LATENCY_MEAN)
 
@@ -266,7 +274,9 @@ def _fraction(value: float, unit: str) -> str:
 
 
 def _power(value: float, _unit: str) -> str:
-    """A share of the way from idle to the limit; the sensor resolves no more than hundredths, above or below nothing."""
+    """A share of the way from idle to the limit; the sensor resolves no more than hundredths, above
+    or below nothing.
+    """
     return f"{value + 0.0 if abs(value) >= 0.005 else 0.0:.2f}"
 
 

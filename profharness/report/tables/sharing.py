@@ -37,7 +37,8 @@ def table(summary: Summary) -> Table | None:
         Head(
             "slowdown",
             "num",
-            "throughput alone over that together; its range is that of the two intervals at their worst",
+            "throughput alone over that together; its range is that of the two intervals at "
+            "their worst",
         ),
         Head("p50 alone", "num"),
         Head("together", "num"),

@@ -14,8 +14,8 @@ from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import Grouping, Tally, alike, join
 from profharness.analysis.records import Hotspots
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import Problem
+from profharness.trace.wanted import Wanted
 from profharness.understand.load import load_files
 from profharness.understand.many.jobs import (
     IN_ONE,
