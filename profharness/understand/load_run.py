@@ -36,7 +36,9 @@ def load_run(root: Path) -> RunRecords:
 
 
 def complete_run(whole: Trace, notes: RunNotes) -> RunRecords:
-    """The merged and aligned records of a run with all that needs all of them: marker checks, points, geometry, throughput and findings."""
+    """The merged and aligned records of a run with all that needs all of them: marker checks,
+    points, geometry, throughput and findings.
+    """
     whole = replace(whole, sources=tuple(share_marker_checks(whole.sources)))
     whole, _ = enrich_geometry(assign_points(whole))
     whole = derive.with_throughput(whole)

@@ -1,4 +1,6 @@
-"""A trace of a run on the run's clock, with the check of its clock by the self-check markers of the hooks."""
+"""A trace of a run on the run's clock, with the check of its clock by the self-check markers of the
+hooks.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,27 @@ Snapshots = Mapping[str, Sequence[ClockSnapshot]]
 
 @dataclass(frozen=True, eq=False)
 class AlignedTrace:
-    """One trace on the run's clock (or, where that cannot be, on its own), and what the check of its clock found."""
+    """One trace on the run's clock (or, where that cannot be, on its own), and what the check of
+    its clock found.
+    """
 
     trace: Trace
     findings: tuple[Finding, ...] = ()
 
 
 def reference_host(manifest: Manifest, snapshots: Snapshots) -> str:
-    """The host whose CLOCK_BOOTTIME is the run's clock: the node of rank 0; of a damaged run, any host with clock readings."""
+    """The host whose CLOCK_BOOTTIME is the run's clock: the node of rank 0; of a damaged run, any
+    host with clock readings.
+    """
     if manifest.nodes and manifest.nodes[0].host in snapshots:
         return manifest.nodes[0].host
     return next(iter(snapshots), "")
 
 
 def align_trace(run: RunDir, trace: Trace, run_clocks: Clocks) -> AlignedTrace:
-    """Cut to the capture window of its pass, with its marker self-check: its spans against the brackets that the hook took around them."""
+    """Cut to the capture window of its pass, with its marker self-check: its spans against the
+    brackets that the hook took around them.
+    """
     snapshots, reference = run_clocks.snapshots, run_clocks.reference
     trace = within_window(run, clocks.align(trace, snapshots, reference), run_clocks)
     source = trace.sources[0]
@@ -68,7 +76,9 @@ def align_trace(run: RunDir, trace: Trace, run_clocks: Clocks) -> AlignedTrace:
 
 
 def share_marker_checks(sources: Sequence[Source]) -> list[Source]:
-    """Files without markers of their own take the check of the marker file that the same process and tool wrote."""
+    """Files without markers of their own take the check of the marker file that the same process
+    and tool wrote.
+    """
     known = {
         (source.host, source.pid, source.layer): source
         for source in sources

@@ -1,7 +1,7 @@
 """The files of a run directory as traces, each on its own clock, labelled from the manifest.
 
-Nothing here is fatal: a file that is missing or damaged becomes a counted problem, so that a run that was
-killed at any moment can still be read. `run_parts` puts the traces on one clock.
+Nothing here is fatal: a file that is missing or damaged becomes a counted problem, so that a run
+that was killed at any moment can still be read. `run_parts` puts the traces on one clock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _TABLE = "rocprofv3-csv"  # of this format several files of one process make one
 
 @dataclass(frozen=True)
 class OwnRecords:
-    """What profharness itself recorded of a run: traces, the clock readings of its hosts, and what could not be read of both."""
+    """What profharness itself recorded of a run: traces, the clock readings of its hosts, and what
+    could not be read of both.
+    """
 
     traces: tuple[Trace, ...]
     snapshots: dict[str, tuple[ClockSnapshot, ...]]
@@ -40,7 +42,9 @@ class OwnRecords:
 
 @dataclass(frozen=True)
 class GroupRecords:
-    """The labelled traces in a group of a tool's files, on their own clocks, and its files that could not be read."""
+    """The labelled traces in a group of a tool's files, on their own clocks, and its files that
+    could not be read.
+    """
 
     traces: tuple[Trace, ...]
     problems: tuple[Problem, ...] = ()
@@ -88,7 +92,9 @@ def artifact_groups(run: RunDir, manifest: Manifest) -> list[tuple[Artifact, ...
 
 
 def read_group(run: RunDir, host: str, group: Sequence[Artifact]) -> GroupRecords:
-    """Read the files of a group. `host` is that of files which state none; where some files of a set cannot be read, the others still count."""
+    """Read the files of a group. `host` is that of files which state none; where some files of a
+    set cannot be read, the others still count.
+    """
     try:
         return GroupRecords((_named(run, host, group, _read(run, group)),))
     except InputError as error:
@@ -146,7 +152,9 @@ def _named(run: RunDir, host: str, group: Sequence[Artifact], trace: Trace) -> T
 
 
 def _groups(run: RunDir, listed: list[Artifact]) -> list[list[Artifact]]:
-    """Files that make one trace each: the tables that rocprofv3 wrote of one process, and every other file by itself."""
+    """Files that make one trace each: the tables that rocprofv3 wrote of one process, and every
+    other file by itself.
+    """
     tables = {
         run.root / artifact.path: artifact for artifact in listed if artifact.format == _TABLE
     }
@@ -197,7 +205,9 @@ def _pid(record: PointRecord | None, path: Path) -> int | None:
 
 
 def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
-    """The hooks' logs of steps, in every pass of a command; the pass is the one that was running."""
+    """The hooks' logs of steps, in every pass of a command; the pass is the one that was
+    running.
+    """
     for path in sorted(run.artifacts_path("steps").rglob("steps-*.jsonl")):
         try:
             trace = steps.read(path)
@@ -214,7 +224,9 @@ def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator
 
 
 def _pass_at(manifest: Manifest, trace: Trace) -> str:
-    """The last pass that had begun when the first step ended (BOOTTIME and MONOTONIC differ by whole suspends only)."""
+    """The last pass that had begun when the first step ended (BOOTTIME and MONOTONIC differ by
+    whole suspends only).
+    """
     if not len(trace.marks) or not manifest.clocks:
         return manifest.passes[-1].name if len(manifest.passes) == 1 else ""
     slept = manifest.clocks[0].boot_ns - manifest.clocks[0].monotonic_ns
@@ -238,7 +250,9 @@ def _telemetry(run: RunDir, problems: list[Problem]) -> Iterator[Trace]:
 
 
 def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: bool = False) -> Trace:
-    """The trace with its source named by the run: paths relative to the run directory, pass, layer, point, process."""
+    """The trace with its source named by the run: paths relative to the run directory, pass, layer,
+    point, process.
+    """
     if len(trace.sources) > 1:
         labels = {
             name: value for name, value in labels.items() if name not in ("pid", "rank")
@@ -257,7 +271,9 @@ def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: boo
 
 
 def _on_host(trace: Trace, host: str) -> Trace:
-    """The trace with the host where its tool wrote none: devices of two nodes with one address are two devices."""
+    """The trace with the host where its tool wrote none: devices of two nodes with one address are
+    two devices.
+    """
     if not host or len(trace.sources) > 1:
         return trace
     strings, tables = trace.strings, {}
@@ -272,7 +288,8 @@ def _on_host(trace: Trace, host: str) -> Trace:
     devices = tuple(
         device if device.host else replace(device, host=host) for device in trace.devices
     )
-    return replace(trace, devices=devices, **tables)  # type: ignore[arg-type]  # each name maps to its own kind of table
+    # each name maps to its own kind of table
+    return replace(trace, devices=devices, **tables)  # type: ignore[arg-type]
 
 
 def _snapshots(
@@ -321,7 +338,9 @@ def _key(point_id: str, repeat: int) -> str:
 
 
 def marker_brackets(path: Path) -> tuple[tuple[int, int], ...]:
-    """The brackets (CLOCK_MONOTONIC ns) of the self-check markers that the hooks wrote beside a file; empty without."""
+    """The brackets (CLOCK_MONOTONIC ns) of the self-check markers that the hooks wrote beside a
+    file; empty without.
+    """
     from profharness.readers.own import sidecar
 
     try:

@@ -1,6 +1,7 @@
 """The parts of a run: each trace in it is read, labelled, put on the run's clock and kept.
 
-Whoever asks says how a part is kept: in memory (`keep_in_memory`), or set aside on disk (`merge.spilled.Spill`).
+Whoever asks says how a part is kept: in memory (`keep_in_memory`), or set aside on disk
+(`merge.spilled.Spill`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ PartT_co = TypeVar("PartT_co", bound=Part, covariant=True)
 
 
 class Keep(Protocol[PartT_co]):
-    """Keeps one trace under a name that no other of the run has. It may be called in another process."""
+    """Keeps one trace under a name that no other of the run has. It may be called in another
+    process.
+    """
 
     def __call__(self, part: AlignedTrace, name: str) -> PartT_co: ...
 
@@ -58,7 +61,9 @@ def keep_in_memory(part: AlignedTrace, name: str) -> AlignedTrace:  # noqa: ARG0
 
 @dataclass(frozen=True)
 class RunNotes:
-    """What there is of a run beside its records: clock readings, findings on the clocks of single files, and problems of reading."""
+    """What there is of a run beside its records: clock readings, findings on the clocks of single
+    files, and problems of reading.
+    """
 
     manifest: Manifest
     snapshots: Snapshots
@@ -68,7 +73,9 @@ class RunNotes:
 
 @dataclass(frozen=True, eq=False)
 class RunParts(Generic[PartT]):
-    """The kept parts of a run, what profharness itself recorded first. `left_out` groups of files are of ranks that were not wanted."""
+    """The kept parts of a run, what profharness itself recorded first. `left_out` groups of files
+    are of ranks that were not wanted.
+    """
 
     root: Path
     parts: list[PartT]
@@ -82,7 +89,8 @@ def read_run(
     workers: Workers = IN_ONE,
     ranks: frozenset[int] | None = None,
 ) -> RunParts[PartT]:
-    """Read a run's files of the wanted ranks (None: of all). Raises InputError for a folder that is no run.
+    """Read a run's files of the wanted ranks (None: of all). Raises InputError for a folder that is
+    no run.
 
     A file that cannot be read is a problem of the run.
     """
@@ -125,7 +133,9 @@ def read_run(
 
 
 def artifact_bytes(root: Path) -> int:
-    """The size of the tools' files of a run that are there. Raises InputError for a folder that is no run."""
+    """The size of the tools' files of a run that are there. Raises InputError for a folder that is
+    no run.
+    """
     run = RunDir.open(root)
     groups = artifact_groups(run, run.read_manifest())
     return _bytes([run.root / artifact.path for group in groups for artifact in group])
@@ -204,9 +214,11 @@ def _read_some(
 def _needed_snapshots(
     own: OwnRecords, manifest: Manifest, group: tuple[Artifact, ...], reference: str
 ) -> Snapshots:
-    """The clock readings of a file's host and of the reference, so that those of thousands of hosts do not travel with each file.
+    """The clock readings of a file's host and of the reference, so that those of thousands of hosts
+    do not travel with each file.
 
-    All of them where the pass is cut on reading: its window may be that of steps that other hosts logged.
+    All of them where the pass is cut on reading: its window may be that of steps that other hosts
+    logged.
     """
     if any(record.cut for record in manifest.passes if record.name == group[0].pass_name):
         return own.snapshots

@@ -16,7 +16,9 @@ from tests.readers.kineto.kineto_files import document, kernel, launch, write
 
 
 def run_of_files(root: Path, files: dict[str, int | None]) -> RunDir:
-    """A run with a Kineto file of so many kernels by each name, one of no known format for None, and none for a negative number."""
+    """A run with a Kineto file of so many kernels by each name, one of no known format for None,
+    and none for a negative number.
+    """
     run = RunDir.create(root)
     folder = run.artifacts_dir("torch", "n0", "1")
     for name, count in files.items():

@@ -1,4 +1,6 @@
-"""The figures of many loose files: each is read and summarised in a process of its own, where the data is."""
+"""The figures of many loose files: each is read and summarised in a process of its own, where the
+data is.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,9 @@ def summarise_files(
 ) -> Summary:
     """One summary of several loose files. Files that cannot be read are named among its problems.
 
-    `step_range` is as for `stepping.stepped`; files in which no range matches have a finding. Raises InputError where none can be read,
-    UsageError for a run among them and where no file has such a range, and Unavailable for processes that keep dying.
+    `step_range` is as for `stepping.stepped`; files in which no range matches have a finding.
+    Raises InputError where none can be read, UsageError for a run among them and where no file has
+    such a range, and Unavailable for processes that keep dying.
     """
     check_files(paths)
     summarised = partial(part_of, yardstick=Yardstick(calibration.stored()), step_range=step_range)
@@ -64,7 +67,9 @@ def summarise_files(
 
 
 def part_of(group: FileGroup, yardstick: Yardstick, step_range: str = "") -> Part:
-    """The summary of one group of files, against what this machine knows of their devices. Raises InputError for files that cannot be read."""
+    """The summary of one group of files, against what this machine knows of their devices. Raises
+    InputError for files that cannot be read.
+    """
     loaded = stepped(load_files(group.paths), step_range, must=False)
     part = parts.part(loaded.trace, group.path, loaded.findings, yardstick)
     summary = msgspec.structs.replace(part.summary, steps_from=loaded.steps_from)
@@ -99,7 +104,9 @@ def _check_matched(read: Sequence[Part], step_range: str) -> None:
 
 
 def _sharing(read: Sequence[Part], groups: Sequence[FileGroup]) -> list[FileGroup]:
-    """Groups of files that saw the same device: their device time overlaps, so that their unions cannot be added."""
+    """Groups of files that saw the same device: their device time overlaps, so that their unions
+    cannot be added.
+    """
     return [
         FileGroup(tuple(path for group in groups if group.path in sources for path in group.paths))
         for sources in linked([(part.summary.source, part.identities) for part in read])

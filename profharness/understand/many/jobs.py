@@ -19,7 +19,9 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the work: so many processes of this machine (None: as the work asks for), or a Dask cluster."""
+    """Who does the work: so many processes of this machine (None: as the work asks for), or a Dask
+    cluster.
+    """
 
     processes: int | None = None
     dask: str | None = None
@@ -52,7 +54,9 @@ class Unread:
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files that are read as one trace: the tables that a tool wrote of one process, or files that share a device."""
+    """Files that are read as one trace: the tables that a tool wrote of one process, or files that
+    share a device.
+    """
 
     paths: tuple[Path, ...]
 
@@ -64,7 +68,9 @@ class FileGroup:
 
 @dataclass(frozen=True)
 class Readings(Generic[ResultT]):
-    """What was read of several groups of files, in their order, and the files that could not be read."""
+    """What was read of several groups of files, in their order, and the files that could not be
+    read.
+    """
 
     results: list[ResultT]
     unread: list[Unread]
@@ -93,7 +99,8 @@ def read_each(
     groups: Sequence[FileGroup],
     on_result: Callable[[ResultT], None] | None = None,
 ) -> Readings[ResultT]:
-    """Each group by `read`, which raises InputError for one that cannot be read. Raises that error where none can be.
+    """Each group by `read`, which raises InputError for one that cannot be read. Raises that error
+    where none can be.
 
     `on_result` gets each result as it comes; what it raises ends the work.
     """

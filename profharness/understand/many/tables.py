@@ -56,7 +56,8 @@ def hotspots_of_files(
 ) -> FilesHotspots:
     """Operators, calls and launch geometry are read only where `ops`, `by` or `shapes` need them.
 
-    Raises InputError where no file can be read, UsageError for a run among them, and Unavailable for processes that keep dying.
+    Raises InputError where no file can be read, UsageError for a run among them, and Unavailable
+    for processes that keep dying.
     """
     check_files(paths)
     with workers.open(paths) as processes:
@@ -75,10 +76,12 @@ def hotspots_of_files(
 def tally_of(
     group: FileGroup, by: Grouping | None, *, ops: bool, shapes: bool = True
 ) -> GroupTally:
-    """The table rows of one group of files. `by` None is by kernel, else by op, else by host call: by the first that the files hold.
+    """The table rows of one group of files. `by` None is by kernel, else by op, else by host call:
+    by the first that the files hold.
 
-    What the host did (operators, calls) is read only if `ops` or `by` asks for it or if it is all there is; without `shapes` the rows
-    tell no launch geometry. Raises InputError for files that cannot be read.
+    What the host did (operators, calls) is read only if `ops` or `by` asks for it or if it is all
+    there is; without `shapes` the rows tell no launch geometry. Raises InputError for files that
+    cannot be read.
     """
     wanted = _wanted(by, ops=ops, shapes=shapes)
     trace = load_files(group.paths, wanted=wanted, check=False).trace

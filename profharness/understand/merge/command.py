@@ -1,4 +1,6 @@
-"""`profharness merge`: the checks before any file is read, the choice between memory and disk, and the report."""
+"""`profharness merge`: the checks before any file is read, the choice between memory and disk, and
+the report.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class MergeOptions:
 
 
 def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOptions) -> MergeReport:
-    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced, and as `load` does."""
+    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced, and as
+    `load` does.
+    """
     target = output or _default_output(paths)
     if target.exists() and not options.force:
         raise OutputExists(f"{target} exists", "name another with -o, or overwrite it with --force")
@@ -55,9 +59,11 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
 
 
 def fits_in_memory(paths: Sequence[Path], workers: Workers = IN_ONE) -> bool:
-    """Whether what was named is merged in memory: one file, whose records are needed at once anyway, and a run that is not `LARGE`.
+    """Whether what was named is merged in memory: one file, whose records are needed at once
+    anyway, and a run that is not `LARGE`.
 
-    Where several were named, or workers were asked for, each file is set aside on disk once it was read.
+    Where several were named, or workers were asked for, each file is set aside on disk once it was
+    read.
     """
     if len(paths) != 1:
         return False
@@ -92,7 +98,9 @@ def _manifest(paths: Sequence[Path]) -> Manifest | None:
 
 
 def _as_recorded(wanted: Cut, paths: Sequence[Path]) -> Cut:
-    """With the ranges that the runs recorded as their steps, where none were asked for and all runs that name any name the same."""
+    """With the ranges that the runs recorded as their steps, where none were asked for and all runs
+    that name any name the same.
+    """
     if wanted.steps is None or wanted.step_range is not None:
         return wanted
     recorded = {
@@ -106,7 +114,9 @@ def _as_recorded(wanted: Cut, paths: Sequence[Path]) -> Cut:
 
 
 def _check_stated_hosts(paths: Sequence[Path], options: MergeOptions) -> None:
-    """Raises UsageError, before any file is read, where loose files of the wanted ranks state different hosts, unless that is allowed."""
+    """Raises UsageError, before any file is read, where loose files of the wanted ranks state
+    different hosts, unless that is allowed.
+    """
     if options.allow_unaligned or any(path.is_dir() for path in paths):
         return
     from profharness import readers

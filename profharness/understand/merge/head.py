@@ -1,4 +1,6 @@
-"""What the head of a merged trace says: where its records come from, the clocks of the run, and the nodes."""
+"""What the head of a merged trace says: where its records come from, the clocks of the run, and the
+nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Runs and files into one Perfetto trace, with the memory of the largest group of records that refer to each other.
+"""Runs and files into one Perfetto trace, with the memory of the largest group of records that
+refer to each other.
 
-Each file is read, by several processes or the workers of a cluster (which must see the output's folder), and set aside as Parquet
-beside the output; only what identifies its records stays in memory. A run becomes a section that is what the run would be alone,
-loose files become one section; then the sources, devices and streams of all sections are joined, and the groups of each section
-are taken up, completed, cut and written one after the other.
+Each file is read, by several processes or the workers of a cluster (which must see the output's
+folder), and set aside as Parquet beside the output; only what identifies its records stays in
+memory. A run becomes a section that is what the run would be alone, loose files become one section;
+then the sources, devices and streams of all sections are joined, and the groups of each section are
+taken up, completed, cut and written one after the other.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ SCRATCH = ".profharness-merge-"
 def merge_spilled_parts(paths: Sequence[Path], job: MergeJob) -> Merged:
     """Write one trace of what was named: runs first, then loose files.
 
-    Raises InputError where a run or all files cannot be read, and UsageError where nothing is left or the sources share no clock.
+    Raises InputError where a run or all files cannot be read, and UsageError where nothing is left
+    or the sources share no clock.
     """
     with _scratch(job) as scratch:
         merger = Merger(job, scratch, several=len(paths) > 1)
@@ -57,7 +60,8 @@ def merge_spilled_parts(paths: Sequence[Path], job: MergeJob) -> Merged:
 
 
 def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
-    """Write the trace of one run, and give what `load_run` does: its files are read once, and no more than its columns are kept.
+    """Write the trace of one run, and give what `load_run` does: its files are read once, and no
+    more than its columns are kept.
 
     None, and no trace, where nothing could be read.
     """
@@ -81,7 +85,9 @@ def _scratch(job: MergeJob) -> Iterator[Path]:
 
 @dataclass(frozen=True, eq=False)
 class _JoinedPools:
-    """All sources, devices and streams; `places` are those of each section among them, none where there is one section."""
+    """All sources, devices and streams; `places` are those of each section among them, none where
+    there is one section.
+    """
 
     pools: Trace
     places: Sequence[Places]
@@ -89,7 +95,9 @@ class _JoinedPools:
 
 
 class Merger:
-    """Reads what was named into sections, joins them, and writes them. `several`: more than one path was named, so that their clocks count."""
+    """Reads what was named into sections, joins them, and writes them. `several`: more than one
+    path was named, so that their clocks count.
+    """
 
     def __init__(self, job: MergeJob, scratch: Path, *, several: bool) -> None:
         self._job = job
@@ -122,7 +130,8 @@ class Merger:
     def read_files(self, paths: Sequence[Path], *, alone: bool) -> None:
         """Loose files; those that cannot be read are problems. Raises InputError where none can be.
 
-        `alone`: there is nothing else, so that files without a common clock are refused as soon as two of them were read.
+        `alone`: there is nothing else, so that files without a common clock are refused as soon as
+        two of them were read.
         """
         scratch = self._folder()
         on_clocks = _ClockWatch(allow_unaligned=self._job.allow_unaligned).see if alone else None
@@ -137,7 +146,9 @@ class Merger:
             self._add_files(parts, "")
 
     def write(self, paths: Sequence[Path]) -> Merged:
-        """Join and write all sections. Raises UsageError where there is none, where the cut leaves nothing, and for several clocks."""
+        """Join and write all sections. Raises UsageError where there is none, where the cut leaves
+        nothing, and for several clocks.
+        """
         if not self._sections:
             raise self._nothing_left(paths)
         joined = self._join()
@@ -187,7 +198,9 @@ class Merger:
 
 
 def spill_files(group: FileGroup, scratch: Path, cut: Cut) -> SpilledTrace | None:
-    """Read a group of loose files and set it aside; None for another rank than those that are wanted."""
+    """Read a group of loose files and set it aside; None for another rank than those that are
+    wanted.
+    """
     if cut.ranks is not None:
         from profharness import readers
 
@@ -210,7 +223,9 @@ class _ClockWatch:
         self._known: set[tuple[ClockDomain, str]] = set()
 
     def see(self, part: SpilledTrace | None) -> None:
-        """The sources of one more part. Raises UsageError where they share no clock with those before, unless that is allowed."""
+        """The sources of one more part. Raises UsageError where they share no clock with those
+        before, unless that is allowed.
+        """
         for source in part.sketch.sources if part is not None else ():
             self._sources.append(source)
             if (source.clock, source.host) not in self._known or len(self._sources) == 2:

@@ -1,4 +1,6 @@
-"""What `merge` says when it is done: where the trace went, how its sources were aligned, and what was left out."""
+"""What `merge` says when it is done: where the trace went, how its sources were aligned, and what
+was left out.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class MergeReport:
-    """Where the trace went, and what there is to say about it: `lines` in full, `brief` in short."""
+    """Where the trace went, and what there is to say about it: `lines` in full, `brief` short."""
 
     path: Path
     lines: tuple[str, ...]
@@ -28,7 +30,9 @@ class MergeReport:
 
 
 def merge_report(target: Path, merged: Merged, cut: Cut) -> MergeReport:
-    """In full each source's alignment and each problem; in short their counts, and only errors and warnings."""
+    """In full each source's alignment and each problem; in short their counts, and only errors and
+    warnings.
+    """
     outside = _outside(merged.dropped, cut)
     written = replace(merged.written, left_out=(*outside, *merged.written.left_out)).lines()
     records = (*written, *_files_left_out(merged.files_left_out))
@@ -41,11 +45,14 @@ def merge_report(target: Path, merged: Merged, cut: Cut) -> MergeReport:
 
 def _files_left_out(files: int) -> Iterator[str]:
     if files:
-        yield f"left out {format_number(files)} {'file' if files == 1 else 'files'} of ranks that were not asked for"
+        counted = f"{format_number(files)} {'file' if files == 1 else 'files'}"
+        yield f"left out {counted} of ranks that were not asked for"
 
 
 def _in_short(sources: Sequence[Source]) -> Iterator[str]:
-    """How many sources, the worst bound of their alignment, and those that have none or are not on the common clock."""
+    """How many sources, the worst bound of their alignment, and those that have none or are not on
+    the common clock.
+    """
     count = f"{len(sources)} {'source' if len(sources) == 1 else 'sources'}"
     bounds = [
         (bound, source.path)
@@ -61,7 +68,8 @@ def _in_short(sources: Sequence[Source]) -> Iterator[str]:
     lost = [source.path for source in sources if source.alignment == NO_CLOCK]
     if lost:
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
-        yield f"{len(lost)} not aligned, their times stand as the tools wrote them: {', '.join(lost[:_NAMED])}{more}"
+        named = f"{', '.join(lost[:_NAMED])}{more}"
+        yield f"{len(lost)} not aligned, their times stand as the tools wrote them: {named}"
 
 
 def _serious(problems: Sequence[Problem]) -> Iterator[str]:
@@ -72,7 +80,8 @@ def _serious(problems: Sequence[Problem]) -> Iterator[str]:
             groups.setdefault((problem.severity, problem.message), []).append(problem)
     for (severity, message), group in sorted(groups.items(), key=lambda pair: pair[0][0]):
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        yield f"{severity}: {problem_text(f'{group[0].source}{others}', sum(problem.count for problem in group), message)}"
+        count = sum(problem.count for problem in group)
+        yield f"{severity}: {problem_text(f'{group[0].source}{others}', count, message)}"
 
 
 def _outside(dropped: Counter[str], wanted: Cut) -> tuple[LeftOut, ...]:

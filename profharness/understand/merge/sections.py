@@ -1,7 +1,8 @@
-"""Sections of a trace: parts that were set aside and belong together, those of one run or loose files, joined before they are read again.
+"""Sections of a trace: parts that were set aside and belong together, those of one run or loose
+files, joined before they are read again.
 
-Which parts are in memory at once depends on what refers to each other: the files of one process or, where a pass lends its
-launch geometry to another, those of one rank.
+Which parts are in memory at once depends on what refers to each other: the files of one process or,
+where a pass lends its launch geometry to another, those of one rank.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from profharness.understand.run_parts import RunParts
 class Section:
     """Joined parts, and the positions of those that must be in memory at once.
 
-    Of each part `starts` is where its window counts from if it shares no clock with other sections' (None: it has no records), and
-    `places` are its positions among the `pools`. `finish` does what needs all records of a group; it gets the group's number.
+    Of each part `starts` is where its window counts from if it shares no clock with other sections'
+    (None: it has no records), and `places` are its positions among the `pools`. `finish` does what
+    needs all records of a group; it gets the group's number.
     """
 
     pools: Trace
@@ -93,10 +95,12 @@ def _section(
 
 @dataclass(frozen=True, eq=False)
 class RunSection:
-    """The parts of a run as they are written: what is known of all of them, and what is done to each group.
+    """The parts of a run as they are written: what is known of all of them, and what is done to
+    each group.
 
-    `section` is what is written; the other fields fill up while its groups are read: `roles` of the passes in lending geometry, `spans`
-    of the points that passes are laid over, and the `matches` of each group's kernels.
+    `section` is what is written; the other fields fill up while its groups are read: `roles` of the
+    passes in lending geometry, `spans` of the points that passes are laid over, and the `matches`
+    of each group's kernels.
     """
 
     run: RunParts[SpilledTrace]
@@ -108,7 +112,9 @@ class RunSection:
 
     @classmethod
     def of(cls, run: RunParts[SpilledTrace], *, lay_over: bool, cut: Cut) -> RunSection:
-        """Reads the records once more where one part depends on all others: for geometry that is lent, and for an overlay."""
+        """Reads the records once more where one part depends on all others: for geometry that is
+        lent, and for an overlay.
+        """
         parts = run.parts
         pools, places = merge_with_places([part.sketch for part in parts])
         pools = replace(pools, sources=tuple(share_marker_checks(pools.sources)))
@@ -192,7 +198,9 @@ def _lends(pools: Trace) -> bool:
 
 
 def _links(parts: Sequence[SpilledTrace]) -> list[frozenset[Link]]:
-    """Those of each part, where geometry is lent: it is joined within a rank; where some file does not state its rank, all ranks are one."""
+    """Those of each part, where geometry is lent: it is joined within a rank; where some file does
+    not state its rank, all ranks are one.
+    """
     unstated = any(None in part.geometry_ranks for part in parts)
     return [
         part.links | {("geometry", None if unstated else rank) for rank in part.geometry_ranks}

@@ -1,7 +1,7 @@
 """A trace set aside as Parquet, with what is needed to know before it is taken up again.
 
-Its records lie in a folder, kernels and copies in order of device and time. What identifies them (`sketch`), when they
-begin, and with which others they must be looked at together travels alone.
+Its records lie in a folder, kernels and copies in order of device and time. What identifies them
+(`sketch`), when they begin, and with which others they must be looked at together travels alone.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ Link = tuple[object, ...]
 class SpilledTrace:
     """Of the records in `folder` what travels alone.
 
-    `first_ns` is their earliest start, None without any; `dropped` counts records of ranks that were not wanted; `findings` are on the
-    trace's clock; `sizes` are its numbers of ops and kernels. Traces that share one of the `links` refer to each other's records.
-    `geometry_ranks` are the ranks whose launch geometry is lent to another pass, or taken from one (None: a rank that no file states).
+    `first_ns` is their earliest start, None without any; `dropped` counts records of ranks that
+    were not wanted; `findings` are on the trace's clock; `sizes` are its numbers of ops and
+    kernels. Traces that share one of the `links` refer to each other's records. `geometry_ranks`
+    are the ranks whose launch geometry is lent to another pass, or taken from one (None: a rank
+    that no file states).
     """
 
     folder: Path
@@ -62,7 +64,9 @@ class SpilledTrace:
     sizes: tuple[int, int] = (0, 0)
 
     def read(self, strings: Strings) -> Trace:
-        """The records as they were set aside, by device and time; texts get codes of `strings`, new ones where need be."""
+        """The records as they were set aside, by device and time; texts get codes of `strings`, new
+        ones where need be.
+        """
         return columns.read(self.folder, replace(self.sketch, strings=strings))
 
 
@@ -79,7 +83,7 @@ class Spill:
 
 
 def spill(trace: Trace, folder: Path, cut: Cut) -> SpilledTrace:
-    """Leave the records of the wanted ranks in `folder`. Raises OSError where it cannot be written."""
+    """Leave the wanted ranks' records in `folder`. Raises OSError where it cannot be written."""
     geometry_ranks = frozenset(_geometry_ranks(trace))
     dropped: Counter[str] = Counter()
     if cut.ranks is not None and not all(source.rank in cut.ranks for source in trace.sources):
@@ -120,7 +124,9 @@ def _inverse(order: I32) -> I32:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What `in_order` changes and Parquet does not keep: the rows that kernels and copies had, and the order of the texts."""
+    """What `in_order` changes and Parquet does not keep: the rows that kernels and copies had, and
+    the order of the texts.
+    """
 
     kernels: I32
     copies: I32
@@ -180,7 +186,9 @@ class Order:
 
 
 def merge_spilled(parts: Sequence[SpilledTrace]) -> Trace:
-    """What `merge` makes of the traces that were set aside, in the memory of the result and of one table of it; at least one part is needed."""
+    """What `merge` makes of the traces that were set aside, in the memory of the result and of one
+    table of it; at least one part is needed.
+    """
     orders = [Order.read(part.folder) for part in parts]
     heads = [
         replace(part.sketch, strings=Strings(order.texts))
@@ -197,7 +205,9 @@ def merge_spilled(parts: Sequence[SpilledTrace]) -> Trace:
 
 
 def linked_groups(links: Sequence[frozenset[Link]]) -> list[list[int]]:
-    """Positions of the parts (given by their links) that must be in memory at once, in the order of the first of each group."""
+    """Positions of the parts (given by their links) that must be in memory at once, in the order of
+    the first of each group.
+    """
     leader: list[int] = list(range(len(links)))
 
     def lead(position: int) -> int:
@@ -226,7 +236,9 @@ def _geometry_ranks(trace: Trace) -> Iterator[int | None]:
 
 
 def _links(trace: Trace) -> Iterator[Link]:
-    """The processes of passes, whose spans share tracks and whose marks say which point it is; and sources whose launches stand in another file."""
+    """The processes of passes, whose spans share tracks and whose marks say which point it is; and
+    sources whose launches stand in another file.
+    """
     for host, pass_name, rank, pid in _processes(trace):
         yield "process", host, pass_name, rank, pid
     calls, device = (

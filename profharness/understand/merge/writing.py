@@ -1,4 +1,4 @@
-"""Joined records into one Perfetto trace: in one piece, or a group of records in memory at a time."""
+"""Joined records into one Perfetto trace: in one piece, or a group of records at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class MergeJob:
 
 @dataclass(frozen=True)
 class Merged:
-    """What was written, and what was not: records by table (`dropped`), and files of ranks that were not asked for."""
+    """What was written, and what was not: records by table (`dropped`), and files of ranks that
+    were not asked for.
+    """
 
     written: WriteReport
     dropped: Counter[str]
@@ -48,7 +50,9 @@ class Merged:
 
 
 def write_whole(whole: Trace, job: MergeJob) -> Merged:
-    """Write a trace that is in memory. Raises UsageError where no range is a step as asked, and where the cut leaves nothing."""
+    """Write a trace that is in memory. Raises UsageError where no range is a step as asked, and
+    where the cut leaves nothing.
+    """
     of_ranks, dropped = cutting.cut(whole, Cut(ranks=job.cut.ranks), 0)
     if job.cut.steps is not None:
         cutting.steps_found(of_ranks, job.cut).check(job.cut)
@@ -72,7 +76,8 @@ class _CutContext:
 
 @dataclass(frozen=True, eq=False)
 class GroupWriter:
-    """Takes up the groups of all sections in turn. `places` are those of each section's records among the pools, none for a single section.
+    """Takes up the groups of all sections in turn. `places` are those of each section's records
+    among the pools, none for a single section.
 
     The parts' ranks were chosen already. `one_clock`: all times are on one clock.
     """
@@ -84,7 +89,9 @@ class GroupWriter:
     dropped: Counter[str] = field(default_factory=Counter)
 
     def write(self, job: MergeJob) -> WriteReport:
-        """Write all. Raises UsageError where no range is a step as asked, and before the file is complete where the cut left nothing."""
+        """Write all. Raises UsageError where no range is a step as asked, and before the file is
+        complete where the cut left nothing.
+        """
         context = self._cut_context()
         parts = [part for section in self.sections for part in section.parts]
         context.steps.check(job.cut)
@@ -158,7 +165,9 @@ class GroupWriter:
     def _shares(
         self, job: MergeJob, context: _CutContext
     ) -> tuple[list[int | None], tuple[LeftOut, ...]]:
-        """How many kernels of each group are among the first of all (None: no limit), and what that leaves out."""
+        """How many kernels of each group are among the first of all (None: no limit), and what that
+        leaves out.
+        """
         limit = job.write.max_kernels
         if limit is None:
             return [None] * len(self._groups), ()
