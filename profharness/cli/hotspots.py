@@ -109,17 +109,18 @@ def hotspots(
         if pass_name is not None:
             raise UsageError(f"--pass {pass_name}: no such pass", "loose files have no passes")
         workers = Workers(processes, dask, dask_workers)
-        table, unread, problems = hotspots_of_files(
+        of_files = hotspots_of_files(
             paths,
             None if by is None else by.value,
             ops=ops,
             shapes=json or form is not Form.TABLE,
             workers=workers,
         )
-        for one in unread:
+        table, problems = of_files.table, of_files.problems
+        for one in of_files.unread:
             typer.echo(f"error: {one.message}; the file is left out", err=True)
         others = _others(
-            table, lambda other: hotspots_of_files(paths, other.value, workers=workers)[0]
+            table, lambda other: hotspots_of_files(paths, other.value, workers=workers).table
         )
     say(problems, notes=not table.rows)
     if not table.rows:

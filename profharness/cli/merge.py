@@ -89,7 +89,7 @@ def merge(
     from profharness.trace.parts.cutting import Cut
     from profharness.trace.parts.cutting import StepRange as Ranges
     from profharness.understand.many.jobs import Workers
-    from profharness.understand.merge.sources import MergeOptions, merge_to_file
+    from profharness.understand.merge.command import MergeOptions, merge_to_file
     from profharness.units import parse_duration_ns
 
     if step_range:

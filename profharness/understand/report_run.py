@@ -90,24 +90,23 @@ def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
     group of its files after the other.
     """
     from profharness.trace.parts.cutting import Cut
-    from profharness.understand.many.jobs import IN_ONE
-    from profharness.understand.merge import one_run as run_merging
-    from profharness.understand.merge.parts import MergeJob
-    from profharness.understand.merge.sources import attributes, write_options
+    from profharness.understand.merge.command import fits_in_memory
+    from profharness.understand.merge.head import attributes, write_options
+    from profharness.understand.merge.merger import merge_and_load
+    from profharness.understand.merge.writing import MergeJob
     from profharness.writers import perfetto
 
     manifest = run.read_manifest()
     options = write_options(manifest)
-    if run_merging.size_of(run_merging.artifact_paths(root)) >= run_merging.LARGE:
+    if not fits_in_memory([root]):
         job = MergeJob(
             run.merged,
             Cut(),
             options,
             lambda sources: attributes(str(root), manifest, sources),
-            IN_ONE,
         )
-        if (found := run_merging.merge_and_load(root, job)) is not None:
-            return of_records(found, root), lambda: None
+        if (records := merge_and_load(root, job)) is not None:
+            return of_records(records, root), lambda: None
     loaded = load([root])
     said = attributes(loaded.source, manifest, loaded.trace.sources)
     return loaded, lambda: perfetto.write(

@@ -1,13 +1,12 @@
-"""Reads everything that a run directory holds into traces, each on its own clock, labelled from the
-manifest.
+"""The files of a run directory as traces, each on its own clock, labelled from the manifest.
 
 Nothing here is fatal: a file that is missing or damaged becomes a counted problem, so that a run
-that was killed at any moment can still be read. Aligning and merging are `understand`'s.
+that was killed at any moment can still be read. `run_parts` puts the traces on one clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,58 +23,46 @@ from profharness.secrets.discretion import without_secrets
 from profharness.trace.clocks.align import Snapshot
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
-from profharness.understand.many.spread import Here, here
 from profharness.understand.run_levels import level_traces
 from profharness.wrappers_path import wrappers_dir
 
 _TABLE = "rocprofv3-csv"  # of this format several files of one process make one trace
-_LONG = 4 << 20  # bytes; shorter files are read sooner than a process starts
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """The traces of one run, and the clock readings of its hosts. The first `of_traces` problems
-    are of traces, the others of clock readings.
+class OwnRecords:
+    """What profharness itself recorded of a run: traces, the clock readings of its hosts, and what
+    could not be read of both.
     """
 
     traces: tuple[Trace, ...]
     snapshots: dict[str, tuple[ClockSnapshot, ...]]
-    problems: tuple[Problem, ...]
-    of_traces: int = 0
+    trace_problems: tuple[Problem, ...]
+    clock_problems: tuple[Problem, ...]
 
 
-def gather(run: RunDir, manifest: Manifest) -> Gathered:
-    """Read all that is there."""
-    own = gather_own(run, manifest)
-    groups = artifact_groups(run, manifest)
-    read = _read([tuple(run.root / artifact.path for artifact in group) for group in groups])
-    found = [
-        one
-        for group, trace in zip(groups, read, strict=True)
-        for one in of_group(run, host_of(manifest), group, trace)
-    ]
-    return Gathered(
-        (*own.traces, *(one for one in found if isinstance(one, Trace))),
-        own.snapshots,
-        (
-            *own.problems[: own.of_traces],
-            *(one for one in found if isinstance(one, Problem)),
-            *own.problems[own.of_traces :],
-        ),
+@dataclass(frozen=True)
+class GroupRecords:
+    """The labelled traces in a group of a tool's files, on their own clocks, and its files that
+    could not be read.
+    """
+
+    traces: tuple[Trace, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def own_records(run: RunDir, manifest: Manifest) -> OwnRecords:
+    """Trials, steps, telemetry, levels and clock readings."""
+    trace_problems: list[Problem] = []
+    clock_problems: list[Problem] = []
+    traces = (
+        *_trials(run, manifest, trace_problems),
+        *_steps(run, manifest, trace_problems),
+        *_telemetry(run, trace_problems),
+        *level_traces(run, manifest, trace_problems),
     )
-
-
-def gather_own(run: RunDir, manifest: Manifest) -> Gathered:
-    """What profharness itself recorded: trials, steps, telemetry and clocks."""
-    problems: list[Problem] = []
-    traces = [
-        *_trials(run, manifest, problems),
-        *_steps(run, manifest, problems),
-        *_telemetry(run, problems),
-        *level_traces(run, manifest, problems),
-    ]
-    count = len(problems)
-    return Gathered(tuple(traces), _snapshots(run, manifest, problems), tuple(problems), count)
+    snapshots = _snapshots(run, manifest, clock_problems)
+    return OwnRecords(traces, snapshots, tuple(trace_problems), tuple(clock_problems))
 
 
 def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
@@ -105,35 +92,64 @@ def artifact_groups(run: RunDir, manifest: Manifest) -> list[tuple[Artifact, ...
     ]
 
 
-def of_group(
-    run: RunDir, host: str, group: tuple[Artifact, ...], trace: Trace | str
-) -> Iterator[Trace | Problem]:
-    """What a group gives once it is read (`read_or_say`): its trace named by the run, or why it has
-    none. `host` is that of files which state none.
+def read_group(run: RunDir, host: str, group: Sequence[Artifact]) -> GroupRecords:
+    """Read the files of a group. `host` is that of files which state none; where some files of a
+    set cannot be read, the others still count.
     """
-    listed = list(group)
-    for artifact, found in (
-        _whole(run, listed)
-        if isinstance(trace, str) and len(group) > 1
-        else ((_named(run, listed, trace), trace),)
-    ):
-        if isinstance(found, str):
-            yield Problem("error", artifact.path, 1, f"{found}; the file is left out")
-            continue
-        labels = {
-            "pass_name": artifact.pass_name,
-            "layer": artifact.layer,
-            "point": artifact.point,
-            "host": artifact.host or host,
-            "pid": artifact.pid,
-            "rank": artifact.rank,
-        }
-        yield _labelled(
-            found,
-            artifact.path,
-            {name: value for name, value in labels.items() if value not in ("", None)},
-            marker=artifact.format.endswith("-marker"),
-        )
+    try:
+        return GroupRecords((_named(run, host, group, _read(run, group)),))
+    except InputError as error:
+        if len(group) == 1:
+            return GroupRecords((), (_unread(group[0], error),))
+    problems: list[Problem] = []
+    readable: list[Artifact] = []
+    for artifact in group:
+        try:
+            _read(run, (artifact,))
+        except InputError as error:
+            problems.append(_unread(artifact, error))
+        else:
+            readable.append(artifact)
+    traces: tuple[Trace, ...] = ()
+    if readable:
+        try:
+            traces = (_named(run, host, readable, _read(run, readable)),)
+        except InputError as error:
+            problems.append(_unread(readable[0], error))
+    return GroupRecords(traces, tuple(problems))
+
+
+def _read(run: RunDir, group: Sequence[Artifact]) -> Trace:
+    """The trace of some files, without the secrets in its texts."""
+    return without_secrets(
+        readers.read_together(tuple(run.root / artifact.path for artifact in group))
+    )
+
+
+def _unread(artifact: Artifact, error: InputError) -> Problem:
+    return Problem("error", artifact.path, 1, f"{error.message}; the file is left out")
+
+
+def _named(run: RunDir, host: str, group: Sequence[Artifact], trace: Trace) -> Trace:
+    """The trace with the names that the manifest has for the file which it states as its source."""
+    stated = trace.sources[0].path
+    artifact = next(
+        (artifact for artifact in group if str(run.root / artifact.path) == stated), group[0]
+    )
+    labels = {
+        "pass_name": artifact.pass_name,
+        "layer": artifact.layer,
+        "point": artifact.point,
+        "host": artifact.host or host,
+        "pid": artifact.pid,
+        "rank": artifact.rank,
+    }
+    return _labelled(
+        trace,
+        artifact.path,
+        {name: value for name, value in labels.items() if value not in ("", None)},
+        marker=artifact.format.endswith("-marker"),
+    )
 
 
 def _groups(run: RunDir, listed: list[Artifact]) -> list[list[Artifact]]:
@@ -149,54 +165,6 @@ def _groups(run: RunDir, listed: list[Artifact]) -> list[list[Artifact]]:
 
     sets = [[tables[path] for path in paths] for paths in rocprofv3_csv.sets(tables)]
     return [*([artifact] for artifact in listed if artifact.format != _TABLE), *sets]
-
-
-def _named(run: RunDir, group: list[Artifact], trace: Trace | str) -> Artifact:
-    """The file of a group that its trace names as its source."""
-    if isinstance(trace, str):
-        return group[0]
-    return next(
-        (artifact for artifact in group if str(run.root / artifact.path) == trace.sources[0].path),
-        group[0],
-    )
-
-
-def _whole(run: RunDir, group: list[Artifact]) -> Iterator[tuple[Artifact, Trace | str]]:
-    """What is left of a set of which some file cannot be read: why, for each of these, and the
-    trace of the others.
-    """
-    alone = [(artifact, read_or_say((run.root / artifact.path,))) for artifact in group]
-    yield from ((artifact, said) for artifact, said in alone if isinstance(said, str))
-    rest = [artifact for artifact, said in alone if not isinstance(said, str)]
-    if rest:
-        trace = read_or_say(tuple(run.root / artifact.path for artifact in rest))
-        yield _named(run, rest, trace), trace
-
-
-def _read(groups: list[tuple[Path, ...]]) -> list[Trace | str]:
-    """Each group's trace, or why there is none; long ones by several processes."""
-    sizes = {
-        paths: sum(path.stat().st_size for path in paths if path.is_file()) for paths in groups
-    }
-    long = [paths for paths in groups if sizes[paths] >= _LONG]
-    short = [paths for paths in groups if sizes[paths] < _LONG]
-    found: dict[tuple[Path, ...], Trace | str] = {}
-    for some, spread_out in (
-        (long, here(sum(sizes[paths] for paths in long), len(long), None)),
-        (short, Here()),
-    ):
-        found |= {some[position]: trace for position, trace in spread_out.each(read_or_say, some)}
-    return [found[paths] for paths in groups]
-
-
-def read_or_say(paths: tuple[Path, ...]) -> Trace | str:
-    """The trace of one group of files, without the secrets in its texts, or the message of the
-    error.
-    """
-    try:
-        return without_secrets(readers.read_together(paths))
-    except InputError as error:
-        return error.message
 
 
 def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:

@@ -17,7 +17,7 @@ from profharness.rundir.paths import RunDir
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
-from profharness.understand import run_files as gather
+from profharness.understand.run_parts import keep_in_memory, read_run
 from profharness.writers import perfetto
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_files import write_csv, write_json
@@ -163,9 +163,9 @@ def test_a_set_of_which_nothing_can_be_read(
 ) -> None:
     run = made(tmp_path / "csv", replace(program(1), calls=()), "csv")
     damage(run.artifacts_dir("rocprofv3", "node1", "4711"))
-    gathered = gather.gather(run, run.read_manifest())
-    assert gathered.traces == ()
-    assert len(gathered.problems) == 3
+    found = read_run(run.root, keep_in_memory)
+    assert found.parts == []
+    assert len(found.notes.problems) == 3
 
 
 def test_devices_of_two_nodes_with_one_address_stay_two(tmp_path: Path) -> None:

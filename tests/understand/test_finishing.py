@@ -23,9 +23,8 @@ from profharness.trace.parts.cutting import Cut
 from profharness.understand import report_run as understand
 from profharness.understand.load import of_records
 from profharness.understand.load_run import load_run
-from profharness.understand.merge import one_run as run_merging
-from profharness.understand.merge import spilled as prepared
-from profharness.understand.merge.spilled import set_aside
+from profharness.understand.merge import command, merger
+from profharness.understand.merge.spilled import merge_spilled, spill
 from tests.run_files import run_of
 from tests.understand.merge.test_one_run import records
 from tests.writers.decode import decode
@@ -52,11 +51,9 @@ def assert_equal(found: Trace, expected: Trace) -> None:
 @given(st.lists(traces(), min_size=1, max_size=3))
 def test_what_was_set_aside_comes_back_as_it_was(tmp_path_factory, given_traces):
     folder = tmp_path_factory.mktemp("parts")
-    parts = [
-        set_aside(trace, folder / str(number), Cut()) for number, trace in enumerate(given_traces)
-    ]
+    parts = [spill(trace, folder / str(number), Cut()) for number, trace in enumerate(given_traces)]
     alone = Trace((), type(given_traces[0].strings)())
-    assert_equal(prepared.merged(parts), merge([*given_traces, alone]))
+    assert_equal(merge_spilled(parts), merge([*given_traces, alone]))
 
 
 @pytest.mark.parametrize(("seed", "ranks", "lend"), [(1, 4, True), (2, 1, False), (3, 3, True)])
@@ -68,10 +65,10 @@ def test_the_same_records_trace_and_figures(tmp_path, monkeypatch, seed, ranks, 
     whole = records(decode(run.merged))
     run.merged.unlink()
     seen = []
-    load = run_merging.merge_and_load
-    monkeypatch.setattr(run_merging, "LARGE", 1)
+    load = merger.merge_and_load
+    monkeypatch.setattr(command, "LARGE", 1)
     monkeypatch.setattr(
-        run_merging, "merge_and_load", lambda root, job: seen.append(load(root, job)) or seen[-1]
+        merger, "merge_and_load", lambda root, job: seen.append(load(root, job)) or seen[-1]
     )
     in_parts = understand.finish(run.root)
     assert_equal(of_records(seen[0], run.root).trace, of_records(expected, run.root).trace)
@@ -79,12 +76,12 @@ def test_the_same_records_trace_and_figures(tmp_path, monkeypatch, seed, ranks, 
     assert msgspec.json.encode(in_parts) == msgspec.json.encode(in_memory)
     assert {name: (run.root / name).read_bytes() for name in written} == written
     assert records(decode(run.merged)) == whole
-    assert not list(run.root.glob(f"{run_merging.SCRATCH}*"))
+    assert not list(run.root.glob(f"{merger.SCRATCH}*"))
 
 
 def test_a_large_run_of_which_nothing_can_be_read(tmp_path, monkeypatch):
     run = RunDir.create(tmp_path / "run")
-    monkeypatch.setattr(run_merging, "LARGE", 0)
+    monkeypatch.setattr(command, "LARGE", 0)
     manifest = run_of(tmp_path / "other", ranks=1).read_manifest()
     run.write_manifest(
         msgspec.structs.replace(
@@ -102,8 +99,8 @@ def test_a_large_run_of_which_nothing_can_be_read(tmp_path, monkeypatch):
 PEAK = """
 import sys
 from pathlib import Path
-from profharness.understand.merge import one_run as run_merging; from profharness.understand import report_run as understand
-run_merging.LARGE = int(sys.argv[2])
+from profharness.understand.merge import command; from profharness.understand import report_run as understand
+command.LARGE = int(sys.argv[2])
 understand.finish(Path(sys.argv[1]))
 print(next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith("VmHWM:")))
 """

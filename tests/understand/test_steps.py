@@ -21,7 +21,7 @@ from profharness.trace.parts.cutting import Cut, StepRange
 from profharness.understand import report_run as understand
 from profharness.understand.load import load
 from profharness.understand.many.jobs import IN_ONE, Workers
-from profharness.understand.merge.sources import MergeOptions, merge_to_file
+from profharness.understand.merge.command import MergeOptions, merge_to_file
 from profharness.understand.steps import stepped
 from tests.fakes.rocprofv3_files import write_csv, write_json
 from tests.fakes.rocprofv3_program import Call, Kernel, Program, Symbol

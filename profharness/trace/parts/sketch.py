@@ -90,7 +90,7 @@ def placed(trace: Trace, places: Places, pools: Trace) -> Trace:
     )
 
 
-def together(parts: Sequence[Trace]) -> Trace:
+def concat_parts(parts: Sequence[Trace]) -> Trace:
     """Parts that were `placed` among the same pools as one: rows in the order of the parts,
     references to rows shifted.
     """

@@ -5,7 +5,8 @@ data is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,16 +15,16 @@ from profharness.analysis import parts
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.parts import Part
 from profharness.analysis.records import ProblemRow, Summary
-from profharness.errors import InputError, UsageError
+from profharness.errors import UsageError
 from profharness.node import ceilings as calibration
 from profharness.understand.load import load_files
 from profharness.understand.many.jobs import (
     IN_ONE,
-    Files,
-    Unread,
+    FileGroup,
+    Readings,
     Workers,
     check_files,
-    grouped,
+    file_groups,
     read_each,
 )
 from profharness.understand.steps import stepped
@@ -39,67 +40,53 @@ def summarise_files(
     such a range, and Unavailable for processes that keep dying.
     """
     check_files(paths)
+    summarised = partial(part_of, yardstick=Yardstick(calibration.stored()), step_range=step_range)
     with workers.open(paths) as processes:
-        jobs = grouped(paths)
-        yardstick = Yardstick(calibration.stored())
-        read, unread = read_each(
-            processes, part_of, [PartJob(files, yardstick, step_range) for files in jobs]
-        )
-        shared = _sharing(read, jobs)
+        groups = file_groups(paths)
+        read = read_each(processes, summarised, groups)
+        shared = _sharing(read.results, groups)
         if shared:
-            again, lost = read_each(
-                processes, part_of, [PartJob(files, yardstick, step_range) for files in shared]
-            )
-            alone = {str(path) for files in shared for path in files.paths}
-            read = [
-                *(one for one in read if one.summary.source.split(", ")[0] not in alone),
-                *again,
-            ]
-            unread += lost
-    _check_matched(read, step_range)
+            read = _again(read, read_each(processes, summarised, shared), shared)
+    _check_matched(read.results, step_range)
     summary = parts.combine(
-        read, f"{len(paths)} files: {paths[0]} ... {paths[-1]}" if len(jobs) > 1 else jobs[0].path
+        read.results,
+        f"{len(paths)} files: {paths[0]} ... {paths[-1]}" if len(groups) > 1 else groups[0].path,
     )
-    rows = [
+    problems = [
         ProblemRow(
-            source=str(one.path),
-            severity="error",
-            count=1,
-            message=f"{one.message}; the file is left out",
+            source=problem.source,
+            severity=problem.severity,
+            count=problem.count,
+            message=problem.message,
         )
-        for one in unread
+        for problem in (file.problem for file in read.unread)
     ]
-    told = "; ".join(
-        dict.fromkeys(one.summary.steps_from for one in read if one.summary.steps_from)
+    return msgspec.structs.replace(
+        summary, steps_from=_steps_from(read.results), problems=(*problems, *summary.problems)
     )
-    return msgspec.structs.replace(summary, steps_from=told, problems=(*rows, *summary.problems))
 
 
-@dataclass(frozen=True, eq=False)
-class PartJob:
-    """Files to be summarised, against what this machine knows of their devices, with these ranges
-    as their steps.
+def part_of(group: FileGroup, yardstick: Yardstick, step_range: str = "") -> Part:
+    """The summary of one group of files, against what this machine knows of their devices. Raises
+    InputError for files that cannot be read.
     """
-
-    files: Files
-    yardstick: Yardstick
-    step_range: str = ""
-
-    @property
-    def path(self) -> str:
-        """What they are called."""
-        return self.files.path
+    loaded = stepped(load_files(group.paths), step_range, must=False)
+    part = parts.part(loaded.trace, group.path, loaded.findings, yardstick)
+    summary = msgspec.structs.replace(part.summary, steps_from=loaded.steps_from)
+    return replace(part, summary=summary)
 
 
-def part_of(job: PartJob) -> Part | Unread:
-    """The summary of one job."""
-    try:
-        loaded = stepped(load_files(job.files.paths), job.step_range, must=False)
-    except InputError as error:
-        return Unread(job.files.paths[0], error.message, error.hint)
-    found = parts.part(loaded.trace, job.files.path, loaded.findings, job.yardstick)
-    return replace(
-        found, summary=msgspec.structs.replace(found.summary, steps_from=loaded.steps_from)
+def _again(first: Readings[Part], again: Readings[Part], shared: list[FileGroup]) -> Readings[Part]:
+    """The first reading, with files that share a device as they were read `again`: as one group."""
+    regrouped = {str(path) for group in shared for path in group.paths}
+    kept = [part for part in first.results if part.summary.source.split(", ")[0] not in regrouped]
+    return Readings([*kept, *again.results], [*first.unread, *again.unread])
+
+
+def _steps_from(read: Sequence[Part]) -> str:
+    """What says which ranges are steps: each sentence of the parts once."""
+    return "; ".join(
+        dict.fromkeys(part.summary.steps_from for part in read if part.summary.steps_from)
     )
 
 
@@ -116,13 +103,13 @@ def _check_matched(read: Sequence[Part], step_range: str) -> None:
         raise UsageError(message, hint)
 
 
-def _sharing(read: Sequence[Part], jobs: Sequence[Files]) -> list[Files]:
+def _sharing(read: Sequence[Part], groups: Sequence[FileGroup]) -> list[FileGroup]:
     """Groups of files that saw the same device: their device time overlaps, so that their unions
     cannot be added.
     """
     return [
-        Files(tuple(path for files in jobs if files.path in sources for path in files.paths))
-        for sources in linked([(one.summary.source, one.identities) for one in read])
+        FileGroup(tuple(path for group in groups if group.path in sources for path in group.paths))
+        for sources in linked([(part.summary.source, part.identities) for part in read])
         if len(sources) > 1
     ]
 

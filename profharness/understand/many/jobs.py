@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from profharness.errors import InputError, UsageError
+from profharness.trace.model import Problem
 from profharness.understand.many import spread
 from profharness.understand.many.spread import Spread
 
-JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
 
 
@@ -45,11 +46,16 @@ class Unread:
     message: str
     hint: str
 
+    @property
+    def problem(self) -> Problem:
+        """For those who read on without the file."""
+        return Problem("error", str(self.path), 1, f"{self.message}; the file is left out")
+
 
 @dataclass(frozen=True)
-class Files:
-    """Files to be read together: what a tool wrote as several tables, and files that share a
-    device.
+class FileGroup:
+    """Files that are read as one trace: the tables that a tool wrote of one process, or files that
+    share a device.
     """
 
     paths: tuple[Path, ...]
@@ -58,6 +64,16 @@ class Files:
     def path(self) -> str:
         """How they are called."""
         return ", ".join(str(path) for path in self.paths)
+
+
+@dataclass(frozen=True)
+class Readings(Generic[ResultT]):
+    """What was read of several groups of files, in their order, and the files that could not be
+    read.
+    """
+
+    results: list[ResultT]
+    unread: list[Unread]
 
 
 def check_files(paths: Sequence[Path]) -> None:
@@ -70,32 +86,40 @@ def check_files(paths: Sequence[Path]) -> None:
         )
 
 
-def grouped(paths: Sequence[Path]) -> list[Files]:
-    """One job per trace. Raises InputError for a table that cannot be read."""
+def file_groups(paths: Sequence[Path]) -> list[FileGroup]:
+    """The groups that make one trace each. Raises InputError for a table that cannot be read."""
     from profharness import readers
 
-    return [Files(group) for group in readers.together(paths)]
+    return [FileGroup(paths) for paths in readers.together(paths)]
 
 
 def read_each(
     processes: Spread,
-    function: Callable[[JobT], ResultT | Unread],
-    jobs: Sequence[JobT],
-    seen: Callable[[ResultT], None] | None = None,
-) -> tuple[list[ResultT], list[Unread]]:
-    """Results in the order of the jobs, and what could not be read. Raises InputError where nothing
-    could.
+    read: Callable[[FileGroup], ResultT],
+    groups: Sequence[FileGroup],
+    on_result: Callable[[ResultT], None] | None = None,
+) -> Readings[ResultT]:
+    """Each group by `read`, which raises InputError for one that cannot be read. Raises that error
+    where none can be.
 
-    `seen` gets each result as it comes; what it raises ends the work.
+    `on_result` gets each result as it comes; what it raises ends the work.
     """
-    found: dict[int, ResultT | Unread] = {}
-    with closing(processes.each(function, jobs)) as results:
+    by_position: dict[int, ResultT | Unread] = {}
+    with closing(processes.each(partial(_result_or_unread, read), groups)) as results:
         for position, result in results:
-            found[position] = result
-            if seen is not None and not isinstance(result, Unread):
-                seen(result)
-    ordered = [found[position] for position in range(len(jobs))]
-    unread = [one for one in ordered if isinstance(one, Unread)]
-    if unread and len(unread) == len(jobs):
+            by_position[position] = result
+            if on_result is not None and not isinstance(result, Unread):
+                on_result(result)
+    ordered = [by_position[position] for position in range(len(groups))]
+    unread = [result for result in ordered if isinstance(result, Unread)]
+    if unread and len(unread) == len(groups):
         raise InputError(unread[0].message, unread[0].hint)
-    return [one for one in ordered if not isinstance(one, Unread)], unread
+    return Readings([result for result in ordered if not isinstance(result, Unread)], unread)
+
+
+def _result_or_unread(read: Callable[[FileGroup], ResultT], group: FileGroup) -> ResultT | Unread:
+    """In the process that reads: one group's error must not end the work on the others."""
+    try:
+        return read(group)
+    except InputError as error:
+        return Unread(group.paths[0], error.message, error.hint)

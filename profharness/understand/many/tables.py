@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,54 +14,36 @@ from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import Grouping, Tally, alike, join
 from profharness.analysis.records import Hotspots
-from profharness.errors import InputError
 from profharness.trace.model import Problem
 from profharness.trace.wanted import Wanted
 from profharness.understand.load import load_files
 from profharness.understand.many.jobs import (
     IN_ONE,
-    Files,
+    FileGroup,
     Unread,
     Workers,
     check_files,
-    grouped,
+    file_groups,
     read_each,
 )
 
 
 @dataclass(frozen=True)
-class TallyJob:
-    """Files to be grouped; `by` None is by kernel, else by op, else by host call: by the first that
-    they hold.
-
-    Without `shapes` the rows tell no launch geometry.
-    """
-
-    files: Files
-    by: Grouping | None
-    ops: bool
-    shapes: bool = True
-
-    @property
-    def path(self) -> str:
-        """What they are called."""
-        return self.files.path
-
-    @property
-    def wanted(self) -> Wanted:
-        """What has to be read, if the files hold device records at all."""
-        if self.ops or self.by in ("op", "call"):
-            return Wanted.ALL
-        return Wanted.DEVICES if self.shapes and self.by != "category" else Wanted.TIMES
-
-
-@dataclass(frozen=True)
-class Tallied:
-    """The groups of one job, and what its reader dropped or repaired."""
+class GroupTally:
+    """The table rows of one group of files, and what its reader dropped or repaired."""
 
     tally: Tally
     problems: tuple[Problem, ...]
     counters: tuple[CounterRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class FilesHotspots:
+    """One table of several files, the files that could not be read, and the readers' problems."""
+
+    table: Hotspots
+    unread: tuple[Unread, ...]
+    problems: tuple[Problem, ...]
 
 
 def hotspots_of_files(
@@ -70,41 +53,48 @@ def hotspots_of_files(
     ops: bool = False,
     shapes: bool = True,
     workers: Workers = IN_ONE,
-) -> tuple[Hotspots, tuple[Unread, ...], tuple[Problem, ...]]:
-    """One table, the files that could not be read, and the readers' problems. Operators, calls and
-    geometry are read only where they are needed.
+) -> FilesHotspots:
+    """Operators, calls and launch geometry are read only where `ops`, `by` or `shapes` need them.
 
     Raises InputError where no file can be read, UsageError for a run among them, and Unavailable
     for processes that keep dying.
     """
     check_files(paths)
     with workers.open(paths) as processes:
-        read, unread = read_each(
-            processes, tally_of, [TallyJob(files, by, ops, shapes) for files in grouped(paths)]
+        read = read_each(
+            processes, partial(tally_of, by=by, ops=ops, shapes=shapes), file_groups(paths)
         )
-    same = alike([one.tally for one in read])
-    table = (same[0] if len(same) == 1 else join(same)).table()
+    tallies = alike([group.tally for group in read.results])
+    table = (tallies[0] if len(tallies) == 1 else join(tallies)).table()
     if table.by == "kernel":
-        table = msgspec.structs.replace(
-            table, counters=counter_table.joined(one.counters for one in read)
-        )
-    return table, tuple(unread), tuple(problem for one in read for problem in one.problems)
+        counters = counter_table.joined(group.counters for group in read.results)
+        table = msgspec.structs.replace(table, counters=counters)
+    problems = tuple(problem for group in read.results for problem in group.problems)
+    return FilesHotspots(table, tuple(read.unread), problems)
 
 
-def tally_of(job: TallyJob) -> Tallied | Unread:
-    """The groups of one job, read with what the host did (operators, calls) only if that is asked
-    for or all there is.
+def tally_of(
+    group: FileGroup, by: Grouping | None, *, ops: bool, shapes: bool = True
+) -> GroupTally:
+    """The table rows of one group of files. `by` None is by kernel, else by op, else by host call:
+    by the first that the files hold.
+
+    What the host did (operators, calls) is read only if `ops` or `by` asks for it or if it is all
+    there is; without `shapes` the rows tell no launch geometry. Raises InputError for files that
+    cannot be read.
     """
-    try:
-        trace = load_files(job.files.paths, wanted=job.wanted, check=False).trace
-        found = tally(trace, job.by)
-        if job.by is None and not found.filled:
-            trace = (
-                trace
-                if job.wanted is Wanted.ALL
-                else load_files(job.files.paths, check=False).trace
-            )
-            found = listed(trace)
-    except InputError as error:
-        return Unread(job.files.paths[0], error.message, error.hint)
-    return Tallied(found, trace.problems, counter_table.counter_rows(trace))
+    wanted = _wanted(by, ops=ops, shapes=shapes)
+    trace = load_files(group.paths, wanted=wanted, check=False).trace
+    rows = tally(trace, by)
+    if by is None and not rows.filled:
+        if wanted is not Wanted.ALL:
+            trace = load_files(group.paths, check=False).trace
+        rows = listed(trace)
+    return GroupTally(rows, trace.problems, counter_table.counter_rows(trace))
+
+
+def _wanted(by: Grouping | None, *, ops: bool, shapes: bool) -> Wanted:
+    """What has to be read, if the files hold device records at all."""
+    if ops or by in ("op", "call"):
+        return Wanted.ALL
+    return Wanted.DEVICES if shapes and by != "category" else Wanted.TIMES

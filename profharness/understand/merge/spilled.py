@@ -18,12 +18,14 @@ import numpy as np
 from profharness.findings import Finding
 from profharness.trace.columns.keys import distinct, pack
 from profharness.trace.columns.table import NULL, Table
+from profharness.trace.enrich import gives_geometry, takes_geometry
 from profharness.trace.launches import correlated_process
 from profharness.trace.merge import merge_by_table
 from profharness.trace.model import I32, Copies, Counters, Kernels, Source, Strings, Trace
 from profharness.trace.parts import cutting
 from profharness.trace.parts.cutting import Cut, StepsFound
 from profharness.trace.parts.sketch import sketch
+from profharness.understand.run_clock import AlignedTrace
 from profharness.writers import columns
 from profharness.writers.metadata import Outline, outline
 
@@ -31,12 +33,14 @@ Link = tuple[object, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """`first_ns` is the earliest start, None without any; `dropped` counts records of ranks that
-    were not wanted.
+class SpilledTrace:
+    """Of the records in `folder` what travels alone.
 
-    Parts that share one of the `links` refer to each other's records. `findings` are on the part's
-    clock.
+    `first_ns` is their earliest start, None without any; `dropped` counts records of ranks that
+    were not wanted; `findings` are on the trace's clock; `sizes` are its numbers of ops and
+    kernels. Traces that share one of the `links` refer to each other's records. `geometry_ranks`
+    are the ranks whose launch geometry is lent to another pass, or taken from one (None: a rank
+    that no file states).
     """
 
     folder: Path
@@ -45,30 +49,49 @@ class Prepared:
     first_ns: int | None
     steps: StepsFound
     links: frozenset[Link]
+    geometry_ranks: frozenset[int | None] = frozenset()
     dropped: Counter[str] = field(default_factory=Counter)
     findings: tuple[Finding, ...] = ()
     sizes: tuple[int, int] = (0, 0)
 
+    def read(self, strings: Strings) -> Trace:
+        """The records as they were set aside, by device and time; texts get codes of `strings`, new
+        ones where need be.
+        """
+        return columns.read(self.folder, replace(self.sketch, strings=strings))
 
-def set_aside(trace: Trace, folder: Path, cut: Cut) -> Prepared:
-    """Leave the records of the wanted ranks in `folder`. Raises OSError where it cannot be
-    written.
-    """
+
+@dataclass(frozen=True)
+class Spill:
+    """Sets the wanted ranks' records of each part aside in a folder of its own under `scratch`."""
+
+    scratch: Path
+    cut: Cut
+
+    def __call__(self, part: AlignedTrace, name: str) -> SpilledTrace:
+        """Raises OSError where the folder cannot be written."""
+        return replace(spill(part.trace, self.scratch / name, self.cut), findings=part.findings)
+
+
+def spill(trace: Trace, folder: Path, cut: Cut) -> SpilledTrace:
+    """Leave the wanted ranks' records in `folder`. Raises OSError where it cannot be written."""
+    geometry_ranks = frozenset(_geometry_ranks(trace))
     dropped: Counter[str] = Counter()
     if cut.ranks is not None and not all(source.rank in cut.ranks for source in trace.sources):
         trace, dropped = cutting.cut(trace, Cut(ranks=cut.ranks), 0)
-    was = Order.of(trace)
-    trace = was.put(trace)
+    order = Order.of(trace)
+    trace = order.put(trace)
     columns.write(replace(trace, problems=()), folder)
-    was.write(folder)
-    told = outline(trace)
-    return Prepared(
+    order.write(folder)
+    whole = outline(trace)
+    return SpilledTrace(
         folder,
         replace(sketch(trace), problems=trace.problems, statistics=trace.statistics),
-        replace(told, content=hashlib.blake2b(told.content).digest()),
+        replace(whole, content=hashlib.blake2b(whole.content).digest()),
         cutting.first_ns(trace),
         cutting.steps_found(trace, cut),
         frozenset(_links(trace)),
+        geometry_ranks,
         dropped,
         sizes=(len(trace.ops), len(trace.kernels)),
     )
@@ -153,7 +176,7 @@ class Order:
         return table if order is None or not len(order) else table.take(_inverse(order))
 
 
-def merged(parts: Sequence[Prepared]) -> Trace:
+def merge_spilled(parts: Sequence[SpilledTrace]) -> Trace:
     """What `merge` makes of the traces that were set aside, in the memory of the result and of one
     table of it; at least one part is needed.
     """
@@ -164,19 +187,19 @@ def merged(parts: Sequence[Prepared]) -> Trace:
     ]
 
     def table(name: str, position: int, strings: Strings) -> Table:
-        found = columns.read_table(
+        in_time_order = columns.read_table(
             parts[position].folder, name, type(getattr(heads[position], name)), strings
         )
-        return orders[position].restored(name, found)
+        return orders[position].restored(name, in_time_order)
 
     return merge_by_table(heads, [part.sizes for part in parts], table, coded=True)[0]
 
 
-def together(parts: Sequence[Prepared]) -> list[list[int]]:
-    """Positions of the parts that must be taken up together, in the order of the first of each
-    group.
+def linked_groups(links: Sequence[frozenset[Link]]) -> list[list[int]]:
+    """Positions of the parts (given by their links) that must be in memory at once, in the order of
+    the first of each group.
     """
-    leader: list[int] = list(range(len(parts)))
+    leader: list[int] = list(range(len(links)))
 
     def lead(position: int) -> int:
         while leader[position] != position:
@@ -185,14 +208,22 @@ def together(parts: Sequence[Prepared]) -> list[list[int]]:
         return position
 
     first: dict[Link, int] = {}
-    for position, part in enumerate(parts):
-        for link in part.links:
-            one, other = sorted((lead(position), lead(first.setdefault(link, position))))
-            leader[other] = one
+    for position, own_links in enumerate(links):
+        for link in own_links:
+            earlier, later = sorted((lead(position), lead(first.setdefault(link, position))))
+            leader[later] = earlier
     groups: dict[int, list[int]] = {}
-    for position in range(len(parts)):
+    for position in range(len(links)):
         groups.setdefault(lead(position), []).append(position)
     return list(groups.values())
+
+
+def _geometry_ranks(trace: Trace) -> Iterator[int | None]:
+    return (
+        source.rank
+        for position, source in enumerate(trace.sources)
+        if gives_geometry(source) or takes_geometry(trace, position)
+    )
 
 
 def _links(trace: Trace) -> Iterator[Link]:
@@ -216,17 +247,17 @@ def _links(trace: Trace) -> Iterator[Link]:
 
 def _processes(trace: Trace) -> set[tuple[str, str, int, int]]:
     """Host, pass, rank and pid of all records that belong to a process of a pass."""
-    found: set[tuple[str, str, int, int]] = set()
+    processes: set[tuple[str, str, int, int]] = set()
     for table in (trace.kernels, trace.copies, trace.api, trace.ops, trace.marks):
         if len(table):
             names = (table.source, table.host, table.rank, table.pid)
             first = np.unique(pack(names), return_index=True)[1]
-            found |= {_process(trace, *(int(column[row]) for column in names)) for row in first}
-    found |= {
+            processes |= {_process(trace, *(int(column[row]) for column in names)) for row in first}
+    processes |= {
         _process(trace, int(position), NULL, NULL, NULL)
         for position in np.unique(trace.requests.source)
     }
-    return {one for one in found if one[1]}
+    return {process for process in processes if process[1]}
 
 
 def _process(

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,11 @@ from profharness.analysis.kernels.facts import NO_YARDSTICK
 from profharness.cli import run_cli
 from profharness.errors import Unavailable, UsageError
 from profharness.trace.parts.cutting import Cut
-from profharness.understand.many.figures import PartJob, part_of, summarise_files
-from profharness.understand.many.jobs import Files, Workers, read_each
+from profharness.understand.many.figures import part_of, summarise_files
+from profharness.understand.many.jobs import FileGroup, Workers, read_each
 from profharness.understand.many.spread import dask_cluster
-from profharness.understand.many.tables import TallyJob, hotspots_of_files, tally_of
-from profharness.understand.merge.sources import MergeOptions, merge_to_file
+from profharness.understand.many.tables import hotspots_of_files, tally_of
+from profharness.understand.merge.command import MergeOptions, merge_to_file
 from tests.generated import Generated, generate
 from tests.understand.many.test_many_files import die_once
 from tests.writers.decode import decode
@@ -82,10 +83,10 @@ def test_metrics_hotspots_and_merge_are_those_of_this_machine(capsys, cluster, r
 
 
 def test_a_worker_killed_in_the_middle_changes_no_answer(cluster, ranks):
-    jobs = [TallyJob(Files((made.path,)), None, ops=True) for made in ranks]
+    groups = [FileGroup((made.path,)) for made in ranks]
     with dask_cluster(cluster.scheduler_address, 0) as spread:
         assert spread.width == 3
-        results = spread.each(tally_of, jobs)
+        results = spread.each(partial(tally_of, by=None, ops=True), groups)
         found = dict([next(results)])
         os.kill(next(iter(cluster.workers.values())).process.process.pid, signal.SIGKILL)
         found.update(results)
@@ -121,15 +122,15 @@ def test_sixteen_ranks_on_three_workers_of_which_one_is_killed(cluster, tmp_path
             os.kill(killed[0], signal.SIGKILL)
 
     with dask_cluster(cluster.scheduler_address, 0) as spread:
-        jobs = [PartJob(Files((path,)), NO_YARDSTICK) for path in paths]
-        found, unread = read_each(spread, part_of, jobs, kill_one)
+        groups = [FileGroup((path,)) for path in paths]
+        read = read_each(spread, partial(part_of, yardstick=NO_YARDSTICK), groups, kill_one)
     assert killed
-    assert not unread
-    assert [one.summary.source for one in found] == [str(path) for path in paths]
-    assert [one.summary.trace.busy_any_ns for one in found] == [
+    assert not read.unread
+    assert [one.summary.source for one in read.results] == [str(path) for path in paths]
+    assert [one.summary.trace.busy_any_ns for one in read.results] == [
         one.truth["busy_union_ns"] for one in made
     ]
-    assert [one.summary.trace.unlinked_kernels for one in found] == [
+    assert [one.summary.trace.unlinked_kernels for one in read.results] == [
         one.truth["unlinked"] for one in made
     ]
     assert summarise_files(paths, workers) == summarise_files(paths, Workers(processes=1))

@@ -9,15 +9,16 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from profharness.errors import Unavailable
 from profharness.understand.many import spread
-from profharness.understand.many.jobs import Files
+from profharness.understand.many.jobs import FileGroup
 from profharness.understand.many.spread import dask_cluster
-from profharness.understand.many.tables import TallyJob, tally_of
+from profharness.understand.many.tables import tally_of
 from tests.fakes import stand_in_slurm
 from tests.generated import Generated, generate
 
@@ -103,10 +104,10 @@ def test_metrics_by_the_command_line_through_jobs(ranks, tmp_path):
 
 
 def test_a_job_that_is_killed_is_submitted_again_and_changes_no_answer(slurm, ranks):
-    jobs = [TallyJob(Files((made.path,)), None, ops=True) for made in ranks]
+    groups = [FileGroup((made.path,)) for made in ranks]
     with dask_cluster("slurm", 2) as cluster:
         wait_for(lambda: cluster.width == 2)
-        results = cluster.each(tally_of, jobs)
+        results = cluster.each(partial(tally_of, by=None, ops=True), groups)
         found = dict([next(results)])
         stand_in_slurm.kill(slurm, 101)
         found.update(results)
@@ -140,12 +141,12 @@ def test_a_refused_submission_is_said(slurm):
 def test_a_cluster_without_any_worker_is_given_up(slurm, ranks, monkeypatch):
     monkeypatch.setattr(spread, "LOST_S", 1.0)
     monkeypatch.setattr(spread, "WATCH_S", 0.2)
-    jobs = [TallyJob(Files((made.path,)), None, ops=True) for made in ranks]
+    groups = [FileGroup((made.path,)) for made in ranks]
     with dask_cluster("slurm", 1) as cluster:
         (slurm / "sbatch").write_text(
             "#!/bin/sh\necho Submitted batch job 7\n"
         )  # the queue is full from now on
-        results = cluster.each(tally_of, jobs)
+        results = cluster.each(partial(tally_of, by=None, ops=True), groups)
         next(results)
         stand_in_slurm.kill(slurm, 101)
         with pytest.raises(Unavailable, match="no Dask worker is left"):

@@ -16,17 +16,16 @@ from profharness.cli import run_cli
 from profharness.errors import InputError, Unavailable, UsageError
 from profharness.node import ceilings as calibration
 from profharness.node.ceilings import Calibration
+from profharness.trace.parts import cutting
 from profharness.trace.parts.cutting import Cut
 from profharness.understand.load import load
 from profharness.understand.many.figures import linked, summarise_files
-from profharness.understand.many.jobs import Files, Workers
+from profharness.understand.many.jobs import FileGroup, Workers
 from profharness.understand.many.spread import Here, Processes
 from profharness.understand.many.tables import hotspots_of_files
-from profharness.understand.merge import files as file_merging
-from profharness.understand.merge.files import merge_files
-from profharness.understand.merge.parts import MergeJob
-from profharness.understand.merge.sources import MergeOptions, merge_to_file
-from profharness.writers.options import WriteOptions
+from profharness.understand.merge import merger
+from profharness.understand.merge.command import MergeOptions, merge_to_file
+from profharness.units import format_number
 from profharness.writers.perfetto import write
 from tests.generated import Generated, generate
 from tests.readers.kineto.kineto_files import document, event, kernel, launch
@@ -128,7 +127,7 @@ def test_every_seed_with_graphs_and_unlinked_kernels_on_several_ranks(
             len(truth["per_stream"]),
         )
         assert (counts.kernels_in_graphs > 0) == (graphs != "0")
-        table = hotspots_of_files([one.path], None)[0]
+        table = hotspots_of_files([one.path], None).table
         assert {row.name: (row.calls, row.total_ns) for row in table.rows} == one.totals
         assert (table.busy_any_ns, table.device_span_ns) == (
             truth["busy_union_ns"],
@@ -147,7 +146,7 @@ def test_every_seed_with_graphs_and_unlinked_kernels_on_several_ranks(
         totals.update({name: total for name, (_, total) in one.totals.items()})
     assert {
         row.name: row.total_ns
-        for row in hotspots_of_files(paths, None, workers=Workers(processes=1))[0].rows
+        for row in hotspots_of_files(paths, None, workers=Workers(processes=1)).table.rows
     } == totals
     written = decode(
         merge_to_file(
@@ -239,10 +238,11 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_counts(capsys, ranks, 
     first = shown["problems"][0]
     assert (first["source"], first["severity"]) == (str(broken), "error")
     assert "left out" in first["message"]
-    table, unread, problems = hotspots_of_files(paths, None)
-    assert (sum(row.calls for row in table.rows), [one.path for one in unread]) == (3_000, [broken])
+    hotspots = hotspots_of_files(paths, None)
+    assert sum(row.calls for row in hotspots.table.rows) == 3_000
+    assert [file.path for file in hotspots.unread] == [broken]
     assert not [
-        problem for problem in problems if problem.severity != "info"
+        problem for problem in hotspots.problems if problem.severity != "info"
     ]  # the file that was read is whole
     with pytest.raises(InputError, match="broken"):
         hotspots_of_files([broken], None)
@@ -300,23 +300,21 @@ def test_files_written_in_turn_give_the_records_of_one_merge_in_memory(ranks, tm
 
 @pytest.mark.parametrize("limit", [1, 2_000, 100_000])
 def test_the_first_kernels_of_all_files_are_kept(ranks, tmp_path, limit):
+    """Each file counts from its own first record, since they share no clock."""
     paths = [made.path for made in ranks]
-    job = MergeJob(
-        tmp_path / "m.pftrace",
-        Cut(),
-        WriteOptions(max_kernels=limit),
-        lambda _: {},
-        Workers(processes=1),
+    target = tmp_path / "m.pftrace"
+    options = MergeOptions(allow_unaligned=True, max_kernels=limit, workers=Workers(processes=1))
+    lines = merge_to_file(paths, target, options).lines
+    over = f"left out {format_number(9_000 - limit)} kernels: more than the {limit} kernels asked for"
+    assert (f"{over}; the first were kept" in lines) == (limit < 9_000)
+    alone = [load([path]).trace for path in paths]
+    starts = sorted(
+        (start - (cutting.first_ns(trace) or 0), file, start)
+        for file, trace in enumerate(alone)
+        for start in trace.kernels.start_ns.tolist()
     )
-    merged = merge_files(paths, job, lambda sources: None)
-    trace = load(paths, allow_unaligned=True).trace
-    assert merged.written.kernels == min(limit, 9_000)
-    assert [(one.table, one.count) for one in merged.written.left_out] == (
-        [("kernels", 9_000 - limit)] if limit < 9_000 else []
-    )
-    starts = sorted(trace.kernels.start_ns.tolist())[:limit]
-    shown = decode(job.target)
-    assert sorted(e.ts for e in shown.gpu if e.stage == "kernel") == starts
+    shown = [event.ts for event in decode(target).gpu if event.stage == "kernel"]
+    assert sorted(shown) == sorted(start for _, _, start in starts[:limit])
 
 
 def test_a_selection_says_what_it_left_out(ranks, tmp_path):
@@ -457,7 +455,7 @@ def one_file(folder: Path, name: str, host: str, events: int = 1, **keys: object
 def test_files_of_several_hosts_are_refused_before_they_are_read(tmp_path, monkeypatch):
     paths = [one_file(tmp_path, f"{host}.json", host) for host in ("n0", "n1", "n2")]
     read = []
-    monkeypatch.setattr(file_merging, "load_files", lambda *given, **_: read.append(given))
+    monkeypatch.setattr(merger, "load_files", lambda *given, **_: read.append(given))
     with pytest.raises(UsageError, match="recorded on n0, n1, n2"):
         merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
     assert not read
@@ -467,7 +465,7 @@ def test_files_beside_which_a_hook_wrote_another_host_are_refused_unread(tmp_pat
     paths = [one_file(tmp_path, f"{n}.json", "") for n in range(2)]
     for number, path in enumerate(paths):
         Path(f"{path}.profharness.json").write_text(json.dumps({"v": 1, "host": f"h{number}"}))
-    monkeypatch.setattr(file_merging, "load_files", lambda *_given, **_: pytest.fail("was read"))
+    monkeypatch.setattr(merger, "load_files", lambda *_given, **_: pytest.fail("was read"))
     with pytest.raises(UsageError, match="recorded on h0, h1"):
         merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
 
@@ -491,9 +489,9 @@ def test_other_ranks_hosts_do_not_matter(tmp_path):
 def test_files_that_only_their_bodies_tell_apart_are_refused_at_the_second(tmp_path, monkeypatch):
     paths = [one_file(tmp_path, f"{n}.json", "") for n in range(5)]
     taken = []
-    whole = file_merging.load_files
+    whole = merger.load_files
     monkeypatch.setattr(
-        file_merging,
+        merger,
         "load_files",
         lambda given, **options: taken.append(given) or whole(given, **options),
     )
@@ -551,4 +549,4 @@ def test_ceilings_of_this_machines_devices_are_known_of_many_files_too(tmp_path,
 
 
 def test_jobs_say_what_they_are_about():
-    assert Files((Path("a.json"), Path("b.json"))).path == "a.json, b.json"
+    assert FileGroup((Path("a.json"), Path("b.json"))).path == "a.json, b.json"

@@ -18,8 +18,9 @@ from profharness.errors import UsageError
 from profharness.rundir.paths import RunDir
 from profharness.trace.parts.cutting import Cut
 from profharness.understand.many.jobs import IN_ONE, Workers
-from profharness.understand.merge import sources as merging
-from profharness.understand.merge.sources import MergeOptions, MergeReport, merge_to_file
+from profharness.understand.merge import command
+from profharness.understand.merge.command import MergeOptions, merge_to_file
+from profharness.understand.merge.report import MergeReport
 from profharness.writers import perfetto
 from tests.run_files import run_of
 
@@ -200,13 +201,13 @@ def test_damage_and_absence_are_told_alike(tmp_path):
 def test_large_runs_go_in_parts_and_small_ones_do_not(run, tmp_path, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        merging,
-        "merge_run",
-        lambda root, job, **_: taken.append(root) or (_ for _ in ()).throw(UsageError("seen", "")),
+        command,
+        "merge_spilled_parts",
+        lambda paths, job: taken.extend(paths) or (_ for _ in ()).throw(UsageError("seen", "")),
     )
     merge_to_file([run.root], tmp_path / "small.pftrace", MergeOptions())
     assert not taken
-    monkeypatch.setattr(merging, "LARGE", 1)
+    monkeypatch.setattr(command, "LARGE", 1)
     with pytest.raises(UsageError, match="seen"):
         merge_to_file([run.root], tmp_path / "large.pftrace", MergeOptions())
     assert taken == [run.root]

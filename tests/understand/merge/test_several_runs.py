@@ -13,13 +13,9 @@ from profharness.errors import InputError, UsageError
 from profharness.trace.parts import cutting
 from profharness.trace.parts.cutting import Cut
 from profharness.understand.load import load
-from profharness.understand.merge.one_run import SCRATCH
-from profharness.understand.merge.sources import (
-    MergeOptions,
-    attributes,
-    merge_to_file,
-    write_options,
-)
+from profharness.understand.merge.command import MergeOptions, merge_to_file
+from profharness.understand.merge.head import attributes, write_options
+from profharness.understand.merge.merger import SCRATCH
 from profharness.writers import perfetto
 from tests.readers.kineto.kineto_files import document, kernel, launch, write
 from tests.run_files import BOOT, EPOCH, LATER, run_of

@@ -19,10 +19,9 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
-from profharness.trace.parts.cutting import Cut, StepsFound
-from profharness.understand.merge.spilled import Prepared, in_order, set_aside, together
+from profharness.trace.parts.cutting import Cut
+from profharness.understand.merge.spilled import in_order, linked_groups, spill
 from profharness.writers import columns
-from profharness.writers.metadata import Outline
 
 NONE = Trace((), Strings())
 
@@ -60,35 +59,29 @@ def test_rows_come_by_device_and_time_and_counters_follow():
 
 
 def test_a_file_of_several_ranks_gives_those_that_are_wanted(tmp_path):
-    part = set_aside(two_ranks(), tmp_path / "p", Cut(ranks=frozenset({1})))
+    part = spill(two_ranks(), tmp_path / "p", Cut(ranks=frozenset({1})))
     assert part.dropped == Counter({"kernels": 3})
     assert [source.rank for source in part.sketch.sources] == [1]
     back = columns.read(part.folder, part.sketch)
     assert (back.kernels.start_ns.tolist(), part.first_ns) == ([20, 30, 40], 20)
-    assert set_aside(two_ranks(), tmp_path / "q", Cut(ranks=frozenset({0, 1}))).dropped == Counter()
+    assert spill(two_ranks(), tmp_path / "q", Cut(ranks=frozenset({0, 1}))).dropped == Counter()
 
 
 def test_sources_of_which_one_has_the_calls_of_the_other_are_linked(tmp_path):
-    device = set_aside(two_ranks(), tmp_path / "p", Cut())
+    device = spill(two_ranks(), tmp_path / "p", Cut())
     assert {link[0] for link in device.links} == {"launches"}
     named = replace(
         two_ranks(),
         sources=tuple(replace(source, pass_name="rocprofv3") for source in two_ranks().sources),
     )
-    links = set_aside(named, tmp_path / "q", Cut()).links
+    links = spill(named, tmp_path / "q", Cut()).links
     assert ("points", "n0", "rocprofv3", 10) in links
     assert ("process", "n0", "rocprofv3", 1, 11) in links
 
 
-def _part(links: set[int], folder) -> Prepared:
-    return Prepared(
-        folder, NONE, Outline(b"", None), None, StepsFound(), frozenset((link,) for link in links)
-    )
-
-
 @given(st.lists(st.sets(st.integers(0, 12), max_size=3), max_size=25))
 def test_groups_are_the_connected_components(links):
-    groups = together([_part(one, None) for one in links])
+    groups = linked_groups([frozenset((link,) for link in own) for own in links])
     assert sorted(position for group in groups for position in group) == list(range(len(links)))
     assert [group[0] for group in groups] == sorted(group[0] for group in groups)
     assert all(group == sorted(group) for group in groups)

@@ -1,4 +1,4 @@
-"""Prepared parts into one Perfetto trace, a group of them in memory at a time."""
+"""Joined records into one Perfetto trace: in one piece, or a group of records at a time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from profharness.trace.merge import Places
-from profharness.trace.model import I64, Problem, Source, Strings, Trace
+from profharness.trace.model import I64, Problem, Source, Trace
 from profharness.trace.parts import cutting, select
 from profharness.trace.parts.cutting import Cut, StepsFound
-from profharness.trace.parts.sketch import placed, together
-from profharness.understand.many.jobs import Workers
-from profharness.understand.merge.spilled import Prepared
-from profharness.writers import columns, perfetto
+from profharness.trace.parts.sketch import placed
+from profharness.understand.many.jobs import IN_ONE, Workers
+from profharness.understand.merge.sections import Section
+from profharness.writers import perfetto
 from profharness.writers.options import LeftOut, WriteOptions, WriteReport
 from profharness.writers.perfetto import Parts
 from profharness.writers.selection import first_of
@@ -25,108 +25,66 @@ from profharness.writers.selection import first_of
 
 @dataclass(frozen=True)
 class MergeJob:
-    """What to write, where, and who reads."""
+    """What to write and where, how passes and clocks are treated, and who reads."""
 
     target: Path
     cut: Cut
     write: WriteOptions
     attributes: Callable[[Sequence[Source]], Mapping[str, str | int]]
-    workers: Workers
+    workers: Workers = IN_ONE
+    overlay: bool = False
+    allow_unaligned: bool = False
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What was written, and what was not: records by table, and files."""
+    """What was written, and what was not: records by table (`dropped`), and files of ranks that
+    were not asked for.
+    """
 
     written: WriteReport
     dropped: Counter[str]
     sources: tuple[Source, ...]
     problems: tuple[Problem, ...]
-    lines: tuple[str, ...]
+    files_left_out: int = 0
+
+
+def write_whole(whole: Trace, job: MergeJob) -> Merged:
+    """Write a trace that is in memory. Raises UsageError where no range is a step as asked, and
+    where the cut leaves nothing.
+    """
+    of_ranks, dropped = cutting.cut(whole, Cut(ranks=job.cut.ranks), 0)
+    if job.cut.steps is not None:
+        cutting.steps_found(of_ranks, job.cut).check(job.cut)
+    within = replace(job.cut, ranks=None)
+    trace, outside = cutting.cut(of_ranks, within, cutting.first_ns(of_ranks) or 0)
+    if not any(len(table) for _, table in trace.tables()):
+        cutting.check_kept(job.cut, 0, cutting.steps_found(whole, job.cut))
+    written = perfetto.write(
+        trace, job.target, attributes=job.attributes(trace.sources), options=job.write
+    )
+    return Merged(written, outside + dropped, trace.sources, whole.problems)
 
 
 @dataclass(frozen=True)
-class Whole:
-    """What a cut must know of all parts: their earliest start (of each group where they share no
-    clock), and their steps.
-    """
+class _CutContext:
+    """What a cut must know of all groups: where the window of each begins, and the steps of all."""
 
     origins: Sequence[int]
     steps: StepsFound
 
 
 @dataclass(frozen=True, eq=False)
-class Section:
-    """Parts that were joined: those of a run, or loose files. `finish` does what needs all records
-    of a group; it gets the group's number.
-
-    Of each part `starts` is where its window counts from if it shares no clock with other sections'
-    (None: it has no records).
-    """
-
-    pools: Trace
-    parts: Sequence[Prepared]
-    places: Sequence[Places]
-    groups: Sequence[Sequence[int]]
-    starts: Sequence[int | None]
-    steps: StepsFound
-    finish: Callable[[int, Trace], Trace] = lambda _, trace: trace
-
-    @classmethod
-    def of(
-        cls,
-        pools: Trace,
-        parts: Sequence[Prepared],
-        places: Sequence[Places],
-        groups: Sequence[Sequence[int]],
-    ) -> Section:
-        """With the starts and steps of the parts as they were set aside."""
-        return cls(
-            pools,
-            parts,
-            places,
-            groups,
-            [one.first_ns for one in parts],
-            reduce(StepsFound.joined, (one.steps for one in parts), StepsFound()),
-        )
-
-    @property
-    def first_ns(self) -> int | None:
-        """The earliest of the starts."""
-        return min((start for start in self.starts if start is not None), default=None)
-
-    def each(self) -> Iterator[Trace]:
-        """The groups as they are before the cut."""
-        for number in range(len(self.groups)):
-            yield self.loaded(number, self.pools.strings)
-
-    def loaded(self, number: int, strings: Strings) -> Trace:
-        """One group, its texts coded by `strings`."""
-        pools = replace(self.pools, strings=strings)
-        read = [
-            placed(
-                columns.read(
-                    self.parts[at].folder, replace(self.parts[at].sketch, strings=strings)
-                ),
-                self.places[at],
-                pools,
-            )
-            for at in self.groups[number]
-        ]
-        return self.finish(number, together(read))
-
-
-@dataclass(frozen=True, eq=False)
-class PartWriter:
+class GroupWriter:
     """Takes up the groups of all sections in turn. `places` are those of each section's records
     among the pools, none for a single section.
 
-    The parts' ranks were chosen already. `together`: all times are on one clock.
+    The parts' ranks were chosen already. `one_clock`: all times are on one clock.
     """
 
     pools: Trace
     sections: Sequence[Section]
-    together: bool
+    one_clock: bool
     places: Sequence[Places] = ()
     dropped: Counter[str] = field(default_factory=Counter)
 
@@ -134,13 +92,14 @@ class PartWriter:
         """Write all. Raises UsageError where no range is a step as asked, and before the file is
         complete where the cut left nothing.
         """
-        whole, parts = self._whole(), [part for section in self.sections for part in section.parts]
-        whole.steps.check(job.cut)
+        context = self._cut_context()
+        parts = [part for section in self.sections for part in section.parts]
+        context.steps.check(job.cut)
         for part in parts:
             self.dropped.update(part.dropped)
-        shares, over = self._shares(job, whole)
+        shares, over = self._shares(job, context)
         written = Parts(
-            self.pools, [one.outline for one in parts], self._traces(job.cut, shares, whole)
+            self.pools, [part.outline for part in parts], self._traces(job.cut, shares, context)
         )
         report = perfetto.write_parts(
             written,
@@ -159,7 +118,7 @@ class PartWriter:
             for number in range(len(section.groups))
         ]
 
-    def _whole(self) -> Whole:
+    def _cut_context(self) -> _CutContext:
         first = min(
             (start for section in self.sections if (start := section.first_ns) is not None),
             default=0,
@@ -168,40 +127,44 @@ class PartWriter:
             self.sections[at].starts[self.sections[at].groups[number][0]]
             for at, number in self._groups
         ]
-        return Whole(
-            [first if self.together or start is None else start for start in starts],
+        return _CutContext(
+            [first if self.one_clock or start is None else start for start in starts],
             reduce(StepsFound.joined, (section.steps for section in self.sections), StepsFound()),
         )
 
-    def _loaded(self, at: int, number: int) -> Trace:
-        trace = self.sections[at].loaded(number, self.pools.strings)
+    def _read(self, at: int, number: int) -> Trace:
+        trace = self.sections[at].read(number, self.pools.strings)
         return (
             replace(placed(trace, self.places[at], self.pools), strings=trace.strings)
             if self.places
             else replace(trace, sources=self.pools.sources)
         )
 
-    def _chosen(self, group: int, cut: Cut, whole: Whole) -> tuple[Trace, Counter[str]]:
-        trace, within = self._loaded(*self._groups[group]), replace(cut, ranks=None)
+    def _chosen(self, group: int, cut: Cut, context: _CutContext) -> tuple[Trace, Counter[str]]:
+        trace, within = self._read(*self._groups[group]), replace(cut, ranks=None)
         return (
             (trace, Counter())
             if within.is_all
-            else cutting.cut(trace, within, whole.origins[group], whole.steps)
+            else cutting.cut(trace, within, context.origins[group], context.steps)
         )
 
-    def _traces(self, cut: Cut, shares: Sequence[int | None], whole: Whole) -> Iterator[Trace]:
+    def _traces(
+        self, cut: Cut, shares: Sequence[int | None], context: _CutContext
+    ) -> Iterator[Trace]:
         kept = 0
         for number, share in enumerate(shares):
-            trace, dropped = self._chosen(number, cut, whole)
+            trace, dropped = self._chosen(number, cut, context)
             self.dropped.update(dropped)
             kept += sum(len(table) for _, table in trace.tables())
             if share is not None:
                 trace = _earliest(trace, share)
             yield trace
             del trace  # no two groups are in memory at once
-        cutting.check_kept(cut, kept, whole.steps)
+        cutting.check_kept(cut, kept, context.steps)
 
-    def _shares(self, job: MergeJob, whole: Whole) -> tuple[list[int | None], tuple[LeftOut, ...]]:
+    def _shares(
+        self, job: MergeJob, context: _CutContext
+    ) -> tuple[list[int | None], tuple[LeftOut, ...]]:
         """How many kernels of each group are among the first of all (None: no limit), and what that
         leaves out.
         """
@@ -210,9 +173,9 @@ class PartWriter:
             return [None] * len(self._groups), ()
         first, owner, total = np.empty((3, 0), np.int64), np.empty(0, np.int64), 0
         for number in range(len(self._groups)):
-            kernels = self._chosen(number, job.cut, whole)[0].kernels
+            kernels = self._chosen(number, job.cut, context)[0].kernels
             mine: I64 = np.stack(
-                (kernels.source, kernels.device, kernels.start_ns - whole.origins[number])
+                (kernels.source, kernels.device, kernels.start_ns - context.origins[number])
             )
             total += len(kernels)
             first, owner = (

@@ -1,0 +1,138 @@
+"""`profharness merge`: the checks before any file is read, the choice between memory and disk, and
+the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profharness.errors import InputError, OutputExists
+from profharness.rundir.manifest import Manifest
+from profharness.rundir.outputs import require_writable
+from profharness.rundir.paths import MANIFEST, RunDir
+from profharness.trace.parts.cutting import Cut, StepRange
+from profharness.understand.load import check_hosts, check_paths, load
+from profharness.understand.many.jobs import IN_ONE, Workers
+from profharness.understand.merge.head import attributes, gpu_representation, write_options
+from profharness.understand.merge.merger import merge_spilled_parts
+from profharness.understand.merge.report import MergeReport, merge_report
+from profharness.understand.merge.writing import MergeJob, write_whole
+from profharness.understand.run_parts import artifact_bytes
+
+LARGE = 256 << 20
+"""Bytes of tools' files from which on a run is merged in parts: less is sooner merged in memory."""
+_ALL = Cut()
+
+
+@dataclass(frozen=True)
+class MergeOptions:
+    """How `merge` treats clocks, what it writes, and who reads the files."""
+
+    overlay: bool = False
+    allow_unaligned: bool = False
+    gpu_repr: str = "render-stage"
+    force: bool = False
+    cut: Cut = _ALL
+    max_kernels: int | None = None
+    workers: Workers = IN_ONE
+
+
+def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOptions) -> MergeReport:
+    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced, and as
+    `load` does.
+    """
+    target = output or _default_output(paths)
+    if target.exists() and not options.force:
+        raise OutputExists(f"{target} exists", "name another with -o, or overwrite it with --force")
+    check_paths(paths)
+    require_writable(target, "name another place with -o")
+    options = replace(options, cut=_as_recorded(options.cut, paths))
+    if fits_in_memory(paths, options.workers):
+        loaded = load(paths, allow_unaligned=options.allow_unaligned, overlay=options.overlay)
+        merged = write_whole(loaded.trace, _job(paths, target, options, loaded.manifest))
+    else:
+        _check_stated_hosts(paths, options)
+        merged = merge_spilled_parts(paths, _job(paths, target, options, _manifest(paths)))
+    return merge_report(target, merged, options.cut)
+
+
+def fits_in_memory(paths: Sequence[Path], workers: Workers = IN_ONE) -> bool:
+    """Whether what was named is merged in memory: one file, whose records are needed at once
+    anyway, and a run that is not `LARGE`.
+
+    Where several were named, or workers were asked for, each file is set aside on disk once it was
+    read.
+    """
+    if len(paths) != 1:
+        return False
+    if not (paths[0] / MANIFEST).is_file():
+        return True
+    return workers == IN_ONE and artifact_bytes(paths[0]) < LARGE
+
+
+def _job(
+    paths: Sequence[Path], target: Path, options: MergeOptions, manifest: Manifest | None
+) -> MergeJob:
+    chosen = replace(
+        write_options(manifest, gpu_representation(options.gpu_repr)),
+        max_kernels=options.max_kernels,
+    )
+    only_files = len(paths) > 1 and not any(path.is_dir() for path in paths)
+    named = f"{len(paths)} files" if only_files else ", ".join(str(path) for path in paths)
+    return MergeJob(
+        target,
+        options.cut,
+        chosen,
+        lambda sources: attributes(named, manifest, () if only_files else sources),
+        options.workers,
+        options.overlay,
+        options.allow_unaligned,
+    )
+
+
+def _manifest(paths: Sequence[Path]) -> Manifest | None:
+    """That of a run which is merged alone."""
+    return RunDir.open(paths[0]).read_manifest() if len(paths) == 1 else None
+
+
+def _as_recorded(wanted: Cut, paths: Sequence[Path]) -> Cut:
+    """With the ranges that the runs recorded as their steps, where none were asked for and all runs
+    that name any name the same.
+    """
+    if wanted.steps is None or wanted.step_range is not None:
+        return wanted
+    recorded = {
+        RunDir.open(path).read_manifest().step_range
+        for path in paths
+        if (path / MANIFEST).is_file()
+    } - {""}
+    if len(recorded) != 1:
+        return wanted
+    return replace(wanted, step_range=StepRange(recorded.pop(), recorded=True))
+
+
+def _check_stated_hosts(paths: Sequence[Path], options: MergeOptions) -> None:
+    """Raises UsageError, before any file is read, where loose files of the wanted ranks state
+    different hosts, unless that is allowed.
+    """
+    if options.allow_unaligned or any(path.is_dir() for path in paths):
+        return
+    from profharness import readers
+
+    ranks = options.cut.ranks
+    hosts = {}
+    for path in paths:
+        try:
+            if ranks is None or (rank := readers.stated_rank(path)) is None or rank in ranks:
+                hosts[str(path)] = readers.stated_host(path)
+        except InputError:
+            continue  # the reading of the whole file says why
+    check_hosts(hosts)
+
+
+def _default_output(paths: Sequence[Path]) -> Path:
+    if len(paths) == 1 and (paths[0] / MANIFEST).is_file():
+        return RunDir(paths[0]).merged
+    return Path("merged.pftrace")

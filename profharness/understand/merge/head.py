@@ -1,0 +1,69 @@
+"""What the head of a merged trace says: where its records come from, the clocks of the run, and the
+nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast, get_args
+
+from profharness import __version__
+from profharness.errors import UsageError
+from profharness.rundir.manifest import Manifest
+from profharness.trace.model import Source
+from profharness.writers.options import ClockReading, GpuRepresentation, HostFacts, WriteOptions
+
+
+def attributes(
+    named: str, manifest: Manifest | None, sources: Sequence[Source]
+) -> dict[str, str | int]:
+    """What the trace of what was `named` says of itself in the viewer's overview."""
+    said: dict[str, str | int] = {"profharness.source": named, "profharness.version": __version__}
+    if manifest is not None:
+        said |= {
+            "profharness.run_id": manifest.id,
+            "profharness.argv": " ".join(manifest.argv),
+            "profharness.created": manifest.created,
+        }
+    for number, source in enumerate(sources):
+        if source.bound_ns is not None:
+            said[f"profharness.clock.{number}.bound_ns"] = source.bound_ns
+        if source.residual_ns is not None:
+            said[f"profharness.clock.{number}.residual_ns"] = source.residual_ns
+        if source.alignment:
+            said[f"profharness.clock.{number}.alignment"] = f"{source.path}: {source.alignment}"
+    return said
+
+
+def write_options(
+    manifest: Manifest | None, gpu_repr: GpuRepresentation = "render-stage"
+) -> WriteOptions:
+    """With the reference host's wall clock and the nodes' facts, where a manifest has them."""
+    if manifest is None:
+        return WriteOptions(gpu_repr=gpu_repr)
+    reference = manifest.nodes[0].host if manifest.nodes else ""
+    readings = tuple(
+        ClockReading(one.boot_ns, one.realtime_ns)
+        for one in manifest.clocks
+        if one.host == reference
+    )
+    hosts = tuple(
+        HostFacts(
+            host=node.host,
+            sysname="Linux",
+            release=node.kernel,
+            cpus=len(node.cpus_allowed) or None,
+        )
+        for node in manifest.nodes
+    )
+    return WriteOptions(gpu_repr=gpu_repr, clocks=readings, hosts=hosts)
+
+
+def gpu_representation(text: str) -> GpuRepresentation:
+    """One of the two by its name. Raises UsageError for another."""
+    for known in get_args(GpuRepresentation):
+        if text == known:
+            return cast("GpuRepresentation", known)
+    raise UsageError(
+        f"--gpu-repr: {text!r} is not a representation", "use render-stage or track-event"
+    )
