@@ -96,6 +96,9 @@ class Package:
 
     @cached_property
     def idle_w(self) -> float | None:
+        """Mean power in W over the idle time before the workload; None where nothing was measured
+        then.
+        """
         found = self.energy(self.idle)
         return None if found is None else found.watts
 

@@ -28,6 +28,9 @@ class AppendFile:
         self.waiting = bytearray()
 
     def append(self, record: bytes) -> None:
+        """Keep the record; it goes to the file once `FLUSH_BYTES` wait. Raises OSError as `flush`
+        does.
+        """
         self.waiting += record
         if len(self.waiting) >= FLUSH_BYTES:
             self.flush()
@@ -39,6 +42,7 @@ class AppendFile:
             del self.waiting[:written]
 
     def close(self) -> None:
+        """Write what waits and close. Raises OSError as `flush` does."""
         self.flush()
         os.close(self._handle)
 
@@ -51,6 +55,9 @@ class ClockFile:
         self._host = host
 
     def record(self, phase: Phase, reading: ClockReading) -> None:
+        """Write one reading of the clocks (ns) as a line, at once. Raises OSError, for a full disk
+        among others.
+        """
         self._file.append(clock_line(self._host, phase, reading))
         self._file.flush()
 

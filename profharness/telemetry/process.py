@@ -102,6 +102,9 @@ class Parent:
         self._start_boot_ns = stat.start_boot_ns if stat else 0
 
     def is_gone(self) -> bool:
+        """Whether the process that the sampler belongs to has ended, by its start time where pids
+        may be reused.
+        """
         if not self._pid:
             return False
         if self._direct:

@@ -40,6 +40,7 @@ class Failures:
         self.last = ""
 
     def add(self, error: Exception) -> None:
+        """Count a failed read and remember its reason."""
         self.in_a_row += 1
         self.total += 1
         self.last = f"{type(error).__name__}: {error}"

@@ -94,6 +94,9 @@ class KernelFacts:
 
     @cached_property
     def rates(self) -> Rates:
+        """What each kernel reached against the roofs: FLOP/s and bytes per second, and its limiter;
+        not known (NaN, undetermined) where kernels have no durations.
+        """
         found = roofline.rates(self.trace, self.work, self.roofs, self.counted)
         if self.timed:
             return found

@@ -31,6 +31,7 @@ class Links:
 
     @property
     def linked(self) -> Mask:
+        """Per record, whether its launching call is in the trace."""
         linked: Mask = self.api != NULL
         return linked
 

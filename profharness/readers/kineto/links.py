@@ -68,6 +68,9 @@ class Geometry:
 
     @property
     def workgroups(self) -> I64:
+        """Workgroups per kernel: the product over the three axes, NULL where one of them is not
+        known.
+        """
         known = (self.count != NULL).all(axis=1)
         return np.where(known, np.prod(self.count, axis=1), NULL)
 

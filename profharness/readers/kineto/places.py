@@ -69,6 +69,9 @@ class Places:
         return tuple(Stream(device, self._stream_names[code]) for device, code in self._streams)
 
     def devices(self, header: Header, origin: Origin, vendor: str) -> tuple[Device, ...]:
+        """The devices in order, with what the header says of each; `vendor` is that of the whole
+        file, empty where only names tell.
+        """
         found = []
         for name in self._names:
             properties = header.device(name) or UNKNOWN

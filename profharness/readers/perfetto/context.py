@@ -46,6 +46,9 @@ class Context:
         return self.events.notes.integers(codes, len(self.events))[rows]
 
     def texts(self, rows: I64, *labels: str) -> I64:
+        """Codes of the text annotations of these rows: the first of `labels` that a row has, NULL
+        for none.
+        """
         codes = [code for label in labels if (code := self.strings.find(label)) != NULL]
         return self.events.notes.texts(codes, len(self.events))[rows]
 

@@ -55,6 +55,7 @@ class AmdFilesSource(abc.ABC):
         self._missing: list[Missing] = []
 
     def probe(self) -> tuple[Missing, ...]:
+        """Open the device's files; what cannot be read, with the reason."""
         self.columns = tuple(self._opened())
         return tuple(self._missing)
 

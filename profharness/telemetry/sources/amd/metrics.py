@@ -101,6 +101,9 @@ class AmdMetricsSource:
         self.left: dict[str, str] = {}  # what amd_files should try, and why it is not here
 
     def probe(self) -> tuple[Missing, ...]:
+        """Learn what the driver's table holds on this device; metrics that a file of their own may
+        still give are left to the fallback.
+        """
         if why := self._table.open():
             missing = [Missing(metric, why) for metric in _ALL]
         else:

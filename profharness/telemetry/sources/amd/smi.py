@@ -150,6 +150,7 @@ class Standby:
         self._has_ended = has_ended
 
     def probe(self) -> tuple[Missing, ...]:
+        """Ask the source that is stood by for; its columns become ours."""
         missing = self._inner.probe()
         self.columns, self.devices, self.max_hz = (
             self._inner.columns,

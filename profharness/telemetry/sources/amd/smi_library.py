@@ -79,6 +79,9 @@ class AmdsmiSource:
         self._fields: tuple[_Field, ...] = ()
 
     def probe(self) -> tuple[Missing, ...]:
+        """Ask the library once: metrics that it answers with a number become columns, the others
+        come back with its reason.
+        """
         who = self.devices[0].identity
         try:
             answer = self._ask()
@@ -123,6 +126,9 @@ class AmdsmiSource:
         return tuple(missing)
 
     def read(self, row: list[int | float], at: int) -> None:
+        """Fill the row with one answer of the library, stamped by the device's own clock where that
+        is CLOCK_BOOTTIME.
+        """
         answer = self._ask()
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         stamp = number(answer.get(_STAMP)) or 0

@@ -87,6 +87,7 @@ class AmdWavesSource:
         self._list_next_ns = 0
 
     def probe(self) -> tuple[Missing, ...]:
+        """Find the devices whose occupancy KFD tells; why not, where it tells none."""
         usable = [die for die in self._dies if die.gpu_id and die.compute_units]
         if not usable:
             return (Missing("wave_fill", "KFD, the compute driver, lists no device here"),)

@@ -45,6 +45,7 @@ class CgroupSource:
         self._period_ns = 0
 
     def probe(self) -> tuple[Missing, ...]:
+        """Find the control group's memory and quota files, of version 1 or 2."""
         try:
             groups = procfs.read_once(f"{self._proc}/{self._pid}/cgroup").decode()
             mounts = procfs.read_once(f"{self._proc}/{self._pid}/mountinfo").decode()
@@ -62,6 +63,7 @@ class CgroupSource:
         return memory_missing + quota_missing
 
     def read(self, row: list[int | float], at: int) -> None:
+        """Memory charged in bytes, then time throttled in ns; those of the two that were found."""
         if self._memory is not None:
             row[at] = int(os.pread(self._memory, 64, 0))
             at += 1

@@ -39,6 +39,7 @@ class NetworkSource:
         self._own: tuple[bytes, ...] = ()
 
     def probe(self) -> tuple[Missing, ...]:
+        """List the interfaces that have carried anything, and choose which to count."""
         try:
             self._handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             found = interfaces(os.pread(self._handle, _BYTES, 0))

@@ -28,6 +28,7 @@ class NodeSource:
         self._handle = procfs.open_or_none(path)
 
     def probe(self) -> tuple[Missing, ...]:
+        """Whether /proc/stat can be read; how often follows from what a read costs here."""
         if self._handle is None:
             return (Missing("cpu_node", f"{self._path} cannot be read"),)
         self.columns = (Column("cpu_node", "cores", "counter", 1e-9),)
@@ -62,6 +63,7 @@ class NodeMemorySource:
         self._handle = procfs.open_or_none(path)
 
     def probe(self) -> tuple[Missing, ...]:
+        """Whether /proc/meminfo tells the available memory."""
         if self._handle is None or used_bytes(os.pread(self._handle, _MEMINFO, 0)) is None:
             return (Missing("memory_node_used", f"{self._path} has no MemAvailable"),)
         self.columns = (Column("memory_node_used", "B", "instant"),)

@@ -57,6 +57,7 @@ class PmCountersSource:
         self._caps_of = b""
 
     def probe(self) -> tuple[Missing, ...]:
+        """Open the node's meters; they exist on HPE Cray EX only."""
         if not os.path.isdir(self._folder):  # noqa: PTH112 - no pathlib in the sampler
             return tuple(
                 Missing(

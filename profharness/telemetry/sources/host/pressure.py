@@ -27,6 +27,7 @@ class PressureSource:
         self._handles: list[int] = []
 
     def probe(self) -> tuple[Missing, ...]:
+        """Open the pressure files of CPU, memory and I/O; some kernels have them switched off."""
         missing, columns = [], []
         for resource in RESOURCES:
             path = f"{self._folder}/{resource}"

@@ -46,6 +46,7 @@ class RaplSource:
         self._counters: list[_Counter] = []
 
     def probe(self) -> tuple[Missing, ...]:
+        """Open the energy counter of each CPU package; most systems let only root read it."""
         try:
             zones = [
                 name
@@ -84,6 +85,7 @@ class RaplSource:
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
+        """Energy of all packages since the first read, in µJ, over the counters' wraps."""
         for counter in self._counters:
             counter.read()
         row[at] = sum(counter.total for counter in self._counters)

@@ -46,6 +46,7 @@ class RdmaSource:
         self._own: tuple[int, ...] = ()  # places among the ports
 
     def probe(self) -> tuple[Missing, ...]:
+        """Open the counters of each RDMA port that is up."""
         why = ""
         carried: list[int] = []
         for name, folder in self._found():

@@ -27,6 +27,7 @@ class TreeSource:
         self._tree = tree
 
     def probe(self) -> tuple[Missing, ...]:
+        """Whether the process tree can be followed; why not, otherwise."""
         if why := self._tree.why_not:
             return Missing("cpu_tree", why), Missing("processes_tree", why)
         self.columns = (
@@ -36,6 +37,7 @@ class TreeSource:
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
+        """CPU time of the tree in ns since the start, and the number of its processes."""
         row[at] = self._tree.refresh(monotonic_ns())
         row[at + 1] = self._tree.size
 
@@ -52,6 +54,7 @@ class TreeMemorySource:
         self._tree = tree
 
     def probe(self) -> tuple[Missing, ...]:
+        """Whether the process tree can be followed; why not, otherwise."""
         if why := self._tree.why_not:
             return (Missing("memory_tree", why),)
         self.columns = (Column("memory_tree", "B", "instant"),)
@@ -79,6 +82,7 @@ class TreeWaitSource:
         self._max_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
     def probe(self) -> tuple[Missing, ...]:
+        """Whether the kernel tells how long each thread waited for a CPU."""
         if why := self._tree.why_not:
             return (Missing("cpu_tree_wait", why),)
         if not os.access("/proc/self/schedstat", os.R_OK):
@@ -91,6 +95,9 @@ class TreeWaitSource:
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
+        """Time in ns that the tree's threads waited for a CPU; threads are listed anew only when a
+        new process has appeared.
+        """
         newest = (self._tree.newest_pid(), tuple(self._tree.processes))
         if (
             newest != self._listed or not newest[0]

@@ -81,6 +81,7 @@ class NvmlFieldsSource:
         self._usage = False
 
     def probe(self) -> tuple[Missing, ...]:
+        """Ask for all fields at once; those that the device answers become columns."""
         missing = []
         columns = [Column("", "ns", "instant", device=0, role="stamp")]
         answers = self._ask([field for *_, field in _FIELDS])
@@ -100,6 +101,9 @@ class NvmlFieldsSource:
         return tuple(missing)
 
     def read(self, row: list[int | float], at: int) -> None:
+        """Fill the row by one call for all fields, stamped by the driver where it tells the
+        time.
+        """
         values = self._device.call("nvmlDeviceGetFieldValues", self._fields) if self._fields else ()
         stamp_us = 0
         for place, value in enumerate(values, at + 1):
@@ -183,6 +187,7 @@ class NvmlStateSource:
         self._calls: tuple[_Call, ...] = ()
 
     def probe(self) -> tuple[Missing, ...]:
+        """Try each call once; what the library refuses is missing, with its words."""
         missing = []
         usable = []
         for call in self._wanted():

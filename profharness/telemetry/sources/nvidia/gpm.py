@@ -50,6 +50,7 @@ class NvmlGpmSource:
         self._taken = False
 
     def probe(self) -> tuple[Missing, ...]:
+        """Whether the device has GPM (Hopper and newer) and the library lets this user ask."""
         why = self._open()
         if why:
             return tuple(
