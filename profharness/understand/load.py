@@ -63,13 +63,13 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
     from profharness.trace import merge
 
     sources = [source for part in parts for source in part.trace.sources]
-    together = check_clocks(sources, allow_unaligned=allow_unaligned)
+    one_clock = check_clocks(sources, allow_unaligned=allow_unaligned)
     trace = merge.merge([part.trace for part in parts])
     return Loaded(
-        trace if together else replace(trace, sources=marked(trace.sources)),
+        trace if one_clock else replace(trace, sources=marked(trace.sources)),
         ", ".join(str(path) for path in paths),
         None,
-        tuple(found for part in parts for found in part.findings),
+        tuple(finding for part in parts for finding in part.findings),
     )
 
 
@@ -80,10 +80,10 @@ def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loade
     from profharness.rundir.paths import MANIFEST
 
     if not (path / MANIFEST).is_file():
-        found = _load_tools_folder(path)
-        if found is None:
+        loaded = _load_tools_folder(path)
+        if loaded is None:
             raise no_run(path)
-        return found
+        return loaded
     loaded = _load_run(path)
     if overlay:
         from profharness.trace.overlay import overlay as overlaid
@@ -146,11 +146,11 @@ def _load_run(root: Path) -> Loaded:
     return of_records(load_run(root), root)
 
 
-def of_records(found: RunRecords, root: Path) -> Loaded:
+def of_records(records: RunRecords, root: Path) -> Loaded:
     """What was read of a run, without secrets."""
     from profharness.secrets.discretion import without_secrets
 
-    return Loaded(without_secrets(found.trace), str(root), found.manifest, found.findings)
+    return Loaded(without_secrets(records.trace), str(root), records.manifest, records.findings)
 
 
 def _load_tools_folder(folder: Path) -> Loaded | None:
@@ -221,9 +221,9 @@ def check_clocks(sources: Sequence[Source], *, allow_unaligned: bool) -> bool:
     lost = [
         source.path for source in sources if source.clock is ClockDomain.UNKNOWN or not source.host
     ]
-    together = len(sources) < 2 or (len(shared) == 1 and not lost)
-    if together or allow_unaligned:
-        return together
+    one_clock = len(sources) < 2 or (len(shared) == 1 and not lost)
+    if one_clock or allow_unaligned:
+        return one_clock
     said = (
         f"{lost[0]} does not say which clock or host it was recorded on"
         if lost

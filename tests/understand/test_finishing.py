@@ -26,7 +26,7 @@ from profharness.understand.load_run import load_run
 from profharness.understand.merge import command, merger
 from profharness.understand.merge.spilled import merge_spilled, spill
 from tests.run_files import run_of
-from tests.understand.merge.test_one_run import records
+from tests.understand.merge.decoded_records import records
 from tests.writers.decode import decode
 from tests.writers.strategies import traces
 

@@ -29,7 +29,7 @@ from tests.fakes.stand_in_node import Node
 from tests.readers.kineto.kineto_files import document, event, kernel, launch, write
 from tests.run_files import run_of
 from tests.runs.test_run_forms import made
-from tests.understand.merge.test_one_run import records
+from tests.understand.merge.decoded_records import records
 from tests.writers.decode import decode
 
 START = 63_857_982_592_000

@@ -60,3 +60,21 @@ def write(path: Path, content: Any, *, indent: int | None = None) -> Path:
     )
     path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
     return path
+
+
+def one_file(folder: Path, name: str, host: str, events: int = 1, **keys: object) -> Path:
+    """A file of so many launches with their kernels, which states its host where there is one."""
+    pairs = [
+        event
+        for i in range(events)
+        for event in (
+            launch("hipLaunchKernel", 10 * i, 1, i + 1),
+            kernel("k", 10 * i + 5, 2, correlation=i + 1),
+        )
+    ]
+    return write(
+        folder / name,
+        document(
+            pairs, baseTimeNanoseconds=10**18, **({"host_name": host} if host else {}), **keys
+        ),
+    )

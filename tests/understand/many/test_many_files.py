@@ -16,21 +16,15 @@ from profharness.cli import run_cli
 from profharness.errors import InputError, Unavailable, UsageError
 from profharness.node import ceilings as calibration
 from profharness.node.ceilings import Calibration
-from profharness.trace.parts import cutting
-from profharness.trace.parts.cutting import Cut
-from profharness.understand.load import load
 from profharness.understand.many.figures import linked, summarise_files
 from profharness.understand.many.jobs import FileGroup, Workers
 from profharness.understand.many.spread import Here, Processes
 from profharness.understand.many.tables import hotspots_of_files
-from profharness.understand.merge import merger
 from profharness.understand.merge.command import MergeOptions, merge_to_file
-from profharness.units import format_number
-from profharness.writers.perfetto import write
 from tests.generated import Generated, generate
-from tests.readers.kineto.kineto_files import document, event, kernel, launch
+from tests.readers.kineto.kineto_files import document, event, kernel, launch, one_file
 from tests.readers.kineto.kineto_files import write as write_json
-from tests.writers.decode import Decoded, decode
+from tests.writers.decode import decode
 
 SEEDS = (
     (1, ()),
@@ -162,27 +156,6 @@ def test_every_seed_with_graphs_and_unlinked_kernels_on_several_ranks(
     assert found == totals
 
 
-@pytest.fixture(scope="module")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Generated]:
-    folder = tmp_path_factory.mktemp("ranks")
-    return [
-        generate(
-            folder,
-            f"rank{rank}.json",
-            3_000,
-            "--seed",
-            str(rank + 10),
-            "--rank",
-            str(rank),
-            "--unlinked-fraction",
-            "0.05",
-            "--kernels-per-step",
-            "500",
-        )
-        for rank in range(3)
-    ]
-
-
 def _check(summary: dict, ranks: list[Generated]) -> None:
     truths = [made.truth for made in ranks]
     counts = summary["trace"]
@@ -264,136 +237,6 @@ def test_files_that_saw_one_device_are_found():
     assert sorted(sorted(group) for group in linked(identities)) == [["a", "c", "e"], ["b"], ["d"]]
 
 
-def _records(got: Decoded) -> tuple[Counter, Counter]:
-    events = Counter((e.ts, e.dur, e.name, e.gpu, e.stage, e.args) for e in got.gpu)
-    by_id = {e.event_id: (e.ts, e.name, e.gpu) for e in got.gpu}
-    assert len(by_id) == len(got.gpu)
-    slices = Counter(
-        (
-            s.ts,
-            s.dur,
-            s.name,
-            s.category,
-            s.notes,
-            tuple(sorted(by_id[event] for event in s.submits)),
-        )
-        for s in got.slices
-    )
-    return events, slices
-
-
-def test_files_written_in_turn_give_the_records_of_one_merge_in_memory(ranks, tmp_path):
-    paths = [made.path for made in ranks]
-    report = merge_to_file(
-        paths,
-        tmp_path / "parts.pftrace",
-        MergeOptions(allow_unaligned=True, workers=Workers(processes=2)),
-    )
-    assert sum("not aligned" in line for line in report.lines) == 3
-    whole = write(load(paths, allow_unaligned=True).trace, tmp_path / "whole.pftrace")
-    parts, together = (decode(tmp_path / f"{name}.pftrace") for name in ("parts", "whole"))
-    assert _records(parts) == _records(together)
-    assert len(parts.gpu) == whole.kernels + whole.copies
-    assert len({event.pid for event in parts.gpu}) == 3
-    assert not list(tmp_path.glob(".profharness-merge-*"))
-
-
-@pytest.mark.parametrize("limit", [1, 2_000, 100_000])
-def test_the_first_kernels_of_all_files_are_kept(ranks, tmp_path, limit):
-    """Each file counts from its own first record, since they share no clock."""
-    paths = [made.path for made in ranks]
-    target = tmp_path / "m.pftrace"
-    options = MergeOptions(allow_unaligned=True, max_kernels=limit, workers=Workers(processes=1))
-    lines = merge_to_file(paths, target, options).lines
-    over = f"left out {format_number(9_000 - limit)} kernels: more than the {limit} kernels asked for"
-    assert (f"{over}; the first were kept" in lines) == (limit < 9_000)
-    alone = [load([path]).trace for path in paths]
-    starts = sorted(
-        (start - (cutting.first_ns(trace) or 0), file, start)
-        for file, trace in enumerate(alone)
-        for start in trace.kernels.start_ns.tolist()
-    )
-    shown = [event.ts for event in decode(target).gpu if event.stage == "kernel"]
-    assert sorted(shown) == sorted(start for _, _, start in starts[:limit])
-
-
-def test_a_selection_says_what_it_left_out(ranks, tmp_path):
-    paths = [made.path for made in ranks]
-    options = MergeOptions(allow_unaligned=True, cut=Cut(steps=(8, 10), ranks=frozenset({1, 2})))
-    lines = merge_to_file(paths, tmp_path / "m.pftrace", options).lines
-    assert any(line.startswith("wrote 2\u2009000 kernels") for line in lines)
-    assert "left out 4\u2009000 kernels: outside of steps 8:10 and ranks 1, 2" in lines
-    assert "left out 1 file of ranks that were not asked for" in lines
-    with pytest.raises(UsageError, match="no file is left"):
-        merge_to_file(
-            paths,
-            tmp_path / "n.pftrace",
-            MergeOptions(allow_unaligned=True, cut=Cut(ranks=frozenset({7}))),
-        )
-    with pytest.raises(UsageError, match="no record is left"):
-        merge_to_file(
-            paths,
-            tmp_path / "n.pftrace",
-            MergeOptions(allow_unaligned=True, cut=Cut(steps=(900, None))),
-        )
-    with pytest.raises(UsageError, match="no record is left") as one_file:
-        merge_to_file(paths[:1], tmp_path / "n.pftrace", MergeOptions(cut=Cut(steps=(900, None))))
-    assert "steps 6 to 11" in one_file.value.hint
-    assert [path.name for path in tmp_path.iterdir()] == ["m.pftrace"]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--window", "5"), "not a range"),
-        (("--window", "2s:1s"), "empty"),
-        (("--steps", "a:3"), "not the number of a step"),
-        (("--only-ranks", "3-1"), "not a rank"),
-        (("--steps", ":"), "not a range"),
-        (("--gpu-repr", "neither"), "not a representation"),
-    ],
-)
-def test_wrong_selections_are_usage_errors(capsys, tmp_path, words, said):
-    path = write_json(
-        tmp_path / "a.json",
-        document([launch("hipLaunchKernel", 1, 1, 5), kernel("k", 10, 2, correlation=5)]),
-    )
-    assert run_cli(["merge", str(path), "-o", str(tmp_path / "m.pftrace"), *words]) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_a_window_of_one_file_by_the_command_line(capsys, tmp_path):
-    events = [
-        event
-        for i in range(10)
-        for event in (
-            launch("hipLaunchKernel", 1000 * i, 1, i + 1),
-            kernel(f"k{i}", 1000 * i + 10, 2, correlation=i + 1),
-        )
-    ]
-    path = write_json(tmp_path / "a.json", document(events))
-    for representation in ("render-stage", "track-event"):
-        assert (
-            run_cli(
-                [
-                    "merge",
-                    str(path),
-                    "-o",
-                    str(tmp_path / "m.pftrace"),
-                    "--force",
-                    "--window",
-                    "2ms:4ms",
-                    "--gpu-repr",
-                    representation,
-                ]
-            )
-            == 0
-        )
-        err = capsys.readouterr().err
-        assert "wrote 2 kernels" in err
-        assert "left out 8 kernels: outside of the window 2 ms to 4 ms" in err
-
-
 # functions of the processes below stand here, so that these can import them
 
 
@@ -433,72 +276,6 @@ def test_errors_come_back_with_their_hint(spread):
     with pytest.raises(InputError, match="item 3") as raised:
         dict(spread.each(fail, [3]))
     assert raised.value.hint == "a hint"
-
-
-def one_file(folder: Path, name: str, host: str, events: int = 1, **keys: object) -> Path:
-    pairs = [
-        event
-        for i in range(events)
-        for event in (
-            launch("hipLaunchKernel", 10 * i, 1, i + 1),
-            kernel("k", 10 * i + 5, 2, correlation=i + 1),
-        )
-    ]
-    return write_json(
-        folder / name,
-        document(
-            pairs, baseTimeNanoseconds=10**18, **({"host_name": host} if host else {}), **keys
-        ),
-    )
-
-
-def test_files_of_several_hosts_are_refused_before_they_are_read(tmp_path, monkeypatch):
-    paths = [one_file(tmp_path, f"{host}.json", host) for host in ("n0", "n1", "n2")]
-    read = []
-    monkeypatch.setattr(merger, "load_files", lambda *given, **_: read.append(given))
-    with pytest.raises(UsageError, match="recorded on n0, n1, n2"):
-        merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
-    assert not read
-
-
-def test_files_beside_which_a_hook_wrote_another_host_are_refused_unread(tmp_path, monkeypatch):
-    paths = [one_file(tmp_path, f"{n}.json", "") for n in range(2)]
-    for number, path in enumerate(paths):
-        Path(f"{path}.profharness.json").write_text(json.dumps({"v": 1, "host": f"h{number}"}))
-    monkeypatch.setattr(merger, "load_files", lambda *_given, **_: pytest.fail("was read"))
-    with pytest.raises(UsageError, match="recorded on h0, h1"):
-        merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
-
-
-def test_other_ranks_hosts_do_not_matter(tmp_path):
-    paths = [
-        one_file(
-            tmp_path,
-            f"{rank}.json",
-            f"n{rank // 2}",
-            distributedInfo={"rank": rank, "world_size": 4},
-        )
-        for rank in range(4)
-    ]
-    report = merge_to_file(
-        paths, tmp_path / "m.pftrace", MergeOptions(cut=Cut(ranks=frozenset({2, 3})))
-    )
-    assert "left out 2 files of ranks that were not asked for" in report.lines
-
-
-def test_files_that_only_their_bodies_tell_apart_are_refused_at_the_second(tmp_path, monkeypatch):
-    paths = [one_file(tmp_path, f"{n}.json", "") for n in range(5)]
-    taken = []
-    whole = merger.load_files
-    monkeypatch.setattr(
-        merger,
-        "load_files",
-        lambda given, **options: taken.append(given) or whole(given, **options),
-    )
-    with pytest.raises(UsageError, match="does not say which clock or host"):
-        merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
-    assert len(taken) == 2
-    assert not list(tmp_path.glob("*.pftrace")) + list(tmp_path.glob(".profharness-merge-*"))
 
 
 def test_points_of_several_files_are_joined(tmp_path):
