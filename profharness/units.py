@@ -12,6 +12,7 @@ import re
 from profharness.errors import UsageError
 
 THIN = "\u2009"
+NOT_MEASURED = "not measured"
 # Sums of shares end this close to the whole by rounding alone.
 _WHOLE = 1e-9
 _TIME_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
@@ -26,6 +27,24 @@ _DURATIONS = {
     "h": 3_600_000_000_000,
 }
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def finite(value: float | None) -> float | None:
+    """`value` when it is a number that can be printed, else None."""
+    return None if value is None or not math.isfinite(value) else value
+
+
+def half_width(value: float, low: float | None, high: float | None) -> float | None:
+    """Half the interval when it is closed and sits around `value`, for a ± figure."""
+    if (
+        finite(low) is None
+        or finite(high) is None
+        or low is None
+        or high is None
+        or not low <= value <= high
+    ):
+        return None
+    return (high - low) / 2
 
 
 def format_number(value: float, digits: int = 0) -> str:
@@ -45,7 +64,7 @@ def format_with_uncertainty(value: float, uncertainty: float | None) -> str:
     digits.
     """
     if not math.isfinite(value):
-        return "not measured"
+        return NOT_MEASURED
     if uncertainty is None or not math.isfinite(uncertainty) or uncertainty <= 0:
         digits = max(3 - math.floor(math.log10(abs(value))), 0) if value else 0
         return format_number(value, min(digits, 6))
@@ -93,6 +112,20 @@ def format_share(share: float, digits: int = 1) -> str:
     if share < 1 - _WHOLE and float(text) >= 100:
         return f"> {100 - 10.0**-digits:.{digits}f} %"
     return f"{text} %"
+
+
+def format_share_interval(share: float | None, low: float | None, high: float | None) -> str:
+    """A share with its interval in per cent, as overheads are printed: `3.1 % ± 0.4`; `not
+    measured` without a value.
+    """
+    value = finite(share)
+    if value is None:
+        return NOT_MEASURED
+    half = half_width(value, low, high)
+    if not half:
+        return format_share(value)
+    digits = max(digits_for(100 * half) - 1, 1)
+    return f"{100 * value:.{digits}f} % ± {100 * half:.{digits}f}"
 
 
 def format_clock(seconds: float) -> str:

@@ -21,12 +21,14 @@ from profharness.errors import ProfharnessError
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.measure import engine
+from profharness.measure.planning import PROBE_S, plan_run
 from profharness.measure.progress import NullProgress
 from profharness.node import access
 from profharness.node import probe as environment
 from profharness.node.access import AccessState
 from profharness.node.probe import Environment
 from profharness.options.request import Request
+from profharness.secrets import scrub
 from profharness.telemetry.checkup import source_states
 from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
@@ -90,7 +92,7 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
     """
     interpreter = python or sys.executable
     probe = Command((interpreter, str(wrappers_dir() / "probe.py")))
-    found = environment.parse(LocalLauncher().capture(probe, engine.PROBE_S))
+    found = environment.parse(LocalLauncher().capture(probe, PROBE_S))
     states = tuple(
         _layer_state(layer, found, interpreter, try_layers=try_layers) for layer in layers.members()
     )
@@ -134,9 +136,13 @@ def _try(name: str, python: str) -> str:
             telemetry="off",
         )
         try:
-            prepared = engine.prepare(request)
+            prepared = plan_run(request)
             result = engine.execute(
-                prepared, ("doctor", "--try", name), NullProgress(), echo_stdout=True
+                prepared,
+                ("doctor", "--try", name),
+                NullProgress(),
+                scrub.findings,
+                echo_stdout=True,
             )
             if result.exit_status != 0:
                 return (

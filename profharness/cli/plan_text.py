@@ -9,8 +9,13 @@ import textwrap
 from pathlib import Path
 
 from profharness.launchers.command import Command
-from profharness.measure.plan import Prepared, planned_commands, planned_extras
-from profharness.measure.schedule import PassPlan
+from profharness.measure.pass_commands import (
+    planned_commands,
+    planned_extras,
+    planned_follow_up,
+)
+from profharness.measure.plan import RunPlan
+from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
 
 # measured on ParticleNet: a torch trace holds about 0.45 MB per trial, an onnxruntime profile about
@@ -31,7 +36,7 @@ _COMMAND_BYTES = {
 }
 
 
-def plan_line(prepared: Prepared) -> str:
+def plan_line(prepared: RunPlan) -> str:
     """`plan    particlenet: 4 points x 3 passes (bare, torch, onnxruntime); at least 0:31, 20 MB;
     telemetry auto at 10 Hz`.
     """
@@ -42,8 +47,8 @@ def plan_line(prepared: Prepared) -> str:
     if prepared.scan.adaptive:
         searches = len(prepared.scan.backends) * max(len(request.batch_sizes), 1)
         what = f"{searches} search{'es' * (searches != 1)} (about {_SEARCHED} levels each)"
-    passes = ", ".join(plan.name for plan in prepared.plan.passes)
-    count = len(prepared.plan.passes)
+    passes = ", ".join(plan.name for plan in prepared.schedule.passes)
+    count = len(prepared.schedule.passes)
     model = ", ".join(Path(one).name for one in request.model.split(",")) or request.scan
     return (
         f"plan    {model}: {what} x {count} pass{'es' * (count != 1)} ({passes}); at least "
@@ -64,7 +69,7 @@ def wrapped_plan(line: str, width: int) -> str:
     )
 
 
-def dry_run_text(prepared: Prepared) -> str:
+def dry_run_text(prepared: RunPlan) -> str:
     """Everything that would be started, in the order in which it nests; ends with a newline."""
     lines = [f"run directory   {prepared.root}", f"executions      {_executions(prepared)}"]
     if prepared.scan is not None:
@@ -72,8 +77,8 @@ def dry_run_text(prepared: Prepared) -> str:
     else:
         lines += [
             (
-                f"expected time   the command's own, {len(prepared.plan.passes)} "
-                f"time{'s' * (len(prepared.plan.passes) != 1)}"
+                f"expected time   the command's own, {len(prepared.schedule.passes)} "
+                f"time{'s' * (len(prepared.schedule.passes) != 1)}"
             )
         ]
     if prepared.request.container:
@@ -85,9 +90,9 @@ def dry_run_text(prepared: Prepared) -> str:
         f"telemetry       {prepared.request.telemetry} at {prepared.request.telemetry_hz:g} Hz",
         "",
     ]
-    for plan in prepared.plan.passes:
+    for plan in prepared.schedule.passes:
         lines += _pass_lines(prepared, plan)
-    lines += [f"# {reason}" for reason in prepared.plan.reasons]
+    lines += [f"# {reason}" for reason in prepared.schedule.reasons]
     return "\n".join(lines) + "\n"
 
 
@@ -96,14 +101,14 @@ def _nesting(plan: PassPlan) -> list[str]:
     return [layer.name for layer in sorted(plan.layers, key=lambda layer: layer.scope == "hook")]
 
 
-def _executions(prepared: Prepared) -> str:
+def _executions(prepared: RunPlan) -> str:
     """How often the workload is started, replays inside a tool apart: the notes tell of those."""
-    count = sum(len(planned_commands(prepared, plan)) for plan in prepared.plan.passes)
+    count = sum(len(planned_commands(prepared, plan)) for plan in prepared.schedule.passes)
     ranks = prepared.request.ranks
     return f"{count * ranks} ({count} on each of {ranks} ranks)" if ranks > 1 else str(count)
 
 
-def _pass_lines(prepared: Prepared, plan: PassPlan) -> list[str]:
+def _pass_lines(prepared: RunPlan, plan: PassPlan) -> list[str]:
     lines = [
         f"pass {plan.name}"
         + (
@@ -119,7 +124,7 @@ def _pass_lines(prepared: Prepared, plan: PassPlan) -> list[str]:
             if point.backend in plan.targets and not (plan.layers and point.repeat)
         ]
         lines.append(f"  points  {' '.join(point.key for point in own)}")
-    extras, after = planned_extras(prepared, plan)
+    extras = planned_extras(prepared, plan)
     lines += [f"  file    {path}: {text.strip()}" for path, text in extras.files]
     for command in planned_commands(prepared, plan):
         lines += [
@@ -127,7 +132,10 @@ def _pass_lines(prepared: Prepared, plan: PassPlan) -> list[str]:
             for name, value in _shown(command)
         ]
         lines.append(f"  argv    {command.shell()}")
-    lines += [f"  then    {prepared.launcher.composed(command).shell()}" for command in after]
+    lines += [
+        f"  then    {prepared.launcher.composed(command).shell()}"
+        for command in planned_follow_up(prepared, plan)
+    ]
     lines += [f"  note    {note}" for note in dict.fromkeys(extras.notes)]
     return [*lines, ""]
 
@@ -137,11 +145,11 @@ def _shown(command: Command) -> list[tuple[str, str | None]]:
     return sorted((name, value) for name, value in command.env.items() if value is not None)
 
 
-def _seconds(prepared: Prepared) -> float:
+def _seconds(prepared: RunPlan) -> float:
     """A lower bound: minimum times and starts; trials that take longer are not known yet."""
     assert prepared.scan is not None
     request, scan = prepared.request, prepared.scan
-    workers = sum(len(plan.targets) for plan in prepared.plan.passes)
+    workers = sum(len(plan.targets) for plan in prepared.schedule.passes)
     if request.served:
         levels = len(scan.points) or _SEARCHED * len(scan.backends) * max(
             len(request.batch_sizes), 1
@@ -152,13 +160,13 @@ def _seconds(prepared: Prepared) -> float:
     return len(scan.points) * request.min_seconds + workers * _START_S
 
 
-def _disk(prepared: Prepared) -> int:
+def _disk(prepared: RunPlan) -> int:
     """Estimated size of what the layers leave."""
     if prepared.scan is None:
         return (
             sum(
                 _COMMAND_BYTES.get(name, 1_000_000)
-                for plan in prepared.plan.passes
+                for plan in prepared.schedule.passes
                 for name in plan.layer_names
             )
             + 1_000_000
@@ -170,7 +178,7 @@ def _disk(prepared: Prepared) -> int:
     return (
         sum(
             _BYTES_PER_TRIAL.get(name, 100_000) * trials
-            for plan in prepared.plan.passes
+            for plan in prepared.schedule.passes
             for name in plan.layer_names
         )
         + 1_000_000

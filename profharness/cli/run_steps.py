@@ -14,16 +14,18 @@ from profharness.cli.plan_text import dry_run_text, plan_line, wrapped_plan
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
 from profharness.measure import engine, ranks
-from profharness.measure.plan import Prepared
+from profharness.measure.plan import RunPlan
+from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.options.request import Request
+from profharness.secrets import scrub
 
 
 def dry(request: Request) -> None:
     """Print what would be started; nothing is written."""
     if request.launcher == "slurm":
         print(f"launcher        {shlex.join(tasks(request))}")
-    print(dry_run_text(engine.prepare(request, dry=True)))
+    print(dry_run_text(plan_run(request, dry=True)))
 
 
 def is_rank() -> bool:
@@ -33,7 +35,7 @@ def is_rank() -> bool:
 
 def start_ranks(count: int) -> int:
     """Run this same command line as `count` local ranks; the exit code of the first that failed."""
-    from profharness.measure import local_ranks
+    from profharness.launchers import local_ranks
 
     return local_ranks.start((sys.executable, "-m", "profharness", *sys.argv[1:]), count)
 
@@ -62,9 +64,7 @@ def start_tasks(request: Request) -> NoReturn:
             "--launcher slurm: there is no srun here",
             "start this where jobs are submitted, or leave it out for this node alone",
         )
-    engine.prepare(
-        request, dry=True
-    )  # what is wrong with the request is told once, not by every task
+    plan_run(request, dry=True)  # what is wrong with the request is told once, not by every task
     words = tasks(request)
     os.execvp(words[0], words)  # noqa: S606  by PATH, as a user would start it
 
@@ -77,7 +77,7 @@ def perform(
     With a command the code is the command's own once it has started: what fails afterwards is told,
     and changes nothing. `again`: the run exists, and is gone on with.
     """
-    prepared = engine.prepare(request)
+    prepared = plan_run(request)
     is_scan = prepared.scan is not None
     talk = not quiet and not as_json and is_scan
     if talk:
@@ -120,11 +120,13 @@ def perform(
 
 
 def _executed(
-    prepared: Prepared, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool, again: bool
+    prepared: RunPlan, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool, again: bool
 ) -> engine.Result:
     """The run; Ctrl-C between two processes of a scan ends it here, with the way to go on."""
     try:
-        return engine.execute(prepared, argv, progress, echo_stdout=echo_stdout, again=again)
+        return engine.execute(
+            prepared, argv, progress, scrub.findings, echo_stdout=echo_stdout, again=again
+        )
     except KeyboardInterrupt:
         if prepared.scan is not None:
             print(

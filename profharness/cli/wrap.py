@@ -73,6 +73,7 @@ def wrap(
             "write for example: profharness wrap rocprofv3 -- python train.py",
         )
     from profharness.measure import wrap as wrapping
+    from profharness.secrets import scrub
 
     request = from_mapping(
         {**tracer_flags.joined(flags), "profile": layer, "command": rest.words, "yes": True},
@@ -85,7 +86,7 @@ def wrap(
                 typer.echo(f"env     {name}={shlex.quote(value)}")
         typer.echo(f"argv    {decided.command.shell()}")
         return 0
-    done = wrapping.execute(decided)
+    done = wrapping.execute(decided, scrub.findings)
     if not quiet:
-        wrapping.told(done, Path(output), lambda line: print(line, file=sys.stderr))
+        wrapping.tell(done, Path(output), lambda line: print(line, file=sys.stderr))
     return done.exit_status

@@ -25,7 +25,7 @@ from typing import IO
 from profharness.errors import Unavailable
 from profharness.launchers import Job, Outcome, Surrounding
 from profharness.launchers.command import Command
-from profharness.supervise.hook_reports import tree
+from profharness.launchers.process_tree import tree
 
 POLL_S = 0.05
 # How long a tool may take to write its files once the processes that it waited for have been

@@ -29,9 +29,9 @@ def container_of(request: Request, shared: Sequence[Path], *, dry: bool) -> Appt
     """
     if not request.container:
         return None
-    found = next((name for name in PROGRAMS if shutil.which(name)), "")
+    program = next((name for name in PROGRAMS if shutil.which(name)), "")
     if not dry:
-        _check(request.container, found)
+        _check(request.container, program)
     folders = (wrappers_dir().resolve(), Path.cwd(), *(path.absolute() for path in shared))
     for folder in folders:
         if set(str(folder)) & {":", ","}:
@@ -43,7 +43,7 @@ def container_of(request: Request, shared: Sequence[Path], *, dry: bool) -> Appt
     switches = tuple(switch for device, switch in _SWITCHES if Path(device).exists())
     return Apptainer(
         request.container,
-        found or PROGRAMS[0],
+        program or PROGRAMS[0],
         request.container_init,
         (*switches, *request.container_arg),
         folders,

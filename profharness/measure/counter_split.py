@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from profharness.findings import Finding, finding
-from profharness.measure.schedule import PassPlan
+from profharness.supervise.pass_plan import PassPlan
 
 
-class Passes:
+class PassQueue:
     """The passes still to be run, in order. `spare`: how many more executions the user allows; None
     for any number.
     """
@@ -57,7 +57,7 @@ def halved(plan: PassPlan) -> tuple[PassPlan, ...]:
     )
 
 
-def told(plan: PassPlan, parts: Sequence[PassPlan], line: str) -> Finding:
+def refusal_finding(plan: PassPlan, parts: Sequence[PassPlan], line: str) -> Finding:
     """What became of a refused pass; `line` is the tool's own sentence."""
     layer = plan.layers[0].name
     names = " ".join(plan.counters)

@@ -1,55 +1,44 @@
-"""The loop of the measuring half: probe the node, plan the passes, run each one, record everything.
+"""The measuring half in one place: carry a plan out, pass by pass, and record everything. Read this
+first.
 
-Read this first. It starts processes only through launchers, decides nothing about layers
-(`schedule` does), and computes no figures (`understand` does, from the run directory that is left
-here).
+`planning` probes the node and decides the passes, `passes` runs each of them. Processes are started
+only through launchers. No figures are computed here: `understand` does that, from the run directory
+that is left behind.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import socket
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from profharness import __version__, layers, scans
-from profharness.errors import Unavailable, UsageError
-from profharness.launchers import Launcher
-from profharness.launchers.command import Command
-from profharness.launchers.local import LocalLauncher
-from profharness.layers import Layer, counters
-from profharness.measure import command_pass as command_run
-from profharness.measure import ranks, schedule
-from profharness.measure import resume as resuming
-from profharness.measure import scan_pass as scan_run
-from profharness.measure.containers import PYTHON, container_of
-from profharness.measure.pass_end import planned_keys
-from profharness.measure.plan import Prepared, pass_record, planned_commands
-from profharness.measure.progress import Progress
-from profharness.measure.provenance import git_state
-from profharness.measure.ranks import RankInfo
+from profharness import __version__, layers
+from profharness.measure import rank_exchange, resume
+from profharness.measure.command_pass import CommandPass, command_status
+from profharness.measure.counter_split import PassQueue
+from profharness.measure.pass_records import FindSecrets, ManifestRecords, pass_record
+from profharness.measure.passes import Work, run_passes
+from profharness.measure.plan import RunPlan, is_served, planned_keys
+from profharness.measure.planning import layer_names
+from profharness.measure.progress import NullProgress, Progress
+from profharness.measure.rank_exchange import RankRecords
 from profharness.measure.recorder import Recorder
 from profharness.measure.sampler import Sampler
-from profharness.measure.scan_pass import Watch
-from profharness.measure.schedule import Counting
-from profharness.node import probe as environment
-from profharness.node.probe import Environment
-from profharness.options.request import Request
-from profharness.options.tracers import COUNTING
+from profharness.measure.scan_pass import ScanPass, Watch, scan_status
+from profharness.measure.served_pass import ServedPass
 from profharness.rundir import harness_process
+from profharness.rundir.clock_files import read_clock_files
 from profharness.rundir.manifest import LayerOutcome, Manifest, ScanRecord
 from profharness.rundir.paths import RunDir
+from profharness.rundir.provenance import git_state
 from profharness.supervise.hook_reports import clean_hellos, read_hellos
-from profharness.understand.run_files import read_clock_files
-from profharness.wrappers_path import wrappers_dir
-
-PROBE_S = 60.0
+from profharness.supervise.pass_plan import PassPlan
 
 
 @dataclass(frozen=True)
@@ -66,183 +55,88 @@ class Result:
     unwritten: str = ""
 
 
-def prepare(request: Request, *, dry: bool = False) -> Prepared:
-    """Check and plan. Raises UsageError or Unavailable before anything is written.
-
-    A dry run needs neither tool nor device: what the probe cannot find is planned for all the same.
-    """
-    rank = ranks.detect(os.environ, os.getppid())
-    chosen = layers.named(_layer_names(request))
-    root = _root(request, rank)
-    container = container_of(request, (root, *_files_of(request)), dry=dry)
-    launcher = LocalLauncher(container)
-    python = (
-        request.python
-        or _command_python(request.command)
-        or (PYTHON if container else sys.executable)
-    )
-    before = LocalLauncher(
-        container
-        and replace(
-            container, folders=tuple(folder for folder in container.folders if folder.exists())
-        )
-    )
-    found = _probe(before, python, dry=dry)
-    scan = None if request.command else scans.create(request, found)
-    if scan is not None and rank.world > 1:
-        raise UsageError(
-            f"a scan is one process, but {rank.world} were started",
-            "start it once, or profile a command: -- python train.py",
-        )
-    counting = _counting(request, chosen, found)
-    plan = (
-        schedule.plan_scan(chosen, scan.backends, counting)
-        if scan is not None
-        else schedule.plan_command(
-            chosen,
-            bare=request.bare,
-            allowed=request.passes,
-            agreed=request.yes,
-            counting=counting,
-            dry=dry,
-        )
-    )
-    if not dry:
-        _require(
-            [
-                layer
-                for layer in chosen
-                if layer.scope == "prefix" or scan is not None or _command_python(request.command)
-            ],
-            found,
-        )
-    if (
-        request.command
-        and not dry
-        and container is None
-        and shutil.which(request.command[0]) is None
-    ):
-        raise Unavailable(
-            f"{request.command[0]}: no such program here",
-            "check the spelling, the PATH, or the container",
-        )
-    prepared = Prepared(request, root, rank, found, launcher, python, plan, scan)
-    for each in plan.passes:  # a layer refuses here what its tool's version cannot do
-        planned_commands(prepared, each)
-    return prepared
-
-
 def execute(
-    prepared: Prepared,
+    run_plan: RunPlan,
     argv: tuple[str, ...],
     progress: Progress,
+    find_secrets: FindSecrets,
     *,
     echo_stdout: bool = False,
     again: bool = False,
 ) -> Result:
-    """Carry the plan out, or (`again`) what an unfinished run lacks of it. The run directory is
-    complete when this returns, also after a failure or a signal.
-    """
-    if prepared.rank.world > 1 and not prepared.rank.leads:
-        from profharness.measure import rank_exchange as joining
+    """Carry the plan out, or (`again`) what an unfinished run lacks of it. Every pass's files go
+    through `find_secrets`.
 
-        return joining.follow(prepared, echo_stdout=echo_stdout)
+    The run directory is complete when this returns, also after a failure or a signal.
+    """
+    if not run_plan.rank.leads:
+        return _follow(run_plan, echo_stdout=echo_stdout)
     recorder = (
-        resuming.reopen(prepared)
+        resume.reopen(run_plan)
         if again
-        else Recorder(RunDir.create(prepared.root), _manifest(prepared, argv))
+        else Recorder(RunDir.create(run_plan.root), _manifest(run_plan, argv))
     )
-    run = recorder.run
+    run, request = recorder.run, run_plan.request
     try:
-        with Sampler(run, prepared.request, prepared.host, recorder) as sampler:
-            if prepared.scan is not None:
-                status = scan_run.run(prepared, prepared.scan, Watch(recorder, sampler, progress))
-            else:
-                status = command_run.run(prepared, recorder, sampler, echo_stdout=echo_stdout)
+        with Sampler(run, request, run_plan.host, recorder) as sampler:
+            ended = run_passes(
+                _queue(run_plan, recorder.manifest),
+                _work_of(run_plan, Watch(recorder, sampler, progress), echo_stdout=echo_stdout),
+                ManifestRecords(run_plan, recorder, find_secrets),
+                progress,
+                request.exit_limit,
+            )
     except BaseException as error:
         recorder.set_ended(error)
         raise
+    status = (
+        command_status(ended)
+        if run_plan.scan is None
+        else scan_status(ended, recorder.manifest.points)
+    )
     _finish(recorder, status)
     return Result(run, status, unwritten=recorder.unwritten)
 
 
-# ---------------------------------------------------------------- preparing and finishing
-
-
-def _layer_names(request: Request) -> tuple[str, ...]:
-    return tuple(name for name in request.profile if name not in ("telemetry", "none"))
-
-
-def _counting(request: Request, chosen: tuple[Layer, ...], found: Environment) -> Counting | None:
-    """Which layer collects the counters asked for, and in which passes. Raises UsageError for names
-    that the devices lack.
+def _follow(run_plan: RunPlan, *, echo_stdout: bool) -> Result:
+    """A rank other than 0: wait for the run directory, run every pass, leave the outcomes where
+    rank 0 looks.
     """
-    if not request.pmc:
-        return None
-    layer = next(layer for layer in chosen if layer.name in COUNTING)
-    return Counting(
-        layer, counters.groups(request.pmc, found, wrappers_dir()), counters.assumption(found)
-    )
-
-
-def _files_of(request: Request) -> tuple[Path, ...]:
-    """Folders of what a scan's workload reads."""
-    named = (*request.models, request.inputs, request.topology)
-    return (
-        tuple(Path(name).absolute().parent for name in named if name and Path(name).exists())
-        if not request.command
-        else ()
-    )
-
-
-def _command_python(command: tuple[str, ...]) -> str:
-    """The interpreter that the command names, when it starts with one."""
-    return command[0] if command and Path(command[0]).name.startswith("python") else ""
-
-
-def _probe(launcher: Launcher, python: str, *, dry: bool) -> Environment:
-    try:
-        return environment.parse(
-            launcher.capture(Command((python, str(wrappers_dir() / "probe.py"))), PROBE_S)
+    run = rank_exchange.wait_for_run(run_plan)
+    sampler = Sampler(run, run_plan.request, run_plan.host, None)
+    with sampler if run_plan.rank.leads_node else nullcontext():
+        ended = run_passes(
+            _queue(run_plan),
+            partial(CommandPass, run_plan, sampler, echo_stdout),
+            RankRecords(run_plan, run),
+            NullProgress(),
+            run_plan.request.exit_limit,
         )
-    except Unavailable:
-        if dry:
-            return Environment(host=socket.gethostname())
-        raise
+    return Result(run, command_status(ended), leads=False)
 
 
-def _require(chosen: Sequence[Layer], found: Environment) -> None:
-    for layer in chosen:
-        state = layer.probe(found)
-        if not state.available:
-            # the first line of why says what is missing, the others what to do
-            what, _, hint = state.why.partition("\n")
-            raise Unavailable(
-                f"{layer.name} is not on this node ({what})"
-                if hint
-                else f"--profile {layer.name} cannot be used here",
-                hint or what,
-            )
+def _queue(run_plan: RunPlan, manifest: Manifest | None = None) -> PassQueue:
+    """The passes that are not done by the manifest of a run that is taken up again."""
+    records = () if manifest is None else manifest.passes
+    done = {record.name for record in records if record.state == "done"}
+    left = [plan for plan in run_plan.schedule.passes if plan.name not in done]
+    return PassQueue(left, run_plan.spare_executions)
 
 
-def _root(request: Request, rank: RankInfo) -> Path:
-    if request.output:
-        return Path(request.output).absolute()
-    name = request.name or (Path(request.command[0]).name if request.command else request.scan)
-    base = Path(os.environ.get("PROFHARNESS_OUTPUT", "traces")).absolute()
-    if rank.job:
-        return base / f"{rank.job}-{name}"
-    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"
-    taken = [base / stem, *(base / f"{stem}-{n}" for n in range(2, 100))]
-    return next(path for path in taken if not path.exists())
+def _work_of(run_plan: RunPlan, watch: Watch, *, echo_stdout: bool) -> Callable[[PassPlan], Work]:
+    """What a pass of this run starts."""
+    scan = run_plan.scan
+    if scan is None:
+        return partial(CommandPass, run_plan, watch.sampler, echo_stdout)
+    return partial(ServedPass if is_served(scan) else ScanPass, run_plan, scan, watch)
 
 
-def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
-    request = prepared.request
-    chosen = layers.named(_layer_names(request))
+def _manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
+    request = run_plan.request
+    chosen = layers.named(layer_names(request))
     settings: dict[str, object] = msgspec.to_builtins(request)
     return Manifest(
-        id=prepared.root.name,
+        id=run_plan.root.name,
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         profharness=__version__,
         kind="command" if request.command else "scan",
@@ -250,15 +144,17 @@ def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
         cwd=str(Path.cwd()),
         command=request.command,
         scan=None
-        if prepared.scan is None
+        if run_plan.scan is None
         else ScanRecord(
-            name=prepared.scan.name,
-            item=prepared.scan.item,
+            name=run_plan.scan.name,
+            item=run_plan.scan.item,
             settings=settings,
-            planned={plan.name: planned_keys(prepared.scan, plan) for plan in prepared.plan.passes},
+            planned={
+                plan.name: planned_keys(run_plan.scan, plan) for plan in run_plan.schedule.passes
+            },
         ),
         harness=harness_process.identify(),
-        nodes=(prepared.environment.node(dict(os.environ)),),
+        nodes=(run_plan.environment.node(dict(os.environ)),),
         git=git_state(),
         capture=request.capture,
         step_range=request.step_range,
@@ -268,11 +164,11 @@ def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
                 name=layer.name, available=state.available, version=state.version, why=state.why
             )
             for layer in chosen
-            for state in [layer.probe(prepared.environment)]
+            for state in [layer.probe(run_plan.environment)]
         ),
-        passes=tuple(pass_record(prepared, plan, "planned") for plan in prepared.plan.passes),
-        ranks=prepared.rank.world,
-        job=prepared.rank.job,
+        passes=tuple(pass_record(run_plan, plan, "planned") for plan in run_plan.schedule.passes),
+        ranks=run_plan.rank.world,
+        job=run_plan.rank.job,
     )
 
 

@@ -8,26 +8,23 @@ import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from profharness.launchers import Launcher
-from profharness.launchers.command import Command
-from profharness.layers import Extras, Where, around
-from profharness.layers.hooks import through_exec_hook, with_hooks
-from profharness.measure import spill
+from profharness.layers import Where, around
 from profharness.measure.ranks import RankInfo
-from profharness.measure.schedule import PassPlan, Plan
+from profharness.measure.schedule import Schedule
 from profharness.node.probe import Environment
 from profharness.options.request import Request
-from profharness.rundir.manifest import PassRecord, PassState
+from profharness.rundir import spill
 from profharness.rundir.paths import RunDir
 from profharness.scans import Point, Scan
-from profharness.workers import pool as workers
+from profharness.supervise.pass_plan import PassPlan
+from profharness.workers.pool import PassWork
 from profharness.wrappers_path import wrappers_dir
 
 
 @dataclass(frozen=True)
-class Prepared:
+class RunPlan:
     """Everything decided before anything is written: the dry run prints it, `engine.execute`
     carries it out.
     """
@@ -38,18 +35,33 @@ class Prepared:
     environment: Environment
     launcher: Launcher
     python: str
-    plan: Plan
+    schedule: Schedule
     scan: Scan | None
 
     @property
     def host(self) -> str:
+        """The name of this node, as the probe read it."""
         return self.environment.host or socket.gethostname()
 
     @property
+    def spare_executions(self) -> int | None:
+        """How many more executions of a command were allowed than the schedule has; None where any
+        number was, and for scans.
+        """
+        request = self.request
+        if self.scan is not None or request.yes:
+            return None
+        # the bare pass that --bare asks for is allowed by that
+        counted = sum(1 for plan in self.schedule.passes if plan.layers or not request.bare)
+        return max((request.passes or 1) - counted, 0)
+
+    @property
     def capture(self) -> str:
-        """As asked; a server of another's, which has no steps, is recorded whole where the hooks
-        open no window for each level (`served_works.LEVELS`), and its records are cut by the
-        levels' windows.
+        """The capture window that was asked for.
+
+        A server that profharness did not start has no steps. Without a window asked for, it is
+        recorded from start to end, unless its hooks open a window for each level
+        (`served_commands.LEVELS`); its records are cut to the levels on reading.
         """
         external = self.request.served and not self.request.serving.managed
         return "all" if external and self.request.capture == "default" else self.request.capture
@@ -82,106 +94,31 @@ def points_of(scan: Scan, plan: PassPlan, backend: str) -> tuple[Point, ...]:
     )
 
 
+def planned_keys(scan: Scan, plan: PassPlan) -> tuple[str, ...]:
+    """The keys of the points that a pass is to measure."""
+    return tuple(point.key for backend in plan.targets for point in points_of(scan, plan, backend))
+
+
 def pass_work(
-    prepared: Prepared, scan: Scan, plan: PassPlan, where: Where, backend: str
-) -> workers.PassWork:
+    run_plan: RunPlan, scan: Scan, plan: PassPlan, where: Where, backend: str
+) -> PassWork:
     """What the workers of one backend need in one pass."""
-    return workers.PassWork(
-        run=RunDir(prepared.root),
+    return PassWork(
+        run=RunDir(run_plan.root),
         pass_name=plan.name,
-        python=prepared.python,
+        python=run_plan.python,
         wrappers=where.wrappers,
         workload=scan.workload(backend),
         backend=backend,
         cache_dir=_cache_dir(),
-        isolate=prepared.request.isolate,
+        isolate=run_plan.request.isolate,
         wrap=lambda command: around.wrap(plan.layers, command, where),
-    )
-
-
-def hooked_command(prepared: Prepared, where: Where) -> Command:
-    """The user's command under the hooks, which mark steps in every pass."""
-    command = with_hooks(Command(prepared.request.command), where)
-    if prepared.rank.world > 1:
-        command = command.with_env({"PROFHARNESS_RANK": str(prepared.rank.rank)})
-    return through_exec_hook(command, where) if prepared.request.hook == "exec" else command
-
-
-def wrapped_command(prepared: Prepared, plan: PassPlan) -> Command:
-    """The user's command under the hooks and the pass's layers."""
-    where = prepared.where(plan, is_worker=False)
-    return around.wrap(plan.layers, hooked_command(prepared, where), where)
-
-
-def planned_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
-    """What one pass would start, in its container if there is one: a worker per backend, or the
-    command.
-    """
-    return tuple(prepared.launcher.composed(command) for command in _bare_commands(prepared, plan))
-
-
-def _bare_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
-    if prepared.scan is None:
-        return (wrapped_command(prepared, plan),)
-    if is_served(prepared.scan):
-        from profharness.measure.served_commands import commands
-
-        return commands(prepared, prepared.scan, plan)
-    where = prepared.where(plan, is_worker=True)
-    return tuple(
-        pass_work(prepared, prepared.scan, plan, where, backend).command()
-        for backend in plan.targets
     )
 
 
 def is_served(scan: Scan) -> bool:
     """Whether servers stand between the load and the models."""
     return scan.server(scan.backends[0]) is not None
-
-
-def _plain_commands(prepared: Prepared, plan: PassPlan, where: Where) -> list[Command]:
-    """What the pass's layers are put around."""
-    scan = prepared.scan
-    if scan is None:
-        return [hooked_command(prepared, where)]
-    if is_served(scan):
-        from profharness.measure.served_commands import server_command
-
-        return [server_command(prepared, scan, plan, label) for label in plan.targets]
-    return [pass_work(prepared, scan, plan, where, backend).plain() for backend in plan.targets]
-
-
-def planned_extras(prepared: Prepared, plan: PassPlan) -> tuple[Extras, tuple[Command, ...]]:
-    """What must lie ready for one pass, and what its tools run afterwards."""
-    where = prepared.where(plan, is_worker=prepared.scan is not None)
-    each = [
-        around.extras(plan.layers, command, where)
-        for command in _plain_commands(prepared, plan, where)
-    ]
-    joined = Extras(
-        files=tuple(file for one in each for file in one.files),
-        notes=tuple(note for one in each for note in one.notes),
-        cut=next((one.cut for one in each if one.cut), ""),
-    )
-    return joined, tuple(command for layer in plan.layers for command in layer.follow_up(where))
-
-
-def pass_record(prepared: Prepared, plan: PassPlan, state: PassState, **facts: Any) -> PassRecord:
-    """The manifest's record of a pass."""
-    return PassRecord(
-        name=plan.name,
-        layers=plan.layer_names,
-        counters=plan.counters,
-        perturbing=plan.perturbing,
-        state=state,
-        cut=planned_extras(prepared, plan)[0].cut if plan.layers else "",
-        **facts,
-    )
-
-
-def difference(command: Command) -> dict[str, str]:
-    """What was set for the command; unset names are left out."""
-    return {name: value for name, value in command.env.items() if value is not None}
 
 
 def _cache_dir() -> Path:

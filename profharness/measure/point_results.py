@@ -25,27 +25,28 @@ class PointResults:
         self._progress = progress
         self._done = 0
         self._failed: set[str] = set()
-        self._said: set[str] = set()
+        self._reasons: set[str] = set()
 
     def take(self, point: Point, measured: PointOutput) -> None:
-        """Record one point. A reason that was told for an earlier point, or for the same one, is
-        not told again.
+        """Record one point. A failure with the same reason as an earlier one is a finding only
+        once.
         """
         if measured.streams:
-            measured = self._of_streams(point, measured)
+            measured = self._with_stream_trials(point, measured)
         elif point.mode is None:
             self._recorder.write_trials(self._pass, point.key, _trial_rows(measured))
         elif measured.ok:
-            measured = self._judged(point, measured)
+            measured = self._with_level_result(point, measured)
         self._recorder.add_point(self._scan.result(point, self._pass, measured))
         if not measured.ok:
-            self._tell(point, measured)
+            self._add_failure(point, measured)
         self._done += 1
         self._progress.point_done(self._pass, _label(point), self._done)
 
-    def _of_streams(self, point: Point, measured: PointOutput) -> PointOutput:
+    def _with_stream_trials(self, point: Point, measured: PointOutput) -> PointOutput:
         """The batches of each process as trials of its own; the point failed where a file does not
-        hold what was told, or where a process was too slow to be measured in the window.
+        hold as many batches as the worker reported, or where a process was too slow to be measured
+        in the window.
         """
         folder = self._recorder.run.point_path(self._pass, point.key)
         try:
@@ -75,8 +76,10 @@ class PointResults:
             )
         return measured
 
-    def _judged(self, point: Point, measured: PointOutput) -> PointOutput:
-        """The output of a level with what its requests say; it failed where they do not tell."""
+    def _with_level_result(self, point: Point, measured: PointOutput) -> PointOutput:
+        """A level's output with the result of its requests; the point failed where they give
+        none.
+        """
         if measured.level is None:
             return replace(measured, ok=False, error="the load generator reported no window")
         try:
@@ -87,10 +90,10 @@ class PointResults:
             return replace(measured, ok=False, error=error.message)
         return replace(measured, result=level_result(requests, measured.level))
 
-    def _tell(self, point: Point, measured: PointOutput) -> None:
-        known = point.id in self._failed or (not measured.begun and measured.error in self._said)
+    def _add_failure(self, point: Point, measured: PointOutput) -> None:
+        known = point.id in self._failed or (not measured.begun and measured.error in self._reasons)
         self._failed.add(point.id)
-        self._said.add(measured.error)
+        self._reasons.add(measured.error)
         if known:
             return
         again = ", when it was measured again" if point.repeat else ""

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
-from profharness.analysis.records import Estimate
-from profharness.report.text.figures import percent_text
-from profharness.units import format_clock
+from profharness.stats.estimate import Estimate
+from profharness.units import format_clock, format_share_interval
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -222,6 +221,6 @@ def _count(done: int, points: int | None) -> str:
 
 
 def _overhead(overhead: Estimate | None) -> str:
-    return (
-        "" if overhead is None or overhead.value is None else f"overhead {percent_text(overhead)}"
-    )
+    if overhead is None or overhead.value is None:
+        return ""
+    return f"overhead {format_share_interval(overhead.value, overhead.low, overhead.high)}"

@@ -1,8 +1,8 @@
-"""Several ranks in one run directory: how the others join it, and how rank 0 gathers their outcomes
-(docs/run-directory.md#ranks).
+"""Several ranks in one run directory: the others wait for it and leave their outcomes, rank 0
+gathers them.
 
-Each rank starts its own copy of the command and writes only under its own names; rank 0 owns the
-manifest, the lowest local rank of a node owns that node's sampler.
+Each rank runs the same passes (`passes`), starts its own copy of the command and writes only under
+its own names. Rank 0 owns the manifest; the lowest local rank of a node owns that node's sampler.
 """
 
 from __future__ import annotations
@@ -10,27 +10,19 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from profharness.errors import InputError, Unavailable
 from profharness.findings import Finding, finding
-from profharness.launchers import Outcome
-from profharness.measure.counter_split import Passes
+from profharness.measure.passes import EndedPass
+from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
-from profharness.measure.sampler import Sampler
-from profharness.measure.schedule import PassPlan
 from profharness.rundir.manifest import RankOutcome
 from profharness.rundir.paths import RunDir, write_atomic
-from profharness.supervise.tool import ToolPass
-
-if TYPE_CHECKING:
-    from profharness.measure.engine import Result
-    from profharness.measure.plan import Prepared
+from profharness.supervise.pass_plan import PassPlan
 
 JOIN_S = 120.0
 GATHER_S = 60.0
@@ -38,92 +30,62 @@ VERDICT_S = 600.0
 _NUMBERS = re.compile(r"\d+")
 
 
-def follow(prepared: Prepared, *, echo_stdout: bool) -> Result:
-    """A rank other than 0: wait for the run directory, run every pass, leave the outcome where rank
-    0 looks.
-
-    Whether a counter pass is split is rank 0's to say, since all ranks must run the same passes.
-    """
-    from profharness.measure import command_pass as command_run
-    from profharness.measure import pass_end
-    from profharness.measure.engine import Result
-    from profharness.supervise import diagnosis as failures
-
-    run = _wait_for_run(prepared)
-    statuses: list[int] = []
-    sampler = Sampler(run, prepared.request, prepared.host, None)
-    left = Passes(prepared.plan.passes, pass_end.spare_executions(prepared))
-    with sampler if prepared.rank.leads_node else nullcontext():
-        while (plan := left.take()) is not None:
-            tool, outcome, said = command_run.execute(
-                prepared, plan, run, sampler, echo_stdout=echo_stdout
-            )
-            collected = tuple(
-                artifact
-                for layer in plan.layers
-                for artifact in layer.collect(tool.where, frozenset())
-            )
-            refused = tool.refused(said, collected)
-            status = tool.status(outcome, said)
-            _leave(
-                run,
-                prepared,
-                plan,
-                replace(outcome, exit_status=status),
-                Told(tool.of_tool(outcome, said, collected), refused),
-            )
-            if plan.counters and _is_split(run, plan):
-                left.split(plan)
-                continue
-            statuses.append(status)
-            if outcome.interrupted:
-                break
-    return Result(
-        run,
-        next((status for status in statuses if status), 0) if statuses else failures.REFUSED,
-        leads=False,
-    )
-
-
 @dataclass(frozen=True)
-class Told:
-    """What a rank other than 0 has to say of the tool around it."""
+class RankRecords:
+    """The records of a rank other than 0: its outcome lies where rank 0 looks for it."""
 
-    findings: tuple[Finding, ...] = ()
-    refused: bool = False
+    run_plan: RunPlan
+    run: RunDir
+
+    def begin(self, plan: PassPlan) -> None:
+        """Rank 0 says that the pass is running."""
+
+    def end(self, ended: EndedPass) -> bool:
+        """Leave the outcome. Whether a counter pass is split is decided by rank 0, since all ranks
+        must run the same passes.
+        """
+        tool = ended.tool
+        artifacts = tool.collect()
+        findings = tool.of_tool(ended.execution.last, ended.stderr_text, artifacts)
+        refused = tool.refused(ended.stderr_text, artifacts)
+        _leave(self.run_plan, ended, refused=refused, findings=findings)
+        return bool(ended.plan.counters) and _is_split(self.run, ended.plan)
+
+    def split(self, ended: EndedPass, halves: Sequence[PassPlan]) -> None:
+        """Rank 0 records it."""
 
 
-def gather(prepared: Prepared, tool: ToolPass, own: Outcome, said: str, recorder: Recorder) -> bool:
-    """Rank 0, after its own command ended: wait for the others (a minute at most), record all
+def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
+    """Rank 0, after its own command has ended: wait for the others (a minute at most), record all
     outcomes and their findings.
 
-    Whether the pass's counters were refused on any rank, which the others are told.
+    Whether the pass's counters were refused on any rank; the others are told. False for the only
+    process.
     """
-    plan = tool.plan
-    collected = tuple(
-        artifact for layer in plan.layers for artifact in layer.collect(tool.where, frozenset())
-    )
-    _leave(recorder.run, prepared, plan, own, Told(refused=tool.refused(said, collected)))
-    folder = recorder.run.root / "control" / "ranks"
+    if run_plan.rank.world == 1:
+        return False
+    plan, folder = ended.plan, _folder(recorder.run)
+    own_refused = ended.tool.refused(ended.stderr_text, ended.tool.collect())
+    _leave(run_plan, ended, refused=own_refused)
     deadline = time.monotonic() + GATHER_S
-    wanted = [folder / f"{plan.name}-{rank}.json" for rank in range(prepared.rank.world)]
-    while time.monotonic() < deadline and not all(path.exists() for path in wanted):
+    expected = [folder / f"{plan.name}-{rank}.json" for rank in range(run_plan.rank.world)]
+    while time.monotonic() < deadline and not all(path.exists() for path in expected):
         time.sleep(0.02)
-    present = [path for path in wanted if path.exists()]
+    present = [path for path in expected if path.exists()]
     outcomes = tuple(msgspec.json.decode(path.read_bytes(), type=RankOutcome) for path in present)
     recorder.update(rank_outcomes=(*recorder.manifest.rank_outcomes, *outcomes))
-    for found in of_ranks(outcomes):
-        recorder.add_finding(found)
-    missing = [rank for rank, path in enumerate(wanted) if not path.exists()]
+    for rank_finding in of_ranks(outcomes):
+        recorder.add_finding(rank_finding)
+    missing = [rank for rank, path in enumerate(expected) if not path.exists()]
     if missing:
         recorder.add_finding(
             finding(
                 "profiler-failed",
-                f"ranks {missing} of {prepared.rank.world} left no outcome within {GATHER_S:g} s",
+                f"ranks {missing} of {run_plan.rank.world} left no outcome within {GATHER_S:g} s",
                 missing=len(missing),
             )
         )
-    refused = any(outcome.refused for outcome in outcomes) and not own.interrupted
+    refused = any(outcome.refused for outcome in outcomes) and not ended.execution.signals
     if plan.counters:
         write_atomic(_verdict(recorder.run, plan), msgspec.json.encode(refused))
     return refused
@@ -135,10 +97,9 @@ def of_ranks(outcomes: Sequence[RankOutcome]) -> tuple[Finding, ...]:
     """
     groups: dict[tuple[str, str], list[tuple[int, Finding]]] = {}
     for outcome in outcomes:
-        for found in outcome.findings:
-            groups.setdefault((found.id, _NUMBERS.sub("#", found.message)), []).append(
-                (outcome.rank, found)
-            )
+        for rank_finding in outcome.findings:
+            text = _NUMBERS.sub("#", rank_finding.message)
+            groups.setdefault((rank_finding.id, text), []).append((outcome.rank, rank_finding))
     return tuple(
         msgspec.structs.replace(
             group[0][1], message=f"{_ranks([rank for rank, _ in group])}: {group[0][1].message}"
@@ -154,8 +115,12 @@ def _ranks(ranks: Sequence[int]) -> str:
     return f"rank{'s' * (len(ranks) != 1)} {shown}"
 
 
+def _folder(run: RunDir) -> Path:
+    return run.root / "control" / "ranks"
+
+
 def _verdict(run: RunDir, plan: PassPlan) -> Path:
-    return run.root / "control" / "ranks" / f"{plan.name}-verdict.json"
+    return _folder(run) / f"{plan.name}-verdict.json"
 
 
 def _is_split(run: RunDir, plan: PassPlan) -> bool:
@@ -171,39 +136,41 @@ def _is_split(run: RunDir, plan: PassPlan) -> bool:
     return False
 
 
-def _leave(run: RunDir, prepared: Prepared, plan: PassPlan, outcome: Outcome, told: Told) -> None:
+def _leave(
+    run_plan: RunPlan, ended: EndedPass, *, refused: bool, findings: tuple[Finding, ...] = ()
+) -> None:
+    """Write this rank's outcome of a pass, with what there is to say of the tool around it."""
+    outcome, plan, rank = ended.execution.last, ended.plan, run_plan.rank.rank
     record = RankOutcome(
-        rank=prepared.rank.rank,
-        host=prepared.host,
+        rank=rank,
+        host=run_plan.host,
         pid=outcome.pid,
-        exit_status=outcome.exit_status,
+        exit_status=ended.workload_status,
         pass_name=plan.name,
         start_boot_ns=outcome.start_boot_ns,
         end_boot_ns=outcome.end_boot_ns,
-        findings=told.findings,
-        refused=told.refused,
+        findings=findings,
+        refused=refused,
     )
-    write_atomic(
-        run.root / "control" / "ranks" / f"{plan.name}-{prepared.rank.rank}.json",
-        msgspec.json.encode(record),
-    )
+    path = _folder(RunDir(run_plan.root)) / f"{plan.name}-{rank}.json"
+    write_atomic(path, msgspec.json.encode(record))
 
 
-def _wait_for_run(prepared: Prepared) -> RunDir:
+def wait_for_run(run_plan: RunPlan) -> RunDir:
     """The directory that rank 0 of the same job makes. Raises Unavailable when it does not appear
     in time.
     """
     deadline = time.monotonic() + JOIN_S
     while time.monotonic() < deadline:
         try:
-            run = RunDir.open(prepared.root)
-            if run.read_manifest().job == prepared.rank.job:
+            run = RunDir.open(run_plan.root)
+            if run.read_manifest().job == run_plan.rank.job:
                 return run
         except InputError:
             pass  # not there yet
         time.sleep(0.02)
     raise Unavailable(
-        f"rank {prepared.rank.rank}: rank 0 made no run directory {prepared.root} within "
+        f"rank {run_plan.rank.rank}: rank 0 made no run directory {run_plan.root} within "
         f"{JOIN_S:g} s",
         "all ranks must see the same folder: name one on a shared file system with --output",
     )

@@ -50,12 +50,12 @@ class RankInfo:
 
     @property
     def leads(self) -> bool:
-        """Owns the manifest."""
+        """Whether it owns the manifest."""
         return self.rank == 0
 
     @property
     def leads_node(self) -> bool:
-        """Owns the node's sampler and clock snapshots."""
+        """Whether it owns the node's sampler and clock readings."""
         return self.local_rank == 0
 
 

@@ -61,11 +61,11 @@ class Recorder:
             self.update(passes=tuple(record if old.name == record.name else old for old in others))
 
     def set_ended(self, error: BaseException) -> None:
-        """The run ended by an error of its own, or by Ctrl-C between two processes: so did the pass
-        that was under way.
+        """The harness failed, or Ctrl-C came between two processes: the run and its current pass
+        ended by that.
         """
         state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        told = (
+        reason = (
             error.message
             if isinstance(error, ProfharnessError)
             else f"{type(error).__name__}: {error}"
@@ -74,17 +74,20 @@ class Recorder:
             msgspec.structs.replace(record, state=state) if record.state == "running" else record
             for record in self.manifest.passes
         )
-        self.update(state=state, error="" if state == "interrupted" else told, passes=passes)
+        self.update(state=state, error="" if state == "interrupted" else reason, passes=passes)
 
     def add_point(self, record: PointRecord) -> None:
+        """Put one measured point behind the others."""
         self.update(points=(*self.manifest.points, record))
 
     def add_artifacts(self, artifacts: tuple[Artifact, ...]) -> None:
+        """Put the files that a pass left behind the others."""
         if artifacts:
             self.update(artifacts=(*self.manifest.artifacts, *artifacts))
 
-    def add_finding(self, found: Finding) -> None:
-        self.update(findings=(*self.manifest.findings, found))
+    def add_finding(self, finding: Finding) -> None:
+        """Put one finding behind the others."""
+        self.update(findings=(*self.manifest.findings, finding))
 
     def write_trials(
         self,

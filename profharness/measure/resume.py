@@ -1,8 +1,8 @@
-"""Going on with a scan that was killed or stopped: its record is opened again, and what the
+"""Taking up a scan that was killed or stopped: its manifest is opened again, and what the
 unfinished part left is cleared away.
 
-Points that have a record stay as they are; the one under way is measured again. Samples of before
-keep their files under another name.
+Points that have a record stay as they are; the one under way is measured again. Telemetry of the
+earlier part keeps its files under another name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import Where
-from profharness.measure.plan import Prepared
+from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
 from profharness.rundir import harness_process
@@ -28,7 +28,7 @@ _UNFINISHED = ("running", "interrupted", "failed", "planned")
 
 
 def recorded_request(manifest: Manifest, root: Path) -> Request:
-    """What the run was asked. Raises UsageError for one that cannot be gone on with."""
+    """What the run was asked. Raises UsageError for a run that cannot be taken up again."""
     if manifest.scan is None:
         raise UsageError(
             f"{root} is the run of a command, which has no points to go on with",
@@ -56,9 +56,9 @@ def is_complete(manifest: Manifest) -> bool:
     return manifest.state == "done" and all(record.state == "done" for record in manifest.passes)
 
 
-def reopen(prepared: Prepared) -> Recorder:
+def reopen(run_plan: RunPlan) -> Recorder:
     """The run's recorder, its unfinished passes ready to be taken up."""
-    run = RunDir.open(prepared.root)
+    run = RunDir.open(run_plan.root)
     manifest = run.read_manifest()
     kept = frozenset((record.pass_name, key_of(record)) for record in manifest.points)
     for folder in sorted((run.root / "points").glob("*/*")):
@@ -99,8 +99,8 @@ def _clear_artifacts(
     known = frozenset(artifact.path for artifact in manifest.artifacts)
     where = Where(run_root=run.root, pass_name=pass_name, wrappers=wrappers_dir(), host="")
     for layer in layers.members():
-        found = layer.collect(where, known) if layer.name in record.layers else ()
-        for artifact in found:
+        left = layer.collect(where, known) if layer.name in record.layers else ()
+        for artifact in left:
             if artifact.point and (pass_name, artifact.point) not in kept:
                 path = run.root / artifact.path
                 path.unlink(missing_ok=True)

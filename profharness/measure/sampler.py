@@ -44,8 +44,8 @@ class Sampler:
         return self
 
     def _check_sources(self) -> None:
-        """A source that was asked for by name and gives nothing is worth a finding. Of amdsmi the
-        samples tell it, with what took its place.
+        """A source that was asked for by name and gives nothing is a finding. For amdsmi the
+        samples say so, and what replaced it.
         """
         if self._request.telemetry not in BY_NAME or self._request.telemetry == "amdsmi":
             return
@@ -87,9 +87,10 @@ class Sampler:
         if self._sidecar is not None and not self._reported and not self._sidecar.alive():
             self._died("died")
 
-    def add_finding(self, found: Finding) -> None:
+    def add_finding(self, finding: Finding) -> None:
+        """Record a finding about this node, where this rank owns the manifest."""
         if self._recorder is not None:
-            self._recorder.add_finding(found)
+            self._recorder.add_finding(finding)
 
     def _died(self, how: str) -> None:
         self._reported = True

@@ -1,134 +1,162 @@
-"""The passes of a scan: one worker process per backend, under the pass's layers."""
+"""One pass of a scan: one worker process per backend, under the pass's layers."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from profharness.launchers import Outcome
-from profharness.measure import pass_end
-from profharness.measure import served_pass as served_run
-from profharness.measure.counter_split import Passes
-from profharness.measure.plan import (
-    Prepared,
-    difference,
-    is_served,
-    pass_record,
-    pass_work,
-    points_of,
-)
+from profharness.launchers import Launcher, Outcome
+from profharness.launchers.command import Command
+from profharness.layers import Where
+from profharness.measure.pass_commands import difference
+from profharness.measure.passes import EndedPass, Execution
+from profharness.measure.plan import RunPlan, pass_work, points_of
 from profharness.measure.point_results import PointResults
 from profharness.measure.progress import Progress
 from profharness.measure.recorder import Recorder
 from profharness.measure.sampler import Sampler
-from profharness.measure.schedule import PassPlan
-from profharness.scans import Scan
-from profharness.supervise.tool import ToolPass, read_logs
-from profharness.workers import pool as workers
+from profharness.rundir.manifest import PointRecord
+from profharness.scans import Point, Scan, key_of
+from profharness.supervise.pass_plan import PassPlan
+from profharness.supervise.tool import ToolPass
+from profharness.workers import pool
 from profharness.workers.protocol import write_points
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Those who hear of what happens during a pass."""
+    """Those who hear of what happens during the passes of a scan."""
 
     recorder: Recorder
     sampler: Sampler
     progress: Progress
 
 
-def run(prepared: Prepared, scan: Scan, watch: Watch) -> int:
-    """Every pass over every backend; 1 when a point failed, 128 + n after a signal."""
-    done = {
-        record.name for record in watch.recorder.manifest.passes if record.state == "done"
-    }  # of a run that is gone on with
-    left = Passes(
-        tuple(plan for plan in prepared.plan.passes if plan.name not in done),
-        pass_end.spare_executions(prepared),
-    )
-    while (plan := left.take()) is not None:
-        began = time.monotonic()
-        outcomes, refused, said = _pass(prepared, scan, plan, watch)
-        watch.progress.pass_done(plan.name, time.monotonic() - began, None)
-        if signals := [number for outcome in outcomes for number in outcome.forwarded]:
-            return 128 + signals[0]
-        if refused:
-            pass_end.record_split(prepared, plan, left.split(plan), said, watch.recorder)
-    return 1 if any(point.state == "failed" for point in watch.recorder.manifest.points) else 0
+@dataclass(frozen=True)
+class ScanPass:
+    """Points that have a record are not measured again."""
 
+    run_plan: RunPlan
+    scan: Scan
+    watch: Watch
+    plan: PassPlan
 
-def _pass(
-    prepared: Prepared, scan: Scan, plan: PassPlan, watch: Watch
-) -> tuple[list[Outcome], bool, str]:
-    """The outcomes of its executions, whether its counters were refused, and what was said."""
-    recorder, sampler, progress = watch.recorder, watch.sampler, watch.progress
-    if is_served(scan):
-        return served_run.run_pass(prepared, scan, plan, recorder, sampler, progress)
-    where = prepared.where(plan, is_worker=True)
-    of_backend = {
-        backend: pass_end.missing(recorder, plan, points_of(scan, plan, backend))
-        for backend in plan.targets
-    }
-    progress.pass_started(plan.name, sum(len(own) for own in of_backend.values()))
-    folder = recorder.run.control_dir(plan.name)
-    (folder / "points.jsonl").unlink(missing_ok=True)
-    write_points(
-        folder / "points.jsonl",
-        ((p.key, p.params) for own in of_backend.values() for p in own),
-        complete=True,
-    )
-    recorder.set_pass(pass_record(prepared, plan, "running", start_boot_ns=pass_end.boot_ns()))
+    @property
+    def where(self) -> Where:
+        """The layers stand around workers of ours."""
+        return self.run_plan.where(self.plan, is_worker=True)
 
-    def logs() -> list[Path]:
+    @cached_property
+    def todo(self) -> dict[str, tuple[Point, ...]]:
+        """The points to be measured when the pass begins, by backend."""
+        return {
+            backend: missing(
+                self.watch.recorder, self.plan, points_of(self.scan, self.plan, backend)
+            )
+            for backend in self.plan.targets
+        }
+
+    @property
+    def points(self) -> int:
+        """Of all backends."""
+        return sum(len(points) for points in self.todo.values())
+
+    def make_ready(self) -> None:
+        """The list of points, which the workers of all backends read."""
+        path = self.watch.recorder.run.control_dir(self.plan.name) / "points.jsonl"
+        path.unlink(missing_ok=True)
+        listed = ((point.key, point.params) for points in self.todo.values() for point in points)
+        write_points(path, listed, complete=True)
+
+    def logs(self) -> Sequence[Path]:
+        """What each worker said, and what it said while it was on one point."""
+        run, name = self.watch.recorder.run, self.plan.name
         return sorted(
             [
-                *folder.glob("worker-*.log"),
-                *(recorder.run.root / "points" / plan.name).glob("*/stderr.log"),
+                *run.control_dir(name).glob("worker-*.log"),
+                *(run.root / "points" / name).glob("*/stderr.log"),
             ]
         )
 
-    tool = ToolPass(plan, where, prepared.request.exit_limit, logs)
-    results = PointResults(scan, plan.name, recorder, progress)
+    def execute(self, tool: ToolPass) -> Execution:
+        """Have each backend's points measured by its worker."""
+        watch, launcher = self.watch, self.run_plan.launcher
+        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress)
+
+        def started(pid: int) -> None:
+            watch.sampler.follow(pid)
+            tool.follow(pid)
+
+        events = pool.Events(started, watch.sampler.check, results.take)
+
+        def serve(backend: str) -> ServedTarget | None:
+            if not self.todo[backend]:
+                return None
+            work = replace(
+                pass_work(self.run_plan, self.scan, self.plan, self.where, backend),
+                before=tool.ready,
+                overdue=tool.overdue,
+                ended=tool.ended,
+                hopeless=tool.refused_so_far,
+            )
+            outcomes = pool.serve(work, self.todo[backend], launcher, events)
+            return ServedTarget(tuple(outcomes), work.command())
+
+        return serve_targets(self.plan.targets, serve, launcher, tool)
+
+    # part of the contract
+
+
+@dataclass(frozen=True)
+class ServedTarget:
+    """One target whose points were measured: how its processes ended, and the command that the
+    layers stood around.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    command: Command
+
+
+def serve_targets(
+    targets: Sequence[str],
+    serve: Callable[[str], ServedTarget | None],
+    launcher: Launcher,
+    tool: ToolPass,
+) -> Execution:
+    """Serve each target, until a signal or the tool's refusal of the counters ends the pass.
+
+    `serve` returns None for a target that lacks no point; a pass that lacks none at all ends as it
+    begins.
+    """
     outcomes: list[Outcome] = []
-
-    def started(pid: int) -> None:
-        sampler.follow(pid)
-        tool.follow(pid)
-
     argv: list[tuple[str, ...]] = []
-    work = None
-    for backend, own in of_backend.items():
-        if not own:
+    command = Command(())
+    for target in targets:
+        served = serve(target)
+        if served is None:
             continue
-        work = replace(
-            pass_work(prepared, scan, plan, where, backend),
-            before=tool.ready,
-            overdue=tool.overdue,
-            ended=tool.ended,
-            hopeless=tool.refused_so_far,
-        )
-        argv.append(prepared.launcher.composed(work.command()).argv)
-        outcomes += workers.serve(
-            work, own, prepared.launcher, workers.Events(started, sampler.check, results.take)
-        )
+        outcomes += served.outcomes
+        command = served.command
+        argv.append(launcher.composed(command).argv)
         if outcomes[-1].interrupted or tool.refused_so_far():
             break
-    outcomes = outcomes or [pass_end.nothing_to_do()]
-    said = read_logs(logs())
-    refused = pass_end.conclude(prepared, tool, outcomes[-1], said, recorder)
-    stopped = any(outcome.interrupted for outcome in outcomes)
-    recorder.set_pass(
-        pass_record(
-            prepared,
-            plan,
-            "interrupted" if stopped else "done",
-            argv=tuple(argv),
-            env=difference(work.command()) if work is not None else {},
-            executions=len(outcomes),
-            exit_status=outcomes[-1].exit_status,
-            start_boot_ns=outcomes[0].start_boot_ns,
-            end_boot_ns=outcomes[-1].end_boot_ns,
-        )
-    )
-    return outcomes, refused and not stopped, said
+    if not outcomes:
+        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        outcomes = [Outcome(0, 0, now, now)]
+    return Execution(tuple(outcomes), tuple(argv), difference(command))
+
+
+def missing(recorder: Recorder, plan: PassPlan, points: Sequence[Point]) -> tuple[Point, ...]:
+    """Those that the pass has no record of."""
+    there = {key_of(record) for record in recorder.manifest.points if record.pass_name == plan.name}
+    return tuple(point for point in points if point.key not in there)
+
+
+def scan_status(passes: Sequence[EndedPass], points: Sequence[PointRecord]) -> int:
+    """The exit status of a run: 128 + n after signal n; 1 when a point failed."""
+    if passes and (signals := passes[-1].execution.signals):
+        return 128 + signals[0]
+    return 1 if any(point.state == "failed" for point in points) else 0

@@ -13,33 +13,11 @@ from dataclasses import dataclass
 from profharness.errors import UsageError
 from profharness.layers import COMMAND, Layer, framework_of
 from profharness.rundir.levels import SHARED
-
-BARE = "bare"
-
-
-@dataclass(frozen=True)
-class PassPlan:
-    """One execution: its layers in the order in which they wrap, and the targets (backends, or the
-    command).
-    """
-
-    name: str
-    layers: tuple[Layer, ...]
-    targets: tuple[str, ...]
-    counters: tuple[str, ...] = ()
-
-    @property
-    def perturbing(self) -> bool:
-        """Whether no time of this pass may be used."""
-        return bool(self.counters) or any(layer.perturbing for layer in self.layers)
-
-    @property
-    def layer_names(self) -> tuple[str, ...]:
-        return tuple(layer.name for layer in self.layers)
+from profharness.supervise.pass_plan import BARE, PassPlan
 
 
 @dataclass(frozen=True)
-class Plan:
+class Schedule:
     """The passes in order, and a sentence for each decision."""
 
     passes: tuple[PassPlan, ...]
@@ -48,8 +26,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Counting:
-    """Hardware counters to collect: the layer that can, and the counters of each pass. `assumed`
-    says what they were planned for where no device told.
+    """Hardware counters to collect: the layer that can, and the counters of each pass.
+
+    `assumed` says for which device they were planned, where the node has none to ask.
     """
 
     layer: Layer
@@ -59,7 +38,7 @@ class Counting:
 
 def plan_scan(
     layers: Sequence[Layer], backends: Sequence[str], counting: Counting | None = None
-) -> Plan:
+) -> Schedule:
     """A bare pass over all backends, then the layers' passes over those that they attach to.
 
     Raises UsageError for a layer that has nothing to attach to.
@@ -71,7 +50,7 @@ def plan_scan(
         f"with few trials{_caution(plan)}"
         for plan in passes[1:]
     ]
-    return Plan(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
+    return Schedule(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
 
 
 def plan_command(
@@ -82,7 +61,7 @@ def plan_command(
     agreed: bool,
     counting: Counting | None = None,
     dry: bool = False,
-) -> Plan:
+) -> Schedule:
     """One execution, or as many as the user allowed. Raises UsageError when more are needed than
     allowed; a dry run only says so.
     """
@@ -101,7 +80,7 @@ def plan_command(
         if not dry:
             raise UsageError(f"{why} ({listed})", f"{allow}, or ask for fewer layers")
         reasons = (f"{why}; {allow}", *reasons)
-    return Plan(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
+    return Schedule(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
 
 
 def _assumed(counting: Counting | None) -> tuple[str, ...]:

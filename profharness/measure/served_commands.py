@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,13 +15,13 @@ import msgspec
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.layers import Where, around
-from profharness.measure.plan import Prepared, pass_work
-from profharness.measure.schedule import PassPlan
+from profharness.measure.plan import RunPlan, pass_work
 from profharness.options.request import Request
 from profharness.rundir.paths import write_atomic
 from profharness.scans import Scan, ServerSpec
 from profharness.serving import foreign
 from profharness.serving.kserve import Access
+from profharness.supervise.pass_plan import PassPlan
 from profharness.workers.pool import PassWork
 from profharness.workers.server import READY, ServerWork
 
@@ -30,32 +30,44 @@ TOKEN = "PROFHARNESS_TOKEN"  # noqa: S105  the name of a variable
 never recorded.
 """
 LEVELS = "PROFHARNESS_LEVELS"
-"""Tells hooks in a server of another's where the levels are announced, so that each is a window of
-its own.
+"""Tells hooks in a server that is not ours where the levels are announced, so that each is a window
+of its own.
 """
 
 
-def works(
-    prepared: Prepared, scan: Scan, plan: PassPlan, label: str
-) -> tuple[ServerWork | None, PassWork]:
-    """The server's work (None where it runs already elsewhere) and the load generator's."""
+@dataclass(frozen=True)
+class TargetWork:
+    """What a target starts; `server` is None where the server runs already elsewhere."""
+
+    server: ServerWork | None
+    client: PassWork
+
+
+def target_work(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> TargetWork:
+    """The server and the load generator of one target. Raises UsageError for a URL or a token that
+    cannot be used.
+    """
     spec = scan.server(label)
     assert spec is not None
-    client = _client(prepared, scan, plan, label)
+    client = _client(run_plan, scan, plan, label)
     if spec.urls:
-        spoken = foreign.parse_url(spec.urls[0], prepared.request.protocol)
-        protocol = "grpc" if spoken.grpc else "http"
-        client = _speaking(client, protocol)
-        return None, replace(
-            client, before=lambda _: describe(client, spec, protocol, access_of(prepared.request))
+        address = foreign.parse_url(spec.urls[0], run_plan.request.protocol)
+        protocol = "grpc" if address.grpc else "http"
+        client = _with_protocol(client, protocol)
+        return TargetWork(
+            None,
+            replace(
+                client,
+                before=lambda _: describe(client, spec, protocol, access_of(run_plan.request)),
+            ),
         )
     if spec.command and not foreign.address_of(spec.ready, spec.command).grpc:
-        client = _speaking(client, "http")
-    where = prepared.where(plan, is_worker=spec.worker is not None)
-    plain = server_command(prepared, scan, plan, label)
-    own = None if spec.worker is None else _server(prepared, scan, plan, label, spec)
+        client = _with_protocol(client, "http")
+    where = run_plan.where(plan, is_worker=spec.worker is not None)
+    plain = server_command(run_plan, scan, plan, label)
+    own = None if spec.worker is None else _server(run_plan, scan, plan, label, spec)
     wrapped = around.wrap(plan.layers, plain, where)
-    return ServerWork(
+    server = ServerWork(
         folder=client.control,
         label=label,
         plain=plain,
@@ -63,12 +75,13 @@ def works(
         managed=own is not None,
         prepare=_nothing if own is None else own.write_spec,
         find=partial(foreign.find, spec.ready, spec.command, spec.model),
-    ), client
+    )
+    return TargetWork(server, client)
 
 
 def _leashed(command: Command, where: Where) -> Command:
-    """A server of another's would outlive a harness that is killed. The leash itself is under no
-    hook (-S), its child is.
+    """A server that is not ours would outlive a harness that is killed. The leash itself is under
+    no hook (-S), its child is.
     """
     return Command(
         (sys.executable, "-S", str(where.wrappers / "leash.py"), "--", *command.argv),
@@ -77,7 +90,7 @@ def _leashed(command: Command, where: Where) -> Command:
     )
 
 
-def _speaking(client: PassWork, protocol: str) -> PassWork:
+def _with_protocol(client: PassWork, protocol: str) -> PassWork:
     """The load generator over the protocol that the server is known to offer."""
     return replace(
         client,
@@ -88,7 +101,7 @@ def _speaking(client: PassWork, protocol: str) -> PassWork:
 
 
 def _nothing() -> None:
-    """A server of another's has no settings of ours."""
+    """A server that is not ours reads no settings."""
 
 
 def access_of(request: Request) -> Access:
@@ -139,32 +152,33 @@ def _ready_paths(folder: Path, spec: ServerSpec) -> list[Path]:
     ]
 
 
-def server_command(prepared: Prepared, scan: Scan, plan: PassPlan, label: str) -> Command:
+def server_command(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> Command:
     """The server's own command."""
     spec = scan.server(label)
     assert spec is not None
     if spec.worker is not None:
-        return _server(prepared, scan, plan, label, spec).plain()
+        return _server(run_plan, scan, plan, label, spec).plain()
     windows = (
-        {LEVELS: str(_client(prepared, scan, plan, label).control)}
-        if plan.layers and prepared.request.capture == "default"
+        {LEVELS: str(_client(run_plan, scan, plan, label).control)}
+        if plan.layers and run_plan.request.capture == "default"
         else {}
     )
     return Command(spec.command, {"PROFHARNESS_ALL_THREADS": "1", **windows})
 
 
-def commands(prepared: Prepared, scan: Scan, plan: PassPlan) -> tuple[Command, ...]:
+def target_commands(run_plan: RunPlan, scan: Scan, plan: PassPlan) -> tuple[Command, ...]:
     """What the pass would start, target by target."""
-    found: list[Command] = []
+    commands: list[Command] = []
     for label in plan.targets:
-        server, client = works(prepared, scan, plan, label)
-        found += [client.plain()] if server is None else [server.wrapped, client.plain()]
-    return tuple(found)
+        target = target_work(run_plan, scan, plan, label)
+        commands += [] if target.server is None else [target.server.wrapped]
+        commands.append(target.client.plain())
+    return tuple(commands)
 
 
-def _client(prepared: Prepared, scan: Scan, plan: PassPlan, label: str) -> PassWork:
-    where = prepared.where(plan, is_worker=True)
-    work = pass_work(prepared, scan, plan, where, label)
+def _client(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> PassWork:
+    where = run_plan.where(plan, is_worker=True)
+    work = pass_work(run_plan, scan, plan, where, label)
     spec = scan.server(label)
     assert spec is not None
     work = replace(work, subfolder=label)
@@ -182,7 +196,7 @@ def _client(prepared: Prepared, scan: Scan, plan: PassPlan, label: str) -> PassW
 
 
 def _server(
-    prepared: Prepared, scan: Scan, plan: PassPlan, label: str, spec: ServerSpec
+    run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str, spec: ServerSpec
 ) -> PassWork:
     assert spec.worker is not None
-    return replace(_client(prepared, scan, plan, label), workload=spec.worker, role="server")
+    return replace(_client(run_plan, scan, plan, label), workload=spec.worker, role="server")

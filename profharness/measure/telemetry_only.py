@@ -77,7 +77,7 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     here.
     """
     host = socket.gethostname()
-    folder = _prepared(settings, host)
+    folder = _emptied_folder(settings, host)
     (folder / f"{host}.spec.json").write_bytes(
         spec_json(folder, host, settings.source, settings.hz)
     )
@@ -109,7 +109,7 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     )
 
 
-def _prepared(settings: Settings, host: str) -> Path:
+def _emptied_folder(settings: Settings, host: str) -> Path:
     """The folder, without files of an earlier sampling of this host. Raises OutputExists, unless
     forced.
     """
@@ -131,9 +131,9 @@ def _prepared(settings: Settings, host: str) -> Path:
 
 
 def _require(source: str, ready: Path) -> None:
-    found = msgspec.json.decode(ready.read_bytes(), type=Ready)
-    why = found.why_missing(source) if source in BY_NAME else ""
-    if why and source == "amdsmi" and not found.why_missing("amd"):
+    sources = msgspec.json.decode(ready.read_bytes(), type=Ready)
+    why = sources.why_missing(source) if source in BY_NAME else ""
+    if why and source == "amdsmi" and not sources.why_missing("amd"):
         why = ""  # our own reader took its place, as a finding says
     if why:
         raise Unavailable(

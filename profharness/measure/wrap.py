@@ -8,7 +8,7 @@ share the folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,19 +16,22 @@ from profharness.errors import UsageError
 from profharness.findings import Finding
 from profharness.launchers import Job
 from profharness.launchers.command import Command
-from profharness.layers import around
+from profharness.layers import Where, around
 from profharness.layers.hooks import through_exec_hook, with_hooks
-from profharness.measure import engine, ranks, schedule
-from profharness.measure.plan import Prepared, planned_extras
-from profharness.measure.schedule import PassPlan
+from profharness.measure import ranks
+from profharness.measure.pass_commands import planned_extras
+from profharness.measure.pass_records import FindSecrets, examine
+from profharness.measure.passes import Execution, execute_pass
+from profharness.measure.plan import RunPlan
+from profharness.measure.planning import plan_run
 from profharness.options.request import Request
 from profharness.rundir.manifest import Artifact
-from profharness.secrets import scrub as scrubbing
-from profharness.supervise.tool import ToolPass, read_logs
+from profharness.supervise.pass_plan import BARE, PassPlan
+from profharness.supervise.tool import ToolPass
 
 
 @dataclass(frozen=True)
-class Wrapped:
+class WrapResult:
     """How it went: the workload's own exit status, the files, and what there is to say."""
 
     exit_status: int
@@ -37,37 +40,61 @@ class Wrapped:
 
 
 @dataclass(frozen=True)
-class Wrapping:
-    """One execution, decided and not yet started."""
+class WrapPass:
+    """One execution, decided and not yet started; the `Work` of its only pass."""
 
-    prepared: Prepared
+    run_plan: RunPlan
     plan: PassPlan
+
+    @property
+    def where(self) -> Where:
+        """The layer stands around the user's own program."""
+        return self.run_plan.where(self.plan, is_worker=False)
 
     @property
     def plain(self) -> Command:
         """The command under the hooks only."""
-        where = self.prepared.where(self.plan, is_worker=False)
-        command = with_hooks(Command(self.prepared.request.command), where)
-        return (
-            through_exec_hook(command, where) if self.prepared.request.hook == "exec" else command
-        )
+        where, request = self.where, self.run_plan.request
+        command = with_hooks(Command(request.command), where)
+        return through_exec_hook(command, where) if request.hook == "exec" else command
 
     @property
     def command(self) -> Command:
         """The command under its layer."""
-        return around.wrap(
-            self.plan.layers, self.plain, self.prepared.where(self.plan, is_worker=False)
-        )
+        return around.wrap(self.plan.layers, self.plain, self.where)
+
+    @property
+    def points(self) -> None:
+        """A command has no points."""
+
+    def make_ready(self) -> None:
+        """The folders of the hooks' reports, and of the log if there is one."""
+        self.where.hooks.mkdir(parents=True, exist_ok=True)
+        for log in self.logs():
+            log.parent.mkdir(parents=True, exist_ok=True)
+
+    def logs(self) -> Sequence[Path]:
+        """What the tool around the command says; without a tool, stderr is not copied."""
+        if self.plan.tool is None:
+            return []
+        return [self.where.run_root / "control" / self.plan.name / "stderr.log"]
+
+    def execute(self, tool: ToolPass) -> Execution:
+        """Start the command and wait for it."""
+        tool.ready(self.plain)
+        log = next(iter(self.logs()), None)
+        job = Job(self.command, stderr_log=log, overdue=tool.overdue)
+        return Execution((self.run_plan.launcher.run(job, tool.follow, _watch_nothing),))
 
 
-def prepare(request: Request, *, dry: bool = False) -> Wrapping:
+def prepare(request: Request, *, dry: bool = False) -> WrapPass:
     """Check and decide.
 
     Raises UsageError for counters that need several executions, and for a window that the tool
     cannot keep to, since nobody cuts its files afterwards; Unavailable for a missing tool.
     """
-    prepared = engine.prepare(request, dry=dry)
-    own = [plan for plan in prepared.plan.passes if plan.name != schedule.BARE]
+    run_plan = plan_run(request, dry=dry)
+    own = [plan for plan in run_plan.schedule.passes if plan.name != BARE]
     # the trace pass stands first; counters were asked for instead of it
     counted = [plan for plan in own if plan.counters]
     if len(counted) > 1:
@@ -77,7 +104,7 @@ def prepare(request: Request, *, dry: bool = False) -> Wrapping:
             "wrap the command once per group, or use profharness run, which makes a pass of each",
         )
     plan = (counted or own)[0]
-    if cut := planned_extras(prepared, plan)[0].cut:
+    if cut := planned_extras(run_plan, plan).cut:
         raise UsageError(
             f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, "
             "and wrap leaves its files as they are",
@@ -86,48 +113,31 @@ def prepare(request: Request, *, dry: bool = False) -> Wrapping:
     rank = ranks.detect(os.environ).rank
     # no two executions of one node share the name; a launcher's ranks are on different nodes or
     # have different pids
-    return Wrapping(prepared, replace(plan, name=f"wrap-r{rank}-{os.getpid()}"))
+    return WrapPass(run_plan, replace(plan, name=f"wrap-r{rank}-{os.getpid()}"))
 
 
-def execute(wrapping: Wrapping) -> Wrapped:
+def execute(wrap_pass: WrapPass, find_secrets: FindSecrets) -> WrapResult:
     """Run it; output and signals are passed on untouched."""
-    prepared = wrapping.prepared
-    where = prepared.where(wrapping.plan, is_worker=False)
-    where.hooks.mkdir(parents=True, exist_ok=True)
-    log = (
-        where.run_root / "control" / wrapping.plan.name / "stderr.log"
-        if any(layer.scope == "prefix" for layer in wrapping.plan.layers)
-        else None
+    run_plan = wrap_pass.run_plan
+    ended = execute_pass(wrap_pass, run_plan.request.exit_limit)
+    files = examine(ended, run_plan.launcher)
+    findings = (
+        *ended.tool.findings(ended.execution.last, ended.stderr_text, files.artifacts),
+        *files.findings,
+        *find_secrets(wrap_pass.where.run_root, files.artifacts),
     )
-    tool = ToolPass(wrapping.plan, where, prepared.request.exit_limit, lambda: [log] if log else [])
-    tool.ready(wrapping.plain)
-    if log is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-    outcome = prepared.launcher.run(
-        Job(wrapping.command, stderr_log=log, overdue=tool.overdue), tool.follow, _nothing
-    )
-    said = read_logs([log] if log else [])
-    followed = tool.follow_up(prepared.launcher, outcome)
-    artifacts = tuple(
-        artifact for layer in wrapping.plan.layers for artifact in layer.collect(where, frozenset())
-    )
-    found = (
-        *tool.findings(outcome, said, artifacts),
-        *followed,
-        *scrubbing.findings(where.run_root, artifacts),
-    )
-    return Wrapped(tool.status(outcome, said), artifacts, found)
+    return WrapResult(ended.workload_status, files.artifacts, findings)
 
 
-def told(wrapped: Wrapped, root: Path, say: Callable[[str], None]) -> None:
+def tell(result: WrapResult, root: Path, say: Callable[[str], None]) -> None:
     """What a user wants to know afterwards: findings with their way out, then the files."""
-    for found in wrapped.findings:
-        say(f"{found.severity}: {found.message}")
-        say(f"  {found.advice}")
-    for artifact in wrapped.artifacts:
+    for finding in result.findings:
+        say(f"{finding.severity}: {finding.message}")
+        say(f"  {finding.advice}")
+    for artifact in result.artifacts:
         if not artifact.aside:
             say(f"profharness: {root / artifact.path}")
 
 
-def _nothing() -> None:
-    """Nobody watches meanwhile."""
+def _watch_nothing() -> None:
+    """No sampler runs beside the command."""

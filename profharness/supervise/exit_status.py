@@ -19,9 +19,9 @@ from typing import TypeVar
 import msgspec
 
 from profharness.launchers import Outcome
+from profharness.launchers.process_tree import tree
 from profharness.layers import Where
 from profharness.supervise import diagnosis as failures
-from profharness.supervise.hook_reports import tree
 
 LOOK_EVERY_S = 1.0
 

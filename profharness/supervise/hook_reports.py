@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from profharness.findings import Finding, finding
+from profharness.launchers.process_tree import tree
 from profharness.rundir.manifest import Hello
 from profharness.rundir.paths import write_atomic
 from profharness.secrets.patterns import clean_argv
@@ -109,20 +110,6 @@ def read_byes(folder: Path) -> frozenset[int]:
         for path in folder.glob("bye-*.json")
         if (number := path.stem.rpartition("-")[2]).isdigit()
     )
-
-
-def tree(root: int) -> list[int]:
-    """The process and all that descend from it, from /proc."""
-    pids, pending = [], [root]
-    while pending:
-        pid = pending.pop()
-        pids.append(pid)
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                pending += [int(child) for child in task.read_text().split()]
-            except OSError:
-                continue  # the thread ended between listing and reading
-    return pids
 
 
 def _framework(pid: int) -> str:

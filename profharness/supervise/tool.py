@@ -13,9 +13,8 @@ from profharness.errors import Unavailable
 from profharness.findings import Finding, finding
 from profharness.launchers import Launcher, Outcome
 from profharness.launchers.command import Command
-from profharness.layers import Layer, Where, around
+from profharness.layers import Where, around
 from profharness.layers.recorded import holds_counters, holds_kernels
-from profharness.measure.schedule import PassPlan
 from profharness.node import access
 from profharness.rundir.manifest import Artifact, Hello
 from profharness.supervise import diagnosis as failures
@@ -24,6 +23,7 @@ from profharness.supervise.diagnosis import Ended, Left, Signs
 from profharness.supervise.exit_status import Ending
 from profharness.supervise.hook_reports import read_byes, read_hellos
 from profharness.supervise.missing_records import Seen
+from profharness.supervise.pass_plan import PassPlan
 
 FOLLOW_UP_S = 600.0
 _WITHOUT_KERNELS = frozenset({"amd-log"})  # its files hold launches; the readers judge them
@@ -45,9 +45,7 @@ class ToolPass:
     ) -> None:
         self.plan = plan
         self.where = where
-        self.tool: Layer | None = next(
-            (layer for layer in plan.layers if layer.scope == "prefix"), None
-        )
+        self.tool = plan.tool
         self._limit_s = limit_s
         self._logs = logs
         self._recorded = False
@@ -116,13 +114,14 @@ class ToolPass:
             said := read_logs(self._logs())
         ):
             return False
-        return self.refused(
-            said,
-            [
-                artifact
-                for layer in self.plan.layers
-                for artifact in layer.collect(self.where, frozenset())
-            ],
+        return self.refused(said, self.collect())
+
+    def collect(self, known: frozenset[str] = frozenset()) -> tuple[Artifact, ...]:
+        """The files that the pass's layers have left so far, without the paths in `known` (relative
+        to the run).
+        """
+        return tuple(
+            artifact for layer in self.plan.layers for artifact in layer.collect(self.where, known)
         )
 
     def findings(

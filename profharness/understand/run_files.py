@@ -17,10 +17,10 @@ from profharness.errors import InputError
 from profharness.layers import Where
 from profharness.readers.own import steps
 from profharness.rundir import telemetry, trials
+from profharness.rundir.clock_files import clock_snapshot
 from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
 from profharness.rundir.paths import RunDir
 from profharness.secrets.discretion import without_secrets
-from profharness.trace.clocks.align import Snapshot
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
 from profharness.understand.run_levels import level_traces
@@ -305,28 +305,10 @@ def _snapshots(
             continue
         try:
             for reading in telemetry.read_clocks(path):
-                found.setdefault(reading.host, []).append(_snapshot(reading))
+                found.setdefault(reading.host, []).append(clock_snapshot(reading))
         except InputError as error:
             problems.append(Problem("error", run.relative(path), 1, error.message))
     return {host: tuple(readings) for host, readings in found.items()}
-
-
-def read_clock_files(run: RunDir) -> tuple[ClockSnapshot, ...]:
-    """Every clock reading that the samplers wrote, for the manifest."""
-    paths = sorted(run.telemetry.glob("*.clocks.jsonl"))
-    return tuple(_snapshot(reading) for path in paths for reading in telemetry.read_clocks(path))
-
-
-def _snapshot(reading: Snapshot) -> ClockSnapshot:
-    return ClockSnapshot(
-        host=reading.host,
-        phase=reading.phase,
-        boot_ns=reading.boot_ns,
-        monotonic_ns=reading.monotonic_ns,
-        monotonic_raw_ns=reading.monotonic_raw_ns,
-        realtime_ns=reading.realtime_ns,
-        width_ns=reading.width_ns,
-    )
 
 
 def host_of(manifest: Manifest) -> str:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness.layers import COMMAND, named
-from profharness.measure.counter_split import Passes, halved, told
-from profharness.measure.schedule import PassPlan
+from profharness.measure.counter_split import PassQueue, halved, refusal_finding
+from profharness.supervise.pass_plan import PassPlan
 
 PLAN = PassPlan("rocprofv3-pmc1", named(("rocprofv3",)), (COMMAND,), ("A", "B", "C"))
 
@@ -26,7 +26,7 @@ def test_halves_keep_the_order_and_are_named_after_the_whole() -> None:
 @given(st.integers(1, 40), st.integers(1, 10))
 def test_every_counter_is_counted_once_whatever_the_device_takes(count: int, most: int) -> None:
     counters = tuple(f"C{number}" for number in range(count))
-    left = Passes(
+    left = PassQueue(
         [
             replace(PLAN, counters=counters),
             replace(PLAN, name="rocprofv3-pmc2", counters=("LAST",)),
@@ -46,7 +46,7 @@ def test_every_counter_is_counted_once_whatever_the_device_takes(count: int, mos
 
 @pytest.mark.parametrize(("spare", "splits"), [(None, [2, 2]), (1, [2, 0]), (0, [0])])
 def test_no_more_executions_than_were_allowed(spare: int | None, splits: list[int]) -> None:
-    left = Passes([PLAN], spare)
+    left = PassQueue([PLAN], spare)
     found = []
     while (plan := left.take()) is not None:
         if len(plan.counters) > 1:
@@ -55,16 +55,16 @@ def test_no_more_executions_than_were_allowed(spare: int | None, splits: list[in
 
 
 def test_what_is_said_of_a_refusal() -> None:
-    split = told(PLAN, halved(PLAN), "error code 38")
+    split = refusal_finding(PLAN, halved(PLAN), "error code 38")
     assert (split.id, split.severity) == ("counters-split", "info")
     assert split.message == (
         "rocprofv3 refused A B C in one pass (error code 38): "
         "they are counted in 2 passes instead, "
         "rocprofv3-pmc1a and rocprofv3-pmc1b"
     )
-    alone = told(replace(PLAN, counters=("A",)), (), "")
+    alone = refusal_finding(replace(PLAN, counters=("A",)), (), "")
     assert (alone.id, alone.message) == (
         "counters-refused",
         "rocprofv3: this device cannot count A, not even alone",
     )
-    assert "--passes" in told(PLAN, (), "").message
+    assert "--passes" in refusal_finding(PLAN, (), "").message

@@ -12,10 +12,10 @@ import pytest
 
 from profharness.launchers import Outcome
 from profharness.layers import named
-from profharness.measure.schedule import PassPlan
 from profharness.node import access
 from profharness.node.access import AccessState
 from profharness.node.probe import Device, DeviceFile, Environment, Permissions, Tool
+from profharness.supervise.pass_plan import PassPlan
 from profharness.supervise.tool import ToolPass
 from tests.layers.places import node, where
 

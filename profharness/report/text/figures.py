@@ -4,19 +4,22 @@ missing.
 
 from __future__ import annotations
 
-import math
-
 from profharness.analysis.records import Estimate, Figure
+
+# reports find these here, with the rest of the words
+from profharness.units import NOT_MEASURED as NOT_MEASURED  # noqa: PLC0414  for reports
 from profharness.units import (
     digits_for,
     format_bytes,
     format_ns,
     format_number,
     format_share,
+    format_share_interval,
     format_with_uncertainty,
 )
+from profharness.units import finite as finite  # noqa: PLC0414  for reports
+from profharness.units import half_width as half_width  # noqa: PLC0414  for reports
 
-NOT_MEASURED = "not measured"
 _NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SI_UNITS = frozenset({"FLOP/s", "B/s", "bit/s", "Hz"})
@@ -30,24 +33,6 @@ _ONE = {
     "clients": "client",
 }
 _FRACTIONS = frozenset({"", "1", "share", "ratio", "fraction"})
-
-
-def finite(value: float | None) -> float | None:
-    """`value` when it is a number that can be printed, else None."""
-    return None if value is None or not math.isfinite(value) else value
-
-
-def half_width(value: float, low: float | None, high: float | None) -> float | None:
-    """Half the interval when it is closed and sits around `value`, for a ± figure."""
-    if (
-        finite(low) is None
-        or finite(high) is None
-        or low is None
-        or high is None
-        or not low <= value <= high
-    ):
-        return None
-    return (high - low) / 2
 
 
 def needs_text(needs: str) -> str:
@@ -183,14 +168,7 @@ def _time_text(ns: float, half_ns: float | None) -> str:
 
 def percent_text(estimate: Estimate) -> str:
     """A share with its interval in per cent, as overheads are printed: `3.1 % ± 0.4`."""
-    value = finite(estimate.value)
-    if value is None:
-        return NOT_MEASURED
-    half = half_width(value, estimate.low, estimate.high)
-    if not half:
-        return format_share(value)
-    digits = max(digits_for(100 * half) - 1, 1)
-    return f"{100 * value:.{digits}f} % ± {100 * half:.{digits}f}"
+    return format_share_interval(estimate.value, estimate.low, estimate.high)
 
 
 def estimate_text(estimate: Estimate) -> str:

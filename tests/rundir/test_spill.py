@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profharness.measure import spill
+from profharness.rundir import spill
 
 
 def test_only_a_working_directory_that_will_not_do_is_replaced(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profharness.measure import local_ranks
+from profharness.launchers import local_ranks
 from profharness.measure.ranks import detect
 
 
