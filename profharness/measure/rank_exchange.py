@@ -1,5 +1,5 @@
 """Several ranks in one run directory: the others wait for it and leave their outcomes, rank 0
-gathers them.
+gathers them (docs/run-directory.md#ranks).
 
 Each rank runs the same passes (`passes`), starts its own copy of the command and writes only under
 its own names. Rank 0 owns the manifest; the lowest local rank of a node owns that node's sampler.
