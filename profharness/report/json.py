@@ -1,4 +1,4 @@
-"""`run --json` and `metrics --json`: the shapes of DESIGN 8, from a `Summary`.
+"""`run --json` and `metrics --json`, from a `Summary`.
 
 Fields that do not apply to a point are left out; a figure always carries value, unit, low, high and from,
 null where there is none. Numbers that are not finite become null.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
-from profharness.analysis.records import SCHEMA, Figure, PointSummary, StepSummary, Summary
+from profharness.analysis.records import SCHEMA, Figure, StepSummary, Summary
 from profharness.findings import Finding
+from profharness.report.table import as_objects
+from profharness.report.tables.results import point_results
 from profharness.report.text.findings import all_findings
 
 
@@ -19,7 +21,7 @@ def run_json(summary: Summary) -> bytes:
         {
             "schema": SCHEMA,
             "run": summary.run.path if summary.run is not None else summary.source,
-            "points": [_run_point(point) for point in summary.points],
+            "points": as_objects(point_results(summary)),
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **({"sharing": summary.sharing} if summary.sharing else {}),
@@ -75,34 +77,6 @@ def _step(step: StepSummary) -> dict[str, object]:
 
 def _document(value: dict[str, object]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-
-
-def _run_point(point: PointSummary) -> dict[str, object]:
-    shown: dict[str, object] = {"point": point.point}
-    for name in (
-        "backend",
-        "batch_size",
-        "concurrency",
-        "processes",
-        "mode",
-        "rate",
-        "requests",
-        "failed",
-        "trials",
-        "warmup_trials",
-        "throughput",
-        "throughput_sem",
-        "latency_ms",
-        "consistency",
-    ):
-        value = getattr(point, name)
-        if value not in (None, "") and not (point.mode and name in ("trials", "warmup_trials")):
-            shown[name] = value
-    if point.overhead:
-        shown["overhead"] = point.overhead
-    if point.state != "ok":
-        shown |= {"state": point.state, "error": point.error}
-    return shown
 
 
 def _figure(figure: Figure) -> dict[str, object]:
