@@ -12,7 +12,7 @@ from profharness.report.plots.base import (
 )
 from profharness.report.text import names
 from profharness.report.text.figures import finite
-from profharness.report.text.telemetry_names import telemetry_scale, telemetry_title
+from profharness.report.text.sampled import telemetry_scale, telemetry_title
 
 MOST_TELEMETRY = 8
 
