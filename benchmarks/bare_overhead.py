@@ -1,14 +1,17 @@
-"""Does the bare pass cost anything? Its throughput against a plain script with the same loop, interleaved.
+"""Does the bare pass cost anything? Its throughput against a plain script with the same loop,
+interleaved.
 
-    python benchmarks/bare_overhead.py [--backend torch|onnxruntime] [--batch 4] [--trials 20] [--rounds 5] [--starts 6]
+    python benchmarks/bare_overhead.py [--backend torch|onnxruntime] [--batch 4] [--trials 20]
+      [--rounds 5] [--starts 6]
 
-Three processes live side by side and are asked in turn, in random order within each round: the scan worker (through its
-points file, as in a scan's bare pass) and twice the same plain script, which times the same model on the same inputs.
-They are started anew several times, since two processes of the same program differ by a few per cent for as long as they
-live: a start, not a round, is the sample. Printed are two ratios of throughput, each the mean over starts of the median
-over rounds, with Student's 95 % interval over starts: the harness against a plain script (above 1 the harness was
-faster), and for comparison one plain script against the other. Exit status 1 when the first interval excludes ratios
-from 0.99 to 1.01.
+Three processes live side by side and are asked in turn, in random order within each round: the scan
+worker (through its points file, as in a scan's bare pass) and twice the same plain script, which
+times the same model on the same inputs. They are started anew several times, since two processes of
+the same program differ by a few per cent for as long as they live: a start, not a round, is the
+sample. Printed are two ratios of throughput, each the mean over starts of the median over rounds,
+with Student's 95 % interval over starts: the harness against a plain script (above 1 the harness
+was faster), and for comparison one plain script against the other. Exit status 1 when the first
+interval excludes ratios from 0.99 to 1.01.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from scipy import stats
 WORKLOADS = Path(__file__).resolve().parents[1] / "wrappers" / "workloads"
 SEED = 1
 
-# What a user would write by hand; it reads a batch of trials from stdin and answers with their median time.
+# What a user would write by hand; it reads a batch of trials from stdin and answers with their
+# median time.
 PLAIN = {
     "torch": """
 import sys, time
@@ -180,7 +184,9 @@ class Plain:
 
 
 def exported(root: Path, backend: str) -> str:
-    """The built-in model as the worker names it: a file for onnxruntime, so that both load the same."""
+    """The built-in model as the worker names it: a file for onnxruntime, so that both load the
+    same.
+    """
     if backend == "torch":
         return "particlenet"
     path = root / "particlenet.onnx"
@@ -193,7 +199,9 @@ def exported(root: Path, backend: str) -> str:
 
 
 def measured(asked: argparse.Namespace, start: int) -> tuple[float, float]:
-    """One start of all three: worker / plain and plain / plain in throughput, each the median over rounds."""
+    """One start of all three: worker / plain and plain / plain in throughput, each the median over
+    rounds.
+    """
     order = random.Random(SEED + start)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -241,7 +249,8 @@ def main() -> int:
     asked = parser.parse_args()
     found = np.array([measured(asked, start) for start in range(asked.starts)])
     print(
-        f"{asked.backend}, batch {asked.batch}, {asked.starts} starts of {asked.rounds} rounds of {asked.trials} trials"
+        f"{asked.backend}, batch {asked.batch}, {asked.starts} starts of {asked.rounds} rounds "
+        f"of {asked.trials} trials"
     )
     for what, ratios in (
         ("bare pass / plain script", found[:, 0]),

@@ -1,16 +1,22 @@
-"""Our load generator and perf_analyzer on the same server in one run: is it as fast, and what does it cost?
+"""Our load generator and perf_analyzer on the same server in one run: is it as fast, and what does
+it cost?
 
-    python benchmarks/load_generator.py [--models sleep:10ms,particlenet] [--concurrency 1,4] [--rounds 12] [--seconds 1.5] [--max-batch-size 1] [--shared-cores]
+    python benchmarks/load_generator.py [--models sleep:10ms,particlenet] [--concurrency 1,4]
+      [--rounds 12] [--seconds 1.5] [--max-batch-size 1] [--shared-cores]
 
-A real PyTriton server is started once per model; both generators put the same levels on it in turn, in random order
-within each round, with the same inputs. Throughput is what each reports itself. CPU time is taken from the process clocks
-of the generators while load runs, requests from the server's own statistics. Printed are, per model and concurrency, the
-medians over rounds of the ratios within a round (ours / perf_analyzer's), with Student's 95 % interval of their mean, since
-a machine that others use too changes between rounds. The server has one half of the cores to itself and the generator at work the other: where they share them, a generator
-that takes less CPU leaves more to a server that needs it, and is ahead by that alone (`--shared-cores` shows it). By default the server puts no requests together: with a dynamic batcher
-the same load settles in one of several patterns (1, 7, 1, 7 or 4, 4, 4), which differ more than generators do. The figures go to benchmarks/results. Goals: the median
-throughput ratio between 0.95 and 1.05, the median CPU ratio at most 1.5, Little's law at each of our levels. Exit status 1 when
-one is missed, 3 when a throughput ratio lies outside and its interval does not, so that the machine was too noisy to tell.
+A real PyTriton server is started once per model; both generators put the same levels on it in turn,
+in random order within each round, with the same inputs. Throughput is what each reports itself. CPU
+time is taken from the process clocks of the generators while load runs, requests from the server's
+own statistics. Printed are, per model and concurrency, the medians over rounds of the ratios within
+a round (ours / perf_analyzer's), with Student's 95 % interval of their mean, since a machine that
+others use too changes between rounds. The server has one half of the cores to itself and the
+generator at work the other: where they share them, a generator that takes less CPU leaves more to a
+server that needs it, and is ahead by that alone (`--shared-cores` shows it). By default the server
+puts no requests together: with a dynamic batcher the same load settles in one of several patterns
+(1, 7, 1, 7 or 4, 4, 4), which differ more than generators do. The figures go to benchmarks/results.
+Goals: the median throughput ratio between 0.95 and 1.05, the median CPU ratio at most 1.5, Little's
+law at each of our levels. Exit status 1 when one is missed, 3 when a throughput ratio lies outside
+and its interval does not, so that the machine was too noisy to tell.
 """
 
 from __future__ import annotations
@@ -56,13 +62,17 @@ SAME, CHEAP = 0.05, 1.5
 LEAD_S = 1.0  # perf_analyzer starts and warms up for so long before its CPU time counts
 STARTS_WITHIN_S, ENDS_WITHIN_S = 60.0, 60.0
 UNCLEAR = 3
-TRIES = 4  # perf_analyzer gives up a level that is not stable within its windows, as on a machine that others use too
+# perf_analyzer gives up a level that is not stable within its windows, as on a machine that others
+# use too
+TRIES = 4
 SEED = 1
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One level: items/s as reported, CPU time per request in µs, whether N = X R held (None: not checked)."""
+    """One level: items/s as reported, CPU time per request in µs, whether N = X R held (None: not
+    checked).
+    """
 
     throughput: float
     cpu_us: float
@@ -193,7 +203,8 @@ class Ours:
         while (line := self._result(key)) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 sys.exit(
-                    f"the client gave no result:\n{(self._folder / 'client.log').read_text()[-2000:]}"
+                    "the client gave no result:\n"
+                    f"{(self._folder / 'client.log').read_text()[-2000:]}"
                 )
             time.sleep(0.05)
         if line.level is None or line.level.cpu_ns is None:
@@ -296,7 +307,9 @@ class Theirs:
 
 
 def _slope_us(samples: list[tuple[float, int, int]]) -> float:
-    """CPU time per request between the end of the lead and the last time at which requests still grew."""
+    """CPU time per request between the end of the lead and the last time at which requests still
+    grew.
+    """
     alive = [one for one in samples if one[1] > 0]
     first = next((one for one in alive if one[0] - alive[0][0] >= LEAD_S), alive[0])
     top = max(one[2] for one in alive)
@@ -343,7 +356,9 @@ class Compared:
 
     @property
     def verdict(self) -> str:
-        """met, missed, or unclear where the interval of the throughput ratio reaches into the goal and its median does not."""
+        """met, missed, or unclear where the interval of the throughput ratio reaches into the goal
+        and its median does not.
+        """
         if (
             self.cpu.median > CHEAP
             or not self.little
@@ -402,8 +417,10 @@ def _level(
         all(one.little for one in seen["ours"]),
     )
     print(
-        f"{model:>14} {concurrency:>3} clients: throughput {found.ours_items_per_s:8.1f} / {found.theirs_items_per_s:8.1f} items/s = {_text(found.throughput)}; "
-        f"CPU {found.ours_cpu_us:6.1f} / {found.theirs_cpu_us:6.1f} us per request = {_text(found.cpu)}; Little's law {'holds' if found.little else 'BROKEN'}"
+        f"{model:>14} {concurrency:>3} clients: throughput {found.ours_items_per_s:8.1f} / "
+        f"{found.theirs_items_per_s:8.1f} items/s = {_text(found.throughput)}; "
+        f"CPU {found.ours_cpu_us:6.1f} / {found.theirs_cpu_us:6.1f} us per request = "
+        f"{_text(found.cpu)}; Little's law {'holds' if found.little else 'BROKEN'}"
         f"   goal {found.verdict}",
         flush=True,
     )

@@ -1,8 +1,10 @@
-"""A Kineto trace of any size, with the truth beside it: `python benchmarks/make_kineto.py --kernels N -o TRACE.json [--truth FILE] [--seed S]`.
+"""A Kineto trace of any size, with the truth beside it: `python benchmarks/make_kineto.py --kernels
+N -o TRACE.json [--truth FILE] [--seed S]`.
 
-It holds what torch.profiler writes for a training loop on ROCm, six events per kernel: two nested operators with
-shapes, the launching call, the kernel with its launch arguments, and the two ends of a flow; a step every 2000
-kernels, two streams. The truth (exact, in ns) is computed while writing, without profharness.
+It holds what torch.profiler writes for a training loop on ROCm, six events per kernel: two nested
+operators with shapes, the launching call, the kernel with its launch arguments, and the two ends of
+a flow; a step every 2000 kernels, two streams. The truth (exact, in ns) is computed while writing,
+without profharness.
 """
 
 from __future__ import annotations
@@ -19,30 +21,45 @@ PID, TID, STREAMS, STEP = 4711, 4711, (0, 3), 2_000
 FIRST_ID = 100_000  # as in a capture that began in the middle of a run
 # as long as the names that torch's own templates have
 KERNELS = tuple(
-    f"void at::native::(anonymous namespace)::elementwise_kernel_{number:02d}<{'float, ' * (3 * number % 17)}c10::BFloat16, "
-    f"at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, "
-    f"at::detail::Array<char*, {2 + number % 3}>, TrivialOffsetCalculator<{1 + number % 2}, unsigned int> >({'long, ' * 3}int)"
+    "void at::native::(anonymous "
+    f"namespace)::elementwise_kernel_{number:02d}<{'float, ' * (3 * number % 17)}c10::BFloat16, "
+    "at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, "
+    "at::native::binary_internal::MulFunctor<float> >, "
+    f"at::detail::Array<char*, {2 + number % 3}>, TrivialOffsetCalculator<{1 + number % 2}, "
+    f"unsigned int> >({'long, ' * 3}int)"
     for number in range(24)
 )
 OP = (
-    '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, "Record function id": 0, '
-    '"Concrete Inputs": ["", "", ""], "Input type": ["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"], '
-    '"Input Strides": [[4096, 1], [4096, 1], [1]], "Input Dims": [[%d, 4096], [4096, 4096], [4096]], "Ev Idx": %d}}'
+    '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": %d, "tid": %d, "ts": %s, "dur": %s, '
+    '"args": {"External id": %d, "Record function id": 0, '
+    '"Concrete Inputs": ["", "", ""], "Input type": ["c10::BFloat16", "c10::BFloat16", '
+    '"c10::BFloat16"], '
+    '"Input Strides": [[4096, 1], [4096, 1], [1]], "Input Dims": [[%d, 4096], [4096, 4096], '
+    '[4096]], "Ev Idx": %d}}'
 )
 CALL = (
-    '{"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, '
-    '"cbid": 211, "correlation": %d, "kernel": "%s", "grid": [%d, 1, 1], "block": [256, 1, 1], "shared memory": 0}}'
+    '{"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": %d, "tid": %d, "ts": '
+    '%s, "dur": %s, "args": {"External id": %d, '
+    '"cbid": 211, "correlation": %d, "kernel": "%s", "grid": [%d, 1, 1], "block": [256, 1, 1], '
+    '"shared memory": 0}}'
 )
 KERNEL = (
-    '{"ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": %d, "device": 0, '
-    '"stream": %d, "correlation": %d, "kind": "Dispatch Kernel", "grid": [%d, 1, 1], "block": [256, 1, 1]}}'
+    '{"ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": %d, "ts": %s, "dur": %s, '
+    '"args": {"External id": %d, "device": 0, '
+    '"stream": %d, "correlation": %d, "kind": "Dispatch Kernel", "grid": [%d, 1, 1], "block": '
+    "[256, 1, 1]}}"
 )
 FLOW = '{"ph": "%s", "id": %d, "pid": %d, "tid": %d, "ts": %s, "cat": "ac2g", "name": "ac2g"%s}'
-MARK = '{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": %d, "tid": %d, "ts": %s, "dur": %s, "args": {"External id": 1}}'
+MARK = (
+    '{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": %d, "tid": %d, '
+    '"ts": %s, "dur": %s, "args": {"External id": 1}}'
+)
 
 
 class Truth:
-    """Totals by name, and the union of all kernels: they come nearly in order, so that a short buffer sorts them."""
+    """Totals by name, and the union of all kernels: they come nearly in order, so that a short
+    buffer sorts them.
+    """
 
     def __init__(self) -> None:
         self.totals: dict[str, list[int]] = {}

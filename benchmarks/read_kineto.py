@@ -1,13 +1,16 @@
-"""Speed and memory of the Kineto reader: `python benchmarks/read_kineto.py TRACE.json[.gz]`, or `--make 'COMMAND {out}'`.
+"""Speed and memory of the Kineto reader: `python benchmarks/read_kineto.py TRACE.json[.gz]`, or
+`--make 'COMMAND {out}'`.
 
-Each way of reading runs in a process of its own, imports included: CPU time (user and system, the figure to compare where
-other work shares the machine) is the least of the repeats, which go through all ways in turn; the peak is that process's largest resident set.
-`json` and `orjson` load the file as Python objects and add up the kernels, which is the least that a script would do;
-`msgspec` decodes the three fields that it needs into typed events, and `simdjson` (PyPI pysimdjson) takes them from its
-parsed document: what these two libraries can do at best, before any reading of arguments, links or times is done.
-`hotspots` reads names, times and devices of kernels and adds them up; `devices` reads all that is known of them, their
-launch geometry too; `full` reads the host's side too and links it. `--keep` writes
-the figures with the machine's description to benchmarks/results/.
+Each way of reading runs in a process of its own, imports included: CPU time (user and system, the
+figure to compare where other work shares the machine) is the least of the repeats, which go through
+all ways in turn; the peak is that process's largest resident set. `json` and `orjson` load the file
+as Python objects and add up the kernels, which is the least that a script would do; `msgspec`
+decodes the three fields that it needs into typed events, and `simdjson` (PyPI pysimdjson) takes
+them from its parsed document: what these two libraries can do at best, before any reading of
+arguments, links or times is done. `hotspots` reads names, times and devices of kernels and adds
+them up; `devices` reads all that is known of them, their launch geometry too; `full` reads the
+host's side too and links it. `--keep` writes the figures with the machine's description to
+benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -68,11 +71,12 @@ import sys
 from pathlib import Path
 import numpy as np
 from profharness.readers.kineto import reader as chrome_json
-from profharness.readers.wanted import Wanted
+from profharness.trace.wanted import Wanted
 trace = chrome_json.read(Path(sys.argv[1]), wanted=Wanted.{wanted})
 totals = np.bincount(trace.kernels.name, weights=trace.kernels.dur_ns)
 """
-# VmHWM begins with the program; the largest resident set of getrusage counts that of the process which started it, too
+# VmHWM begins with the program; the largest resident set of getrusage counts that of the process
+# which started it, too
 MEASURE = """
 import json, resource
 used = resource.getrusage(resource.RUSAGE_SELF)
@@ -91,7 +95,9 @@ WAYS = {
 
 
 def measure(script: str, trace: Path) -> tuple[float, float] | None:
-    """CPU seconds and peak MiB of one run; None where a module that the script needs is not installed."""
+    """CPU seconds and peak MiB of one run; None where a module that the script needs is not
+    installed.
+    """
     done = subprocess.run(
         [sys.executable, "-c", script + MEASURE, str(trace)],
         capture_output=True,
@@ -108,7 +114,8 @@ def measure(script: str, trace: Path) -> tuple[float, float] | None:
 def report(trace: Path, repeats: int) -> dict[str, tuple[float, float]]:
     """Prints a line per way; the figures of those that ran."""
     print(
-        f"{trace.name}: {trace.stat().st_size / 1e6:.0f} MB, the least CPU time of {repeats} runs each\n"
+        f"{trace.name}: {trace.stat().st_size / 1e6:.0f} MB, the least CPU time of {repeats} "
+        "runs each\n"
     )
     print(f"{'':10}{'CPU s':>8}{'peak MiB':>10}{'CPU / hotspots':>16}{'peak / hotspots':>17}")
     runs = [
@@ -154,7 +161,8 @@ def main() -> None:
                 ("profharness", "numpy", "orjson", "msgspec", "pysimdjson")
             )
             print(
-                f"\n{description.keep('read-kineto', {'machine': described, 'bytes': path.stat().st_size, 'repeats': options.repeats, 'costs': rows})}"
+                "\n"
+                f"{description.keep('read-kineto', {'machine': described, 'bytes': path.stat().st_size, 'repeats': options.repeats, 'costs': rows})}"
             )
 
 

@@ -1,10 +1,13 @@
-"""Speed and memory of the readers of rocprofv3's files beside plain reads of the same columns: `python benchmarks/read_rocprof.py`.
+"""Speed and memory of the readers of rocprofv3's files beside plain reads of the same columns:
+`python benchmarks/read_rocprof.py`.
 
-It makes a CSV kernel trace and a rocpd database of a million dispatches (`--kernels`); a JSON file is read where one is named
-(`--json FILE`), else made with 44 000 dispatches. Each way of reading runs in a process of its own, imports included: CPU
-time (user and system) is the least of the repeats, the peak is that process's largest resident set. A reader's figure
-includes links, devices and geometry in workgroups; the plain reads stop at the recorded columns. The goal is at most twice the
-CPU time of the cheapest plain read; where a form misses it, the exit code is 1. `--keep` writes the figures to benchmarks/results.
+It makes a CSV kernel trace and a rocpd database of a million dispatches (`--kernels`); a JSON file
+is read where one is named (`--json FILE`), else made with 44 000 dispatches. Each way of reading
+runs in a process of its own, imports included: CPU time (user and system) is the least of the
+repeats, the peak is that process's largest resident set. A reader's figure includes links, devices
+and geometry in workgroups; the plain reads stop at the recorded columns. The goal is at most twice
+the CPU time of the cheapest plain read; where a form misses it, the exit code is 1. `--keep` writes
+the figures to benchmarks/results.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ import description
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.fakes.rocpd_files import write_rocpd  # noqa: E402  # the checkout's own writers of these formats
+# the checkout's own writers of these formats
+from tests.fakes.rocpd_files import write_rocpd  # noqa: E402
 from tests.fakes.rocprofv3_files import write_json  # noqa: E402  # as above
 from tests.fakes.rocprofv3_program import program  # noqa: E402  # as above
 
@@ -37,8 +41,10 @@ trace = {module}.read(Path(sys.argv[1]))
 count, total = len(trace.kernels), int(trace.kernels.dur_ns.sum())
 """
 COLUMNS = (
-    "name, agent_log_index, queue_id, stream_id, tid, dispatch_id, stack_id, start, [end], grid_x, grid_y, grid_z, workgroup_x, workgroup_y,"
-    " workgroup_z, lds_size, static_lds_size, scratch_size, vgpr_count, accum_vgpr_count, sgpr_count"
+    "name, agent_log_index, queue_id, stream_id, tid, dispatch_id, stack_id, start, [end], "
+    "grid_x, grid_y, grid_z, workgroup_x, workgroup_y,"
+    " workgroup_z, lds_size, static_lds_size, scratch_size, vgpr_count, accum_vgpr_count, "
+    "sgpr_count"
 )
 WAYS = {
     "rocpd": {
@@ -72,7 +78,8 @@ count, total = len(records), sum(r["end_timestamp"] - r["start_timestamp"] for r
 """,
     },
 }
-# VmHWM begins with the program; the largest resident set of getrusage would be that of this script, which started it
+# VmHWM begins with the program; the largest resident set of getrusage would be that of this script,
+# which started it
 MEASURE = """
 import json, resource
 used = resource.getrusage(resource.RUSAGE_SELF)
@@ -110,7 +117,8 @@ GOAL = 2.0  # times the CPU time of the cheapest plain read
 def make_csv(path: Path, kernels: int) -> Path:
     rng = random.Random(1)
     names = [
-        f"void at::native::vectorized_elementwise_kernel<{n}, float, std::array<char*, {n}ul> >(int, float)"
+        f"void at::native::vectorized_elementwise_kernel<{n}, float, std::array<char*, "
+        f"{n}ul> >(int, float)"
         for n in range(200)
     ]
 
@@ -120,7 +128,9 @@ def make_csv(path: Path, kernels: int) -> Path:
         for n in range(1, kernels + 1):
             kind, start = rng.randrange(200), start + 6000
             yield (
-                f'"KERNEL_DISPATCH","Agent 2",16,{n % 5},4711,{n},{kind},"{names[kind]}",{3 * n},{start},{start + rng.randrange(5000)},'
+                '"KERNEL_DISPATCH","Agent '
+                f'2",16,{n % 5},4711,{n},{kind},"{names[kind]}",{3 * n},{start},'
+                f"{start + rng.randrange(5000)},"
                 f"0,0,32,4,48,256,1,1,{256 * (kind + 1)},1,1"
             )
 
@@ -147,7 +157,8 @@ def make_rocpd(path: Path, kernels: int) -> Path:
     first = connection.execute(f'SELECT MAX(id) FROM "{events}"').fetchone()[0]
     event = f"{first} + (n - 1) * {BATCH} + k.id"
     connection.execute(
-        f'INSERT INTO "{events}" SELECT {event}, e.guid, e.category_id, e.stack_id + n * 1000, 0, 0, "{{}}", "{{}}", "{{}}"'
+        f'INSERT INTO "{events}" SELECT {event}, e.guid, e.category_id, e.stack_id + n * 1000, '
+        f'0, 0, "{{}}", "{{}}", "{{}}"'
         f' FROM times, "{dispatches}" k JOIN "{events}" e ON e.id = k.event_id'
     )
     moved = {
@@ -187,7 +198,8 @@ def report(form: str, path: Path, repeats: int) -> dict[str, object]:
         raise SystemExit(f"{form}: the ways do not agree: {found}")
     base = found["profharness"]
     print(
-        f"\n{form}: {path.stat().st_size / 1e6:.0f} MB, {base[2]} kernels, {base[3]} ns in all; the least CPU time of {repeats} runs each"
+        f"\n{form}: {path.stat().st_size / 1e6:.0f} MB, {base[2]} kernels, {base[3]} ns in all; "
+        f"the least CPU time of {repeats} runs each"
     )
     print(f"{'':12}{'CPU s':>8}{'peak MiB':>10}{'profharness takes':>19}")
     for name, (cpu, peak, *_) in found.items():
@@ -201,7 +213,8 @@ def report(form: str, path: Path, repeats: int) -> dict[str, object]:
         )
     ratio = base[0] / min(cpu for name, (cpu, *_) in found.items() if name != "profharness")
     print(
-        f"{'goal':12}{ratio:8.2f} x the cheapest plain read, at most {GOAL:g}: {'kept' if ratio <= GOAL else 'missed'}"
+        f"{'goal':12}{ratio:8.2f} x the cheapest plain read, at most {GOAL:g}: "
+        f"{'kept' if ratio <= GOAL else 'missed'}"
     )
     return {
         "bytes": path.stat().st_size,

@@ -1,15 +1,17 @@
-"""What the telemetry sampler costs and how punctual it is, for CPU plus the two GPUs of an emulated package; and the shell loop that it replaces.
+"""What the telemetry sampler costs and how punctual it is, for CPU plus the two GPUs of an emulated
+package; and the shell loop that it replaces.
 
     python benchmarks/sampler_cost.py [--seconds S] [--load] [--keep]
 
-Per rate: the sampler's own CPU time in per cent of one core (start and end included, and for the steady part alone),
-the same of a Python loop that only wakes at that rate (what no sampler in Python can go below on this machine), how
-late the reads begin after their deadlines, the rate achieved, ticks missed, and records lost (neither recorded nor
-counted as missed). The tree that it watches holds 1 root and 4 sleeping children. `--load` keeps all other cores busy.
+Per rate: the sampler's own CPU time in per cent of one core (start and end included, and for the
+steady part alone), the same of a Python loop that only wakes at that rate (what no sampler in
+Python can go below on this machine), how late the reads begin after their deadlines, the rate
+achieved, ticks missed, and records lost (neither recorded nor counted as missed). The tree that it
+watches holds 1 root and 4 sleeping children. `--load` keeps all other cores busy.
 
-Then, in one run and over the same emulated /sys, the usual shell loop around the real rocm-smi (fetched by
-`tests/tools/get_amd_tools.py`, in a mount namespace) beside the sampler at four times the rate that the loop
-asks for. `--keep` writes all figures to benchmarks/results.
+Then, in one run and over the same emulated /sys, the usual shell loop around the real rocm-smi
+(fetched by `tests/tools/get_amd_tools.py`, in a mount namespace) beside the sampler at four times
+the rate that the loop asks for. `--keep` writes all figures to benchmarks/results.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ from tests.tools.get_amd_tools import DEFAULT, rocm_smi  # noqa: E402 - as above
 
 RATES = (1.0, 10.0, 100.0)
 GOALS = {10.0: 0.3, 100.0: 1.5}  # per cent of a core
-TREE = "import subprocess, sys, time\nfor _ in range(4): subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\ntime.sleep(600)"
+TREE = (
+    "import subprocess, sys, time\nfor _ in range(4): subprocess.Popen([sys.executable, "
+    "'-c', 'import time; time.sleep(600)'])\ntime.sleep(600)"
+)
 BURN = "while True: pass"
 WAKE = """
 import sys, time, gc
@@ -162,7 +167,9 @@ def measure(hz: float, seconds: float, root: int) -> dict[str, Any]:
 
 
 def against_loop(seconds: float, root: int) -> dict[str, Any] | str:
-    """The shell loop and the sampler over the same time and tree; a reason where that cannot be done."""
+    """The shell loop and the sampler over the same time and tree; a reason where that cannot be
+    done.
+    """
     if not rocm_smi(DEFAULT).is_file():
         return "no rocm-smi: python tests/tools/get_amd_tools.py"
     if why := namespace.why_not():
@@ -211,20 +218,25 @@ def against_loop(seconds: float, root: int) -> dict[str, Any] | str:
 def show(found: dict[str, Any]) -> None:
     print(f"{found['load']}; load average {found['load_average'][0]:.1f}")
     print(
-        f"{'Hz':>5} {'CPU % all':>10} {'CPU % steady':>13} {'only waking %':>14} {'goal %':>7} {'late p50 µs':>12} {'late p99 µs':>12} {'achieved Hz':>12} {'missed':>7} {'lost':>5}"
+        f"{'Hz':>5} {'CPU % all':>10} {'CPU % steady':>13} {'only waking %':>14} {'goal %':>7} "
+        f"{'late p50 µs':>12} {'late p99 µs':>12} {'achieved Hz':>12} {'missed':>7} {'lost':>5}"
     )
     for row in found["rates"]:
         print(
-            f"{row['hz']:5g} {row['cpu_percent']:10.3f} {row['cpu_percent_steady']:13.3f} {row['waking_percent']:14.3f} {GOALS.get(row['hz'], ''):>7} "
-            f"{row['late_p50_us']:12.1f} {row['late_p99_us']:12.1f} {row['achieved_hz']:12.4f} {row['missed']:7d} {row['lost']:5d}"
+            f"{row['hz']:5g} {row['cpu_percent']:10.3f} {row['cpu_percent_steady']:13.3f} "
+            f"{row['waking_percent']:14.3f} {GOALS.get(row['hz'], ''):>7} "
+            f"{row['late_p50_us']:12.1f} {row['late_p99_us']:12.1f} {row['achieved_hz']:12.4f} "
+            f"{row['missed']:7d} {row['lost']:5d}"
         )
     loop = found["shell_loop"]
     if isinstance(loop, str):
         print(f"shell loop: not measured: {loop}")
         return
     print(
-        f"shell loop: {loop['loop_hz']:.2f} Hz ({LOOP_HZ:g} asked) for {loop['loop_percent']:.1f} % of a core; sampler: {loop['sampler_hz']:g} Hz for "
-        f"{loop['sampler_percent']:.3f} %: {loop['times_less_cpu']:.0f} times less CPU at {loop['times_the_rate']:.1f} times the rate"
+        f"shell loop: {loop['loop_hz']:.2f} Hz ({LOOP_HZ:g} asked) for "
+        f"{loop['loop_percent']:.1f} % of a core; sampler: {loop['sampler_hz']:g} Hz for "
+        f"{loop['sampler_percent']:.3f} %: {loop['times_less_cpu']:.0f} times less CPU at "
+        f"{loop['times_the_rate']:.1f} times the rate"
     )
 
 

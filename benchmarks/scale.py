@@ -1,18 +1,22 @@
-"""Time and memory of the trace engine against its peers, in one run: `python benchmarks/scale.py [--million | --full] [--ranks N]`.
+"""Time and memory of the trace engine against its peers, in one run: `python benchmarks/scale.py
+[--million | --full] [--ranks N]`.
 
-Generated Kineto traces of 10 000 and 100 000 kernels (a million with `--million`) are read by whole processes,
-imports included, one after the other. CPU time is user and system, the least of the repeats; memory is the largest
-resident set. `hotspots` is kernels by name and busy time as a table, `geometry` the same as JSON, which tells the launch
-geometry of each kernel too, `report` everything that `profharness metrics` knows;
-`json`, `orjson` and HolisticTraceAnalysis do what `hotspots` does (the first two add up kernels and nothing else).
-HolisticTraceAnalysis is installed into an environment of its own under .tools the first time. Answers are checked
-against the generator's truth. With `--ranks` so many copies of the middle trace are summarised together.
+Generated Kineto traces of 10 000 and 100 000 kernels (a million with `--million`) are read by whole
+processes, imports included, one after the other. CPU time is user and system, the least of the
+repeats; memory is the largest resident set. `hotspots` is kernels by name and busy time as a table,
+`geometry` the same as JSON, which tells the launch geometry of each kernel too, `report` everything
+that `profharness metrics` knows; `json`, `orjson` and HolisticTraceAnalysis do what `hotspots` does
+(the first two add up kernels and nothing else). HolisticTraceAnalysis is installed into an
+environment of its own under .tools the first time. Answers are checked against the generator's
+truth. With `--ranks` so many copies of the middle trace are summarised together.
 
-`merge` writes the trace for Perfetto, `pftrace` and `kineto` read all records of that file and of the original, and
-`protobuf` decodes the small one with protobuf's implementation in Python. `--full` adds a trace of 1,000,000 kernels,
-which the peers read too where they find the memory, and one of 10,000,000 (19 GB) for `hotspots` alone, with a trace of
-1,000,000 read right before it and right after it: how the cost per kernel grows is told against these, since machines
-change their speed within minutes. It takes about ten minutes of CPU time; what was left out and why stands in the results.
+`merge` writes the trace for Perfetto, `pftrace` and `kineto` read all records of that file and of
+the original, and `protobuf` decodes the small one with protobuf's implementation in Python.
+`--full` adds a trace of 1,000,000 kernels, which the peers read too where they find the memory, and
+one of 10,000,000 (19 GB) for `hotspots` alone, with a trace of 1,000,000 read right before it and
+right after it: how the cost per kernel grows is told against these, since machines change their
+speed within minutes. It takes about ten minutes of CPU time; what was left out and why stands in
+the results.
 
 Results go to benchmarks/results/scale-DATE.json with a description of the machine.
 """
@@ -41,7 +45,11 @@ from profharness.cli.hotspots import TABLE_ROWS
 ROOT = Path(__file__).resolve().parent.parent
 SMALLEST, LARGEST = 10_000, 1_000_000
 PEER = "HolisticTraceAnalysis==0.5.0"
-MAKE = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'benchmarks' / 'make_kineto.py'))} --kernels {{kernels}} -o {{out}} --truth {{truth}}"
+MAKE = (
+    f"{shlex.quote(sys.executable)} "
+    f"{shlex.quote(str(ROOT / 'benchmarks' / 'make_kineto.py'))} --kernels {{kernels}} -o "
+    f"{{out}} --truth {{truth}}"
+)
 LOAD = """
 import sys
 import {module}
@@ -94,7 +102,8 @@ class Cost:
     peak_mib: float
 
 
-# A small process between: the largest resident set of a child counts that of the process which started it, before the command's own program begins.
+# A small process between: the largest resident set of a child counts that of the process which
+# started it, before the command's own program begins.
 LAUNCH = """
 import json, os, sys
 said = int(sys.argv[1])
@@ -131,7 +140,9 @@ def environment() -> dict[str, str]:
 def run(
     command: list[str], repeats: int = 1, out: IO[bytes] | int = subprocess.DEVNULL
 ) -> Cost | None:
-    """The least CPU time of the repeats, with that run's wall time and the largest peak; None where the command fails."""
+    """The least CPU time of the repeats, with that run's wall time and the largest peak; None where
+    the command fails.
+    """
     runs = []
     for _ in range(repeats):
         begun = time.perf_counter()
@@ -143,7 +154,8 @@ def run(
             if status:
                 err.seek(0)
                 print(
-                    f"{shlex.join(command[:3])} ... failed: {err.read().decode(errors='replace').strip().splitlines()[-1:]}",
+                    f"{shlex.join(command[:3])} ... failed: "
+                    f"{err.read().decode(errors='replace').strip().splitlines()[-1:]}",
                     file=sys.stderr,
                 )
                 return None
@@ -160,7 +172,9 @@ def least(runs: list[Cost]) -> Cost:
 
 
 def peer_python() -> Path | None:
-    """The interpreter of the peer's environment, made the first time; None where it cannot be installed."""
+    """The interpreter of the peer's environment, made the first time; None where it cannot be
+    installed.
+    """
     folder = ROOT / ".tools" / "hta"
     python = folder / "bin" / "python"
     if not (folder / "installed").exists():
@@ -213,7 +227,9 @@ def ways(trace: Path, peer: Path | None, kernels: int) -> dict[str, list[str]]:
 
 
 def check(name: str, text: str, truth: Path) -> None:
-    """Raises AssertionError where what `hotspots` or `metrics` printed is not the generator's truth: a table by the calls of each kernel."""
+    """Raises AssertionError where what `hotspots` or `metrics` printed is not the generator's
+    truth: a table by the calls of each kernel.
+    """
     expected = json.loads(truth.read_text())
     totals = {
         row["name"]: (row["count"], row["total_ns"])
@@ -274,7 +290,9 @@ def measure(
 
 
 def in_turn(commands: dict[str, list[str]], repeats: int, truth: Path) -> dict[str, Cost]:
-    """Costs of what is to be compared: one after the other and again, so that all meet the machine in the same moods. Answers are checked."""
+    """Costs of what is to be compared: one after the other and again, so that all meet the machine
+    in the same moods. Answers are checked.
+    """
     runs: dict[str, list[Cost]] = {name: [] for name in commands}
     for _ in range(repeats):
         for name, command in commands.items():
@@ -311,12 +329,16 @@ def show(
         against = told["growth"]
         first, last = against["cpu_s_before_and_after"]
         print(
-            f"cost per kernel: {against['cost_per_kernel_ratio']:.2f} times that of {against['than_kernels']:,}, which took {first:.2f} CPU s before and {last:.2f} after"
+            f"cost per kernel: {against['cost_per_kernel_ratio']:.2f} times that of "
+            f"{against['than_kernels']:,}, which took {first:.2f} CPU s before and {last:.2f} "
+            "after"
         )
 
 
 def of_ranks(trace: Path, count: int, folder: Path, single: Cost) -> dict[str, float]:
-    """The summary of so many copies: wall time against the single file's, divided by the processes."""
+    """The summary of so many copies: wall time against the single file's, divided by the
+    processes.
+    """
     paths = []
     for rank in range(count):
         paths.append(folder / f"rank{rank}.json")
@@ -338,8 +360,10 @@ def of_ranks(trace: Path, count: int, folder: Path, single: Cost) -> dict[str, f
     ratio = cost.wall_s / (count * single.wall_s / processes)
     cpu_ratio = cost.cpu_s / (count * single.cpu_s)
     print(
-        f"\n{count} ranks by {processes} processes: {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} CPU s, peak {cost.peak_mib:.0f} MiB (largest process);"
-        f" {ratio:.2f} times (ranks x one file / processes) in wall time, {cpu_ratio:.2f} times (ranks x one file) in CPU time"
+        f"\n{count} ranks by {processes} processes: {cost.wall_s:.1f} s wall, "
+        f"{cost.cpu_s:.1f} CPU s, peak {cost.peak_mib:.0f} MiB (largest process);"
+        f" {ratio:.2f} times (ranks x one file / processes) in wall time, "
+        f"{cpu_ratio:.2f} times (ranks x one file) in CPU time"
     )
     return {
         "ranks": count,

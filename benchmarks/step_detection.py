@@ -1,12 +1,15 @@
-"""How often a jump between two levels is found, and how often one is seen that is not there: `python benchmarks/step_detection.py`.
+"""How often a jump between two levels is found, and how often one is seen that is not there:
+`python benchmarks/step_detection.py`.
 
-Throughput over batch size from 4 to 2048 with the standard error given for every level, a jump of the ratio given at a
-level drawn at random (two levels at least on either side), on curves of several bends. Counted as found is a jump at
-its level or the next one to either side. Options narrow the table down; `--save FILE` keeps it as JSON.
+Throughput over batch size from 4 to 2048 with the standard error given for every level, a jump of
+the ratio given at a level drawn at random (two levels at least on either side), on curves of
+several bends. Counted as found is a jump at its level or the next one to either side. Options
+narrow the table down; `--save FILE` keeps it as JSON.
 
-`placed` is the power of the test that knows where the jump is but not the curve: the jump over its own standard error
-beside the curve's three parameters, against the same rate of false alarms. `ideal` is that of the same test where the
-level has to be searched too, as it is in a scan: the largest of the places' statistics against its own distribution.
+`placed` is the power of the test that knows where the jump is but not the curve: the jump over its
+own standard error beside the curve's three parameters, against the same rate of false alarms.
+`ideal` is that of the same test where the level has to be searched too, as it is in a scan: the
+largest of the places' statistics against its own distribution.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ def levels(count: int) -> Any:
 def series(
     count: int, noise: float, ratio: float, seed: int
 ) -> tuple[Measured, int, tuple[float, float]]:
-    """A noisy series, the position of its jump, and the power of the tests that know its place, and that do not."""
+    """A noisy series, the position of its jump, and the power of the tests that know its place, and
+    that do not.
+    """
     rng = np.random.default_rng([seed, count])
     t_max, h, p = CURVES[int(rng.integers(len(CURVES)))]
     level, at = levels(count), int(rng.integers(2, count - 1))
@@ -114,7 +119,8 @@ def main() -> None:
                     else "  ".join(f"{row[name]:6.2f}" for name in ("found", "ideal", "placed"))
                 )
                 print(
-                    f"{count:6d}  {100 * noise:4.1f} %  {ratio:5.2f}  {row['reported']:8.2f}  {shown}",
+                    f"{count:6d}  {100 * noise:4.1f} %  {ratio:5.2f}  {row['reported']:8.2f}  "
+                    f"{shown}",
                     flush=True,
                 )
     if asked.save:

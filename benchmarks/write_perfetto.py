@@ -1,9 +1,11 @@
-"""Speed, size and memory of the Perfetto writer: `python benchmarks/write_perfetto.py [--kernels N] [--samples N] [--part N]`.
+"""Speed, size and memory of the Perfetto writer: `python benchmarks/write_perfetto.py [--kernels N]
+[--samples N] [--part N]`.
 
-A made-up trace: kernels with launch arguments on 32 streams of 8 GPUs, 200 kernel names of about 175
-characters, and telemetry samples. CPU time is that of `write` alone; the peak is of the whole process.
-With `--part` the trace is made and written in parts of so many kernels, as a merge of many files does, so that
-the peak is that of a part; the CPU time then includes making them. `--keep` adds the figures to benchmarks/results/.
+A made-up trace: kernels with launch arguments on 32 streams of 8 GPUs, 200 kernel names of about
+175 characters, and telemetry samples. CPU time is that of `write` alone; the peak is of the whole
+process. With `--part` the trace is made and written in parts of so many kernels, as a merge of many
+files does, so that the peak is that of a part; the CPU time then includes making them. `--keep`
+adds the figures to benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -84,7 +86,9 @@ def kernel_trace(kernels: int, samples: int) -> Trace:
 
 
 def in_parts(kernels: int, samples: int, part: int) -> Parts:
-    """The same kernels again and again, each part behind the one before; their pools are equal, so that they need no places."""
+    """The same kernels again and again, each part behind the one before; their pools are equal, so
+    that they need no places.
+    """
     first = kernel_trace(part, samples // max(kernels // part, 1))
     pools = sketch(first)
     pools = replace(pools, strings=first.strings)
@@ -113,7 +117,9 @@ def written(args: argparse.Namespace, path: Path) -> WriteReport:
 
 
 def peak_kib() -> int:
-    """The largest resident set of this program; that of getrusage counts the process which started it, too."""
+    """The largest resident set of this program; that of getrusage counts the process which started
+    it, too.
+    """
     return next(
         int(line.split()[1])
         for line in Path("/proc/self/status").read_text().splitlines()

@@ -7,14 +7,16 @@ import sys
 
 from profharness.cli import run_cli
 
-_RARELY = 200_000  # objects between collections: imports and columns make many that live on, and hardly any cycles
+# objects between collections: imports and columns make many that live on, and hardly any cycles
+_RARELY = 200_000
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
     gc.set_threshold(_RARELY, *gc.get_threshold()[1:])
     status = run_cli(sys.argv[1:])
-    gc.freeze()  # the interpreter looks through everything for cycles before it ends: 0.04 CPU s for nothing
+    # the interpreter looks through everything for cycles before it ends: 0.04 CPU s for nothing
+    gc.freeze()
     sys.exit(status)
 
 

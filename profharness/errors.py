@@ -3,7 +3,8 @@
     ProfharnessError                exit code
     ├── UsageError                  2   a wrong option, value, scan file or combination
     │   └── OutputExists            2   the place to write is taken
-    ├── Unavailable                 3   a tool, device, library or permission is missing on this node
+    ├── Unavailable                 3   a tool, device, library or permission is missing on this
+                                    node
     ├── InputError                  4   a file is damaged, empty or of no known format
     └── WorkloadFailed              1   the workload of a scan (not of a command) failed
 

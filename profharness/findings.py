@@ -14,7 +14,9 @@ Severity = Literal["info", "warning", "error"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One integrity result: `figures` holds the numbers that triggered it, by name with unit suffix."""
+    """One integrity result: `figures` holds the numbers that triggered it, by name with unit
+    suffix.
+    """
 
     id: str
     severity: Severity
@@ -25,7 +27,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problem_text(source: str, count: int, message: str) -> str:
-    """`file: 12 x what it says`; once is not counted, and a file that the message names is not named twice."""
+    """`file: 12 x what it says`; once is not counted, and a file that the message names is not
+    named twice.
+    """
     said = message if count == 1 else f"{count} x {message}"
     return said if message.startswith(source) else f"{source}: {said}"
 
@@ -43,7 +47,8 @@ _KINDS = (
     FindingKind(
         "kernels-missing",
         "error",
-        "record again with a shorter capture window or another layer; do not read idle from this trace",
+        "record again with a shorter capture window or another layer; "
+        "do not read idle from this trace",
     ),
     FindingKind(
         "launches-missing",
@@ -63,12 +68,14 @@ _KINDS = (
     FindingKind(
         "step-range-unmatched",
         "warning",
-        "name a range that is there (`report RUN --step-range REGEX` tries another), or record ranges: roctx by rocprofv3, record_function by torch",
+        "name a range that is there (`report RUN --step-range REGEX` tries another), "
+        "or record ranges: roctx by rocprofv3, record_function by torch",
     ),
     FindingKind(
         "empty-trace",
         "error",
-        "check that the device is visible to the process and that the capture window covers device work",
+        "check that the device is visible to the process and that the capture window covers "
+        "device work",
     ),
     FindingKind(
         "truncated-file",
@@ -84,12 +91,14 @@ _KINDS = (
     FindingKind(
         "run-incomplete",
         "error",
-        "run it again for the missing part (a scan goes on by `profharness run --resume -o RUN`); what was recorded until then is shown",
+        "run it again for the missing part (a scan goes on by `profharness run --resume -o "
+        "RUN`); what was recorded until then is shown",
     ),
     FindingKind(
         "nothing-recorded",
         "error",
-        "the layer saw nothing of this program; `profharness doctor --try` tells whether it works here",
+        "the layer saw nothing of this program; `profharness doctor --try` tells whether it "
+        "works here",
     ),
     FindingKind(
         "hook-message",
@@ -99,7 +108,8 @@ _KINDS = (
     FindingKind(
         "fork-not-recorded",
         "error",
-        "start worker processes by spawn (multiprocessing.set_start_method('spawn')), or use torch only in the parent",
+        "start worker processes by spawn (multiprocessing.set_start_method('spawn')), "
+        "or use torch only in the parent",
     ),
     FindingKind(
         "hook-not-loaded",
@@ -109,7 +119,8 @@ _KINDS = (
     FindingKind(
         "above-peak",
         "error",
-        "do not use this figure: compare the device's name with the machine's, the FLOPs with the model's, and look for what the trace lacks",
+        "do not use this figure: compare the device's name with the machine's, "
+        "the FLOPs with the model's, and look for what the trace lacks",
     ),
     FindingKind(
         "kernels-differ",
@@ -133,22 +144,26 @@ _KINDS = (
     FindingKind(
         "profiler-hung",
         "error",
-        "use what was written with care; try --tool-arg rocprofv3:--disable-signal-handlers, fewer traces, or a shorter run",
+        "use what was written with care; try --tool-arg rocprofv3:--disable-signal-handlers, "
+        "fewer traces, or a shorter run",
     ),
     FindingKind(
         "launcher-traced",
         "error",
-        "put profharness inside the launcher (torchrun ... profharness run ... -- python train.py), so that the workers are traced",
+        "put profharness inside the launcher (torchrun ... profharness run ... "
+        "-- python train.py), so that the workers are traced",
     ),
     FindingKind(
         "mixed-rocm",
         "error",
-        "let the program and the profiler use one ROCm: a torch wheel brings its own, which must match the installation",
+        "let the program and the profiler use one ROCm: a torch wheel brings its own, "
+        "which must match the installation",
     ),
     FindingKind(
         "no-device-access",
         "error",
-        "ask for /dev/kfd and /dev/dri and the groups video and render (in a container: --device=/dev/kfd --device=/dev/dri, apptainer --rocm)",
+        "ask for /dev/kfd and /dev/dri and the groups video and render (in a container: "
+        "--device=/dev/kfd --device=/dev/dri, apptainer --rocm)",
     ),
     FindingKind(
         "counters-inexact",
@@ -163,12 +178,14 @@ _KINDS = (
     FindingKind(
         "counters-split",
         "info",
-        "nothing is lost; each part is an execution of its own, so compare counters of different parts with care",
+        "nothing is lost; each part is an execution of its own, "
+        "so compare counters of different parts with care",
     ),
     FindingKind(
         "window-cut",
         "info",
-        "the figures are of the window; a later release of the tool records the window alone, which costs less",
+        "the figures are of the window; a later release of the tool records the window alone, "
+        "which costs less",
     ),
     FindingKind(
         "profiler-changed-exit",
@@ -216,12 +233,14 @@ _KINDS = (
     FindingKind(
         "energy-counter",
         "warning",
-        "energy comes from integrated power instead; update the driver's firmware, or reboot a node whose counter stands still",
+        "energy comes from integrated power instead; update the driver's firmware, "
+        "or reboot a node whose counter stands still",
     ),
     FindingKind(
         "power-sensor",
         "info",
-        "power and energy of spans shorter than twenty of its periods are not given: raise --min-seconds for more of them",
+        "power and energy of spans shorter than twenty of its periods are not given: "
+        "raise --min-seconds for more of them",
     ),
     FindingKind(
         "device-shared", "warning", "another process used the device: ask for it exclusively"
@@ -244,38 +263,45 @@ _KINDS = (
     FindingKind(
         "point-failed",
         "error",
-        "the point has no figures; what it said is in points/PASS/POINT/stderr.log, and what its worker said in control/PASS",
+        "the point has no figures; what it said is in points/PASS/POINT/stderr.log, "
+        "and what its worker said in control/PASS",
     ),
     # load
     FindingKind(
         "littles-law",
         "error",
-        "requests in flight do not match rate times latency: do not use this level; look at its requests.parquet",
+        "requests in flight do not match rate times latency: do not use this level; "
+        "look at its requests.parquet",
     ),
     FindingKind(
         "generator-bound",
         "error",
-        "the load generator was the limit, not the server: raise --clients, or start it on another node (--url)",
+        "the load generator was the limit, not the server: raise --clients, "
+        "or start it on another node (--url)",
     ),
     FindingKind(
         "unstable-level",
         "warning",
-        "the level did not settle: raise --time and --warmup-time; an open loop near the server's limit never does",
+        "the level did not settle: raise --time and --warmup-time; "
+        "an open loop near the server's limit never does",
     ),
     FindingKind(
         "rate-not-reached",
         "warning",
-        "the server (or the load generator) cannot keep this rate: lower --rate, or add --instances or devices",
+        "the server (or the load generator) cannot keep this rate: lower --rate, "
+        "or add --instances or devices",
     ),
     FindingKind(
         "errors",
         "error",
-        "requests failed: see the server's log in control/PASS/TARGET and the level's requests.parquet; raise --timeout if they were only slow",
+        "requests failed: see the server's log in control/PASS/TARGET and the level's "
+        "requests.parquet; raise --timeout if they were only slow",
     ),
     FindingKind(
         "small-batches",
         "info",
-        "the server's batches stay small while requests wait: raise --queue-delay-us or --max-batch-size",
+        "the server's batches stay small while requests wait: "
+        "raise --queue-delay-us or --max-batch-size",
     ),
     # curve
     FindingKind(
@@ -291,12 +317,14 @@ _KINDS = (
     FindingKind(
         "exposed-communication",
         "warning",
-        "overlap collectives with compute (larger buckets, earlier launch), or use fewer ranks per model",
+        "overlap collectives with compute (larger buckets, earlier launch), "
+        "or use fewer ranks per model",
     ),
     FindingKind(
         "straggler",
         "warning",
-        "look at what that rank does before its collectives: input, host work, clock and power of its device",
+        "look at what that rank does before its collectives: input, host work, "
+        "clock and power of its device",
     ),
     # system
     FindingKind("streams-exceed-queues", "warning", "raise GPU_MAX_HW_QUEUES or use fewer streams"),
@@ -319,7 +347,9 @@ def finding(
     severity: Severity | None = None,
     **figures: float | str,
 ) -> Finding:
-    """Make the finding `kind_id` with its default severity and advice. Raises KeyError for an unknown id."""
+    """Make the finding `kind_id` with its default severity and advice. Raises KeyError for an
+    unknown id.
+    """
     kind = CATALOGUE[kind_id]
     return Finding(
         id=kind_id,

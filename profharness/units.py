@@ -1,6 +1,7 @@
 """Parse and print quantities: times, bytes, power, energy, counts, values with uncertainty.
 
-Thousands are parted by thin spaces (U+2009) and digits follow the uncertainty, as the field prints them.
+Thousands are parted by thin spaces (U+2009) and digits follow the uncertainty, as the field prints
+them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def digits_for(uncertainty: float) -> int:
 
 
 def format_with_uncertainty(value: float, uncertainty: float | None) -> str:
-    """`24 331 ± 41`: as many digits as the uncertainty allows; without one, four significant digits."""
+    """`24 331 ± 41`: as many digits as the uncertainty allows; without one, four significant
+    digits.
+    """
     if not math.isfinite(value):
         return "not measured"
     if uncertainty is None or not math.isfinite(uncertainty) or uncertainty <= 0:
@@ -83,7 +86,9 @@ def format_bytes(count: float) -> str:
 
 
 def format_share(share: float, digits: int = 1) -> str:
-    """A share between 0 and 1 as per cent; one that rounding alone would make the whole reads `> 99.9 %`."""
+    """A share between 0 and 1 as per cent; one that rounding alone would make the whole reads `>
+    99.9 %`.
+    """
     text = f"{100 * share:.{digits}f}"
     if share < 1 - _WHOLE and float(text) >= 100:
         return f"> {100 - 10.0**-digits:.{digits}f} %"
@@ -97,7 +102,9 @@ def format_clock(seconds: float) -> str:
 
 
 def parse_duration_ns(text: str, option: str) -> int:
-    """`30s`, `1.5ms`, `2min`, or a bare number of seconds, in ns. Raises UsageError naming `option`."""
+    """`30s`, `1.5ms`, `2min`, or a bare number of seconds, in ns. Raises UsageError naming
+    `option`.
+    """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", text)
     unit = match.group(2) or "s" if match else ""
     if match is None or unit not in _DURATIONS:
@@ -109,7 +116,9 @@ def parse_duration_ns(text: str, option: str) -> int:
 
 
 def parse_counts(text: str, option: str) -> tuple[int, ...]:
-    """`1,4,16`, `4..2048` (doubling) or `120..132:4` (in steps of 4), as positive integers. Raises UsageError naming `option`."""
+    """`1,4,16`, `4..2048` (doubling) or `120..132:4` (in steps of 4), as positive integers. Raises
+    UsageError naming `option`.
+    """
     values: list[int] = []
     for part in text.split(","):
         span, colon, step = part.strip().partition(":")
@@ -123,7 +132,8 @@ def parse_counts(text: str, option: str) -> tuple[int, ...]:
         ):
             raise UsageError(
                 f"{option}: {part.strip()!r} is not a positive number or a range",
-                "write a list such as 1,4,16, powers of two such as 4..2048, or steps such as 120..132:4",
+                "write a list such as 1,4,16, powers of two such as 4..2048, "
+                "or steps such as 120..132:4",
             )
         if len(ends) == 1:
             values.append(int(ends[0]))

@@ -1,4 +1,6 @@
-"""Where the other side of the process border lies: in a checkout beside the package, in a wheel inside it."""
+"""Where the other side of the process border lies: in a checkout beside the package, in a wheel
+inside it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from profharness.errors import Unavailable
 
 
 def wrappers_dir() -> Path:
-    """The folder with probe.py, hooks/ and workloads/. Raises Unavailable when the installation lacks it."""
+    """The folder with probe.py, hooks/ and workloads/. Raises Unavailable when the installation
+    lacks it.
+    """
     package = Path(__file__).resolve().parent
     for place in (package / "_wrappers", package.parent / "wrappers"):
         if (place / "probe.py").is_file():

@@ -1,7 +1,8 @@
-"""What a clock marker takes on this machine while nothing records: how much wider than its goal a slow machine may make its bound.
+"""What a clock marker takes on this machine while nothing records: how much wider than its goal a
+slow machine may make its bound.
 
-The goals are a microsecond for torch and two for onnxruntime. Either text defines `bare_ns()` for a program of the tests, with
-the hooks' folder on its path.
+The goals are a microsecond for torch and two for onnxruntime. Either text defines `bare_ns()` for a
+program of the tests, with the hooks' folder on its path.
 """
 
 from __future__ import annotations
@@ -37,12 +38,16 @@ def bare_ns(): return min(bare_marker() for _ in range(200))
 
 
 def widest_torch(bare_ns: int) -> float:
-    """A microsecond, or on a machine that is too slow for it a small multiple of what the call itself takes there."""
+    """A microsecond, or on a machine that is too slow for it a small multiple of what the call
+    itself takes there.
+    """
     return max(1000, 6 * bare_ns)
 
 
 def widest_onnxruntime(bare_ns: int) -> float:
-    """Two microseconds, or on a machine that is too slow for it little more than what a run takes there without a profiler."""
+    """Two microseconds, or on a machine that is too slow for it little more than what a run takes
+    there without a profiler.
+    """
     return max(2000, 1.25 * bare_ns)
 
 

@@ -1,4 +1,6 @@
-"""Fixtures for all tests. Those that need the shared recorded files skip, saying so, where they are absent."""
+"""Fixtures for all tests. Those that need the shared recorded files skip, saying so, where they are
+absent.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from tests import quiet
 
-# Tests start profharness a thousand times: to compile it anew for each would be a good part of their time.
+# Tests start profharness a thousand times: to compile it anew for each would be a good part of
+# their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
@@ -25,8 +28,9 @@ settings.load_profile("no-deadline")
 
 @pytest.hookimpl(tryfirst=True)  # before xdist, which writes the groups into the names
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes run the tests: those that share a fixture of their file stay in one of them, so that it is made
-    once, and the slow ones come first, so that no process ends with a long one while the others wait.
+    """Where several processes run the tests: those that share a fixture of their file stay in one
+    of them, so that it is made once, and the slow ones come first, so that no process ends with a
+    long one while the others wait.
     """
     if not hasattr(config, "workerinput"):
         return
@@ -38,7 +42,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Around everything of a test, its fixtures included: no other test works beside one that is marked `alone`."""
+    """Around everything of a test, its fixtures included: no other test works beside one that is
+    marked `alone`.
+    """
     if not hasattr(item.config, "workerinput"):
         return (yield)
     with quiet.turn(os.getppid(), alone=item.get_closest_marker("alone") is not None):
@@ -67,7 +73,9 @@ SHARED = Path(os.environ.get("PROFHARNESS_SHARED", ROOT.parent / "shared"))
 
 
 def shared_path(relative: str) -> Path:
-    """A file of the shared fixtures; for use in parametrisation, where a missing file must not fail collection."""
+    """A file of the shared fixtures; for use in parametrisation, where a missing file must not fail
+    collection.
+    """
     return SHARED / relative
 
 

@@ -1,7 +1,8 @@
-"""For each finding: the test that builds its situation, one close to it in which it must not appear, and the recorded file that has it.
+"""For each finding: the test that builds its situation, one close to it in which it must not
+appear, and the recorded file that has it.
 
-`recorded` names a file of the shared fixtures (checked by tests/analysis/test_fixture_findings.py, or by the series'
-own tests), else says why none can.
+`recorded` names a file of the shared fixtures (checked by tests/analysis/test_fixture_findings.py,
+or by the series' own tests), else says why none can.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ CASES: dict[str, Case] = {
     "graph-kernels-missing": Case(
         f"{_INTEGRITY}::test_replays_that_lost_kernels_against_other_steps",
         f"{_INTEGRITY}::test_full_replays_of_different_graphs_are_fine",
-        "the recorded graph traces are whole: every launch shows its kernels, equally many in each step",
+        "the recorded graph traces are whole: every launch shows its kernels, "
+        "equally many in each step",
     ),
     "steps-without-device-events": Case(
         f"{_INTEGRITY}::test_steps_in_which_the_tracer_stopped_recording",

@@ -1,7 +1,8 @@
-"""Tests that measure time against a theory run alone: where several processes run the tests, the others wait meanwhile.
+"""Tests that measure time against a theory run alone: where several processes run the tests, the
+others wait meanwhile.
 
-Every test holds a shared lock, one marked `alone` an exclusive one. Who wants the exclusive lock holds the gate while
-it waits, so that no new test begins before it.
+Every test holds a shared lock, one marked `alone` an exclusive one. Who wants the exclusive lock
+holds the gate while it waits, so that no new test begins before it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A run directory made by hand that has some of everything: two hosts, four ranks, three passes, points, steps, telemetry, markers."""
+"""A run directory made by hand that has some of everything: two hosts, four ranks, three passes,
+points, steps, telemetry, markers.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ POINTS = ("b4", "b8")
 def run_of(
     root: Path, *, seed: int = 1, ranks: int = 4, kernels: int = 40, lend: bool = True
 ) -> RunDir:
-    """The run; `lend`: a pass of rocprofv3 has the launch geometry that the one of torch.profiler lacks."""
+    """The run; `lend`: a pass of rocprofv3 has the launch geometry that the one of torch.profiler
+    lacks.
+    """
     run = RunDir.create(root)
     artifacts: list[Artifact] = []
     for rank in range(ranks):
@@ -83,7 +87,9 @@ def run_of(
 
 
 def _in_points(given: Program) -> Program:
-    """The program with its own calls; the first half of its launches is one point, the rest the other."""
+    """The program with its own calls; the first half of its launches is one point, the rest the
+    other.
+    """
     middle = given.kernels[len(given.kernels) // 2].start - 2000
     first, last = (
         min(call.start for call in given.calls) - 600,
@@ -124,7 +130,9 @@ def _us(ns: int) -> float:
 
 
 def _torch(run: RunDir, given: Program, rank: int, seed: int) -> list[Artifact]:
-    """A Kineto file without launch geometry, and a marker file of the same process with its sidecar. Times count from a base."""
+    """A Kineto file without launch geometry, and a marker file of the same process with its
+    sidecar. Times count from a base.
+    """
     host, base = f"n{rank // 2}", EPOCH + BOOT + (rank // 2) * 1_000_000
     names = {symbol.number: symbol.name for symbol in given.symbols}
 
@@ -300,14 +308,17 @@ def _trials(run: RunDir) -> None:
         folder.mkdir(parents=True)
         start = BOOT - SLEPT - LATER + number * 1_000_000_000
         rows = "".join(
-            f"{i},{'trial' if i else 'warmup'},{start + i * 50_000_000},40000000,{4 * (number + 1)}\n"
+            f"{i},{'trial' if i else 'warmup'},{start + i * 50_000_000},40000000,"
+            f"{4 * (number + 1)}\n"
             for i in range(6)
         )
         (folder / "trials.csv").write_text("trial,kind,start_monotonic_ns,dur_ns,items\n" + rows)
 
 
 def _clocks() -> list[ClockSnapshot]:
-    """Two readings per host; the second host was started at another time, and its wall clock is 1 ms ahead."""
+    """Two readings per host; the second host was started at another time, and its wall clock is 1
+    ms ahead.
+    """
     found = []
     for number, host in enumerate(("n0", "n1")):
         for phase, at in (("before", BOOT - 2 * LATER), ("after", BOOT + 2 * LATER)):

@@ -1,4 +1,6 @@
-"""The interpreter with TensorFlow that tests use: this one, PROFHARNESS_TEST_TENSORFLOW, or the one of `make tensorflow`."""
+"""The interpreter with TensorFlow that tests use: this one, PROFHARNESS_TEST_TENSORFLOW, or the one
+of `make tensorflow`.
+"""
 
 from __future__ import annotations
 
@@ -22,5 +24,7 @@ def find() -> str:
 INTERPRETER = find()
 needs_tensorflow = pytest.mark.skipif(
     not INTERPRETER,
-    reason="needs tensorflow: make tensorflow, or name its interpreter by PROFHARNESS_TEST_TENSORFLOW",
+    reason=(
+        "needs tensorflow: make tensorflow, or name its interpreter by PROFHARNESS_TEST_TENSORFLOW"
+    ),
 )

@@ -1,7 +1,9 @@
-"""A real trace processor for tests: fixture `load_trace`, which gives a Python client for a trace file.
+"""A real trace processor for tests: fixture `load_trace`, which gives a Python client for a trace
+file.
 
 It runs Perfetto's WebAssembly engine under node (`make trace-processor` fetches it) or, where
-PROFHARNESS_TRACE_PROCESSOR names one, a native trace_processor_shell. Without either, the test skips and says so.
+PROFHARNESS_TRACE_PROCESSOR names one, a native trace_processor_shell. Without either, the test
+skips and says so.
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""Figures from traces: pure functions from columns to records. No files, no text for people, no plots."""
+"""Figures from traces: pure functions from columns to records. No files, no text for people, no
+plots.
+"""

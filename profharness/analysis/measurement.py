@@ -31,7 +31,8 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class Measurement:
-    """What the metric table reads. `traced` says that a profiler stretched the window; `allowed_cores` is from the manifest.
+    """What the metric table reads. `traced` says that a profiler stretched the window;
+    `allowed_cores` is from the manifest.
 
     For several devices windows are summed: `window_ns` is the number of devices times their length.
     """
@@ -79,7 +80,9 @@ class Measurement:
 
     @cached_property
     def near(self) -> Near:
-        """The part of the trace that the windows see: what else there is adds nothing to times inside them."""
+        """The part of the trace that the windows see: what else there is adds nothing to times
+        inside them.
+        """
         return self.whole.near(self.when)
 
     @cached_property
@@ -152,7 +155,9 @@ class Measurement:
 
     @cached_property
     def queue_depth_ns(self) -> float:
-        """Integral of the number of launched and unfinished pieces of work over the windows, over all devices."""
+        """Integral of the number of launched and unfinished pieces of work over the windows, over
+        all devices.
+        """
         return float(queued_ns(self.work, self.when))
 
     @cached_property
@@ -162,7 +167,9 @@ class Measurement:
 
     @cached_property
     def fill(self) -> Fill | None:
-        """Fill over all devices; None where one of them does not say how many compute units it has."""
+        """Fill over all devices; None where one of them does not say how many compute units
+        it has.
+        """
         known = [part.fill for part in self.offered if part.fill is not None]
         return filling.add(known) if known and len(known) == len(self.offered) else None
 
@@ -173,7 +180,9 @@ class Measurement:
 
     @cached_property
     def occupancy(self) -> Occupancy | None:
-        """Occupancy over all devices; None where the registers and LDS of no kernel in the windows are known."""
+        """Occupancy over all devices; None where the registers and LDS of no kernel in the windows
+        are known.
+        """
         held = self.facts.residency.of(self.near.rows)
         found = residence.add(
             [
@@ -211,9 +220,11 @@ def measure(
     allowed_cores: float | None = None,
     known: Whole | None = None,
 ) -> Measurement:
-    """The measurement of a trace, or of one of its points, in the windows that `steps.measured` chooses.
+    """The measurement of a trace, or of one of its points, in the windows that `steps.measured`
+    chooses.
 
-    `known` is what was made of the same trace already; its facts also hold what it is measured against.
+    `known` is what was made of the same trace already; its facts also hold what it is measured
+    against.
     """
     return Measurement(
         trace,

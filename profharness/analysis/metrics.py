@@ -1,8 +1,9 @@
-"""The metrics of a trace as a table: name, unit, which way is better, what they need, and a pure function.
+"""The metrics of a trace as a table: name, unit, which way is better, what they need, and a pure
+function.
 
 A row whose input is missing gives a figure without a value that says what would give it; never 0.
-Shares are of the window, summed over devices. In a traced pass the window is longer than in a bare one:
-such shares are marked "inflated by the profiler".
+Shares are of the window, summed over devices. In a traced pass the window is longer than in a bare
+one: such shares are marked "inflated by the profiler".
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ _HINTS: dict[Needs, str] = {
     "kernels": "kernels: --profile torch, or rocprofv3 on AMD",
     "links": "host calls: --profile torch, or --hip-trace with rocprofv3",
     "geometry": "workgroups per kernel and the device's compute units: --profile rocprofv3",
-    "registers": "registers and LDS per kernel on a known architecture: --profile rocprofv3 of ROCm 7, or torch on NVIDIA",
+    "registers": (
+        "registers and LDS per kernel on a known architecture: "
+        "--profile rocprofv3 of ROCm 7, or torch on NVIDIA"
+    ),
     "steps": "marks of steps or trials",
     "cpu_samples": "telemetry",
     "ops": "framework operators: --profile torch or onnxruntime",
@@ -157,7 +161,9 @@ def _concurrency(m: Measurement) -> Figure:
 
 
 def _percentile(percent: float, *, met_empty: bool) -> Callable[[Measurement], Figure]:
-    """A percentile of launch latency (kernels that met an empty queue) or queue delay (the others), in ns."""
+    """A percentile of launch latency (kernels that met an empty queue) or queue delay (the others),
+    in ns.
+    """
 
     def compute(m: Measurement) -> Figure:
         sample = m.delays.delay[m.delays.met_empty == met_empty]
@@ -172,7 +178,8 @@ def _percentile(percent: float, *, met_empty: bool) -> Callable[[Measurement], F
             )
         early = int((sample < 0).sum())
         note = (
-            f"{early} kernels start before their launch: the clocks disagree by {-int(sample.min())} ns"
+            f"{early} kernels start before their launch: the clocks disagree by "
+            f"{-int(sample.min())} ns"
             if early
             else ""
         )
@@ -222,7 +229,9 @@ def _short(by: Literal["count", "time"]) -> Callable[[Measurement], Figure]:
 def _filled(
     value: Callable[[Fill], float], blind: Callable[[Fill], float]
 ) -> Callable[[Measurement], Figure]:
-    """A fill figure: at least `value`, at most that plus what the kernels without geometry could add."""
+    """A fill figure: at least `value`, at most that plus what the kernels without geometry could
+    add.
+    """
 
     def compute(m: Measurement) -> Figure:
         fill = m.fill
@@ -235,7 +244,10 @@ def _filled(
                 unit="share",
                 source=m.origin,
                 coverage=coverage,
-                needs=f"workgroups for {NEEDED_COVERAGE:.0%} of kernel time (here {coverage:.0%}): --profile rocprofv3",
+                needs=(
+                    f"workgroups for {NEEDED_COVERAGE:.0%} of kernel time (here "
+                    f"{coverage:.0%}): --profile rocprofv3"
+                ),
             )
         low = value(fill)
         return Figure(
@@ -256,7 +268,8 @@ def _resident(
     blind: Callable[[Occupancy], float] = lambda _: 0.0,
     without: str = "",
 ) -> Callable[[Measurement], Figure]:
-    """A figure from resident waves: at least `value`, at most that plus what kernels of unknown shape could add.
+    """A figure from resident waves: at least `value`, at most that plus what kernels of unknown
+    shape could add.
 
     `without` says what is missing where `value` is None.
     """
@@ -270,7 +283,10 @@ def _resident(
                 unit=unit,
                 source=m.origin,
                 coverage=coverage,
-                needs=f"registers and LDS for {NEEDED_COVERAGE:.0%} of kernel time (here {coverage:.0%}): --profile rocprofv3 of ROCm 7",
+                needs=(
+                    f"registers and LDS for {NEEDED_COVERAGE:.0%} of kernel time (here "
+                    f"{coverage:.0%}): --profile rocprofv3 of ROCm 7"
+                ),
             )
         low = value(found)
         if low is None:
@@ -324,7 +340,9 @@ def _kernels_per_step(m: Measurement) -> Figure:
 
 
 def _cpu_cores(m: Measurement) -> float | None:
-    """Time-weighted mean of the cores that the process tree ran on, over the windows; None without samples there."""
+    """Time-weighted mean of the cores that the process tree ran on, over the windows; None without
+    samples there.
+    """
     samples = m.trace.samples
     rows = (
         samples.metric == m.trace.strings.find("cpu_tree")
@@ -540,10 +558,11 @@ def summarise_trace(
     allowed_cores: float | None = None,
     yardstick: Yardstick = NO_YARDSTICK,
 ) -> Summary:
-    """Everything that one trace says: counts, figures, findings, the split of its window, points, hotspots.
+    """Everything that one trace says: counts, figures, findings, the split of its window, points,
+    hotspots.
 
-    `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own. `yardstick` is
-    what its devices were measured to reach.
+    `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own.
+    `yardstick` is what its devices were measured to reach.
     """
     whole = measure(
         trace, allowed_cores=allowed_cores, known=Whole(trace, KernelFacts(trace, yardstick))
@@ -582,7 +601,9 @@ def summarise_trace(
 def _above_peak(
     whole: Measurement, values: dict[str, Figure], points: Sequence[PointSummary]
 ) -> tuple[Finding, ...]:
-    """What cannot be, of the whole trace and of its points; of kernels where no figure of the whole trace says it."""
+    """What cannot be, of the whole trace and of its points; of kernels where no figure of the whole
+    trace says it.
+    """
     of_trace = tuple(above_peak(values))
     kernels = (
         ()

@@ -1,8 +1,9 @@
 """Many files as one answer: each file is summarised where it is, and the summaries are joined here.
 
-Counts, sums and hotspots of the joined answer are exactly those of all records together. Figures belong to each
-file's own window: the joined one is their mean, weighted by the windows, or their median where a mean says
-nothing, with the lowest and the highest file as its ends. Clocks need not agree for that.
+Counts, sums and hotspots of the joined answer are exactly those of all records together. Figures
+belong to each file's own window: the joined one is their mean, weighted by the windows, or their
+median where a mean says nothing, with the lowest and the highest file as its ends. Clocks need not
+agree for that.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ KEPT_ALIKE = 3
 class Part:
     """What one file says, small enough to send. Times are of its own clock.
 
-    `identities` are host and identity of the devices that have one: files that share one are to be read together.
+    `identities` are host and identity of the devices that have one: files that share one are to be
+    read together.
     """
 
     summary: Summary
@@ -62,7 +64,9 @@ class Part:
 def part(
     trace: Trace, source: str, findings: Sequence[Finding] = (), yardstick: Yardstick = NO_YARDSTICK
 ) -> Part:
-    """The part of one file; `findings` are those on its clock, `yardstick` is what its devices were measured to reach."""
+    """The part of one file; `findings` are those on its clock, `yardstick` is what its devices were
+    measured to reach.
+    """
     tables = (trace.kernels, trace.copies)
     starts = np.concatenate([table.start_ns for table in tables])
     ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
@@ -158,7 +162,9 @@ def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
 
 
 def _span_ns(parts: Sequence[Part]) -> int:
-    """From the first start to the last end, where all times are of day or of one host's clock; else of the longest part."""
+    """From the first start to the last end, where all times are of day or of one host's clock; else
+    of the longest part.
+    """
     spans = [one.span for one in parts if one.span is not None]
     clocks = {clock for one in parts if one.span is not None for clock in one.clocks}
     comparable = {clock for clock, _ in clocks} == {ClockDomain.REALTIME.value} or (
@@ -171,7 +177,9 @@ def _span_ns(parts: Sequence[Part]) -> int:
 
 
 def _devices(parts: Sequence[Part]) -> dict[str, DeviceCounts]:
-    """By `host/rank/device`; where files share one, the file's name stands in place of the host, and its whole path if need be."""
+    """By `host/rank/device`; where files share one, the file's name stands in place of the host,
+    and its whole path if need be.
+    """
     taken = Counter(f"{owner}/{index}" for one in parts for _, owner, index in one.device_names)
     named: dict[str, DeviceCounts] = {}
     for one in parts:
@@ -191,7 +199,9 @@ def _file_name(path: str) -> str:
 
 
 def _points(summaries: Sequence[Summary], found: Sequence[Finding]) -> tuple[PointSummary, ...]:
-    """Each point over the files that measured it, joined as the whole is; points in the order of the files."""
+    """Each point over the files that measured it, joined as the whole is; points in the order of
+    the files.
+    """
     by_name: dict[str, list[PointSummary]] = {}
     for one in summaries:
         for point in one.points:
@@ -230,7 +240,9 @@ def _figures(summaries: Sequence[Summary] | Sequence[PointSummary]) -> dict[str,
 
 
 def _figure(weighted: Sequence[tuple[Figure, int]]) -> Figure:
-    """Shares and depths: the mean over all windows. Rates, times and ratios: the median. The ends are the lowest and highest file."""
+    """Shares and depths: the mean over all windows. Rates, times and ratios: the median. The ends
+    are the lowest and highest file.
+    """
     known = [(figure, weight) for figure, weight in weighted if figure.value is not None]
     first = weighted[0][0]
     if not known:
@@ -242,7 +254,10 @@ def _figure(weighted: Sequence[tuple[Figure, int]]) -> Figure:
     lows = [figure.value if figure.low is None else figure.low for figure, _ in known]
     highs = [figure.value if figure.high is None else figure.high for figure, _ in known]
     notes = list(dict.fromkeys(figure.note for figure, _ in known if figure.note))
-    way = f"{'mean' if mean else 'median'} of {format_number(len(known))} files, ends are the lowest and the highest"
+    way = (
+        f"{'mean' if mean else 'median'} of {format_number(len(known))} files, "
+        "ends are the lowest and the highest"
+    )
     coverages = [figure.coverage for figure, _ in known if figure.coverage is not None]
     return msgspec.structs.replace(
         known[0][0],
@@ -287,7 +302,9 @@ def _partition(splits: Sequence[Partition]) -> Partition | None:
 
 
 def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
-    """Findings of one kind in more than a few files are told once, of the file where they are gravest, with the number of files."""
+    """Findings of one kind in more than a few files are told once, of the file where they are
+    gravest, with the number of files.
+    """
     order = {"error": 0, "warning": 1, "info": 2}
     kinds: dict[str, list[Finding]] = {}
     for one in summaries:
@@ -307,7 +324,10 @@ def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
             joined.append(
                 msgspec.structs.replace(
                     ranked[0],
-                    message=f"in {format_number(len(items))} of {format_number(len(summaries))} files, first {ranked[0].message}",
+                    message=(
+                        f"in {format_number(len(items))} of {format_number(len(summaries))} "
+                        f"files, first {ranked[0].message}"
+                    ),
                     figures={**ranked[0].figures, "files": len(items)},
                 )
             )

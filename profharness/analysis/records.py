@@ -1,6 +1,7 @@
 """What the analysis concludes, as typed records; their JSON form is the contract of DESIGN 8.
 
-Every figure carries its unit, an interval where it is estimated, where it came from, and what it needs when it could not be had. Nothing is computed here.
+Every figure carries its unit, an interval where it is estimated, where it came from, and what it
+needs when it could not be had. Nothing is computed here.
 """
 
 from __future__ import annotations
@@ -13,26 +14,18 @@ from profharness.analysis.communication.records import Communication
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.findings import Finding, Severity
-from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records: who uses them finds it here
+
+# two of the records: who uses them finds them here
+from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414
+from profharness.stats.estimate import Figure as Figure  # noqa: PLC0414
 
 SCHEMA = 1
 
 
-class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One value. `value` None means not measured, and `needs` says what would give it."""
-
-    value: float | int | None
-    unit: str
-    low: float | int | None = None
-    high: float | int | None = None
-    source: str = msgspec.field(default="", name="from")
-    needs: str = ""
-    coverage: float | None = None
-    note: str = ""
-
-
 class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Whole-file counts (DESIGN 8). Spans and unions are of half-open intervals, in ns; None where kernels lie on no time axis."""
+    """Whole-file counts (DESIGN 8). Spans and unions are of half-open intervals, in ns; None where
+    kernels lie on no time axis.
+    """
 
     pass_name: str | None = msgspec.field(default=None, name="pass")
     kernels: int = 0
@@ -69,10 +62,12 @@ class ProblemRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One group of kernels, ops or a category. Times in ns, None where a statistics file does not print them.
+    """One group of kernels, ops or a category. Times in ns, None where a statistics file does not
+    print them.
 
-    `fill` and `occupancy` are shares, `flops_per_s` and `bytes_per_s` rates while the kernel runs, `shapes` and `dtypes` the
-    inputs (JSON, as recorded) that an op had most often; None where not known.
+    `fill` and `occupancy` are shares, `flops_per_s` and `bytes_per_s` rates while the kernel runs,
+    `shapes` and `dtypes` the inputs (JSON, as recorded) that an op had most often; None where not
+    known.
     """
 
     name: str
@@ -106,8 +101,9 @@ class SampledRow(HotspotRow, frozen=True, kw_only=True):
 class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
     """A hotspot table, sorted by total_ns (falling), then name.
 
-    `busy_ns` (kernels) and `busy_any_ns` (with copies) are unions, `device_span_ns` is the time from a device's
-    first start to its last end, each summed over devices; None where the trace holds no device work, or no timeline of it.
+    `busy_ns` (kernels) and `busy_any_ns` (with copies) are unions, `device_span_ns` is the time
+    from a device's first start to its last end, each summed over devices; None where the trace
+    holds no device work, or no timeline of it.
     """
 
     schema: int = SCHEMA
@@ -122,7 +118,9 @@ class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
-    """Idle time by cause, disjoint, in ns (METRICS 2). `micro_ns` is the part in gaps under 10 µs, `macro_ns` the rest."""
+    """Idle time by cause, disjoint, in ns (METRICS 2). `micro_ns` is the part in gaps under 10 µs,
+    `macro_ns` the rest.
+    """
 
     no_host_record_ns: int = 0
     waiting_copy_or_event_ns: int = 0
@@ -135,7 +133,9 @@ class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
-    """Disjoint parts of one window that sum to `window_ns` exactly; overlaps are "of which" figures."""
+    """Disjoint parts of one window that sum to `window_ns` exactly; overlaps are "of which"
+    figures.
+    """
 
     window_ns: int
     compute_ns: int
@@ -148,10 +148,12 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The largest disjoint share of a window, its evidence, and the bound 1 / (1 - share) on what removing it gains.
+    """The largest disjoint share of a window, its evidence, and the bound 1 / (1 - share) on what
+    removing it gains.
 
-    `limiter` is idle, communication, copy, underfilled, compute, bandwidth, inside-kernel, undetermined or none; of none
-    the evidence is the whole answer: why there is no verdict (untrusted), or that a process on the CPU waits.
+    `limiter` is idle, communication, copy, underfilled, compute, bandwidth, inside-kernel,
+    undetermined or none; of none the evidence is the whole answer: why there is no verdict
+    (untrusted), or that a process on the CPU waits.
     """
 
     limiter: str
@@ -162,7 +164,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PointKernel(msgspec.Struct, frozen=True, kw_only=True):
-    """One kernel name in a window: calls that begin there, ns of it inside, and its share of all kernel time. Collectives are left out."""
+    """One kernel name in a window: calls that begin there, ns of it inside, and its share of all
+    kernel time. Collectives are left out.
+    """
 
     name: str
     calls: int
@@ -172,7 +176,9 @@ class PointKernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Classic(msgspec.Struct, frozen=True, kw_only=True):
-    """What multi_process_benchmark.py of the DeepSparse examples prints: items/s summed over processes, ms per batch."""
+    """What multi_process_benchmark.py of the DeepSparse examples prints: items/s summed over
+    processes, ms per batch.
+    """
 
     model: str
     batch_size: int
@@ -184,7 +190,9 @@ class Classic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One point over all passes. Throughput in items/s, latency mean in ms; `rate` is that of an open loop, in requests/s."""
+    """One point over all passes. Throughput in items/s, latency mean in ms; `rate` is that of an
+    open loop, in requests/s.
+    """
 
     point: str
     backend: str = ""
@@ -213,7 +221,9 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One step (or trial): its label and own number (null: its mark has none), how many processes ran it, `dur_ns` from the first start to the last end."""
+    """One step (or trial): its label and own number (null: its mark has none), how many processes
+    ran it, `dur_ns` from the first start to the last end.
+    """
 
     step: str
     number: int | None = None
@@ -258,15 +268,17 @@ class Knee(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):
-    """The smallest level within 5 % of the best throughput, among the levels that are not flagged, if there are any."""
+    """The smallest level within 5 % of the best throughput, among the levels that are not flagged,
+    if there are any.
+    """
 
     at: float
     throughput: float
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
-    """What one device needs at the knee: CPU cores of its server, bytes/s to and from the clients. `at` is the level that
-    they were measured at; None where they were not measured.
+    """What one device needs at the knee: CPU cores of its server, bytes/s to and from the clients.
+    `at` is the level that they were measured at; None where they were not measured.
     """
 
     at: float
@@ -277,9 +289,10 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """One curve of a scan: its key (device, backend, via ...), levels, fits and findings.
 
-    `flagged` are the levels whose measurement is known to be wrong, `recommended_note` says that they were left out of the
-    recommendation, or that there are no others; `fitted_note` says it of the curve. `overlaps_best` are the levels whose 95 % interval
-    overlaps that of the highest throughput: where there are any, no level is proven best.
+    `flagged` are the levels whose measurement is known to be wrong, `recommended_note` says that
+    they were left out of the recommendation, or that there are no others; `fitted_note` says it of
+    the curve. `overlaps_best` are the levels whose 95 % interval overlaps that of the highest
+    throughput: where there are any, no level is proven best.
     """
 
     key: dict[str, str]
@@ -304,7 +317,9 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Provenance and alignment of one source. The causal interval is a shift that would keep causality."""
+    """Provenance and alignment of one source. The causal interval is a shift that would keep
+    causality.
+    """
 
     path: str
     format: str
@@ -336,7 +351,9 @@ class PassRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a summary comes from: the run's identity and provenance; `asked` is what was to be measured, by setting."""
+    """Where a summary comes from: the run's identity and provenance; `asked` is what was to be
+    measured, by setting.
+    """
 
     id: str
     path: str
@@ -358,7 +375,9 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the reports print, and `summary.json`. A superset of `metrics --json`. `steps_from`: the ranges that are its steps, if not marks of tools."""
+    """All that the reports print, and `summary.json`. A superset of `metrics --json`. `steps_from`:
+    the ranges that are its steps, if not marks of tools.
+    """
 
     schema: int = SCHEMA
     source: str
@@ -384,7 +403,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One telemetry metric over the run: time-weighted mean, extremes, and a thinned series for the report's plot.
+    """One telemetry metric over the run: time-weighted mean, extremes, and a thinned series for the
+    report's plot.
 
     `at_s` is seconds since the run's first sample.
     """

@@ -1,4 +1,5 @@
-"""The command line: the literal list of commands, and the only place where an error becomes text and an exit code.
+"""The command line: the literal list of commands, and the only place where an error becomes text
+and an exit code.
 
 Each command is one small file that is imported when it is called, so that `--help` stays fast.
 """
@@ -79,13 +80,16 @@ def root_help() -> str:
     return (
         f"Usage: profharness COMMAND [OPTIONS] ...\n\n"
         f"  Is this GPU saturated by this workload, and if not, what holds it back?\n\n"
-        f"Commands:\n{listed}\n\nOptions:\n  -h, --help     This text; `profharness COMMAND --help` for a command\n"
+        f"Commands:\n{listed}\n\nOptions:\n  -h, --help     This text; "
+        "`profharness COMMAND --help` for a command\n"
         f"  -V, --version  The version\n\n{_EPILOG}"
     )
 
 
 def run_cli(arguments: Sequence[str]) -> int:
-    """Run one command line; its exit code (DESIGN 6). The line is split at the first `--` for `run`."""
+    """Run one command line; its exit code (DESIGN 6). The line is split at the first `--` for
+    `run`.
+    """
     if not arguments or arguments[0] in ("-h", "--help", "help", "-V", "--version"):
         asks_version = bool(arguments) and arguments[0] in ("-V", "--version")
         print(f"profharness {__version__}\n" if asks_version else root_help(), end="")
@@ -112,18 +116,25 @@ def run_cli(arguments: Sequence[str]) -> int:
 
 
 def _unforeseen(error: Exception) -> tuple[str, str]:
-    """What no command foresaw: a place that cannot be read or written is the system's word, all else a fault of ours."""
+    """What no command foresaw: a place that cannot be read or written is the system's word, all
+    else a fault of ours.
+    """
     if isinstance(error, OSError) and error.errno in _PLACES:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{os.strerror(error.errno)}", _PLACES[error.errno]
     return (
         f"profharness itself failed: {type(error).__name__}: {error}",
-        "please report it, with the traceback that PROFHARNESS_TRACEBACK=1 shows; what was recorded is kept",
+        (
+            "please report it, with the traceback that PROFHARNESS_TRACEBACK=1 shows; "
+            "what was recorded is kept"
+        ),
     )
 
 
 def _call(arguments: Sequence[str]) -> int:
-    """Import the command's module, let typer parse the words, run it. Raises UsageError for a wrong word."""
+    """Import the command's module, let typer parse the words, run it. Raises UsageError for a wrong
+    word.
+    """
     name = arguments[0]
     if name not in dict(COMMANDS):
         import difflib
@@ -134,11 +145,13 @@ def _call(arguments: Sequence[str]) -> int:
             f"did you mean `profharness {near[0]}`?" if near else "see `profharness --help`",
         )
     if name not in _STARTS_PROGRAMS:
-        # NumPy's linear algebra starts a thread per core that nothing here uses: 0.06 CPU s on two cores
+        # NumPy's linear algebra starts a thread per core that nothing here uses: 0.06 CPU s on two
+        # cores
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import typer
 
-    # typer carries a copy of click of its own in newer versions: take the exception's class from typer itself
+    # typer carries a copy of click of its own in newer versions: take the exception's class from
+    # typer itself
     click_error: type[Exception] = next(
         kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
     )
@@ -166,8 +179,8 @@ def _call(arguments: Sequence[str]) -> int:
 def _explained(command: Any, function: Callable[..., object]) -> Any:
     """The command, its arguments with the help that they were declared with.
 
-    click has a help text of arguments of its own since 8.5, and empties the one that typer before 0.26 has set. With the
-    text set again both would list them, so click's own list is left out.
+    click has a help text of arguments of its own since 8.5, and empties the one that typer before
+    0.26 has set. With the text set again both would list them, so click's own list is left out.
     """
     declared = get_type_hints(function, include_extras=True)
     for parameter in command.params:

@@ -1,4 +1,6 @@
-"""`profharness calibrate`: measure what the device at hand reaches, and keep it for the roofline and the verdict."""
+"""`profharness calibrate`: measure what the device at hand reaches, and keep it for the roofline
+and the verdict.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,18 @@ def calibrate(
         int | None,
         typer.Option(
             min=1,
-            help="Threads on the CPU, as of the runs to be judged (default: as many as torch takes). Kept beside other numbers.",
+            help=(
+                "Threads on the CPU, as of the runs to be judged (default: "
+                "as many as torch takes). Kept beside other numbers."
+            ),
         ),
     ] = None,
     seconds: Annotated[float, typer.Option(min=0.05, help="Time for each figure, in s.")] = 1.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure matrix products by type, copy bandwidth and launches on this device, and keep them for the reports."""
+    """Measure matrix products by type, copy bandwidth and launches on this device, and keep them
+    for the reports.
+    """
     import msgspec
 
     from profharness.measure.calibrate import calibrate as measure
@@ -74,7 +81,8 @@ def lines_of(found: Calibration) -> Iterator[str]:
         compute_units=None if found.kind == "cpu" else found.compute_units,
     )
     for name, rate in found.gemm_flops.items():
-        peak = sheet.best_peak(name) if name in _TYPES else None  # type: ignore[arg-type]  # the test is that it is one of them
+        # the test is that it is one of them
+        peak = sheet.best_peak(name) if name in _TYPES else None  # type: ignore[arg-type]
         share = f"   {format_share(rate / peak[0])} of the data sheet" if peak else ""
         yield f"GEMM {name:<5} {quantity_text(rate, 'FLOP/s'):>14}{share}"
     if found.copy_bytes_per_s:
@@ -83,12 +91,20 @@ def lines_of(found: Calibration) -> Iterator[str]:
             if sheet.bandwidth
             else ""
         )
-        yield f"copy       {quantity_text(found.copy_bytes_per_s, 'B/s'):>14}{share}   read and written"
+        yield (
+            f"copy       {quantity_text(found.copy_bytes_per_s, 'B/s'):>14}{share}   read and "
+            "written"
+        )
     if found.launch_ns and found.round_trip_ns:
-        yield f"launch     {format_ns(found.launch_ns):>14}   round trip {format_ns(found.round_trip_ns)}"
+        yield (
+            f"launch     {format_ns(found.launch_ns):>14}   round trip "
+            f"{format_ns(found.round_trip_ns)}"
+        )
     if found.gemm_power_w is not None:
         idle = f"{found.idle_power_w:.0f} W" if found.idle_power_w is not None else "not measured"
-        yield f"power      {f'{found.gemm_power_w:.0f} W':>14}   at rest {idle}; {found.power_scope}"
+        yield (
+            f"power      {f'{found.gemm_power_w:.0f} W':>14}   at rest {idle}; {found.power_scope}"
+        )
     for note in found.notes:
         yield f"left out   {note}"
 

@@ -1,4 +1,6 @@
-"""`profharness compare`: two runs point by point, with noise bounds; `--fail-on` makes it a gate."""
+"""`profharness compare`: two runs point by point, with noise bounds; `--fail-on` makes it a
+gate.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ def _lines(comparison: Comparison, found: tuple[Breach, ...]) -> Iterator[str]:
     if not comparison.points and not comparison.run:
         yield "nothing in common to compare"
     for one in found:
-        yield f"fails {one.condition}{' at ' + one.point if one.point else ''}: {_change(one.delta)}"
+        yield (
+            f"fails {one.condition}{' at ' + one.point if one.point else ''}: {_change(one.delta)}"
+        )
 
 
 def _heading(comparison: Comparison) -> Iterator[str]:
@@ -139,7 +143,9 @@ def _point_lines(point: PointComparison) -> Iterator[str]:
 
 
 def _reason_lines(reasons: tuple[Reason, ...]) -> Iterator[str]:
-    """`why  +12.0 %  idle: launches in progress rose ...`: what explains only stands after the effects, without a figure."""
+    """`why  +12.0 %  idle: launches in progress rose ...`: what explains only stands after the
+    effects, without a figure.
+    """
     for number, one in enumerate(reasons[:REASONS]):
         effect = "" if one.effect is None else f"{100 * one.effect:+.1f} %"
         yield f"  {'why' if number == 0 else '':<14} {effect:>8}  {one.message}"
@@ -156,7 +162,9 @@ def _delta_lines(deltas: Sequence[Delta]) -> Iterator[str]:
 
 
 def _change(delta: Delta) -> str:
-    """`+3.1 % (noise ± 0.8 %): better`, `within noise`, `cannot tell`, or the change alone where no noise is known."""
+    """`+3.1 % (noise ± 0.8 %): better`, `within noise`, `cannot tell`, or the change alone where no
+    noise is known.
+    """
     text = f"{100 * delta.change:+.1f} %"
     if delta.unbounded:
         return f"{text}, cannot tell (the noise is not bounded)"
@@ -189,7 +197,10 @@ def _hotspot_lines(table: HotspotComparison) -> Iterator[str]:
             ("-" if mean is None else format_ns(mean)) for mean in (row.mean_a_ns, row.mean_b_ns)
         ]
         change = "" if row.change is None else f"{100 * row.change:+.1f} %"
-        yield f"  {means[0]:>10} -> {means[1]:>10}  {change:>9}  {row.calls_a or 0:>7} -> {row.calls_b or 0:<7} calls  {row.name[:80]}"
+        yield (
+            f"  {means[0]:>10} -> {means[1]:>10}  {change:>9}  {row.calls_a or 0:>7} -> "
+            f"{row.calls_b or 0:<7} calls  {row.name[:80]}"
+        )
         why = (
             row.reason
             if row.significant is not False

@@ -60,7 +60,8 @@ def doctor(
         else ""
     )
     typer.echo(
-        f"clocks     {', '.join(f'{name} {ns} ns' for name, ns in checkup.clocks.resolution_ns.items())}{slept}"
+        "clocks     "
+        f"{', '.join(f'{name} {ns} ns' for name, ns in checkup.clocks.resolution_ns.items())}{slept}"
     )
     if not try_:
         typer.echo(

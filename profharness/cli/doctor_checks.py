@@ -1,6 +1,8 @@
-"""What works on this node and what is missing, with the fix: looks, and with `try_layers` really runs each layer.
+"""What works on this node and what is missing, with the fix: looks, and with `try_layers` really
+runs each layer.
 
-A trial goes through the same path as any run (launcher, hooks, readers), with a tiny program in a temporary folder.
+A trial goes through the same path as any run (launcher, hooks, readers), with a tiny program in a
+temporary folder.
 """
 
 from __future__ import annotations
@@ -57,14 +59,18 @@ class TelemetryState(msgspec.Struct, frozen=True):
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """Resolutions in ns; `suspended_ns` is how long the host slept since boot (BOOTTIME less MONOTONIC)."""
+    """Resolutions in ns; `suspended_ns` is how long the host slept since boot (BOOTTIME less
+    MONOTONIC).
+    """
 
     resolution_ns: dict[str, int]
     suspended_ns: int
 
 
 class Checkup(msgspec.Struct, frozen=True):
-    """The answer of `doctor --json` (DESIGN 8); `access` says what of the node this user may open."""
+    """The answer of `doctor --json` (DESIGN 8); `access` says what of the node this user may
+    open.
+    """
 
     devices: tuple[environment.Device, ...]
     layers: tuple[LayerState, ...]
@@ -76,7 +82,9 @@ class Checkup(msgspec.Struct, frozen=True):
 
 
 def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
-    """Probe the node with the workload's interpreter. Raises Unavailable when it cannot be started."""
+    """Probe the node with the workload's interpreter. Raises Unavailable when it cannot be
+    started.
+    """
     interpreter = python or sys.executable
     probe = Command((interpreter, str(wrappers_dir() / "probe.py")))
     found = environment.parse(LocalLauncher().capture(probe, engine.PROBE_S))
@@ -128,7 +136,10 @@ def _try(name: str, python: str) -> str:
                 prepared, ("doctor", "--try", name), NullProgress(), echo_stdout=True
             )
             if result.exit_status != 0:
-                return f"failed: the trial program exited {result.exit_status}; run it by hand: {' '.join(request.command)}"
+                return (
+                    f"failed: the trial program exited {result.exit_status}; run it by hand: "
+                    f"{' '.join(request.command)}"
+                )
             errors = [
                 found for found in result.run.read_manifest().findings if found.severity == "error"
             ]
@@ -146,7 +157,10 @@ def _judge(trace: Trace) -> str:
     records = len(trace.kernels) + len(trace.ops)
     if records:
         return f"works: {len(trace.kernels)} kernels and {len(trace.ops)} operators recorded"
-    return "nothing recorded: the hook ran and the tool saw no work; try --hook exec, and check that the device is visible"
+    return (
+        "nothing recorded: the hook ran and the tool saw no work; try --hook exec, "
+        "and check that the device is visible"
+    )
 
 
 def _clocks() -> Clocks:

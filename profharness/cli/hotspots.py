@@ -52,7 +52,10 @@ def hotspots(
         By | None,
         typer.Option(
             "--by",
-            help="Rows: kernel, op, category or (host) call (default: kernel; op without device kernels; call with neither).",
+            help=(
+                "Rows: kernel, op, category or (host) call (default: kernel; "
+                "op without device kernels; call with neither)."
+            ),
         ),
     ] = None,
     pass_name: Annotated[
@@ -77,7 +80,10 @@ def hotspots(
         str,
         typer.Option(
             "--samples",
-            help="Of a run: also the mean of these telemetry metrics while each row ran, as power,clock.",
+            help=(
+                "Of a run: also the mean of these telemetry metrics while each row ran, "
+                "as power,clock."
+            ),
             metavar="LIST",
         ),
     ] = "",
@@ -117,7 +123,8 @@ def hotspots(
     say(problems, notes=not table.rows)
     if not table.rows:
         typer.echo(
-            f"{paths[0]}: nothing to list by {table.by}; {others or 'a run records operators with --profile torch, kernels with rocprofv3 too'}",
+            f"{paths[0]}: nothing to list by {table.by}; "
+            f"{others or 'a run records operators with --profile torch, kernels with rocprofv3 too'}",
             err=True,
         )
     sys.stdout.write(text_of(table, Form.JSON if json else form, top))
@@ -141,7 +148,9 @@ def _others(table: Hotspots, table_by: Callable[[By], Hotspots]) -> str:
 
 
 def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
-    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`, unless asked for."""
+    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`,
+    unless asked for.
+    """
     serious = [problem for problem in problems if notes or problem.severity != "info"]
     for problem in sorted(serious, key=lambda one: one.severity):
         typer.echo(
@@ -151,7 +160,9 @@ def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
 
 
 def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = "") -> Hotspots:
-    """The table of one pass, with the telemetry asked for. Raises UsageError for a pass or metric that the trace does not hold."""
+    """The table of one pass, with the telemetry asked for. Raises UsageError for a pass or metric
+    that the trace does not hold.
+    """
     import msgspec
 
     from profharness.analysis.kernels.columns import with_rates
@@ -181,7 +192,9 @@ def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = ""
 
 
 def text_of(table: Hotspots, form: Form, top: int | None) -> str:
-    """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole table."""
+    """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole
+    table.
+    """
     import msgspec
 
     if form is Form.TABLE:

@@ -18,7 +18,9 @@ def ls(
         Path | None, typer.Argument(help="Where to look (default: traces, or $PROFHARNESS_OUTPUT).")
     ] = None,
 ) -> None:
-    """List runs, oldest first: state, points, layers, path. `killed` is a run whose harness ended without a word."""
+    """List runs, oldest first: state, points, layers, path. `killed` is a run whose harness ended
+    without a word.
+    """
     base = folder or Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
     found = sorted(path.parent for path in base.glob(f"*/{MANIFEST}")) if base.is_dir() else []
     if not found:
@@ -41,5 +43,6 @@ def ls(
         ]
         told = f"   split: {', '.join(split)}" if split else ""
         typer.echo(
-            f"{state_of(manifest):<12} {manifest.created}  {points:>3} point{'s' if points != 1 else ' '}  {layers:<20} {root}{told}"
+            f"{state_of(manifest):<12} {manifest.created}  {points:>3} "
+            f"point{'s' if points != 1 else ' '}  {layers:<20} {root}{told}"
         )

@@ -39,7 +39,10 @@ def merge(
         typer.Option(
             "--window",
             metavar="A:B",
-            help="Only records that start between these times after the first record: 1.5s:2s, 250ms:, :30s.",
+            help=(
+                "Only records that start between these times after the first record: 1.5s:2s, "
+                "250ms:, :30s."
+            ),
         ),
     ] = None,
     steps: Annotated[
@@ -47,7 +50,10 @@ def merge(
         typer.Option(
             "--steps",
             metavar="A:B",
-            help="Only steps of these numbers (B not included) and what was launched in them: 10:30, 10:, :30.",
+            help=(
+                "Only steps of these numbers (B not included) and what was launched in them: "
+                "10:30, 10:, :30."
+            ),
         ),
     ] = None,
     step_range: StepRange = "",
@@ -120,7 +126,9 @@ def merge(
 
 
 def _range(text: str, option: str, end: Callable[[str], int]) -> tuple[int | None, int | None]:
-    """Both ends of `A:B`; an end that is not given is open. Raises UsageError for anything else, and for an empty range."""
+    """Both ends of `A:B`; an end that is not given is open. Raises UsageError for anything else,
+    and for an empty range.
+    """
     low, colon, high = text.partition(":")
     if not colon or not (low or high):
         raise UsageError(f"{option}: {text!r} is not a range", "write A:B, A: or :B")

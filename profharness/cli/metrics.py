@@ -1,4 +1,6 @@
-"""`profharness metrics`: counts, saturation metrics, findings and problems of a run or a trace file."""
+"""`profharness metrics`: counts, saturation metrics, findings and problems of a run or a trace
+file.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def metrics(
         str,
         typer.Option(
             "--steps",
-            help="Also step by step: all, one step by its number as 3, or a range as 10:30, 30 not included (of one run or file).",
+            help=(
+                "Also step by step: all, one step by its number as 3, or a range as 10:30, "
+                "30 not included (of one run or file)."
+            ),
             metavar="RANGE",
         ),
     ] = "",
@@ -42,7 +47,10 @@ def metrics(
         str,
         typer.Option(
             "--samples",
-            help="With --steps: the telemetry to show, as power,clock (default: power, clock, cores).",
+            help=(
+                "With --steps: the telemetry to show, as power,clock (default: power, clock, "
+                "cores)."
+            ),
             metavar="LIST",
         ),
     ] = "",
@@ -105,9 +113,11 @@ def _of_one_process(paths: Sequence[Path]) -> bool:
 
 
 def text_of(summary: Summary, samples: Sequence[str] = (), *, by_step: bool = False) -> str:
-    """The same for a person: verdict and partition first, then every figure with where it came from or what it needs.
+    """The same for a person: verdict and partition first, then every figure with where it came from
+    or what it needs.
 
-    `samples` are the telemetry metrics to show step by step; `by_step` says that steps were asked for, so that their absence is told.
+    `samples` are the telemetry metrics to show step by step; `by_step` says that steps were asked
+    for, so that their absence is told.
     """
     return "\n".join(_lines(summary, samples, by_step=by_step)) + "\n"
 
@@ -150,7 +160,9 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     for item in all_findings(summary):
         yield f"{item.severity:<8}  {finding_line(summary, item)}"
     for problem in sorted(summary.problems, key=lambda row: RANK[row.severity]):
-        yield f"{problem.severity:<8}  {problem_text(problem.source, problem.count, problem.message)}"
+        yield (
+            f"{problem.severity:<8}  {problem_text(problem.source, problem.count, problem.message)}"
+        )
 
 
 def _trace_lines(summary: Summary) -> Iterator[str]:
@@ -160,7 +172,10 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
     name = f" (pass {counts.pass_name})" if counts.pass_name else ""
     yield f"{summary.source}{name}"
     if not counts.kernels and not counts.copies:
-        yield f"trace     no device work, {format_number(counts.ranks)} {'rank' if counts.ranks == 1 else 'ranks'}"
+        yield (
+            f"trace     no device work, {format_number(counts.ranks)} "
+            f"{'rank' if counts.ranks == 1 else 'ranks'}"
+        )
         return
     things = (
         (counts.kernels, "kernel", "kernels"),
@@ -176,11 +191,20 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
     if counts.busy_ns is None or counts.busy_any_ns is None or counts.span_ns is None:
         yield f"          {format_ns(counts.sum_kernel_ns)} kernels (sum), on no common timeline"
     else:
-        yield f"          {format_ns(counts.busy_ns)} kernels (union), {format_ns(counts.busy_any_ns)} with copies, in {format_ns(counts.span_ns)}"
+        yield (
+            f"          {format_ns(counts.busy_ns)} kernels (union), "
+            f"{format_ns(counts.busy_any_ns)} with copies, in {format_ns(counts.span_ns)}"
+        )
     if counts.unlinked_kernels:
-        yield f"          {format_number(counts.unlinked_kernels)} kernels without their launching call"
+        yield (
+            f"          {format_number(counts.unlinked_kernels)} kernels without their "
+            "launching call"
+        )
     if counts.graph_launches:
-        yield f"          {format_number(counts.kernels_in_graphs)} kernels in {format_number(counts.graph_launches)} graph launches"
+        yield (
+            f"          {format_number(counts.kernels_in_graphs)} kernels in "
+            f"{format_number(counts.graph_launches)} graph launches"
+        )
 
 
 def _partition_lines(partition: Partition | None) -> Iterator[str]:
@@ -195,9 +219,11 @@ def _partition_lines(partition: Partition | None) -> Iterator[str]:
 
 
 def _figure_block(title: str, figures: dict[str, Figure], no_kernels: str) -> Iterator[str]:
-    """Measured figures, then one line for each thing that is missing, with the metrics that need it.
+    """Measured figures, then one line for each thing that is missing, with the metrics that need
+    it.
 
-    What needs device kernels is left out where the reason `no_kernels` is known: it holds for all blocks at once.
+    What needs device kernels is left out where the reason `no_kernels` is known: it holds for all
+    blocks at once.
     """
     from profharness.report.text.figures import coverage_text, figure_text
     from profharness.report.text.labels import KERNELS
@@ -209,7 +235,10 @@ def _figure_block(title: str, figures: dict[str, Figure], no_kernels: str) -> It
     width = max((len(name) for name in measured), default=0)
     for name, figure in measured.items():
         notes = [figure.source, figure.note, coverage_text(figure)]
-        yield f"  {name:<{width}}  {figure_text(figure):<14}  {'; '.join(note for note in notes if note)}".rstrip()
+        yield (
+            f"  {name:<{width}}  {figure_text(figure):<14}  "
+            f"{'; '.join(note for note in notes if note)}"
+        ).rstrip()
     missing: dict[str, list[str]] = {}
     for name, figure in figures.items():
         if figure.value is None and not (no_kernels and figure.needs.startswith(KERNELS)):

@@ -1,4 +1,6 @@
-"""The plan as text: the one-line plan before a scan, and `--dry-run`'s exact commands. Computes nothing else."""
+"""The plan as text: the one-line plan before a scan, and `--dry-run`'s exact commands. Computes
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,14 @@ from profharness.measure.plan import Prepared, planned_commands, planned_extras
 from profharness.measure.schedule import PassPlan
 from profharness.units import format_bytes, format_clock
 
-# measured on ParticleNet: a torch trace holds about 0.45 MB per trial, an onnxruntime profile about 0.06 MB
+# measured on ParticleNet: a torch trace holds about 0.45 MB per trial, an onnxruntime profile about
+# 0.06 MB
 _BYTES_PER_TRIAL = {"torch": 450_000, "onnxruntime": 60_000}
 _SEARCHED = 12  # levels that a search for the knee takes, most often
 _NARROWEST = 40
 _START_S = 6.0  # a worker's imports, model and export
-# measured on ParticleNet (torch) and on public recordings (the AMD tools): what 20 steps or so leave
+# measured on ParticleNet (torch) and on public recordings (the AMD tools): what 20 steps or so
+# leave
 _COMMAND_BYTES = {
     "torch": 40_000_000,
     "rocprofv3": 60_000_000,
@@ -28,7 +32,9 @@ _COMMAND_BYTES = {
 
 
 def plan_line(prepared: Prepared) -> str:
-    """`plan    particlenet: 4 points x 3 passes (bare, torch, onnxruntime); at least 0:31, 20 MB; telemetry auto at 10 Hz`."""
+    """`plan    particlenet: 4 points x 3 passes (bare, torch, onnxruntime); at least 0:31, 20 MB;
+    telemetry auto at 10 Hz`.
+    """
     assert prepared.scan is not None
     request = prepared.request
     points = len({point.id for point in prepared.scan.points})
@@ -41,7 +47,8 @@ def plan_line(prepared: Prepared) -> str:
     model = ", ".join(Path(one).name for one in request.model.split(",")) or request.scan
     return (
         f"plan    {model}: {what} x {count} pass{'es' * (count != 1)} ({passes}); at least "
-        f"{format_clock(_seconds(prepared))}, about {format_bytes(_disk(prepared))}; telemetry {request.telemetry} at "
+        f"{format_clock(_seconds(prepared))}, about {format_bytes(_disk(prepared))}; "
+        f"telemetry {request.telemetry} at "
         f"{request.telemetry_hz:g} Hz        --dry-run shows the commands"
     )
 
@@ -64,7 +71,10 @@ def dry_run_text(prepared: Prepared) -> str:
         lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
     else:
         lines += [
-            f"expected time   the command's own, {len(prepared.plan.passes)} time{'s' * (len(prepared.plan.passes) != 1)}"
+            (
+                f"expected time   the command's own, {len(prepared.plan.passes)} "
+                f"time{'s' * (len(prepared.plan.passes) != 1)}"
+            )
         ]
     if prepared.request.container:
         lines += [

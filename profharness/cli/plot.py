@@ -1,4 +1,6 @@
-"""`profharness plot`: scans of runs and tables of results as a figure for a paper, or a run's resources over time."""
+"""`profharness plot`: scans of runs and tables of results as a figure for a paper, or a run's
+resources over time.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,10 @@ def plot(
         bool,
         typer.Option(
             "--resources",
-            help="One run: GPU and memory (CPU and RAM without a GPU) over time, with a mark at each batch size.",
+            help=(
+                "One run: GPU and memory (CPU and RAM without a GPU) over time, "
+                "with a mark at each batch size."
+            ),
         ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
@@ -82,7 +87,9 @@ def plot(
 
 
 def _curves(paths: list[Path], names: list[str]) -> tuple[list[Curve], str]:
-    """The curves of all inputs, and what their items are called. Raises InputError for a run without two levels."""
+    """The curves of all inputs, and what their items are called. Raises InputError for a run
+    without two levels.
+    """
     from profharness.readers.own.scan_csv import read_scan_csv
     from profharness.report.plots.paper import curves
 
@@ -114,7 +121,9 @@ def _of_run(path: Path) -> tuple[ScanTable, str]:
 
 
 def _resources(path: Path) -> Resources:
-    """From the run's telemetry and the points of its bare pass. Raises InputError for a run without telemetry."""
+    """From the run's telemetry and the points of its bare pass. Raises InputError for a run without
+    telemetry.
+    """
     from profharness.analysis.run.resources import columns
     from profharness.understand import report_run as understand
 

@@ -1,4 +1,6 @@
-"""`profharness run`: a scan or a command under layers, then the merged trace, the figures and the report."""
+"""`profharness run`: a scan or a command under layers, then the merged trace, the figures and the
+report.
+"""
 
 from __future__ import annotations
 
@@ -30,27 +32,39 @@ def run(
     scan: Annotated[
         str | None,
         typer.Argument(
-            help="A name listed above (default particlenet), or a .toml scan file; a command goes after --.",
+            help=(
+                "A name listed above (default particlenet), or a .toml scan file; "
+                "a command goes after --."
+            ),
             metavar="[SCAN]",
         ),
     ] = None,
     profile: Annotated[
         List | None,
         typer.Option(
-            help="Layer(s): torch, onnxruntime, rocprofv3, rocprof, rocprof-sys, rocprof-compute, amd-log. Repeat or part by commas.",
+            help=(
+                "Layer(s): torch, onnxruntime, rocprofv3, rocprof, rocprof-sys, "
+                "rocprof-compute, amd-log. Repeat or part by commas."
+            ),
             rich_help_panel="Layers",
         ),
     ] = None,
     capture: Annotated[
         str | None,
         typer.Option(
-            help="all | steps=10:30 | after=30s,for=10s (commands: 20 steps after warm-up, or 10 s of device work)"
+            help=(
+                "all | steps=10:30 | after=30s,for=10s (commands: 20 steps after warm-up, "
+                "or 10 s of device work)"
+            )
         ),
     ] = None,
     step_range: Annotated[
         str | None,
         typer.Option(
-            help=r"Commands: ranges of the program (roctx, NVTX, record_function) whose whole name matches are its steps: 'iteration (\d+)'.",
+            help=(
+                r"Commands: ranges of the program (roctx, NVTX, record_function) whose whole "
+                r"name matches are its steps: 'iteration (\d+)'."
+            ),
             metavar="REGEX",
         ),
     ] = None,
@@ -104,13 +118,19 @@ def run(
     backend: Annotated[
         List | None,
         typer.Option(
-            help="torch, onnxruntime, tensorflow (default: by the model's file; of the built-in one torch, plus onnxruntime when its layer is asked)."
+            help=(
+                "torch, onnxruntime, tensorflow (default: by the model's file; "
+                "of the built-in one torch, plus onnxruntime when its layer is asked)."
+            )
         ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
-            help="particlenet, an ONNX or TorchScript file, a frozen TensorFlow graph (.graphdef, .pb) or a SavedModel folder; served scans take several, A,B."
+            help=(
+                "particlenet, an ONNX or TorchScript file, a frozen TensorFlow graph "
+                "(.graphdef, .pb) or a SavedModel folder; served scans take several, A,B."
+            )
         ),
     ] = None,
     device: Annotated[
@@ -283,7 +303,9 @@ def _python_of(flags: dict[str, Any]) -> str:
 
 
 def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Request:
-    """Join scan file, flags (which win) and the command after `--`. Raises UsageError or InputError."""
+    """Join scan file, flags (which win) and the command after `--`. Raises UsageError or
+    InputError.
+    """
     if scan is None:
         if rest.given and not rest.words:
             raise UsageError(
@@ -309,7 +331,8 @@ def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Reques
         raise UsageError(
             f"a scan ({scan}) takes no words after --"
             + (f", and {rest.words[0]} stands there" if rest.words else ""),
-            "leave one out: a command stands alone after --, and a scan's workload is set by options",
+            "leave one out: a command stands alone after --, and a scan's workload is set by "
+            "options",
         )
     file = Path(scan) if scan.endswith(".toml") else studies.path_of(scan)
     if file is not None:
@@ -324,7 +347,8 @@ def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Reques
     if scan not in SCANS:
         raise UsageError(
             f"there is no scan {scan!r}",
-            f"known scans: {', '.join((*SCANS, *studies.names(), *training.TRAINING))}, or a .toml file; a command goes after --: "
+            f"known scans: {', '.join((*SCANS, *studies.names(), *training.TRAINING))}, "
+            "or a .toml file; a command goes after --: "
             f"profharness run -- {'python ' if scan.endswith('.py') else ''}{scan}",
         )
     request = from_mapping({**flags, "scan": scan}, COMMAND_LINE)

@@ -1,4 +1,6 @@
-"""`profharness run --resume -o DIR`: the settings are those of the run; what is given besides must agree with them."""
+"""`profharness run --resume -o DIR`: the settings are those of the run; what is given besides must
+agree with them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from profharness.scans import SCANS
 def resumed(
     scan: str | None, flags: dict[str, Any], rest: Rest, *, as_json: bool, quiet: bool
 ) -> int:
-    """Go on with the run in --output. Raises UsageError where options differ from those that it was begun with."""
+    """Go on with the run in --output. Raises UsageError where options differ from those that it was
+    begun with.
+    """
     if not flags.get("output"):
         raise UsageError("--resume needs to know the run", "name its directory: --output DIR")
     if rest.given:
@@ -36,7 +40,8 @@ def resumed(
     elif not quiet and not as_json:
         kept = len(manifest.points)
         print(
-            f"resume  {kept} measured point{'s' * (kept != 1)} stand{'s' * (kept == 1)}; the plan is that of the whole run",
+            f"resume  {kept} measured point{'s' * (kept != 1)} stand{'s' * (kept == 1)}; "
+            "the plan is that of the whole run",
             file=sys.stderr,
         )
     return perform(recorded, tuple(sys.argv), as_json=as_json, quiet=quiet, again=True)
@@ -64,6 +69,8 @@ def _agree(given: dict[str, object], recorded: Request, root: Path) -> None:
     if differing:
         key = differing[0]
         raise UsageError(
-            f"--resume: the run in {root} was begun with {key} {getattr(recorded, key)!r}, not {getattr(asked, key)!r}",
-            "leave the option out: a run goes on as it was begun; or make a new run, with another --output",
+            f"--resume: the run in {root} was begun with {key} {getattr(recorded, key)!r}, "
+            f"not {getattr(asked, key)!r}",
+            "leave the option out: a run goes on as it was begun; or make a new run, "
+            "with another --output",
         )

@@ -49,7 +49,9 @@ def tasks(request: Request) -> tuple[str, ...]:
 
 
 def start_tasks(request: Request) -> NoReturn:
-    """Become srun, whose exit status and signals are the run's. Raises UsageError inside of a step, Unavailable without Slurm."""
+    """Become srun, whose exit status and signals are the run's. Raises UsageError inside of a step,
+    Unavailable without Slurm.
+    """
     if is_rank():
         raise UsageError(
             "--launcher slurm: srun has started this already",
@@ -72,8 +74,8 @@ def perform(
 ) -> int:
     """Carry the request out; the exit code of DESIGN 6.
 
-    With a command the code is the command's own once it has started: what fails afterwards is told, and changes nothing.
-    `again`: the run exists, and is gone on with.
+    With a command the code is the command's own once it has started: what fails afterwards is told,
+    and changes nothing. `again`: the run exists, and is gone on with.
     """
     prepared = engine.prepare(request)
     is_scan = prepared.scan is not None
@@ -86,7 +88,8 @@ def perform(
         return result.exit_status
     if result.unwritten:
         print(
-            f"profharness: {_near(result.run.root)} took no more ({result.unwritten}): make room; what is missing there was not recorded",
+            f"profharness: {_near(result.run.root)} took no more ({result.unwritten}): "
+            "make room; what is missing there was not recorded",
             file=sys.stderr,
         )
     try:
@@ -103,7 +106,8 @@ def perform(
             or f"{type(error).__name__}: {error}"
         )
         print(
-            f"profharness: the run is kept in {result.run.root}, but it could not be analysed: {told}",
+            f"profharness: the run is kept in {result.run.root}, but it could not be analysed: "
+            f"{told}",
             file=sys.stderr,
         )
         return result.exit_status
@@ -124,14 +128,17 @@ def _executed(
     except KeyboardInterrupt:
         if prepared.scan is not None:
             print(
-                f"profharness: what was measured is kept; go on by `profharness run --resume -o {_near(prepared.root)}`",
+                "profharness: what was measured is kept; go on by `profharness run --resume -o "
+                f"{_near(prepared.root)}`",
                 file=sys.stderr,
             )
         raise
 
 
 def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
-    """Analyse, write the products, print the answer; whether `--strict` has something to object to."""
+    """Analyse, write the products, print the answer; whether `--strict` has something to
+    object to.
+    """
     from profharness.understand import report_run as understand
 
     summary = understand.finish(root)
@@ -163,7 +170,9 @@ def _width() -> int:
 
 
 def printed(text: str, kept: Path) -> None:
-    """Write to stdout. Where its reader has gone (`| head`), or it takes nothing more, the run is as good as ever: say where its answer is kept."""
+    """Write to stdout. Where its reader has gone (`| head`), or it takes nothing more, the run is
+    as good as ever: say where its answer is kept.
+    """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -1,4 +1,6 @@
-"""`profharness saturation`: throughput curves of a run or of a CSV of results: knee, recommended point, what bends them."""
+"""`profharness saturation`: throughput curves of a run or of a CSV of results: knee, recommended
+point, what bends them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def load_series(path: Path) -> tuple[Series, ...]:
 
 
 def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]:
-    """The series, and the points of a run, of which a CSV has none. Raises InputError when there is no series."""
+    """The series, and the points of a run, of which a CSV has none. Raises InputError when there is
+    no series.
+    """
     from profharness.errors import InputError
 
     if path.is_dir():
@@ -71,7 +75,9 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
 
 
 def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:
-    """`p99=20ms`, or a number of ms for the mean. Raises UsageError, also for percentiles of a CSV, which holds none."""
+    """`p99=20ms`, or a number of ms for the mean. Raises UsageError, also for percentiles of a CSV,
+    which holds none.
+    """
     from profharness.errors import UsageError
     from profharness.options.serving import LatencyLimit, parse_latency_limit
 
@@ -125,7 +131,9 @@ def text_of(
     limit: LatencyLimit | None = None,
     points: tuple[PointSummary, ...] = (),
 ) -> str:
-    """Every series: the recommended level first, then the curve's figures, then findings; last, where there are several, the best of them."""
+    """Every series: the recommended level first, then the curve's figures, then findings; last,
+    where there are several, the best of them.
+    """
     lines = [
         line
         for one in found
@@ -143,8 +151,10 @@ def _best_of(found: tuple[Series, ...]) -> Iterator[str]:
         if len({one.key.get("backend", "") for one in group}) > 1:
             best = max(group, key=lambda one: max(one.throughput))
             yield (
-                f"best{f' at batch {batch}' if batch else ''}: {best.key.get('backend', '')}, {format_number(max(best.throughput))} items/s at "
-                f"{best.axis.replace('_', ' ')} {best.levels[best.throughput.index(max(best.throughput))]:g}"
+                f"best{f' at batch {batch}' if batch else ''}: {best.key.get('backend', '')}, "
+                f"{format_number(max(best.throughput))} items/s at "
+                f"{best.axis.replace('_', ' ')} "
+                f"{best.levels[best.throughput.index(max(best.throughput))]:g}"
             )
 
 
@@ -163,18 +173,23 @@ def _lines(one: Series, jobs: int | None) -> Iterator[str]:
             default=max(one.throughput),
         )
         yield (
-            f"  recommended  {one.axis.replace('_', ' ')} {one.recommended.at:g}: {format_number(one.recommended.throughput)} items/s, "
-            f"within 5 % of the best {format_number(best)}{f' ({one.recommended_note})' if one.recommended_note else ''}"
+            f"  recommended  {one.axis.replace('_', ' ')} {one.recommended.at:g}: "
+            f"{format_number(one.recommended.throughput)} items/s, "
+            "within 5 % of the best "
+            f"{format_number(best)}{f' ({one.recommended_note})' if one.recommended_note else ''}"
         )
     if one.batch is not None:
         yield (
-            f"  curve        T_max {_estimate(one.batch.t_max)} items/s, half width h {_estimate(one.batch.b_half)}, "
+            f"  curve        T_max {_estimate(one.batch.t_max)} items/s, "
+            f"half width h {_estimate(one.batch.b_half)}, "
             f"p {_estimate(one.batch.p, 2)}, 90 % from batch {_estimate(one.batch.b90)}"
         )
     if one.usl is not None:
         yield (
-            f"  USL          lambda {_estimate(one.usl.lambda_, 2)} items/s, sigma {_estimate(one.usl.sigma, 4)}, "
-            f"kappa {_estimate(one.usl.kappa, 6)}, peak {'at ' if one.usl.n_peak.value is not None else ''}{_estimate(one.usl.n_peak)}"
+            f"  USL          lambda {_estimate(one.usl.lambda_, 2)} items/s, "
+            f"sigma {_estimate(one.usl.sigma, 4)}, "
+            f"kappa {_estimate(one.usl.kappa, 6)}, peak "
+            f"{'at ' if one.usl.n_peak.value is not None else ''}{_estimate(one.usl.n_peak)}"
         )
     if one.fitted_note and (
         one.batch is not None or one.usl is not None or one.axis != "batch_size"
@@ -213,7 +228,10 @@ def _limited(
         + (
             "no level"
             if within is None
-            else f"{one.axis.replace('_', ' ')} {within.at:g}: {format_number(within.throughput)} items/s"
+            else (
+                f"{one.axis.replace('_', ' ')} {within.at:g}: "
+                f"{format_number(within.throughput)} items/s"
+            )
         )
     )
 
@@ -249,7 +267,11 @@ def _knee(one: Series, jobs: int | None) -> Iterator[str]:
     each = (
         ""
         if one.jobs_per_device is None
-        else f"; {least}{one.jobs_per_device} {'job' if one.jobs_per_device == 1 else 'jobs'}{of} per device ({100 * MARGIN:.0f} % below)"
+        else (
+            f"; {least}{one.jobs_per_device} "
+            f"{'job' if one.jobs_per_device == 1 else 'jobs'}{of} per device "
+            f"({100 * MARGIN:.0f} % below)"
+        )
     )
     yield f"  knee         {least if one.knee.n is not None else ''}{_estimate(knee, 1)}{each}"
     yield from _needs(one)

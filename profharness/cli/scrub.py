@@ -12,7 +12,10 @@ def scrub(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            help="rocprofv3 databases (*.db), Perfetto traces, or JSON, CSV and text files, plain or gzipped; or a run, for all that its tools left.",
+            help=(
+                "rocprofv3 databases (*.db), Perfetto traces, or JSON, CSV and text files, "
+                "plain or gzipped; or a run, for all that its tools left."
+            ),
             metavar="FILE|RUN...",
         ),
     ],
@@ -20,9 +23,11 @@ def scrub(
         bool, typer.Option("--dry-run", help="Only say what would be removed.")
     ] = False,
 ) -> None:
-    """Remove the values of variables that look secret (HF_TOKEN, --password=...) from files, in place.
+    """Remove the values of variables that look secret (HF_TOKEN, --password=...) from files, in
+    place.
 
-    Times, kernels and all else stay; of a run the tools' files and the program's output are cleaned. Exit code 4 when a file cannot be read or written; the others are cleaned all the same.
+    Times, kernels and all else stay; of a run the tools' files and the program's output are
+    cleaned. Exit code 4 when a file cannot be read or written; the others are cleaned all the same.
     """
     from profharness.errors import InputError
     from profharness.secrets import scrub as scrubbing
@@ -41,7 +46,8 @@ def scrub(
             if found:
                 values = f"{found.total()} value{'s' if found.total() > 1 else ''}"
                 typer.echo(
-                    f"{path}: {'would remove' if dry_run else 'removed'} {values} ({scrubbing.told(found)})"
+                    f"{path}: {'would remove' if dry_run else 'removed'} {values} "
+                    f"({scrubbing.told(found)})"
                 )
         if clean:
             typer.echo(

@@ -22,7 +22,11 @@ def serve(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="particlenet, sleep:TIME (a model of known service time), an ONNX or TorchScript file, a frozen TensorFlow graph or a SavedModel folder; NAME=MODEL names it.",
+            help=(
+                "particlenet, sleep:TIME (a model of known service time), "
+                "an ONNX or TorchScript file, a frozen TensorFlow graph or a SavedModel "
+                "folder; NAME=MODEL names it."
+            ),
         ),
     ],
     backend: Annotated[
@@ -138,7 +142,10 @@ def lines_of(ready: Ready) -> Iterator[str]:
     """What is served, where, and how to measure it."""
     for model in ready.models:
         copies = "1 instance" if model.instances == 1 else f"{model.instances} instances"
-        yield f"serving {model.name} ({model.backend} on {model.device}, {copies}, batches up to {model.max_batch_size})"
+        yield (
+            f"serving {model.name} ({model.backend} on {model.device}, {copies}, "
+            f"batches up to {model.max_batch_size})"
+        )
         yield f"  takes {_tensors(model, outputs=False)}"
         yield f"  gives {_tensors(model, outputs=True)}"
     if ready.fallback:
@@ -148,7 +155,10 @@ def lines_of(ready: Ready) -> Iterator[str]:
     http = ready.http if ready.tls else f"{ready.reach}:{ready.http.rpartition(':')[2]}"
     yield f"gRPC     {grpc}{'  (TLS)' if ready.tls else ''}"
     yield f"HTTP     {http}{only}"
-    yield f"metrics  {ready.metrics if ready.tls else f'http://{ready.reach}:' + ready.metrics.rpartition(':')[2]}"
+    yield (
+        "metrics  "
+        f"{ready.metrics if ready.tls else f'http://{ready.reach}:' + ready.metrics.rpartition(':')[2]}"
+    )
     if ready.token:
         yield f"token    {ready.token}"
     words = [

@@ -1,4 +1,6 @@
-"""`profharness telemetry`: sample by itself, beside a command or for some time, and judge from that alone."""
+"""`profharness telemetry`: sample by itself, beside a command or for some time, and judge from that
+alone.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ def telemetry(
         bool, typer.Option("--force", help="Overwrite the files of an earlier call.")
     ] = False,
 ) -> int:
-    """Sample telemetry beside a command (after --) or for some time, and say what holds the device back.
+    """Sample telemetry beside a command (after --) or for some time, and say what holds the device
+    back.
 
     \b
     profharness telemetry -o log --live -- python train.py

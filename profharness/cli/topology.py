@@ -1,4 +1,6 @@
-"""`profharness topology`: which CPUs each process of a multi-process scan gets, written for this node."""
+"""`profharness topology`: which CPUs each process of a multi-process scan gets, written for this
+node.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ def topology(
     per: Annotated[
         str,
         typer.Option(
-            help="l3 (a process per last-level cache), core, numa (per NUMA node), gpu (the cores nearest to each GPU)."
+            help=(
+                "l3 (a process per last-level cache), core, numa (per NUMA node), "
+                "gpu (the cores nearest to each GPU)."
+            )
         ),
     ] = "l3",
     smt: Annotated[

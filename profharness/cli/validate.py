@@ -15,13 +15,18 @@ def validate(
     path: Annotated[
         Path,
         typer.Argument(
-            help="Perfetto protobuf trace of any writer, plain or gzipped; of a run, its merged trace.",
+            help=(
+                "Perfetto protobuf trace of any writer, plain or gzipped; of a run, "
+                "its merged trace."
+            ),
             metavar="FILE.pftrace|RUN",
         ),
     ],
     json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
-    """Check a Perfetto trace. Exit code 1 when it has a fault, 4 when it is no readable Perfetto trace."""
+    """Check a Perfetto trace. Exit code 1 when it has a fault, 4 when it is no readable Perfetto
+    trace.
+    """
     from profharness.readers.perfetto.check import check_file
 
     path = _merged(path) if path.is_dir() else path

@@ -1,7 +1,9 @@
-"""Opening a trace in the Perfetto UI: a loopback server for one file, and the link that makes the UI fetch it.
+"""Opening a trace in the Perfetto UI: a loopback server for one file, and the link that makes the
+UI fetch it.
 
-The UI's content policy lets it fetch from any https address and from exactly http://127.0.0.1:9001, so the
-port matters. The server answers for one name, allows one origin, and stops after the first complete download.
+The UI's content policy lets it fetch from any https address and from exactly http://127.0.0.1:9001,
+so the port matters. The server answers for one name, allows one origin, and stops after the first
+complete download.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from profharness.rundir.paths import MANIFEST, RunDir
 ADDRESS = "127.0.0.1"
 DEFAULT_PORT = 9001
 DEFAULT_UI = "https://ui.perfetto.dev"
-_PLUGINS = "dev.perfetto.GpuByProcess,com.meta.GpuCompute"  # per-process GPU tracks and the GPU Compute tab; off by default
+# per-process GPU tracks and the GPU Compute tab; off by default
+_PLUGINS = "dev.perfetto.GpuByProcess,com.meta.GpuCompute"
 _MIME = "application/octet-stream"
 
 
@@ -50,7 +53,9 @@ def file_to_view(target: Path) -> Path:
 
 
 def origin_of(ui: str) -> str:
-    """Scheme, host and port of a UI's address. Raises UsageError for anything else than http or https."""
+    """Scheme, host and port of a UI's address. Raises UsageError for anything else than http or
+    https.
+    """
     parts = urlsplit(ui)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise UsageError(
@@ -78,7 +83,8 @@ class Link:
 
 
 class TraceServer(ThreadingHTTPServer):
-    """Serves one file under one name to one origin. `serve_forever` ends after a complete download unless `keep`.
+    """Serves one file under one name to one origin. `serve_forever` ends after a complete download
+    unless `keep`.
 
     Raises Unavailable when the port is taken.
     """
@@ -105,7 +111,8 @@ class TraceServer(ThreadingHTTPServer):
         except OSError as error:
             raise Unavailable(
                 f"port {port} on {ADDRESS} cannot be used ({error.strerror})",
-                f"another viewer or trace processor may hold it: stop it. The UI fetches from port {DEFAULT_PORT} only; "
+                "another viewer or trace processor may hold it: stop it. "
+                f"The UI fetches from port {DEFAULT_PORT} only; "
                 "with a UI of your own, choose another by --port",
             ) from error
 
@@ -178,12 +185,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-cache")
         self.end_headers()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the signature of http.server
+    # the signature of http.server
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Requests are no news; downloads are told by the server."""
 
 
 def can_open_browser(environment: Mapping[str, str], platform: str) -> bool:
-    """Whether a browser window can appear; on a bare terminal, Python would start a text browser in it."""
+    """Whether a browser window can appear; on a bare terminal, Python would start a text browser in
+    it.
+    """
     return platform in {"darwin", "win32"} or any(
         environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )
@@ -195,5 +205,8 @@ def hints(link: Link) -> tuple[str, ...]:
     return (
         f"open {link.ui_url}",
         f"from another machine, first: ssh -L {link.port}:{ADDRESS}:{link.port} {host}",
-        "Chrome asks once whether the page may reach this computer (local network access): allow it",
+        (
+            "Chrome asks once whether the page may reach this computer (local network access): "
+            "allow it"
+        ),
     )

@@ -54,7 +54,8 @@ def wrap(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name the files.")] = False,
 ) -> int:
-    """Run a command under one layer, without a run around it: no telemetry, no report, the tool's files only.
+    """Run a command under one layer, without a run around it: no telemetry, no report, the tool's
+    files only.
 
     \b
     profharness wrap rocprofv3 --hip-trace -- python train.py

@@ -1,4 +1,6 @@
-"""Launchers: start a command, stream its output, pass signals on, report how it ended. They know no layers."""
+"""Launchers: start a command, stream its output, pass signals on, report how it ended. They know no
+layers.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,12 @@ from profharness.launchers.command import Command
 class Job:
     """What to start. Without `log` the process inherits stdin, stdout and stderr untouched.
 
-    With `log`, stdin is empty and both outputs go to that file; `echo_stdout` instead keeps stdin, copies stdout to
-    the log and to the harness's stderr, and leaves stderr alone. `stderr_log` gets a copy of what the process says on
-    stderr, which still goes to the harness's own. `grace_s` is how long the process may take to end after a forwarded
-    signal before its group is killed; None waits for ever. `overdue` is asked at every poll; once it says yes, the
-    process and all that descend from it are killed.
+    With `log`, stdin is empty and both outputs go to that file; `echo_stdout` instead keeps stdin,
+    copies stdout to the log and to the harness's stderr, and leaves stderr alone. `stderr_log` gets
+    a copy of what the process says on stderr, which still goes to the harness's own. `grace_s` is
+    how long the process may take to end after a forwarded signal before its group is killed; None
+    waits for ever. `overdue` is asked at every poll; once it says yes, the process and all that
+    descend from it are killed.
     """
 
     command: Command
@@ -31,10 +34,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it ended: the shell's convention for `exit_status` (128 + n for signal n). Times are CLOCK_BOOTTIME ns.
+    """How it ended: the shell's convention for `exit_status` (128 + n for signal n). Times are
+    CLOCK_BOOTTIME ns.
 
-    `overdue`: it was killed because the job's `overdue` said so. `by_signal`: it died of a signal, rather than
-    exiting with a status that looks like one.
+    `overdue`: it was killed because the job's `overdue` said so. `by_signal`: it died of a signal,
+    rather than exiting with a status that looks like one.
     """
 
     exit_status: int
@@ -63,7 +67,9 @@ class Surrounding(Protocol):
 
 
 class Launcher(Protocol):
-    """Runs one job to its end. `started` gets the pid; `poll` is called about every 50 ms meanwhile."""
+    """Runs one job to its end. `started` gets the pid; `poll` is called about every 50 ms
+    meanwhile.
+    """
 
     name: str
 
@@ -74,7 +80,9 @@ class Launcher(Protocol):
         """Raises Unavailable when the program cannot be started."""
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
-        """The command's stdout; for short questions such as the probe. Raises Unavailable when it fails."""
+        """The command's stdout; for short questions such as the probe. Raises Unavailable when it
+        fails.
+        """
 
 
 def describe_exit(status: int) -> str:

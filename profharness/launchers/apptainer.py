@@ -1,8 +1,10 @@
-"""Apptainer (formerly Singularity): a command inside of an image, where another Python and other vendor tools may live. Pure.
+"""Apptainer (formerly Singularity): a command inside of an image, where another Python and other
+vendor tools may live. Pure.
 
-The container is the outermost of what stands around a workload: the tools of the layers are those of the image, and the
-hooks load inside. What the two sides share is bound at its own path, and processes keep their numbers, so that nothing
-has to be translated. Clocks are the host's (facts that the sampler outside relies on).
+The container is the outermost of what stands around a workload: the tools of the layers are those
+of the image, and the hooks load inside. What the two sides share is bound at its own path, and
+processes keep their numbers, so that nothing has to be translated. Clocks are the host's (facts
+that the sampler outside relies on).
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ NOT_BEGUN = 126  # a shell's status for a command that cannot be executed
 
 @dataclass(frozen=True)
 class Apptainer:
-    """`program` is apptainer or singularity; `prelude` shell text that runs in the container first; `options` go to `exec`.
+    """`program` is apptainer or singularity; `prelude` shell text that runs in the container first;
+    `options` go to `exec`.
 
-    `inherited` is the host's PYTHONPATH, which the container has anyway. `folders` are bound at their own path.
+    `inherited` is the host's PYTHONPATH, which the container has anyway. `folders` are bound at
+    their own path.
     """
 
     image: str
@@ -56,7 +60,9 @@ class Apptainer:
         return Command(argv, {f"{prefix}{name}": value for name, value in handed.items()}, cwd)
 
     def _inside(self, command: Command) -> tuple[str, ...]:
-        """The command, by way of a shell where something has to be said first. Activating an environment takes bash more often than not."""
+        """The command, by way of a shell where something has to be said first. Activating an
+        environment takes bash more often than not.
+        """
         lines = [f"unset {name}" for name, value in command.env.items() if value is None]
         for name in sorted(_JOINED & command.env.keys()):
             if (value := command.env[name]) is not None:
@@ -65,7 +71,8 @@ class Apptainer:
         if self.prelude:
             lines.insert(
                 0,
-                f"{{\n{self.prelude}\n}} || {{ echo {shlex.quote(_CANNOT_BEGIN)} >&2; exit {NOT_BEGUN}; }}",
+                f"{{\n{self.prelude}\n}} || {{ echo {shlex.quote(_CANNOT_BEGIN)} >&2; "
+                f"exit {NOT_BEGUN}; }}",
             )
         if not lines:
             return command.argv

@@ -28,7 +28,9 @@ class Command:
         return replace(self, env={**self.env, **changes})
 
     def with_path_entry(self, name: str, entry: str, inherited: str | None) -> Command:
-        """Put `entry` first in the colon-separated variable `name`; `inherited` is its value so far."""
+        """Put `entry` first in the colon-separated variable `name`; `inherited` is its value so
+        far.
+        """
         tail = self.env.get(name, inherited)
         return self.with_env({name: f"{entry}:{tail}" if tail else entry})
 

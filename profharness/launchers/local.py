@@ -1,7 +1,8 @@
 """The local launcher: a child process on this node.
 
-On a terminal the child stays in the harness's process group, so that the terminal's own Ctrl-C reaches it and
-reading the keyboard works; elsewhere it gets a group of its own and signals are forwarded to that group.
+On a terminal the child stays in the harness's process group, so that the terminal's own Ctrl-C
+reaches it and reading the keyboard works; elsewhere it gets a group of its own and signals are
+forwarded to that group.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from profharness.launchers.command import Command
 from profharness.supervise.hook_reports import tree
 
 POLL_S = 0.05
-# How long a tool may take to write its files once the processes that it waited for have been killed.
+# How long a tool may take to write its files once the processes that it waited for have been
+# killed.
 LAST_WORDS_S = 10.0
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -146,7 +148,8 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
 
 def _copy(stream: IO[bytes], log: Path | None) -> None:
     """One of the workload's outputs to its log and to our stderr, as it comes."""
-    with stream, log.open("ab") if log else open(os.devnull, "wb") as file:  # noqa: PTH123  a device, not a path of ours
+    # a device, not a path of ours
+    with stream, log.open("ab") if log else open(os.devnull, "wb") as file:  # noqa: PTH123
         while chunk := os.read(stream.fileno(), 65536):
             file.write(chunk)
             file.flush()
@@ -158,7 +161,9 @@ def _copy(stream: IO[bytes], log: Path | None) -> None:
 
 @contextmanager
 def _forwarding(pid: int, *, own_group: bool) -> Iterator[list[int]]:
-    """Pass signals that the harness gets on to the child (SIGINT on a terminal reached it already)."""
+    """Pass signals that the harness gets on to the child (SIGINT on a terminal reached it
+    already).
+    """
     seen: list[int] = []
 
     def forward(number: int, _frame: FrameType | None) -> None:
@@ -236,7 +241,9 @@ def _kill(pid: int, *, own_group: bool) -> None:
 
 
 def _kill_leaves(pid: int) -> None:
-    """The processes that no other waits behind: the hung workload, while a tool around it may still make its files of what there is."""
+    """The processes that no other waits behind: the hung workload, while a tool around it may still
+    make its files of what there is.
+    """
     for descendant in tree(pid):
         if len(tree(descendant)) == 1:
             _kill(descendant, own_group=False)

@@ -1,4 +1,6 @@
-"""A helper process beside the run (the telemetry sampler): start it, know that it is ready, stop it, notice its death."""
+"""A helper process beside the run (the telemetry sampler): start it, know that it is ready, stop
+it, notice its death.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ STOP_S = 5.0
 
 
 class Sidecar:
-    """One running helper. It has its own process group, so that Ctrl-C on the terminal does not end it first."""
+    """One running helper. It has its own process group, so that Ctrl-C on the terminal does not end
+    it first.
+    """
 
     def __init__(self, command: Command, log: Path) -> None:
         self._log_path = log
@@ -36,8 +40,8 @@ class Sidecar:
     def wait_ready(self, marker: Path) -> bool:
         """Whether `marker` appeared before the helper died, or did nothing for ten seconds.
 
-        On a crowded machine it may wait long for a core: the seconds count only while it sleeps, not while it works or
-        would if it could.
+        On a crowded machine it may wait long for a core: the seconds count only while it sleeps,
+        not while it works or would if it could.
         """
         patience = _Patience(self.pid, READY_S)
         while not marker.exists():
@@ -55,7 +59,9 @@ class Sidecar:
         return lines[-1] if lines else "it said nothing"
 
     def stop(self) -> int:
-        """End it by SIGTERM, or SIGKILL where it then does nothing for five seconds; its exit status."""
+        """End it by SIGTERM, or SIGKILL where it then does nothing for five seconds; its exit
+        status.
+        """
         if self.alive():
             self._process.send_signal(signal.SIGTERM)
         patience = _Patience(self.pid, STOP_S)
@@ -85,7 +91,9 @@ class _Patience:
         return now - self._since > self._seconds or now > self._end
 
     def _busy(self) -> bool:
-        """Whether it runs, waits for a core or for a disk, or has used the CPU since the last look (proc_pid_stat(5))."""
+        """Whether it runs, waits for a core or for a disk, or has used the CPU since the last look
+        (proc_pid_stat(5)).
+        """
         try:
             fields = self._stat.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:

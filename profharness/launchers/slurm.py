@@ -1,4 +1,6 @@
-"""Slurm: the harness has srun start itself, once per task. All ranks join one run, as under `srun -n8 profharness run`."""
+"""Slurm: the harness has srun start itself, once per task. All ranks join one run, as under `srun
+-n8 profharness run`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from collections.abc import Sequence
 def words(
     argv: Sequence[str], ranks: int, options: Sequence[str], *, is_command: bool
 ) -> tuple[str, ...]:
-    """The srun line for a command line of ours (`argv` without the program). What stands last wins, so the tasks start no more of them."""
+    """The srun line for a command line of ours (`argv` without the program). What stands last wins,
+    so the tasks start no more of them.
+    """
     at = list(argv).index("--") if "--" in argv else len(argv)
     ours = [word for word in argv[:at] if word != "--dry-run"]
     return (

@@ -1,7 +1,8 @@
 """Instrumentation layers: how a tool is put around or into the workload, and which files it leaves.
 
-A layer has no state and no run method, and never asks which other layers are on; `schedule` decides that.
-Readers of the tools' files are in `readers`, separate from the layers. Members are listed literally.
+A layer has no state and no run method, and never asks which other layers are on; `schedule` decides
+that. Readers of the tools' files are in `readers`, separate from the layers. Members are listed
+literally.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ def framework_of(target: str) -> str:
 class Where:
     """Places and settings that a layer may use when it prepares a command for one pass.
 
-    `rank` is None for a single process. `python` runs our wrappers beside the workload. `counters` is not empty in a
-    pass that collects hardware counters. `spill` is where a tool may put temporary files, None for the working directory.
+    `rank` is None for a single process. `python` runs our wrappers beside the workload. `counters`
+    is not empty in a pass that collects hardware counters. `spill` is where a tool may put
+    temporary files, None for the working directory.
     """
 
     run_root: Path
@@ -81,9 +83,11 @@ class Availability:
 
 @dataclass(frozen=True)
 class Extras:
-    """What must lie ready before a prepared command starts. `hides_status`: the tool's exit status is not the workload's.
+    """What must lie ready before a prepared command starts. `hides_status`: the tool's exit status
+    is not the workload's.
 
-    `cut` is the capture window that was asked for where the tool cannot keep to it: it records everything.
+    `cut` is the capture window that was asked for where the tool cannot keep to it: it records
+    everything.
     """
 
     folders: tuple[Path, ...] = ()
@@ -94,7 +98,9 @@ class Extras:
 
 
 class Layer(Protocol):
-    """`claims` names what the layer occupies in the process; two layers with a common claim never share a pass."""
+    """`claims` names what the layer occupies in the process; two layers with a common claim never
+    share a pass.
+    """
 
     @property
     def name(self) -> str: ...
@@ -108,7 +114,9 @@ class Layer(Protocol):
 
     @property
     def perturbing(self) -> bool:
-        """Whether it changes the workload's speed so much that no time of its pass is ever used; it runs alone."""
+        """Whether it changes the workload's speed so much that no time of its pass is ever used; it
+        runs alone.
+        """
 
     def attaches(self, target: str) -> bool:
         """Whether it can observe this target: a backend of a scan, or `command`."""
@@ -117,7 +125,9 @@ class Layer(Protocol):
         """Pure: from what the probe found on the node."""
 
     def prepare(self, command: Command, where: Where) -> Command:
-        """The command as it must be started under this layer. Raises UsageError for what this tool's version cannot do."""
+        """The command as it must be started under this layer. Raises UsageError for what this
+        tool's version cannot do.
+        """
 
     def extras(self, command: Command, where: Where) -> Extras:
         """What `prepare` relies on, for the same arguments."""

@@ -1,7 +1,9 @@
-"""The `amd-log` layer: what the HIP runtime and MIOpen say of every call, by their own log variables.
+"""The `amd-log` layer: what the HIP runtime and MIOpen say of every call, by their own log
+variables.
 
-The runtime writes a file per process; MIOpen writes lines without times on stderr, which wrappers/stamp.py stamps as
-they arrive. Launch-bound work runs ten times slower or worse: no time of its pass is ever used.
+The runtime writes a file per process; MIOpen writes lines without times on stderr, which
+wrappers/stamp.py stamps as they arrive. Launch-bound work runs ten times slower or worse: no time
+of its pass is ever used.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ _PID = re.compile(r"[_-](\d+)(?:\.log)?$")
 
 
 class AmdLogLayer:
-    """Every HIP call and launch in order, with geometry but without device times; MIOpen's calls and searches."""
+    """Every HIP call and launch in order, with geometry but without device times; MIOpen's calls
+    and searches.
+    """
 
     name = "amd-log"
     claims = frozenset({"hip-log", "stderr"})
@@ -81,7 +85,10 @@ class AmdLogLayer:
         note = (
             ""
             if where.environment.rocm_version
-            else f"no ROCm was found here: planned for ROCm {rocm_versions.text(rocm_versions.NEWEST)}, the newest known"
+            else (
+                "no ROCm was found here: planned for ROCm "
+                f"{rocm_versions.text(rocm_versions.NEWEST)}, the newest known"
+            )
         )
         return Extras(
             folders=(own_folder(self.name, command, where),), notes=(note,) if note else ()
@@ -107,7 +114,9 @@ class AmdLogLayer:
 
 
 def _variable(text: str) -> tuple[str, str]:
-    """What is passed through to this layer, which has no program, are variables. Raises UsageError for another form."""
+    """What is passed through to this layer, which has no program, are variables. Raises UsageError
+    for another form.
+    """
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
         raise UsageError(

@@ -1,4 +1,6 @@
-"""How the layers of one pass nest around a command: hooks inside, then the exit recorder, then the tool. Pure."""
+"""How the layers of one pass nest around a command: hooks inside, then the exit recorder, then the
+tool. Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from profharness.layers import Extras, Layer, Where
 # characters that rocprof's shell script would evaluate in the command's arguments
 _EVALUATED = re.compile(r'[$`"\\!\n]')
 ARGV_VARIABLE = "PROFHARNESS_RECORDED_ARGV"
-# the hooks note the exit status: a tracer inside the process may change it, or crash, after Python's own end
+# the hooks note the exit status: a tracer inside the process may change it, or crash, after
+# Python's own end
 STATUS_VARIABLE = "PROFHARNESS_EXIT_STATUS"
 
 
@@ -49,9 +52,11 @@ def extras(layers: Sequence[Layer], command: Command, where: Where) -> Extras:
 
 
 def recorded(command: Command, where: Where) -> Command:
-    """The command under wrappers/status.py, which notes how it ended before the tool can say something else.
+    """The command under wrappers/status.py, which notes how it ended before the tool can say
+    something else.
 
-    Arguments that a shell would evaluate travel in a variable, since one of the tools hands its command to `eval`.
+    Arguments that a shell would evaluate travel in a variable, since one of the tools hands its
+    command to `eval`.
     """
     recorder = (where.python, str(where.wrappers / "status.py"), str(where.statuses))
     if any(_EVALUATED.search(word) for word in command.argv):
@@ -62,7 +67,9 @@ def recorded(command: Command, where: Where) -> Command:
 
 
 def execution(command: Command, where: Where) -> str:
-    """A name for this execution: a scan's workers are started once per backend, and again after a death."""
+    """A name for this execution: a scan's workers are started once per backend, and again after a
+    death.
+    """
     parts = [where.pass_name]
     if where.is_worker:
         parts.append(
@@ -76,10 +83,14 @@ def execution(command: Command, where: Where) -> str:
 
 
 def rank_of(owner: str, where: Where) -> int | None:
-    """The rank whose folder this is (`own_folder`); None for the only process. One rank collects the files of all."""
+    """The rank whose folder this is (`own_folder`); None for the only process. One rank collects
+    the files of all.
+    """
     return int(owner) if where.rank is not None and owner.isdigit() else None
 
 
 def own_folder(layer: str, command: Command, where: Where) -> Path:
-    """artifacts/<layer>/<host>/<rank>/<execution>, for tools that overwrite what an earlier execution left."""
+    """artifacts/<layer>/<host>/<rank>/<execution>, for tools that overwrite what an earlier
+    execution left.
+    """
     return where.artifacts / layer / where.host / where.owner / execution(command, where)

@@ -1,7 +1,9 @@
-"""`--pmc` -> passes: names checked against the device's architecture, and packed by what each hardware block can count.
+"""`--pmc` -> passes: names checked against the device's architecture, and packed by what each
+hardware block can count.
 
-The tables are data, wrappers/counters/<architecture>.toml. Counters are asked for by name or by the name of a set;
-every set has a pass of its own, the other names are packed together in the order in which they were given.
+The tables are data, wrappers/counters/<architecture>.toml. Counters are asked for by name or by the
+name of a set; every set has a pass of its own, the other names are packed together in the order in
+which they were given.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ _OF_OTHER_NAME = {"SQC": "SQ"}  # blocks whose counters stand under another bloc
 
 
 class CounterTable(msgspec.Struct, frozen=True):
-    """One architecture: limits per block, raw names, derived metrics with the raw counters that they need."""
+    """One architecture: limits per block, raw names, derived metrics with the raw counters that
+    they need.
+    """
 
     architecture: str
     limits: dict[str, int]
@@ -49,7 +53,9 @@ class CounterTable(msgspec.Struct, frozen=True):
         )
 
     def block(self, raw: str) -> str:
-        """The hardware block of a raw counter, by how its name begins; empty for none that is known."""
+        """The hardware block of a raw counter, by how its name begins; empty for none that is
+        known.
+        """
         start = raw.partition("_")[0]
         block = _OF_OTHER_NAME.get(start, start)
         return block if block in self.limits and raw.isupper() else ""
@@ -67,7 +73,8 @@ class _Group:
 def groups(
     names: Sequence[str], environment: Environment, wrappers: Path
 ) -> tuple[tuple[str, ...], ...]:
-    """The counters of each pass. Raises UsageError for a name that a device of this node does not have.
+    """The counters of each pass. Raises UsageError for a name that a device of this node does not
+    have.
 
     Where the node's devices differ, a name must exist on each of them.
     """
@@ -105,7 +112,10 @@ def assumption(environment: Environment) -> str:
     return (
         ""
         if seen
-        else f"no AMD device is seen here: counters and passes are planned for {ASSUMED}, another device may refuse names or need more passes"
+        else (
+            f"no AMD device is seen here: counters and passes are planned for {ASSUMED}, "
+            "another device may refuse names or need more passes"
+        )
     )
 
 
@@ -137,7 +147,9 @@ def _check(name: str, table: CounterTable) -> None:
 
 
 def _packed(names: Sequence[str], table: CounterTable) -> list[tuple[str, ...]]:
-    """First fit, in the order given. A metric that fits nowhere has a pass of its own, and the tool judges it."""
+    """First fit, in the order given. A metric that fits nowhere has a pass of its own, and the tool
+    judges it.
+    """
     packed: list[_Group] = []
     for name in names:
         needs = set(table.needs(name) or ())

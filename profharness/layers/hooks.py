@@ -1,4 +1,6 @@
-"""What all layers inside the process share: the hooks' environment, `--hook exec`, and finding their files."""
+"""What all layers inside the process share: the hooks' environment, `--hook exec`, and finding
+their files.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 
 def with_hooks(command: Command, where: Where, layer: str | None = None) -> Command:
-    """Let the hooks load in every Python process of the command; `layer` joins those already named."""
+    """Let the hooks load in every Python process of the command; `layer` joins those already
+    named.
+    """
     asked = [name for name in (command.env.get("PROFHARNESS_LAYERS") or "").split(",") if name]
     hooked = command.with_env(
         {
@@ -42,13 +46,15 @@ def with_hooks(command: Command, where: Where, layer: str | None = None) -> Comm
 
 
 def through_exec_hook(command: Command, where: Where) -> Command:
-    """`python [options] script ...` becomes `python [options] exec_hook.py script ...` for `--hook exec`.
+    """`python [options] script ...` becomes `python [options] exec_hook.py script ...` for `--hook
+    exec`.
 
     Raises UsageError when the command does not start with a Python interpreter.
     """
     if not command.argv or not _PYTHON.search(Path(command.argv[0]).name):
         raise UsageError(
-            f"--hook exec needs a command that starts with python, not {command.argv[0] if command.argv else 'nothing'!r}",
+            "--hook exec needs a command that starts with python, "
+            f"not {command.argv[0] if command.argv else 'nothing'!r}",
             "use the default --hook env, or name the python script itself",
         )
     at = 1
@@ -73,7 +79,9 @@ class _Sidecar(msgspec.Struct):
 def collect_files(
     where: Where, layer: str, suffixes: tuple[str, ...], file_format: str, known: frozenset[str]
 ) -> tuple[Artifact, ...]:
-    """Every file of the layer with one of the suffixes, described by its sidecar where it has one."""
+    """Every file of the layer with one of the suffixes, described by its sidecar where it has
+    one.
+    """
     root = where.artifacts / layer
     found: list[Artifact] = []
     for path in sorted(root.rglob("*")):
@@ -103,7 +111,9 @@ def collect_files(
 
 
 def _read_sidecar(path: Path) -> _Sidecar:
-    """What the hook wrote beside its file; a missing or cut sidecar is an empty one (the reader reports it)."""
+    """What the hook wrote beside its file; a missing or cut sidecar is an empty one (the reader
+    reports it).
+    """
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Sidecar)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):

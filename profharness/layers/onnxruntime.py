@@ -27,7 +27,10 @@ class OnnxruntimeLayer:
     claims = frozenset({"onnxruntime-profiler"})
     scope: Literal["hook"] = "hook"
     perturbing = False
-    attach_hint = "it observes onnxruntime: add --backend onnxruntime, or profile a command that uses onnxruntime"
+    attach_hint = (
+        "it observes onnxruntime: add --backend onnxruntime, "
+        "or profile a command that uses onnxruntime"
+    )
 
     def attaches(self, target: str) -> bool:
         return target in ("onnxruntime", COMMAND)
@@ -40,13 +43,17 @@ class OnnxruntimeLayer:
             return Availability(available=True, version=version)
         return Availability(
             available=False,
-            why="onnxruntime is not installed for the workload's python: pip install 'profharness[onnx]'",
+            why=(
+                "onnxruntime is not installed for the workload's python: "
+                "pip install 'profharness[onnx]'"
+            ),
         )
 
     def prepare(self, command: Command, where: Where) -> Command:
         return with_hooks(command, where, self.name)
 
-    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002  the hook makes its own folders
+    # the hook makes its own folders
+    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002
         return Extras()
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do

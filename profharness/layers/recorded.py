@@ -1,4 +1,5 @@
-"""What can be told cheaply from a tool's file: whether it was written to its end, and whether it holds any kernel.
+"""What can be told cheaply from a tool's file: whether it was written to its end, and whether it
+holds any kernel.
 
 Bounded reading only; the figures come from the readers.
 """
@@ -17,7 +18,8 @@ _CHUNK = 1 << 20
 # a record of a device kernel, as each text format writes one
 _JSON_V3 = re.compile(rb'"kernel_dispatch"\s*:\s*\[\s*\{')
 _JSON_COUNTED = re.compile(rb'"counter_collection"\s*:\s*\[\s*\{')
-# sections 6 to 517 of rocprof's trace are GPUs; an event's own pid and tid stand right before its time
+# sections 6 to 517 of rocprof's trace are GPUs; an event's own pid and tid stand right before its
+# time
 _JSON_V1 = re.compile(
     rb'"pid":\s*"?(?:[6-9]|[1-9]\d|[1-4]\d\d|50\d|51[0-7])"?,\s*"tid":\s*"?\d+"?,\s*"ts"'
 )
@@ -38,7 +40,9 @@ def tail_closes(path: Path) -> bool:
 
 
 def holds_kernels(path: Path, file_format: str) -> bool | None:
-    """Whether the file holds at least one kernel record; None where that cannot be told without reading it all."""
+    """Whether the file holds at least one kernel record; None where that cannot be told without
+    reading it all.
+    """
     look = _LOOKS.get(file_format)
     try:
         return None if look is None else look(path)
@@ -47,7 +51,9 @@ def holds_kernels(path: Path, file_format: str) -> bool | None:
 
 
 def holds_counters(path: Path) -> bool:
-    """Whether a tool's file holds at least one value of a hardware counter; False for one that cannot be read."""
+    """Whether a tool's file holds at least one value of a hardware counter; False for one that
+    cannot be read.
+    """
     try:
         if path.suffix == ".db":
             return _any_row(path, ("rocpd_pmc_event",))
@@ -73,7 +79,8 @@ def _any_row(path: Path, tables: Sequence[str]) -> bool:
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as database:
         present = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
         return any(
-            database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  names from the list above
+            # names from the list above
+            database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608
             for name in tables
             if name in present
         )

@@ -1,8 +1,10 @@
-"""Which generation of AMD's tools is on the node, and what that generation is called and can do. Pure.
+"""Which generation of AMD's tools is on the node, and what that generation is called and can do.
+Pure.
 
-A tool's options follow the ROCm release that it came with. That release is read from the installation in which the
-tool lies; rocprofiler-sdk's own version (0.4.0 came with ROCm 6.2, 0.5.0 with 6.3, 0.6.0 with 6.4, 1.0.0 with 7.0)
-and the node's ROCm version stand in where it does not say.
+A tool's options follow the ROCm release that it came with. That release is read from the
+installation in which the tool lies; rocprofiler-sdk's own version (0.4.0 came with ROCm 6.2, 0.5.0
+with 6.3, 0.6.0 with 6.4, 1.0.0 with 7.0) and the node's ROCm version stand in where it does not
+say.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ _NUMBER = re.compile(r"(\d+)\.(\d+)")
 class Installed:
     """A tool as it will be called: its program, its ROCm generation, and how that was learnt.
 
-    `call` is its path, or its name where it is not on the node; a dry run then plans for the newest known
-    generation. `sure` is False where the tool is there but nothing tells its release.
+    `call` is its path, or its name where it is not on the node; a dry run then plans for the newest
+    known generation. `sure` is False where the tool is there but nothing tells its release.
     """
 
     program: str
@@ -68,10 +70,11 @@ def text(version: Version) -> str:
 
 
 def installed(environment: Environment, *programs: str) -> Installed:
-    """The first of the programs that the probe found, with its generation; else the first name, for the newest one.
+    """The first of the programs that the probe found, with its generation; else the first name, for
+    the newest one.
 
-    A tool whose release cannot be told is treated as the oldest that could have its name, so that no option is
-    used that it may not know.
+    A tool whose release cannot be told is treated as the oldest that could have its name, so that
+    no option is used that it may not know.
     """
     for program in programs:
         tool = environment.tools.get(program)
@@ -87,7 +90,9 @@ def installed(environment: Environment, *programs: str) -> Installed:
 
 
 def availability(environment: Environment, way_out: str, *programs: str) -> Availability:
-    """Whether one of the programs is there, and what speaks against its finding a device; `way_out` says what to use instead where it is not."""
+    """Whether one of the programs is there, and what speaks against its finding a device; `way_out`
+    says what to use instead where it is not.
+    """
     tool = installed(environment, *programs)
     if tool.found:
         known = environment.tools[tool.program].version
@@ -102,14 +107,17 @@ def availability(environment: Environment, way_out: str, *programs: str) -> Avai
 def but(environment: Environment) -> str:
     """What speaks against the tools' finding a device; empty without.
 
-    No reason to refuse: the command may start its program elsewhere (srun, a container), and a program may use no device.
+    No reason to refuse: the command may start its program elsewhere (srun, a container), and a
+    program may use no device.
     """
     warning = access.amd_warning(environment)
     return f"it is here, but {warning}" if warning else ""
 
 
 def with_counters(state: Availability, environment: Environment, what: str) -> Availability:
-    """The same, with `what` a tool that is here lacks where the kernel keeps hardware events from this user."""
+    """The same, with `what` a tool that is here lacks where the kernel keeps hardware events from
+    this user.
+    """
     warning = access.counters_warning(environment, what)
     if not state.available or not warning:
         return state
@@ -117,7 +125,9 @@ def with_counters(state: Availability, environment: Environment, what: str) -> A
 
 
 def alternatives(environment: Environment, *, counting: bool = False) -> str:
-    """Which other layers to use here: of the tracers those that are installed, and torch; `counting` for a tool's hardware counters."""
+    """Which other layers to use here: of the tracers those that are installed, and torch;
+    `counting` for a tool's hardware counters.
+    """
     if "rocprofv3" in environment.tools:
         tracers = ["rocprofv3"]
     else:
@@ -140,7 +150,9 @@ def here(environment: Environment) -> str:
 
 
 def planned_for(tool: Installed) -> str:
-    """What a dry run says where it had to assume; empty where the tool was found and told its release."""
+    """What a dry run says where it had to assume; empty where the tool was found and told its
+    release.
+    """
     if not tool.found:
         return (
             f"{tool.program} is not on this node: planned for ROCm {text(NEWEST)}, the newest known"
@@ -153,7 +165,9 @@ def planned_for(tool: Installed) -> str:
 
 
 def _from_sdk(program: str, version: str) -> Version | None:
-    """rocprofv3 tells rocprofiler-sdk's version; the other tools' own numbers say nothing about ROCm."""
+    """rocprofv3 tells rocprofiler-sdk's version; the other tools' own numbers say nothing about
+    ROCm.
+    """
     number = parse(version)
     if program != "rocprofv3" or number is None:
         return None

@@ -1,7 +1,8 @@
-"""The `rocprof` layer: AMD's first tracer (ROCm up to 6, deprecated since 6.4), a shell script around the command.
+"""The `rocprof` layer: AMD's first tracer (ROCm up to 6, deprecated since 6.4), a shell script
+around the command.
 
-Its command follows its options directly: it takes no `--`. Its exit status may be its post-processing's, so that the
-workload's own is recorded inside.
+Its command follows its options directly: it takes no `--`. Its exit status may be its
+post-processing's, so that the workload's own is recorded inside.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from profharness.rundir.capture import period
 from profharness.rundir.manifest import Artifact
 
 PROGRAM = "rocprof"
-# of one execution the first of these that is whole is read: the database holds what the others are made from
+# of one execution the first of these that is whole is read: the database holds what the others are
+# made from
 _READ = (("results.db", "rocprof-db"), ("results.json", "rocprof-json"), ("results.csv", "rocprof"))
 _SUFFIXES = (".csv", ".json", ".db", ".txt")
 
 
 class RocprofLayer:
-    """Kernels with their geometry, copies and host calls; in passes of their own hardware counters."""
+    """Kernels with their geometry, copies and host calls; in passes of their own hardware
+    counters.
+    """
 
     name = "rocprof"
     claims = frozenset({"hsa-tool"})
@@ -49,7 +53,8 @@ class RocprofLayer:
             f"newer ROCm releases leave it out; {rocm_versions.here(environment)}\n{newer}"
             if gone
             else f"it comes with ROCm's rocprofiler package; {rocm_versions.here(environment)}\n"
-            "put ROCm's bin folder on the PATH, or use --profile torch; `profharness doctor` shows what works here"
+            "put ROCm's bin folder on the PATH, or use --profile torch; "
+            "`profharness doctor` shows what works here"
         )
         return rocm_versions.availability(environment, way_out, PROGRAM)
 
@@ -93,7 +98,9 @@ class RocprofLayer:
         return ()
 
     def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        """The files of this pass; of each execution the one that is read, the others kept beside it."""
+        """The files of this pass; of each execution the one that is read, the others kept beside
+        it.
+        """
         found: list[Artifact] = []
         for folder in sorted((where.artifacts / self.name).glob(f"*/*/{where.pass_name}*")):
             if folder.name.split(".")[0] != where.pass_name:
@@ -110,7 +117,9 @@ class RocprofLayer:
 
 
 def _traces(where: Where) -> tuple[str, ...]:
-    """Kernels come with --stats; without an API trace its results.json is broken, so HIP calls are always traced too."""
+    """Kernels come with --stats; without an API trace its results.json is broken, so HIP calls are
+    always traced too.
+    """
     options = where.options
     chosen = ["--stats", "--timestamp", "on"]
     if options.sys_trace:

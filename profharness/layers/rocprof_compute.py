@@ -1,7 +1,9 @@
-"""The `rocprof-compute` layer: ROCm Compute Profiler (Omniperf before ROCm 6.3), counters of every block of the device.
+"""The `rocprof-compute` layer: ROCm Compute Profiler (Omniperf before ROCm 6.3), counters of every
+block of the device.
 
-It runs the whole command once per input file of its own, some twelve to twenty times, and serialises kernels: it needs
-a short command that does the same each time, and no time of its pass is ever used.
+It runs the whole command once per input file of its own, some twelve to twenty times, and
+serialises kernels: it needs a short command that does the same each time, and no time of its pass
+is ever used.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class RocprofComputeLayer:
     def probe(self, environment: Environment) -> Availability:
         other = rocm_versions.alternatives(environment, counting=True)
         way_out = (
-            f"it comes with ROCm 6.3 (as Omniperf before it) and needs its own Python packages; {rocm_versions.here(environment)}\n"
+            "it comes with ROCm 6.3 (as Omniperf before it) and needs its own Python packages; "
+            f"{rocm_versions.here(environment)}\n"
             f"install rocprofiler-compute and its requirements, or use {other}"
         )
         state = rocm_versions.availability(environment, way_out, *PROGRAMS)
@@ -71,7 +74,10 @@ class RocprofComputeLayer:
 
     def extras(self, command: Command, where: Where) -> Extras:
         notes = [
-            f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same work each time"
+            (
+                f"rocprof-compute runs the command {_REPLAYS} times by itself; "
+                "it must do the same work each time"
+            )
         ]
         assumed = rocm_versions.planned_for(_tool(where))
         return Extras(
@@ -108,7 +114,9 @@ def _tool(where: Where) -> Installed:
 
 
 def _workloads(layer: str, where: Where) -> list[Path]:
-    """The folders that hold counters; some releases put the workload's and the device's names in between."""
+    """The folders that hold counters; some releases put the workload's and the device's names in
+    between.
+    """
     base = where.artifacts / layer
     names = re.compile(rf"{re.escape(where.pass_name)}(\..*)?")
     executions = [

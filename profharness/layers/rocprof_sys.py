@@ -1,7 +1,9 @@
-"""The `rocprof-sys` layer: ROCm Systems Profiler (Omnitrace before ROCm 6.3), host call stacks and device work in Perfetto.
+"""The `rocprof-sys` layer: ROCm Systems Profiler (Omnitrace before ROCm 6.3), host call stacks and
+device work in Perfetto.
 
-Three of its programs can start a command: sample (call stacks, the default), run (no sampling) and python (Python
-functions). Its device records stamp CLOCK_BOOTTIME and its host records CLOCK_MONOTONIC, in one file.
+Three of its programs can start a command: sample (call stacks, the default), run (no sampling) and
+python (Python functions). Its device records stamp CLOCK_BOOTTIME and its host records
+CLOCK_MONOTONIC, in one file.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _MORE_DOMAINS = (
 
 
 class RocprofSysLayer:
-    """Host functions and samples, HIP calls, kernels, copies and the driver's counters on one timeline."""
+    """Host functions and samples, HIP calls, kernels, copies and the driver's counters on one
+    timeline.
+    """
 
     name = "rocprof-sys"
     claims = frozenset({"hsa-tool", "cpu-sampler"})
@@ -103,7 +107,9 @@ def _tool(where: Where) -> Installed:
 
 
 def _settings(tool: Installed, command: Command, where: Where) -> dict[str, str | None]:
-    """The tool's own variables: one file per process in a folder of this execution, without a time in its name."""
+    """The tool's own variables: one file per process in a folder of this execution, without a time
+    in its name.
+    """
     prefix = "OMNITRACE_" if tool.program.startswith("omnitrace") else "ROCPROFSYS_"
     values = {
         "TRACE": "ON",
@@ -118,7 +124,9 @@ def _settings(tool: Installed, command: Command, where: Where) -> dict[str, str 
 
 
 def _domains(tool: Installed, where: Where) -> dict[str, str]:
-    """Which interfaces are recorded: a list since ROCm 6.4, switches of the older tracing library before."""
+    """Which interfaces are recorded: a list since ROCm 6.4, switches of the older tracing library
+    before.
+    """
     options = where.options
     if tool.rocm >= ROCM_6_4:
         more = [
@@ -148,7 +156,8 @@ def _script(command: Command) -> Command:
     ):
         raise UsageError(
             "--rocprof-sys-mode python needs a command of the form: python SCRIPT ...",
-            "use --rocprof-sys-mode sample for modules, options of the interpreter, and other programs",
+            "use --rocprof-sys-mode sample for modules, options of the interpreter, "
+            "and other programs",
         )
     return Command(
         command.argv[1:], {**command.env, "PYTHON_EXECUTABLE": command.argv[0]}, command.cwd

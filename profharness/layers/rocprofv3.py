@@ -1,7 +1,7 @@
 """The `rocprofv3` layer: AMD's tracer since ROCm 6.2, around the workload's process.
 
-It replaces itself by the workload, so that exit status and signals stay the workload's own. Kernels and copies are
-always recorded: --hip-trace alone would give host calls only.
+It replaces itself by the workload, so that exit status and signals stay the workload's own. Kernels
+and copies are always recorded: --hip-trace alone would give host calls only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _FILE = re.compile(
 )
 _FORMATS = {"csv": "rocprofv3-csv", "json": "rocprofv3-json", "db": "rocpd", "pftrace": "pftrace"}
 _PREFERRED = ("db", "json", "csv", "pftrace")  # of one process, the first that is whole is read
-_REGIONS = "--selected-regions"  # records only between roctxProfilerResume and roctxProfilerPause; since ROCm 7.0
+# records only between roctxProfilerResume and roctxProfilerPause; since ROCm 7.0
+_REGIONS = "--selected-regions"
 _SWITCHES = ("hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace", "stats")
 
 
@@ -115,7 +116,9 @@ class Rocprofv3Layer:
         return ()
 
     def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        """The files of this pass, of each process the best one to be read; some releases put folders in between."""
+        """The files of this pass, of each process the best one to be read; some releases put
+        folders in between.
+        """
         found: dict[tuple[Path, str], list[tuple[Path, re.Match[str]]]] = {}
         for path in sorted((where.artifacts / self.name).rglob("*")):
             match = _FILE.fullmatch(path.name)
@@ -130,20 +133,26 @@ class Rocprofv3Layer:
 
 
 def _file_name(command: Command, where: Where) -> str:
-    """Host, rank (or pid) and pid are the tool's to fill in: every process writes files of its own."""
+    """Host, rank (or pid) and pid are the tool's to fill in: every process writes files of
+    its own.
+    """
     owner = "%nid%" if where.rank is None else str(where.rank)
     return f"%hostname%/{owner}/{execution(command, where)}_%pid%"
 
 
 def _formats(tool: Installed, where: Where) -> tuple[str, ...]:
-    """A rocpd database where it exists; before it CSV, and JSON for the bytes of copies. The tool's own statistics are CSV."""
+    """A rocpd database where it exists; before it CSV, and JSON for the bytes of copies. The tool's
+    own statistics are CSV.
+    """
     if tool.rocm >= ROCM_7_0:
         return ("rocpd", "csv") if where.options.stats and not where.counters else ("rocpd",)
     return ("csv", "json")
 
 
 def _counters(tool: Installed, where: Where, command: Command) -> tuple[str, ...]:
-    """The counters of the pass; --pmc came with ROCm 6.3, an input file with one `pmc:` line does before."""
+    """The counters of the pass; --pmc came with ROCm 6.3, an input file with one `pmc:` line does
+    before.
+    """
     if not where.counters:
         return ()
     options = where.options
@@ -166,7 +175,9 @@ def _input_file(command: Command, where: Where) -> Path:
 
 
 def _window(tool: Installed, capture: str) -> tuple[str, ...]:
-    """What bounds the recording: for steps our hooks tell the tool when to record, a time with its length it knows itself."""
+    """What bounds the recording: for steps our hooks tell the tool when to record, a time with its
+    length it knows itself.
+    """
     if capture in ("default", "all") or _is_whole(tool, capture):
         return ()
     asked = period(capture)
@@ -183,7 +194,9 @@ def _window(tool: Installed, capture: str) -> tuple[str, ...]:
 
 
 def _is_whole(tool: Installed, capture: str) -> bool:
-    """Whether a window was asked for that this release cannot keep to, so that it records the whole execution."""
+    """Whether a window was asked for that this release cannot keep to, so that it records the whole
+    execution.
+    """
     if capture in ("default", "all"):
         return False
     asked = period(capture)
@@ -192,7 +205,8 @@ def _is_whole(tool: Installed, capture: str) -> bool:
 
 def _cut_note(tool: Installed, cut: str) -> str:
     return (
-        f"rocprofv3 of ROCm {tool.release} records the whole execution; --capture {cut} is cut from it"
+        f"rocprofv3 of ROCm {tool.release} records the whole execution; "
+        f"--capture {cut} is cut from it"
         if cut
         else ""
     )

@@ -1,6 +1,8 @@
-"""The telemetry layer: one sampler process per node beside the run; it also takes the clock snapshots.
+"""The telemetry layer: one sampler process per node beside the run; it also takes the clock
+snapshots.
 
-It is always there: with `--telemetry off` it only reads the clocks, since nothing can be aligned without them.
+It is always there: with `--telemetry off` it only reads the clocks, since nothing can be aligned
+without them.
 """
 
 from __future__ import annotations
@@ -37,12 +39,16 @@ BY_NAME = ("amd", "amdsmi", "nvml")  # sources that must give something when the
 
 
 def sampler_spec(request: Request, folder: Path, host: str) -> bytes:
-    """The sampler's settings as JSON. `roots_file` is where the harness appends the pids to follow."""
+    """The sampler's settings as JSON. `roots_file` is where the harness appends the pids to
+    follow.
+    """
     return spec_json(folder, host, request.telemetry, request.telemetry_hz)
 
 
 def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
-    """The same from the value of `--telemetry` and a rate. Tests put emulated hardware in the place of /sys by PROFHARNESS_SYSFS."""
+    """The same from the value of `--telemetry` and a rate. Tests put emulated hardware in the place
+    of /sys by PROFHARNESS_SYSFS.
+    """
     return msgspec.json.encode(
         {
             "output_dir": str(folder),
@@ -60,7 +66,9 @@ IDLE_LIMIT_S = 600.0
 
 
 def let_rest(folder: Path, host: str, seconds: float) -> None:
-    """`--idle-seconds`: let the devices rest before the workload begins, and note when, for the reader of the samples."""
+    """`--idle-seconds`: let the devices rest before the workload begins, and note when, for the
+    reader of the samples.
+    """
     start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     time.sleep(seconds)
     write_atomic(
@@ -76,7 +84,9 @@ def let_rest(folder: Path, host: str, seconds: float) -> None:
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """What the sampler says once it runs: the sources that it reads, and what is missing with its reason."""
+    """What the sampler says once it runs: the sources that it reads, and what is missing with its
+    reason.
+    """
 
     sources: tuple[dict[str, object], ...] = ()
     missing: tuple[dict[str, str], ...] = ()

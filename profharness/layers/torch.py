@@ -15,7 +15,9 @@ _BUILDS = {"rocm": "AMD", "cuda": "NVIDIA"}  # kinds of devices, and whose they 
 
 
 class TorchLayer:
-    """Kineto traces (kernels, copies, runtime calls, operators) as JSON, one per process and window."""
+    """Kineto traces (kernels, copies, runtime calls, operators) as JSON, one per process and
+    window.
+    """
 
     name = "torch"
     claims = frozenset({"torch-profiler", "hsa-tool", "cupti"})
@@ -32,13 +34,17 @@ class TorchLayer:
             return Availability(available=True, version=version, why=_but(version, environment))
         return Availability(
             available=False,
-            why="torch is not installed for the workload's python: pip install 'profharness[torch]', or name another python with --python",
+            why=(
+                "torch is not installed for the workload's python: "
+                "pip install 'profharness[torch]', or name another python with --python"
+            ),
         )
 
     def prepare(self, command: Command, where: Where) -> Command:
         return with_hooks(command, where, self.name)
 
-    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002  the hook makes its own folders
+    # the hook makes its own folders
+    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002
         return Extras()
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
@@ -49,7 +55,9 @@ class TorchLayer:
 
 
 def _but(version: str, environment: Environment) -> str:
-    """Why this build of torch sees none of the node's devices; empty without. A version without a suffix does not tell its build."""
+    """Why this build of torch sees none of the node's devices; empty without. A version without a
+    suffix does not tell its build.
+    """
     suffix = version.partition("+")[2]
     build = next(
         (
@@ -64,4 +72,8 @@ def _but(version: str, environment: Environment) -> str:
     kinds = {device.kind for device in environment.accelerators}
     if not build or not kinds or build in kinds:
         return ""
-    return f"this build sees no {' or '.join(_BUILDS.get(kind, kind) for kind in sorted(kinds))} device: install torch's build for it (pytorch.org/get-started)"
+    return (
+        "this build sees no "
+        f"{' or '.join(_BUILDS.get(kind, kind) for kind in sorted(kinds))} device: "
+        "install torch's build for it (pytorch.org/get-started)"
+    )

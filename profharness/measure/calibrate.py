@@ -1,4 +1,6 @@
-"""Measure a device's ceilings: starts `wrappers/workloads/calibrate_torch.py` under the workload's Python and types its answer."""
+"""Measure a device's ceilings: starts `wrappers/workloads/calibrate_torch.py` under the workload's
+Python and types its answer.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 def calibrate(
     device: str, python: str = "", seconds: float = 1.0, threads: int | None = None
 ) -> Calibration:
-    """Measure `device` (auto, cpu, cuda, cuda:N) for about `seconds` per figure. Raises Unavailable without torch or the device.
+    """Measure `device` (auto, cpu, cuda, cuda:N) for about `seconds` per figure. Raises Unavailable
+    without torch or the device.
 
     `threads` are those of a CPU; None leaves their number to torch.
     """
@@ -96,7 +99,9 @@ def _measured(
 
 
 def typed(measured: Measured, device: str, node: Environment, created: str) -> Calibration:
-    """The record to keep: with the CPU's model as its name, and with the probe's name of an accelerator beside torch's."""
+    """The record to keep: with the CPU's model as its name, and with the probe's name of an
+    accelerator beside torch's.
+    """
     name = measured.name or node.cpu_model or measured.kind
     aliases: tuple[str, ...] = ()
     number = device.partition(":")[2]

@@ -1,4 +1,5 @@
-"""Power beside a calibration: of the package at rest, and while its fastest matrix product is held; by the telemetry sampler.
+"""Power beside a calibration: of the package at rest, and while its fastest matrix product is held;
+by the telemetry sampler.
 
 Where nothing on this node tells power, the calibration goes on without it and says why.
 """
@@ -96,7 +97,9 @@ class PowerWatch:
     def completed(
         self, found: Calibration, held: Held | None, identities: Sequence[str]
     ) -> Calibration:
-        """The calibration with its power, or with a note on why it has none. Call it after the context."""
+        """The calibration with its power, or with a note on why it has none. Call it after the
+        context.
+        """
         try:
             return self._completed(found, held, identities)
         finally:
@@ -118,7 +121,8 @@ class PowerWatch:
         if needs := too_short(work, package.period_ns):
             return _noted(
                 found,
-                f"its sensor needs the product to be held for {needs.rpartition(' ')[2]} s: raise --seconds",
+                f"its sensor needs the product to be held for {needs.rpartition(' ')[2]} s: "
+                "raise --seconds",
             )
         energy = package.energy(work)
         if energy is None:
@@ -144,8 +148,10 @@ class PowerWatch:
 def _why_not(ready: dict[str, list[dict[str, object]]]) -> str:
     """Why there is no source of power; empty where there is one."""
     metrics = {
-        str(metric).partition(":")[0] for source in ready["sources"] for metric in source["metrics"]
-    }  # type: ignore[attr-defined] # a list of names
+        str(metric).partition(":")[0]
+        for source in ready["sources"]
+        for metric in source["metrics"]  # type: ignore[attr-defined]  # a list of names
+    }
     if metrics & _POWER:
         return ""
     reasons = {str(absent["metric"]): str(absent["why"]) for absent in ready["missing"]}

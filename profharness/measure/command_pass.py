@@ -25,7 +25,9 @@ from profharness.supervise.tool import ToolPass, read_logs
 
 
 def run(prepared: Prepared, recorder: Recorder, sampler: Sampler, *, echo_stdout: bool) -> int:
-    """One execution per pass; the first status that is not 0 is the run's. A refused counter pass comes again in halves."""
+    """One execution per pass; the first status that is not 0 is the run's. A refused counter pass
+    comes again in halves.
+    """
     statuses: list[int] = []
     left = Passes(prepared.plan.passes, pass_end.spare_executions(prepared))
     while (plan := left.take()) is not None:
@@ -44,7 +46,9 @@ def run(prepared: Prepared, recorder: Recorder, sampler: Sampler, *, echo_stdout
 def _pass(
     prepared: Prepared, plan: PassPlan, recorder: Recorder, sampler: Sampler, *, echo_stdout: bool
 ) -> tuple[Outcome, int, bool, str]:
-    """How the execution ended, the status to pass on, whether any rank's counters were refused, and what was said."""
+    """How the execution ended, the status to pass on, whether any rank's counters were refused, and
+    what was said.
+    """
     recorder.set_pass(pass_record(prepared, plan, "running", start_boot_ns=pass_end.boot_ns()))
     tool, outcome, said = execute(prepared, plan, recorder.run, sampler, echo_stdout=echo_stdout)
     command = prepared.launcher.composed(wrapped_command(prepared, plan))
@@ -78,7 +82,8 @@ def execute(
 ) -> tuple[ToolPass, Outcome, str]:
     """Start the command once and wait; its output and signals are passed on untouched.
 
-    Returns the pass's judge, how the started process ended, and what it said on stderr where a tool stood around it.
+    Returns the pass's judge, how the started process ended, and what it said on stderr where a tool
+    stood around it.
     """
     run.hooks.mkdir(parents=True, exist_ok=True)
     where = prepared.where(plan, is_worker=False)

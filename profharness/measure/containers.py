@@ -1,4 +1,6 @@
-"""`--container IMAGE`: which program runs it, what it gets to see, and what must be there. Decided once per run."""
+"""`--container IMAGE`: which program runs it, what it gets to see, and what must be there. Decided
+once per run.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ _SWITCHES = (("/dev/kfd", "--rocm"), ("/dev/nvidiactl", "--nv"))
 
 
 def container_of(request: Request, shared: Sequence[Path], *, dry: bool) -> Apptainer | None:
-    """The container of this run, None without one; `shared` are folders of ours that both sides must see.
+    """The container of this run, None without one; `shared` are folders of ours that both sides
+    must see.
 
-    Raises UsageError for an image that is not there, Unavailable without Apptainer; a dry run needs neither.
+    Raises UsageError for an image that is not there, Unavailable without Apptainer; a dry run needs
+    neither.
     """
     if not request.container:
         return None
@@ -32,7 +36,8 @@ def container_of(request: Request, shared: Sequence[Path], *, dry: bool) -> Appt
     for folder in folders:
         if set(str(folder)) & {":", ","}:
             raise UsageError(
-                f"--container: {folder} cannot be bound into it, since Apptainer takes ':' and ',' as separators",
+                f"--container: {folder} cannot be bound into it, "
+                "since Apptainer takes ':' and ',' as separators",
                 "use a folder of another name",
             )
     switches = tuple(switch for device, switch in _SWITCHES if Path(device).exists())
@@ -51,7 +56,8 @@ def _check(image: str, program: str) -> None:
     if "://" not in image and not Path(image).exists():
         raise UsageError(
             f"--container: there is no image {image}",
-            "name an Apptainer image (.sif), a sandbox folder, or an address such as docker://rocm/pytorch",
+            "name an Apptainer image (.sif), a sandbox folder, "
+            "or an address such as docker://rocm/pytorch",
         )
     if not program:
         raise Unavailable(

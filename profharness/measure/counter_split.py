@@ -1,7 +1,9 @@
-"""Counter passes that the tool refuses: their counters are halved until each half fits, or one alone is refused. Pure.
+"""Counter passes that the tool refuses: their counters are halved until each half fits, or one
+alone is refused. Pure.
 
-What a device can count at once is known for each block (wrappers/counters), but not for every combination; the tool
-itself has the last word, and says so once the workload launches its first kernel.
+What a device can count at once is known for each block (wrappers/counters), but not for every
+combination; the tool itself has the last word, and says so once the workload launches its first
+kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from profharness.measure.schedule import PassPlan
 
 
 class Passes:
-    """The passes still to be run, in order. `spare`: how many more executions the user allows; None for any number."""
+    """The passes still to be run, in order. `spare`: how many more executions the user allows; None
+    for any number.
+    """
 
     def __init__(self, planned: Sequence[PassPlan], spare: int | None) -> None:
         self._left = deque(planned)
@@ -26,7 +30,9 @@ class Passes:
         return self._left.popleft() if self._left else None
 
     def split(self, plan: PassPlan) -> tuple[PassPlan, ...]:
-        """The halves of a refused pass, which come next; none where it has one counter or no execution is left."""
+        """The halves of a refused pass, which come next; none where it has one counter or no
+        execution is left.
+        """
         halves = halved(plan)
         if self._spare is not None:
             # the halves are two executions in the place of the one that came to nothing
@@ -38,7 +44,9 @@ class Passes:
 
 
 def halved(plan: PassPlan) -> tuple[PassPlan, ...]:
-    """Two passes with half of the counters each, named after the whole: rocprofv3-pmc1 gives rocprofv3-pmc1a and -pmc1b."""
+    """Two passes with half of the counters each, named after the whole: rocprofv3-pmc1 gives
+    rocprofv3-pmc1a and -pmc1b.
+    """
     counters = plan.counters
     if len(counters) < 2:
         return ()
@@ -57,7 +65,8 @@ def told(plan: PassPlan, parts: Sequence[PassPlan], line: str) -> Finding:
     if parts:
         return finding(
             "counters-split",
-            f"{layer} refused {names} in one pass{words}: they are counted in {len(parts)} passes instead, "
+            f"{layer} refused {names} in one pass{words}: they are counted in {len(parts)} "
+            "passes instead, "
             f"{' and '.join(part.name for part in parts)}",
             counters=len(plan.counters),
         )
@@ -69,7 +78,8 @@ def told(plan: PassPlan, parts: Sequence[PassPlan], line: str) -> Finding:
         )
     return finding(
         "counters-refused",
-        f"{layer} refused {names} in one pass{words}; halved they would need one more execution than was allowed "
+        f"{layer} refused {names} in one pass{words}; halved they would need one more execution "
+        "than was allowed "
         "(--passes, or --yes for as many as it takes)",
         counters=len(plan.counters),
     )

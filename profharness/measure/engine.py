@@ -1,7 +1,8 @@
 """The loop of the measuring half: probe the node, plan the passes, run each one, record everything.
 
-Read this first. It starts processes only through launchers, decides nothing about layers (`schedule` does),
-and computes no figures (`understand` does, from the run directory that is left here).
+Read this first. It starts processes only through launchers, decides nothing about layers
+(`schedule` does), and computes no figures (`understand` does, from the run directory that is left
+here).
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ PROBE_S = 60.0
 
 @dataclass(frozen=True)
 class Result:
-    """Where the run lies and how it ended. `exit_status` is the command's own, or 0 or 1 for a scan.
+    """Where the run lies and how it ended. `exit_status` is the command's own, or 0 or 1 for a
+    scan.
 
     `unwritten` says why the manifest on disk is older than the run; empty where it is not.
     """
@@ -138,8 +140,8 @@ def execute(
     echo_stdout: bool = False,
     again: bool = False,
 ) -> Result:
-    """Carry the plan out, or (`again`) what an unfinished run lacks of it. The run directory is complete when this returns, also
-    after a failure or a signal.
+    """Carry the plan out, or (`again`) what an unfinished run lacks of it. The run directory is
+    complete when this returns, also after a failure or a signal.
     """
     if prepared.rank.world > 1 and not prepared.rank.leads:
         from profharness.measure import rank_exchange as joining
@@ -172,7 +174,9 @@ def _layer_names(request: Request) -> tuple[str, ...]:
 
 
 def _counting(request: Request, chosen: tuple[Layer, ...], found: Environment) -> Counting | None:
-    """Which layer collects the counters asked for, and in which passes. Raises UsageError for names that the devices lack."""
+    """Which layer collects the counters asked for, and in which passes. Raises UsageError for names
+    that the devices lack.
+    """
     if not request.pmc:
         return None
     layer = next(layer for layer in chosen if layer.name in COUNTING)

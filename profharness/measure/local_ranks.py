@@ -1,6 +1,8 @@
-"""`--ranks N`: this harness starts itself N times on this node, as torchrun or mpirun would start it.
+"""`--ranks N`: this harness starts itself N times on this node, as torchrun or mpirun would start
+it.
 
-Each copy finds its rank in RANK, WORLD_SIZE and LOCAL_RANK and joins the others' run directory, as under any launcher.
+Each copy finds its rank in RANK, WORLD_SIZE and LOCAL_RANK and joins the others' run directory, as
+under any launcher.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def start(argv: Sequence[str], ranks: int) -> int:
-    """Run `argv` once per rank and wait for all; the first exit status that is not 0, in order of time, else 0.
+    """Run `argv` once per rank and wait for all; the first exit status that is not 0, in order of
+    time, else 0.
 
-    When one rank fails, the others, which may wait for it in a collective, are ended after a grace time.
+    When one rank fails, the others, which may wait for it in a collective, are ended after a grace
+    time.
     """
     port = _free_port()
     processes = [
@@ -40,7 +44,9 @@ def start(argv: Sequence[str], ranks: int) -> int:
 
 
 def variables(rank: int, ranks: int, port: int) -> dict[str, str]:
-    """What torch.distributed and our own ranks read. The run id tells apart runs that start at the same time."""
+    """What torch.distributed and our own ranks read. The run id tells apart runs that start at the
+    same time.
+    """
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),

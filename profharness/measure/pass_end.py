@@ -1,4 +1,6 @@
-"""What is done once a pass has ended: the tool's own analysis, its files, what there is to say, and its refusals."""
+"""What is done once a pass has ended: the tool's own analysis, its files, what there is to say, and
+its refusals.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from profharness.supervise.tool import ToolPass
 def conclude(
     prepared: Prepared, tool: ToolPass, outcome: Outcome, said: str, recorder: Recorder
 ) -> bool:
-    """Record the files that are there now, and the findings on them. Whether the tool refused the pass's counters.
+    """Record the files that are there now, and the findings on them. Whether the tool refused the
+    pass's counters.
 
     What a refused pass left is kept and not read: it holds none of what the pass was for.
     """
@@ -51,7 +54,9 @@ def collect(plan: PassPlan, where: Where, recorder: Recorder) -> tuple[Artifact,
 
 
 def spare_executions(prepared: Prepared) -> int | None:
-    """How many more executions of a command were allowed than the plan has; None where any number was, and for scans."""
+    """How many more executions of a command were allowed than the plan has; None where any number
+    was, and for scans.
+    """
     request = prepared.request
     if prepared.scan is not None or request.yes:
         return None
@@ -63,7 +68,9 @@ def spare_executions(prepared: Prepared) -> int | None:
 def record_split(
     prepared: Prepared, plan: PassPlan, parts: Sequence[PassPlan], said: str, recorder: Recorder
 ) -> None:
-    """Put the halves behind the refused pass in the manifest, with their points where it is a scan, and say so."""
+    """Put the halves behind the refused pass in the manifest, with their points where it is a scan,
+    and say so.
+    """
     recorder.add_finding(splitting.told(plan, parts, failures.refused_line(said)))
     manifest = recorder.manifest
     whole = manifest.pass_named(plan.name)

@@ -1,4 +1,6 @@
-"""A run as it was decided: what the dry run prints and the engine carries out, down to each command line."""
+"""A run as it was decided: what the dry run prints and the engine carries out, down to each command
+line.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from profharness.wrappers_path import wrappers_dir
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything decided before anything is written: the dry run prints it, `engine.execute` carries it out."""
+    """Everything decided before anything is written: the dry run prints it, `engine.execute`
+    carries it out.
+    """
 
     request: Request
     root: Path
@@ -43,8 +47,9 @@ class Prepared:
 
     @property
     def capture(self) -> str:
-        """As asked; a server of another's, which has no steps, is recorded whole where the hooks open no window for each level
-        (`served_works.LEVELS`), and its records are cut by the levels' windows.
+        """As asked; a server of another's, which has no steps, is recorded whole where the hooks
+        open no window for each level (`served_works.LEVELS`), and its records are cut by the
+        levels' windows.
         """
         external = self.request.served and not self.request.serving.managed
         return "all" if external and self.request.capture == "default" else self.request.capture
@@ -109,7 +114,9 @@ def wrapped_command(prepared: Prepared, plan: PassPlan) -> Command:
 
 
 def planned_commands(prepared: Prepared, plan: PassPlan) -> tuple[Command, ...]:
-    """What one pass would start, in its container if there is one: a worker per backend, or the command."""
+    """What one pass would start, in its container if there is one: a worker per backend, or the
+    command.
+    """
     return tuple(prepared.launcher.composed(command) for command in _bare_commands(prepared, plan))
 
 
@@ -178,7 +185,9 @@ def difference(command: Command) -> dict[str, str]:
 
 
 def _cache_dir() -> Path:
-    """Exported models and compile caches live outside the run, so that all passes and runs share them."""
+    """Exported models and compile caches live outside the run, so that all passes and runs share
+    them.
+    """
     base = (
         os.environ.get("PROFHARNESS_CACHE")
         or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "profharness"

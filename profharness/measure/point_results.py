@@ -1,4 +1,6 @@
-"""What becomes of each point's output in one pass of a scan: its trials, its record, its progress, and a finding if it failed."""
+"""What becomes of each point's output in one pass of a scan: its trials, its record, its progress,
+and a finding if it failed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class PointResults:
         self._said: set[str] = set()
 
     def take(self, point: Point, measured: PointOutput) -> None:
-        """Record one point. A reason that was told for an earlier point, or for the same one, is not told again."""
+        """Record one point. A reason that was told for an earlier point, or for the same one, is
+        not told again.
+        """
         if measured.streams:
             measured = self._of_streams(point, measured)
         elif point.mode is None:
@@ -40,8 +44,8 @@ class PointResults:
         self._progress.point_done(self._pass, _label(point), self._done)
 
     def _of_streams(self, point: Point, measured: PointOutput) -> PointOutput:
-        """The batches of each process as trials of its own; the point failed where a file does not hold what was told, or where a
-        process was too slow to be measured in the window.
+        """The batches of each process as trials of its own; the point failed where a file does not
+        hold what was told, or where a process was too slow to be measured in the window.
         """
         folder = self._recorder.run.point_path(self._pass, point.key)
         try:
@@ -65,7 +69,9 @@ class PointResults:
             return replace(
                 measured,
                 ok=False,
-                error=f"{who} batch within the measured window: raise --time, or take a smaller batch",
+                error=(
+                    f"{who} batch within the measured window: raise --time, or take a smaller batch"
+                ),
             )
         return measured
 
@@ -109,7 +115,10 @@ def _label(point: Point) -> str:
         )
         return f"{point.backend} batch {point.batch_size}, {load}{again}"
     if point.processes is not None:
-        return f"{point.backend} batch {point.batch_size}, {point.processes} process{'es' if point.processes > 1 else ''}{again}"
+        return (
+            f"{point.backend} batch {point.batch_size}, {point.processes} "
+            f"process{'es' if point.processes > 1 else ''}{again}"
+        )
     return f"{point.backend} batch {point.batch_size}{again}" if point.batch_size else point.key
 
 

@@ -1,4 +1,5 @@
-"""Progress of a run's passes on stderr: live bars on a terminal, one line per pass elsewhere, nothing when quiet.
+"""Progress of a run's passes on stderr: live bars on a terminal, one line per pass elsewhere,
+nothing when quiet.
 
 The engine calls three methods; what is drawn is decided once, by `open_progress`.
 """
@@ -22,7 +23,9 @@ _BAR = 20
 
 
 class Progress(Protocol):
-    """What the engine reports while it measures. A context manager, so that a live display is always closed."""
+    """What the engine reports while it measures. A context manager, so that a live display is
+    always closed.
+    """
 
     def __enter__(self) -> Self: ...
 
@@ -75,7 +78,9 @@ class NullProgress:
 
 
 class LogProgress:
-    """One line when a pass ends: `bare 10/10 points, 0:58`. For log files and pipes: nothing is overwritten."""
+    """One line when a pass ends: `bare 10/10 points, 0:58`. For log files and pipes: nothing is
+    overwritten.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -108,7 +113,8 @@ class LogProgress:
         """Print the pass's line."""
         done = self._done.pop(name, 0)
         self._write(
-            f"{name}: {_count(done, self._points.get(name))}, {format_clock(seconds)}{f', {cost}' if (cost := _overhead(overhead)) else ''}"
+            f"{name}: {_count(done, self._points.get(name))}, "
+            f"{format_clock(seconds)}{f', {cost}' if (cost := _overhead(overhead)) else ''}"
         )
 
     def _write(self, line: str) -> None:
@@ -117,7 +123,9 @@ class LogProgress:
 
 
 class TerminalProgress:
-    """One bar per pass: points done of all, elapsed, then the point and the time left, then the overhead."""
+    """One bar per pass: points done of all, elapsed, then the point and the time left, then the
+    overhead.
+    """
 
     def __init__(self, stream: TextIO, now: Callable[[], float] = time.monotonic) -> None:
         self._bars = _rich_bars(stream, now)

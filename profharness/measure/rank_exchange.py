@@ -1,7 +1,8 @@
-"""Several ranks in one run directory: how the others join it, and how rank 0 gathers their outcomes (DESIGN 3).
+"""Several ranks in one run directory: how the others join it, and how rank 0 gathers their outcomes
+(DESIGN 3).
 
-Each rank starts its own copy of the command and writes only under its own names; rank 0 owns the manifest, the
-lowest local rank of a node owns that node's sampler.
+Each rank starts its own copy of the command and writes only under its own names; rank 0 owns the
+manifest, the lowest local rank of a node owns that node's sampler.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _NUMBERS = re.compile(r"\d+")
 
 
 def follow(prepared: Prepared, *, echo_stdout: bool) -> Result:
-    """A rank other than 0: wait for the run directory, run every pass, leave the outcome where rank 0 looks.
+    """A rank other than 0: wait for the run directory, run every pass, leave the outcome where rank
+    0 looks.
 
     Whether a counter pass is split is rank 0's to say, since all ranks must run the same passes.
     """
@@ -92,7 +94,8 @@ class Told:
 
 
 def gather(prepared: Prepared, tool: ToolPass, own: Outcome, said: str, recorder: Recorder) -> bool:
-    """Rank 0, after its own command ended: wait for the others (a minute at most), record all outcomes and their findings.
+    """Rank 0, after its own command ended: wait for the others (a minute at most), record all
+    outcomes and their findings.
 
     Whether the pass's counters were refused on any rank, which the others are told.
     """
@@ -127,7 +130,9 @@ def gather(prepared: Prepared, tool: ToolPass, own: Outcome, said: str, recorder
 
 
 def of_ranks(outcomes: Sequence[RankOutcome]) -> tuple[Finding, ...]:
-    """The findings on the tools around the other ranks; the same one of several ranks once, whatever numbers it names."""
+    """The findings on the tools around the other ranks; the same one of several ranks once,
+    whatever numbers it names.
+    """
     groups: dict[tuple[str, str], list[tuple[int, Finding]]] = {}
     for outcome in outcomes:
         for found in outcome.findings:
@@ -154,7 +159,9 @@ def _verdict(run: RunDir, plan: PassPlan) -> Path:
 
 
 def _is_split(run: RunDir, plan: PassPlan) -> bool:
-    """What rank 0 says of a counter pass; it may take as long as its own execution. Without a word, the plan stands."""
+    """What rank 0 says of a counter pass; it may take as long as its own execution. Without a word,
+    the plan stands.
+    """
     deadline = time.monotonic() + VERDICT_S
     path = _verdict(run, plan)
     while time.monotonic() < deadline:
@@ -183,7 +190,9 @@ def _leave(run: RunDir, prepared: Prepared, plan: PassPlan, outcome: Outcome, to
 
 
 def _wait_for_run(prepared: Prepared) -> RunDir:
-    """The directory that rank 0 of the same job makes. Raises Unavailable when it does not appear in time."""
+    """The directory that rank 0 of the same job makes. Raises Unavailable when it does not appear
+    in time.
+    """
     deadline = time.monotonic() + JOIN_S
     while time.monotonic() < deadline:
         try:
@@ -194,6 +203,7 @@ def _wait_for_run(prepared: Prepared) -> RunDir:
             pass  # not there yet
         time.sleep(0.02)
     raise Unavailable(
-        f"rank {prepared.rank.rank}: rank 0 made no run directory {prepared.root} within {JOIN_S:g} s",
+        f"rank {prepared.rank.rank}: rank 0 made no run directory {prepared.root} within "
+        f"{JOIN_S:g} s",
         "all ranks must see the same folder: name one on a shared file system with --output",
     )

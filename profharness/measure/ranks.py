@@ -1,7 +1,8 @@
-"""Which rank this harness is when srun, mpirun or torchrun starts it several times (DESIGN 3, Ranks). Pure.
+"""Which rank this harness is when srun, mpirun or torchrun starts it several times (DESIGN 3,
+Ranks). Pure.
 
-All ranks join one run directory, named from the job and its step. The lowest local rank of a node owns its
-sampler; global rank 0 owns the manifest.
+All ranks join one run directory, named from the job and its step. The lowest local rank of a node
+owns its sampler; global rank 0 owns the manifest.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# (global rank, number of ranks, local rank, ranks on this node, identity of the job step) as each launcher names them
+# (global rank, number of ranks, local rank, ranks on this node, identity of the job step) as each
+# launcher names them
 _LAUNCHERS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     (
         "RANK",

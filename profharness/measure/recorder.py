@@ -1,4 +1,6 @@
-"""Keeps the manifest on disk true: every change is written atomically, so that a kill loses at most one point."""
+"""Keeps the manifest on disk true: every change is written atomically, so that a kill loses at most
+one point.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 class Recorder:
     """The current manifest of one run directory.
 
-    A disk that fills up while a workload runs is no reason to end the workload: the manifest is then kept in memory and
-    written with the next change that finds room. `unwritten` says why the file on disk is older; empty where it is not.
+    A disk that fills up while a workload runs is no reason to end the workload: the manifest is
+    then kept in memory and written with the next change that finds room. `unwritten` says why the
+    file on disk is older; empty where it is not.
     """
 
     def __init__(self, run: RunDir, manifest: Manifest) -> None:
@@ -58,7 +61,9 @@ class Recorder:
             self.update(passes=tuple(record if old.name == record.name else old for old in others))
 
     def set_ended(self, error: BaseException) -> None:
-        """The run ended by an error of its own, or by Ctrl-C between two processes: so did the pass that was under way."""
+        """The run ended by an error of its own, or by Ctrl-C between two processes: so did the pass
+        that was under way.
+        """
         state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         told = (
             error.message
@@ -89,7 +94,8 @@ class Recorder:
         *,
         process: int | None = None,
     ) -> None:
-        """trials.csv of one point: trial number, warmup or trial, start (CLOCK_MONOTONIC ns), duration ns, items.
+        """trials.csv of one point: trial number, warmup or trial, start (CLOCK_MONOTONIC ns),
+        duration ns, items.
 
         Of a point that several processes measured each has its own, trials-<n>.csv.
         """
@@ -105,7 +111,9 @@ class Recorder:
 
 
 def without_secrets(manifest: Manifest) -> Manifest:
-    """The manifest with the values of secret-looking variables and options replaced in all command lines and environments."""
+    """The manifest with the values of secret-looking variables and options replaced in all command
+    lines and environments.
+    """
     replaced = msgspec.structs.replace
     scan = manifest.scan
     if scan is not None and isinstance(command := scan.settings.get("command"), list | tuple):

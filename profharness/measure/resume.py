@@ -1,7 +1,8 @@
-"""Going on with a scan that was killed or stopped: its record is opened again, and what the unfinished part left is cleared away.
+"""Going on with a scan that was killed or stopped: its record is opened again, and what the
+unfinished part left is cleared away.
 
-Points that have a record stay as they are; the one under way is measured again. Samples of before keep their files under
-another name.
+Points that have a record stay as they are; the one under way is measured again. Samples of before
+keep their files under another name.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def recorded_request(manifest: Manifest, root: Path) -> Request:
         here.boot_id,
     ):
         raise UsageError(
-            f"{root} was begun on {manifest.harness.host}, or before it was booted again: times of then and now have no clock in common",
+            f"{root} was begun on {manifest.harness.host}, or before it was booted again: "
+            "times of then and now have no clock in common",
             "make a new run, with another --output",
         )
     settings = {**manifest.scan.settings, "output": str(root)}
@@ -88,7 +90,9 @@ def reopen(prepared: Prepared) -> Recorder:
 def _clear_artifacts(
     run: RunDir, manifest: Manifest, pass_name: str, kept: frozenset[tuple[str, str]]
 ) -> None:
-    """Files of a point that is measured again would be read beside those of its second measurement."""
+    """Files of a point that is measured again would be read beside those of its second
+    measurement.
+    """
     record = manifest.pass_named(pass_name)
     if record is None:
         return
@@ -104,7 +108,9 @@ def _clear_artifacts(
 
 
 def _set_telemetry_aside(run: RunDir) -> None:
-    """HOST.samples.bin becomes HOST.before1.samples.bin, and so on with each time that the run is taken up."""
+    """HOST.samples.bin becomes HOST.before1.samples.bin, and so on with each time that the run is
+    taken up.
+    """
     for ready in sorted(run.telemetry.glob("*.spec.json")):
         host = ready.name.removesuffix(".spec.json")
         if ".before" in host:

@@ -1,4 +1,6 @@
-"""The node's telemetry sampler during a run: starts it, tells it which processes to follow, notices its death."""
+"""The node's telemetry sampler during a run: starts it, tells it which processes to follow, notices
+its death.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from profharness.rundir.paths import RunDir
 
 
 class Sampler:
-    """A context around all passes of a run. Without a recorder (ranks that do not lead) findings are kept only."""
+    """A context around all passes of a run. Without a recorder (ranks that do not lead) findings
+    are kept only.
+    """
 
     def __init__(self, run: RunDir, request: Request, host: str, recorder: Recorder | None) -> None:
         self._folder = run.telemetry
@@ -40,7 +44,9 @@ class Sampler:
         return self
 
     def _check_sources(self) -> None:
-        """A source that was asked for by name and gives nothing is worth a finding. Of amdsmi the samples tell it, with what took its place."""
+        """A source that was asked for by name and gives nothing is worth a finding. Of amdsmi the
+        samples tell it, with what took its place.
+        """
         if self._request.telemetry not in BY_NAME or self._request.telemetry == "amdsmi":
             return
         ready = msgspec.json.decode(

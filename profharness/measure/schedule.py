@@ -1,8 +1,8 @@
 """Layers -> passes: what may run together, how often the workload is executed, and why. Pure.
 
-A scan gets a bare pass first, then one pass per set of layers that can share an execution, then one per group of
-hardware counters. A command is executed once; layers that cannot share, and counters, need further passes, which the
-user must allow. A layer that perturbs the workload shares with none.
+A scan gets a bare pass first, then one pass per set of layers that can share an execution, then one
+per group of hardware counters. A command is executed once; layers that cannot share, and counters,
+need further passes, which the user must allow. A layer that perturbs the workload shares with none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ BARE = "bare"
 
 @dataclass(frozen=True)
 class PassPlan:
-    """One execution: its layers in the order in which they wrap, and the targets (backends, or the command)."""
+    """One execution: its layers in the order in which they wrap, and the targets (backends, or the
+    command).
+    """
 
     name: str
     layers: tuple[Layer, ...]
@@ -46,7 +48,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Counting:
-    """Hardware counters to collect: the layer that can, and the counters of each pass. `assumed` says what they were planned for where no device told."""
+    """Hardware counters to collect: the layer that can, and the counters of each pass. `assumed`
+    says what they were planned for where no device told.
+    """
 
     layer: Layer
     groups: tuple[tuple[str, ...], ...]
@@ -63,7 +67,8 @@ def plan_scan(
     passes = [PassPlan(BARE, (), tuple(backends)), *_passes(layers, backends, counting)]
     reasons = ["bare: throughput and latency come from the pass without instruments"]
     reasons += [
-        f"{plan.name}: over the points of {', '.join(plan.targets)}, with few trials{_caution(plan)}"
+        f"{plan.name}: over the points of {', '.join(plan.targets)}, "
+        f"with few trials{_caution(plan)}"
         for plan in passes[1:]
     ]
     return Plan(tuple(passes), (*reasons, *_splitting(passes), *_assumed(counting)))
@@ -78,7 +83,9 @@ def plan_command(
     counting: Counting | None = None,
     dry: bool = False,
 ) -> Plan:
-    """One execution, or as many as the user allowed. Raises UsageError when more are needed than allowed; a dry run only says so."""
+    """One execution, or as many as the user allowed. Raises UsageError when more are needed than
+    allowed; a dry run only says so.
+    """
     passes = _passes(layers, (COMMAND,), counting)
     profiled = len(passes)
     if bare or not passes:
@@ -106,7 +113,10 @@ def _splitting(passes: Sequence[PassPlan]) -> tuple[str, ...]:
     able = [plan.name for plan in passes if len(plan.counters) > 1]
     return (
         (
-            f"{', '.join(able)}: if the tool refuses these counters together, each half of them gets an execution of its own",
+            (
+                f"{', '.join(able)}: if the tool refuses these counters together, "
+                "each half of them gets an execution of its own"
+            ),
         )
         if able
         else ()
@@ -115,7 +125,10 @@ def _splitting(passes: Sequence[PassPlan]) -> tuple[str, ...]:
 
 def _caution(plan: PassPlan) -> str:
     if plan.counters:
-        return f"; counts {' '.join(plan.counters)}, which serialises kernels: none of its times is used"
+        return (
+            f"; counts {' '.join(plan.counters)}, which serialises kernels: "
+            "none of its times is used"
+        )
     return "; so much slower that none of its times is used" if plan.perturbing else ""
 
 
@@ -138,7 +151,9 @@ def _passes(
 
 
 def _fitting(layer: Layer, targets: Sequence[str]) -> tuple[str, ...]:
-    """The targets that the layer can observe; all models on one server are, where one of them is."""
+    """The targets that the layer can observe; all models on one server are, where one of them
+    is.
+    """
     fits = {target for target in targets if layer.attaches(framework_of(target))}
     return tuple(target for target in targets if target in fits or (target in SHARED and fits))
 
@@ -146,7 +161,9 @@ def _fitting(layer: Layer, targets: Sequence[str]) -> tuple[str, ...]:
 def _groups(
     layers: Sequence[Layer], targets: Sequence[str]
 ) -> list[tuple[list[Layer], tuple[str, ...]]]:
-    """Greedy in the order asked: a layer joins the first group with the same targets whose claims it does not touch."""
+    """Greedy in the order asked: a layer joins the first group with the same targets whose claims
+    it does not touch.
+    """
     groups: list[tuple[list[Layer], tuple[str, ...]]] = []
     for layer in layers:
         fits = _fitting(layer, targets)

@@ -1,4 +1,6 @@
-"""What one target of a served scan starts in a pass: the server under the layers, and the load generator under none."""
+"""What one target of a served scan starts in a pass: the server under the layers, and the load
+generator under none.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ from profharness.workers.pool import PassWork
 from profharness.workers.server import READY, ServerWork
 
 TOKEN = "PROFHARNESS_TOKEN"  # noqa: S105  the name of a variable
-"""The variable that holds the token of a server at --url, where --token-file does not; its value is never recorded."""
+"""The variable that holds the token of a server at --url, where --token-file does not; its value is
+never recorded.
+"""
 LEVELS = "PROFHARNESS_LEVELS"
-"""Tells hooks in a server of another's where the levels are announced, so that each is a window of its own."""
+"""Tells hooks in a server of another's where the levels are announced, so that each is a window of
+its own.
+"""
 
 
 def works(
@@ -61,7 +67,9 @@ def works(
 
 
 def _leashed(command: Command, where: Where) -> Command:
-    """A server of another's would outlive a harness that is killed. The leash itself is under no hook (-S), its child is."""
+    """A server of another's would outlive a harness that is killed. The leash itself is under no
+    hook (-S), its child is.
+    """
     return Command(
         (sys.executable, "-S", str(where.wrappers / "leash.py"), "--", *command.argv),
         command.env,
@@ -84,7 +92,9 @@ def _nothing() -> None:
 
 
 def access_of(request: Request) -> Access:
-    """The token from --token-file, else from the environment, and the authority of --ca. Raises UsageError for a file without a token."""
+    """The token from --token-file, else from the environment, and the authority of --ca. Raises
+    UsageError for a file without a token.
+    """
     ca = str(Path(request.ca).resolve()) if request.ca else ""
     if not request.token_file:
         return Access(os.environ.get(TOKEN, ""), ca)
@@ -104,7 +114,9 @@ def access_of(request: Request) -> Access:
 
 
 def describe(client: PassWork, spec: ServerSpec, protocol: str, access: Access) -> None:
-    """What the load generator must know of servers that run already, for the user's eyes alone. Raises Unavailable where one does not answer."""
+    """What the load generator must know of servers that run already, for the user's eyes alone.
+    Raises Unavailable where one does not answer.
+    """
     for path, url in zip(_ready_paths(client.folder, spec), spec.urls, strict=True):
         write_atomic(
             path, foreign.describe(url, protocol, spec.model, access), private=bool(access.token)

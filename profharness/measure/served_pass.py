@@ -1,7 +1,9 @@
-"""One pass of a served scan: per target a server under the pass's layers, and a load generator beside it that is under none.
+"""One pass of a served scan: per target a server under the pass's layers, and a load generator
+beside it that is under none.
 
-Telemetry and layers follow the server's processes, since that is where the model runs. Requests are kept raw while
-the pass lasts, and as a table once it has ended, so that nothing but the load disturbs the server.
+Telemetry and layers follow the server's processes, since that is where the model runs. Requests are
+kept raw while the pass lasts, and as a table once it has ended, so that nothing but the load
+disturbs the server.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class ServedPass:
         ]
 
     def todo(self, label: str) -> tuple[Point, ...]:
-        """The target's points that are known and not measured yet; those of a search come one by one."""
+        """The target's points that are known and not measured yet; those of a search come one by
+        one.
+        """
         if self._searches:
             first = self.next(label)
             return () if first is None else (first,)
@@ -138,7 +142,9 @@ def run_pass(
 def _target(
     own: ServedPass, label: str, points: Sequence[Point], tool: ToolPass, results: PointResults
 ) -> tuple[list[Outcome], Command]:
-    """Serve one target's points; the outcomes of its server (of the load generator where the server is not ours), and its command."""
+    """Serve one target's points; the outcomes of its server (of the load generator where the server
+    is not ours), and its command.
+    """
     prepared, sampler = own.prepared, own.sampler
     server_work, client = works(prepared, own.scan, own.plan, label)
     _fresh(client.folder)
@@ -193,7 +199,9 @@ def _stopped_at_the_end(server: Server, control: Path) -> Iterator[None]:
 
 
 def _plan_replay(own: ServedPass, todo: dict[str, tuple[Point, ...]]) -> None:
-    """What the passes after a search are to measure is known once they begin: note it, so that missing points can be named."""
+    """What the passes after a search are to measure is known once they begin: note it, so that
+    missing points can be named.
+    """
     manifest = own.recorder.manifest
     if not own.scan.adaptive or not own.plan.layers or manifest.scan is None:
         return
@@ -204,7 +212,9 @@ def _plan_replay(own: ServedPass, todo: dict[str, tuple[Point, ...]]) -> None:
 
 
 def _fresh(folder: Path) -> None:
-    """What a killed run left of the conversation with its workers must not be taken for this one's."""
+    """What a killed run left of the conversation with its workers must not be taken for this
+    one's.
+    """
     for name in ("points.jsonl", "levels.jsonl", "windows.jsonl", "server-ready.json"):
         (folder / name).unlink(missing_ok=True)
 
@@ -214,7 +224,9 @@ def _logs(run: RunDir, plan: PassPlan) -> list[Path]:
 
 
 def keep_requests(recorder: Recorder, pass_name: str) -> None:
-    """Raw requests as requests.parquet, point by point; the raw files go once the table is whole."""
+    """Raw requests as requests.parquet, point by point; the raw files go once the table is
+    whole.
+    """
     for folder in sorted((recorder.run.root / "points" / pass_name).glob("*")):
         if not any(folder.glob("requests-*.i64")):
             continue
@@ -225,7 +237,8 @@ def keep_requests(recorder: Recorder, pass_name: str) -> None:
             recorder.add_finding(
                 finding(
                     "point-failed",
-                    f"the requests of {folder.name} in the {pass_name} pass could not be kept as a table ({error}); the raw files stay",
+                    f"the requests of {folder.name} in the {pass_name} pass could not be kept "
+                    f"as a table ({error}); the raw files stay",
                     severity="warning",
                 )
             )

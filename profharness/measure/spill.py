@@ -1,7 +1,8 @@
-"""Where a tool puts the records that do not fit into its memory, when the working directory will not do.
+"""Where a tool puts the records that do not fit into its memory, when the working directory will
+not do.
 
-rocprofv3 maps temporary files in the working directory: it crashes where that is `/` (ROCm/rocm-systems #3505) or cannot be
-written. Its variable ROCPROF_TMPDIR names another place.
+rocprofv3 maps temporary files in the working directory: it crashes where that is `/`
+(ROCm/rocm-systems #3505) or cannot be written. Its variable ROCPROF_TMPDIR names another place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Telemetry by itself: the run's sampler beside a command, or for some time, without passes, hooks or manifest."""
+"""Telemetry by itself: the run's sampler beside a command, or for some time, without passes, hooks
+or manifest.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ _WORKING = (
 
 @dataclass(frozen=True)
 class Settings:
-    """`source` as `--telemetry` of a run; without `command`, sampling lasts `seconds`, or until Ctrl-C; before it the devices rest for `idle_seconds`."""
+    """`source` as `--telemetry` of a run; without `command`, sampling lasts `seconds`, or until
+    Ctrl-C; before it the devices rest for `idle_seconds`.
+    """
 
     folder: Path
     source: str = "auto"
@@ -50,7 +54,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Monitored:
-    """The samples (on CLOCK_MONOTONIC), the time that counts, the command's status, and the files that were made.
+    """The samples (on CLOCK_MONOTONIC), the time that counts, the command's status, and the files
+    that were made.
 
     `idle_ns` is when the devices rested before it; two zeros without that.
     """
@@ -65,9 +70,11 @@ class Monitored:
 
 
 def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
-    """Sample until the command ends (or the time is over); `look` gets the growing file about twenty times a second.
+    """Sample until the command ends (or the time is over); `look` gets the growing file about
+    twenty times a second.
 
-    Raises OutputExists, and Unavailable for a source that was asked for by name and gives nothing here.
+    Raises OutputExists, and Unavailable for a source that was asked for by name and gives nothing
+    here.
     """
     host = socket.gethostname()
     folder = _prepared(settings, host)
@@ -103,7 +110,9 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
 
 
 def _prepared(settings: Settings, host: str) -> Path:
-    """The folder, without files of an earlier sampling of this host. Raises OutputExists, unless forced."""
+    """The folder, without files of an earlier sampling of this host. Raises OutputExists, unless
+    forced.
+    """
     folder = settings.folder
     make_folder(folder, "name another place with -o")
     earlier = [
@@ -176,7 +185,9 @@ def _clean(folder: Path, host: str, keep: tuple[str, ...] = ()) -> None:
 
 
 def _products(trace: Trace, folder: Path, host: str, hz: float) -> tuple[Path, ...]:
-    """The Parquet table, the clock readings and the classic log; the sampler's working files go once the table is there."""
+    """The Parquet table, the clock readings and the classic log; the sampler's working files go
+    once the table is there.
+    """
     table = folder / f"{host}.parquet"
     telemetry_parquet.write(trace, table)
     readings = telemetry.read_clocks(folder / f"{host}.clocks.jsonl")

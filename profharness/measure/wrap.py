@@ -1,7 +1,8 @@
 """`profharness wrap`: one execution of a command under one layer, without a run around it.
 
-No telemetry, no clock snapshots and no manifest: the tool's files only, for job scripts that bring their own
-surroundings. Every execution writes under names of its own, so that ranks and repeats may share the folder.
+No telemetry, no clock snapshots and no manifest: the tool's files only, for job scripts that bring
+their own surroundings. Every execution writes under names of its own, so that ranks and repeats may
+share the folder.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class Wrapping:
 def prepare(request: Request, *, dry: bool = False) -> Wrapping:
     """Check and decide.
 
-    Raises UsageError for counters that need several executions, and for a window that the tool cannot keep to, since nobody
-    cuts its files afterwards; Unavailable for a missing tool.
+    Raises UsageError for counters that need several executions, and for a window that the tool
+    cannot keep to, since nobody cuts its files afterwards; Unavailable for a missing tool.
     """
     prepared = engine.prepare(request, dry=dry)
     own = [plan for plan in prepared.plan.passes if plan.name != schedule.BARE]
@@ -78,11 +79,13 @@ def prepare(request: Request, *, dry: bool = False) -> Wrapping:
     plan = (counted or own)[0]
     if cut := planned_extras(prepared, plan)[0].cut:
         raise UsageError(
-            f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, and wrap leaves its files as they are",
+            f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, "
+            "and wrap leaves its files as they are",
             "use profharness run, which cuts them on reading, or leave --capture out",
         )
     rank = ranks.detect(os.environ).rank
-    # no two executions of one node share the name; a launcher's ranks are on different nodes or have different pids
+    # no two executions of one node share the name; a launcher's ranks are on different nodes or
+    # have different pids
     return Wrapping(prepared, replace(plan, name=f"wrap-r{rank}-{os.getpid()}"))
 
 

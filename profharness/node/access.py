@@ -1,7 +1,9 @@
-"""What of AMD's devices and of the kernel's counters is closed to this user, and who can open it. Pure, over the probe's facts.
+"""What of AMD's devices and of the kernel's counters is closed to this user, and who can open it.
+Pure, over the probe's facts.
 
-HIP and every tool of AMD open /dev/kfd and the render node of each device that they use. Both belong to a group
-(`render`, or `video` on older systems), and a batch system or a container may keep them from a job whatever the group.
+HIP and every tool of AMD open /dev/kfd and the render node of each device that they use. Both
+belong to a group (`render`, or `video` on older systems), and a batch system or a container may
+keep them from a job whatever the group.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ _UDEV = 'KERNEL=="{}", GROUP="render", MODE="0660"'
 
 
 class AccessState(msgspec.Struct, frozen=True):
-    """One thing to be opened: whether this user may, why not, and the way out. `group` owns the file."""
+    """One thing to be opened: whether this user may, why not, and the way out. `group` owns the
+    file.
+    """
 
     name: str
     available: bool
@@ -38,7 +42,9 @@ def states(found: Environment) -> tuple[AccessState, ...]:
 
 
 def closed(found: Environment) -> str:
-    """Why a program of this user reaches no AMD device here, with the way out; empty where no fact speaks against it."""
+    """Why a program of this user reaches no AMD device here, with the way out; empty where no fact
+    speaks against it.
+    """
     return next((state.sentence for state in _amd_states(found) if not state.available), "")
 
 
@@ -54,7 +60,9 @@ def amd_warning(found: Environment) -> str:
 
 
 def counters_warning(found: Environment, what: str) -> str:
-    """What is not counted where the kernel keeps hardware events from this user; `what` names it. Empty where it is free."""
+    """What is not counted where the kernel keeps hardware events from this user; `what` names it.
+    Empty where it is free.
+    """
     return "".join(
         f"{state.why}: {what}; {state.fix}"
         for state in _counter_states(found)
@@ -95,7 +103,10 @@ def _amd_states(found: Environment) -> Iterator[AccessState]:
         yield AccessState(
             "AMD devices",
             available=False,
-            why=f"{count} AMD device{'s are' if count > 1 else ' is'} on this node, but hidden from this job",
+            why=(
+                f"{count} AMD device{'s are' if count > 1 else ' is'} on this node, "
+                "but hidden from this job"
+            ),
             fix=_granted(found),
         )
 
@@ -112,16 +123,22 @@ def _absent(path: str, found: Environment) -> AccessState:
         path,
         available=False,
         why=f"{path} is absent, though the amdgpu driver is loaded",
-        fix="the driver does not support this device for compute: `dmesg | grep -e amdgpu -e kfd` says why",
+        fix=(
+            "the driver does not support this device for compute: "
+            "`dmesg | grep -e amdgpu -e kfd` says why"
+        ),
     )
 
 
 def _file_state(name: str, files: Sequence[DeviceFile], found: Environment) -> AccessState:
-    """Of several files (one per device) one that opens is enough: a job has its own devices only."""
+    """Of several files (one per device) one that opens is enough: a job has its own devices
+    only.
+    """
     refused = [file for file in files if file.error]
     if len(refused) < len(files):
         why = (
-            f"{len(files) - len(refused)} of {len(files)} open: {_listed(file.path.rpartition('/')[2] for file in files if not file.error)}"
+            f"{len(files) - len(refused)} of {len(files)} open: "
+            f"{_listed(file.path.rpartition('/')[2] for file in files if not file.error)}"
             if refused
             else ""
         )
@@ -143,7 +160,10 @@ def _file_state(name: str, files: Sequence[DeviceFile], found: Environment) -> A
             fix="the driver does not answer: `dmesg | grep -e amdgpu -e kfd` says why",
             group=file.group,
         )
-    owns = f"it belongs to the group {file.group} (mode {file.mode}), and this user is in {_listed(found.permissions.groups) or 'no group'}"
+    owns = (
+        f"it belongs to the group {file.group} (mode {file.mode}), "
+        f"and this user is in {_listed(found.permissions.groups) or 'no group'}"
+    )
     return AccessState(
         name,
         available=False,
@@ -160,12 +180,24 @@ def _let_in(file: DeviceFile, found: Environment) -> str:
     if found.container == "docker":
         return f"start the container with --group-add {file.gid}"
     if file.gid == 0 or file.group in found.permissions.groups:
-        return f"the file's mode keeps users out: the administrators add a udev rule, such as {_UDEV.format(file.path.rpartition('/')[2])}"
+        return (
+            "the file's mode keeps users out: the administrators add a udev rule, "
+            f"such as {_UDEV.format(file.path.rpartition('/')[2])}"
+        )
     if file.listed:
-        return f"{file.group} was given to this user after this session began: log in again, or `newgrp {file.group}`"
+        return (
+            f"{file.group} was given to this user after this session began: log in again, "
+            f"or `newgrp {file.group}`"
+        )
     if _has_slurm(found):
-        return f"{'' if found.slurm else 'request a GPU from Slurm (srun --gpus=1 ...); if it is closed there too, '}ask the administrators for the group {file.group}"
-    return f"`sudo usermod -aG {file.group} {found.permissions.user_name or '$USER'}`, then log in again; on a cluster ask its administrators"
+        return (
+            f"{'' if found.slurm else 'request a GPU from Slurm (srun --gpus=1 ...); if it is closed there too, '}ask "
+            f"the administrators for the group {file.group}"
+        )
+    return (
+        f"`sudo usermod -aG {file.group} {found.permissions.user_name or '$USER'}`, "
+        "then log in again; on a cluster ask its administrators"
+    )
 
 
 def _granted(found: Environment) -> str:
@@ -174,7 +206,10 @@ def _granted(found: Environment) -> str:
         return "request a GPU from Slurm: sbatch or srun with --gpus=1 (or --gres=gpu:1)"
     if found.container in ("docker", "podman"):
         return _into_container(found)
-    return "ask for the device where the job is started (a batch system's GPU option, a service's DeviceAllow)"
+    return (
+        "ask for the device where the job is started (a batch system's GPU option, "
+        "a service's DeviceAllow)"
+    )
 
 
 def _into_container(found: Environment) -> str:
@@ -193,7 +228,10 @@ def _counter_states(found: Environment) -> Iterator[AccessState]:
         yield AccessState(
             "perf_event",
             available=True,
-            why=f"perf_event_paranoid is {level}{', and this process has CAP_PERFMON' if level > FREELY_COUNTED else ''}",
+            why=(
+                "perf_event_paranoid is "
+                f"{level}{', and this process has CAP_PERFMON' if level > FREELY_COUNTED else ''}"
+            ),
         )
         return
     grant = (

@@ -1,7 +1,8 @@
-"""What `profharness calibrate` measured on a device: ceilings that a real program reached there, kept per device and software set.
+"""What `profharness calibrate` measured on a device: ceilings that a real program reached there,
+kept per device and software set.
 
-Files live in the cache folder, one per device and software set, newest measurement only; a run keeps a copy of those
-of its devices, so that it can be read elsewhere with the same ceilings.
+Files live in the cache folder, one per device and software set, newest measurement only; a run
+keeps a copy of those of its devices, so that it can be read elsewhere with the same ceilings.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ COPY_NAME = "calibration.json"
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """One device under one software set. `aliases` are further names that tools have for it.
 
-    `gemm_flops` is FLOP/s of a large matrix product by type of its operands (fp32, tf32, bf16, ...),
-    `copy_bytes_per_s` counts bytes read and bytes written, `launch_ns` is host time per launch of an empty kernel
-    (on a CPU: per call of an operator on one element), `round_trip_ns` from launch to the return of a synchronisation.
-    `gemm_power_w` is what the package drew while the fastest product ran on this device alone, `idle_power_w` what it drew
-    just before, `power_scope` what that covers. `compute_units` are the cores used where the device is a CPU. `notes` says what was left out and why.
+    `gemm_flops` is FLOP/s of a large matrix product by type of its operands (fp32, tf32, bf16,
+    ...), `copy_bytes_per_s` counts bytes read and bytes written, `launch_ns` is host time per
+    launch of an empty kernel (on a CPU: per call of an operator on one element), `round_trip_ns`
+    from launch to the return of a synchronisation. `gemm_power_w` is what the package drew while
+    the fastest product ran on this device alone, `idle_power_w` what it drew just before,
+    `power_scope` what that covers. `compute_units` are the cores used where the device is a CPU.
+    `notes` says what was left out and why.
     """
 
     schema: int = SCHEMA
@@ -98,7 +101,9 @@ def stored(folder: Path | None = None) -> tuple[Calibration, ...]:
 
 
 def for_run(root: Path) -> tuple[Calibration, ...]:
-    """Those that a run keeps, then those of this machine's cache. Raises InputError for a damaged copy."""
+    """Those that a run keeps, then those of this machine's cache. Raises InputError for a damaged
+    copy.
+    """
     copy = root / COPY_NAME
     kept = decode(copy.read_bytes(), str(copy)) if copy.is_file() else ()
     return (*kept, *stored())
@@ -139,7 +144,8 @@ def of_device(
     compute_units: int | None = None,
     software: dict[str, str] | None = None,
 ) -> Calibration | None:
-    """The calibration of a device by its name and size, of the same software where there is one, else the newest of any.
+    """The calibration of a device by its name and size, of the same software where there is one,
+    else the newest of any.
 
     Software agrees where no version that both name differs.
     """

@@ -1,8 +1,10 @@
-"""What accelerators can hold and do: the table `devices.toml` as typed records, and the lookup of a device in it.
+"""What accelerators can hold and do: the table `devices.toml` as typed records, and the lookup of a
+device in it.
 
-A device is found by PCI id, by its marketing name, or by architecture and number of compute units. What the table
-does not know degrades to what was observed: an unknown device has its own compute units and nothing else, one of a
-known architecture also the limits and the operations per clock of that.
+A device is found by PCI id, by its marketing name, or by architecture and number of compute units.
+What the table does not know degrades to what was observed: an unknown device has its own compute
+units and nothing else, one of a known architecture also the limits and the operations per clock of
+that.
 """
 
 from __future__ import annotations
@@ -34,10 +36,11 @@ _TABLE = Path(__file__).with_name("devices.toml")
 
 
 class AmdLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One AMD compute unit. Registers are per SIMD and lane (vector) or per SIMD (scalar), LDS in bytes.
+    """One AMD compute unit. Registers are per SIMD and lane (vector) or per SIMD (scalar), LDS in
+    bytes.
 
-    `unified`: architectural and accumulation registers share one file. `multi_wave_workgroups` is how many
-    workgroups of more than one wave a unit holds (its barriers).
+    `unified`: architectural and accumulation registers share one file. `multi_wave_workgroups` is
+    how many workgroups of more than one wave a unit holds (its barriers).
     """
 
     wave_size: int
@@ -65,7 +68,8 @@ class AmdLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class NvidiaLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One NVIDIA SM: its four parts share warps and registers evenly; shared memory in bytes, `shared_reserved` per block.
+    """One NVIDIA SM: its four parts share warps and registers evenly; shared memory in bytes,
+    `shared_reserved` per block.
 
     Registers are allocated per warp in granules of 256, on every compute capability from 3.0 on.
     """
@@ -94,7 +98,9 @@ class NvidiaLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One generation. `flops_per_clock` is per compute unit, dense, two operations per multiply-add."""
+    """One generation. `flops_per_clock` is per compute unit, dense, two operations per
+    multiply-add.
+    """
 
     vendor: Literal["AMD", "NVIDIA"]
     flops_per_clock: dict[Dtype, int]
@@ -111,9 +117,11 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class DeviceModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One product as sold. Figures are of the whole package; `listed_dies` of its `dies` make one device for the runtime.
+    """One product as sold. Figures are of the whole package; `listed_dies` of its `dies` make one
+    device for the runtime.
 
-    Bandwidth in 10^9 B/s, memory in GiB, clocks in MHz, power in W; None where the vendor says nothing.
+    Bandwidth in 10^9 B/s, memory in GiB, clocks in MHz, power in W; None where the vendor says
+    nothing.
     """
 
     name: str
@@ -138,7 +146,9 @@ class DeviceModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole file: architectures by name, devices in order of lookup, and what the source keys mean."""
+    """The whole file: architectures by name, devices in order of lookup, and what the source keys
+    mean.
+    """
 
     sources: dict[str, str]
     architectures: dict[str, Architecture]
@@ -155,8 +165,8 @@ def table() -> Table:
 class Accelerator:
     """One device as the runtime lists it: a whole package, one of its dies, or a partition.
 
-    `model` and `architecture` are None where the table does not know them; `compute_units` and `clock_mhz` are
-    as observed where that is known, else the table's.
+    `model` and `architecture` are None where the table does not know them; `compute_units` and
+    `clock_mhz` are as observed where that is known, else the table's.
     """
 
     name: str
@@ -168,7 +178,9 @@ class Accelerator:
 
     @property
     def fraction(self) -> float:
-        """The part of the package that this device is, by its compute units; 1 where the package is not known."""
+        """The part of the package that this device is, by its compute units; 1 where the package is
+        not known.
+        """
         if self.model is None or not self.compute_units:
             return 1.0
         return min(self.compute_units / self.model.compute_units, 1.0)
@@ -180,7 +192,9 @@ class Accelerator:
 
     @property
     def partition(self) -> str:
-        """The compute mode (SPX, DPX, ...) that has this many compute units; empty where none has."""
+        """The compute mode (SPX, DPX, ...) that has this many compute units; empty where none
+        has.
+        """
         if self.model is None or not self.compute_units:
             return ""
         per_die = self.model.compute_units // self.model.dies
@@ -199,7 +213,9 @@ class Accelerator:
         return None if self.architecture is None else self.architecture.limits
 
     def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> float | None:
-        """Dense peak in FLOP/s at the given clock (default: the one of the data sheet); None where not known."""
+        """Dense peak in FLOP/s at the given clock (default: the one of the data sheet); None where
+        not known.
+        """
         operations = (
             None if self.architecture is None else self.architecture.flops_per_clock.get(dtype)
         )
@@ -213,7 +229,8 @@ class Accelerator:
         forms: tuple[Dtype, ...] = {
             "fp32": ("fp32_matrix", "fp32"),
             "fp64": ("fp64_matrix", "fp64"),
-        }.get(dtype, (dtype,))  # type: ignore[assignment]  # mypy widens the literals of a dict's values
+            # mypy widens the literals of a dict's values
+        }.get(dtype, (dtype,))  # type: ignore[assignment]
         known = [(peak, form) for form in forms if (peak := self.peak(form, clock_mhz)) is not None]
         return max(known) if known else None
 
@@ -243,9 +260,11 @@ def identify(
     clock_mhz: int | None = None,
     memory_bytes: int | None = None,
 ) -> Accelerator:
-    """The device of these observed facts; each may be missing. `pci_id` is `vendor:device` in hexadecimal.
+    """The device of these observed facts; each may be missing. `pci_id` is `vendor:device` in
+    hexadecimal.
 
-    `memory_bytes` tells products apart that share architecture and compute units, where nothing else does.
+    `memory_bytes` tells products apart that share architecture and compute units, where nothing
+    else does.
 
     `architecture` is gfx90a or sm_80, with or without feature suffixes as `gfx90a:sramecc+:xnack-`.
     """
@@ -276,7 +295,9 @@ def _by_pci(pci_id: str) -> DeviceModel | None:
 
 
 def _by_name(name: str) -> DeviceModel | None:
-    """The longest of the table's names that stands in `name` as words of its own (MI250 is not in MI250X, A10 not in A100)."""
+    """The longest of the table's names that stands in `name` as words of its own (MI250 is not in
+    MI250X, A10 not in A100).
+    """
     found = [
         (len(known), model)
         for model in table().devices
@@ -289,7 +310,8 @@ def _by_name(name: str) -> DeviceModel | None:
 def _by_units(
     architecture: str, compute_units: int | None, memory_bytes: int | None
 ) -> DeviceModel | None:
-    """The only product of an architecture that lists devices of this size; None where several do (MI210 and a die of MI250).
+    """The only product of an architecture that lists devices of this size; None where several do
+    (MI210 and a die of MI250).
 
     Of several, that whose memory is nearest to what was seen, within a tenth (MI300X and MI325X).
     """

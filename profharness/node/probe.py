@@ -1,6 +1,8 @@
-"""What `wrappers/probe.py` found on a node, as typed facts: devices, tools, versions, permissions, clocks.
+"""What `wrappers/probe.py` found on a node, as typed facts: devices, tools, versions, permissions,
+clocks.
 
-The probe runs through the same launcher and container as the workload; this module only reads its answer.
+The probe runs through the same launcher and container as the workload; this module only reads its
+answer.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ RECORDED_VARIABLES = (
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One vendor tool on the node's PATH. `rocm` is the release of the ROCm installation that it lies in, if any."""
+    """One vendor tool on the node's PATH. `rocm` is the release of the ROCm installation that it
+    lies in, if any.
+    """
 
     path: str = ""
     version: str = ""
@@ -59,9 +63,11 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class DeviceFile(msgspec.Struct, frozen=True):
-    """A device file. `error` is the name of the errno with which it refuses this user, "" where it opens.
+    """A device file. `error` is the name of the errno with which it refuses this user, "" where it
+    opens.
 
-    `vendor` is the PCI vendor of a render node's device. `listed`: the user database has this user in the file's group.
+    `vendor` is the PCI vendor of a render node's device. `listed`: the user database has this user
+    in the file's group.
     """
 
     path: str
@@ -74,7 +80,8 @@ class DeviceFile(msgspec.Struct, frozen=True):
 
 
 class Permissions(msgspec.Struct, frozen=True):
-    """What this user may open. `hidden_devices` counts AMD devices whose properties the kernel keeps from this job.
+    """What this user may open. `hidden_devices` counts AMD devices whose properties the kernel
+    keeps from this job.
 
     `perfmon`: the process has a capability that goes before perf_event_paranoid.
     """
@@ -131,11 +138,14 @@ class Environment(msgspec.Struct, frozen=True):
 
 
 def parse(output: bytes) -> Environment:
-    """Read the probe's JSON. Raises Unavailable when it is not readable (the probe could not run)."""
+    """Read the probe's JSON. Raises Unavailable when it is not readable (the probe could not
+    run).
+    """
     try:
         return msgspec.json.decode(output, type=Environment)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise Unavailable(
             f"the probe of the node gave no readable answer ({error})",
-            "it was asked through the workload's interpreter: name a Python 3.8 or newer with --python",
+            "it was asked through the workload's interpreter: name a Python 3.8 or newer with "
+            "--python",
         ) from error

@@ -1,8 +1,10 @@
-"""Which CPUs each process of a multi-process scan may use: read, checked, and proposed from what a node has.
+"""Which CPUs each process of a multi-process scan may use: read, checked, and proposed from what a
+node has.
 
-The file is JSON: a bare list of lists of CPU ids, the i-th for process i, as `multi_process_benchmark.py` of the
-DeepSparse examples takes it (https://github.com/neuralmagic/deepsparse, examples/amd-azure). In place of a list
-an entry may be `{"cpus": [0, 1] or "0-1,8", "device": "cuda:0"}`. Node facts are the kernel's own, from sysfs
+The file is JSON: a bare list of lists of CPU ids, the i-th for process i, as
+`multi_process_benchmark.py` of the DeepSparse examples takes it
+(https://github.com/neuralmagic/deepsparse, examples/amd-azure). In place of a list an entry may be
+`{"cpus": [0, 1] or "0-1,8", "device": "cuda:0"}`. Node facts are the kernel's own, from sysfs
 (Documentation/ABI/testing/sysfs-devices-system-cpu, sysfs-devices-node, sysfs-bus-pci).
 """
 
@@ -30,14 +32,17 @@ GPU_CLASSES = (
 )  # display controllers, and processing accelerators (MI300)
 VENDORS = {"0x1002": "amd", "0x10de": "nvidia"}
 
-# LUMI-G: one EPYC 7A53, core 0 of each L3 kept for the system; the L3 nearest to each GCD in HIP order.
-# Source: LUMI documentation, "GPU nodes - LUMI-G", https://docs.lumi-supercomputer.eu/hardware/lumig/
+# LUMI-G: one EPYC 7A53, core 0 of each L3 kept for the system; the L3 nearest to each GCD in HIP
+# order. Source: LUMI documentation, "GPU nodes - LUMI-G",
+# https://docs.lumi-supercomputer.eu/hardware/lumig/
 LUMI = ("49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one process runs: logical CPU ids, and the accelerator (`cuda:1`), or "" to leave that to --device."""
+    """Where one process runs: logical CPU ids, and the accelerator (`cuda:1`), or "" to leave that
+    to --device.
+    """
 
     cpus: tuple[int, ...]
     device: str = ""
@@ -53,14 +58,17 @@ class Topology:
         """The first `streams` places. Raises UsageError when there are fewer."""
         if streams > len(self.places):
             raise UsageError(
-                f"--streams {streams}: the topology holds {len(self.places)} list{'s' if len(self.places) != 1 else ''} of CPUs",
+                f"--streams {streams}: the topology holds {len(self.places)} "
+                f"list{'s' if len(self.places) != 1 else ''} of CPUs",
                 "ask for fewer streams, or write a topology with one list for each",
             )
         return Topology(self.places[:streams])
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """`0-3,8` as ids in order, as the kernel writes its lists. Raises ValueError for anything else."""
+    """`0-3,8` as ids in order, as the kernel writes its lists. Raises ValueError for anything
+    else.
+    """
     ids: list[int] = []
     for part in text.strip().split(","):
         low, _, high = part.strip().partition("-")
@@ -82,7 +90,10 @@ def parse(data: bytes, origin: str) -> Topology:
     return Topology(tuple(_place(entry, number, origin) for number, entry in enumerate(raw)))
 
 
-_FORM = "a topology is a list with one list of CPU ids per process, [[0, 1], [2, 3]]; `profharness topology` writes one for this node"
+_FORM = (
+    "a topology is a list with one list of CPU ids per process, [[0, 1], [2, 3]]; "
+    "`profharness topology` writes one for this node"
+)
 
 
 def _place(entry: object, number: int, origin: str) -> Place:
@@ -132,12 +143,14 @@ def check(topology: Topology, allowed: Iterable[int], origin: str) -> Topology:
     times = Counter(cpu for place in topology.places for cpu in place.cpus)
     if twice := sorted(cpu for cpu, count in times.items() if count > 1):
         raise UsageError(
-            f"{origin}: CPU {ranges(twice)} {'stands' if len(twice) == 1 else 'stand'} in it more than once",
+            f"{origin}: CPU {ranges(twice)} {'stands' if len(twice) == 1 else 'stand'} in it "
+            "more than once",
             "processes that share a core measure each other: give each CPU to one process",
         )
     if absent := sorted(set(times) - may):
         raise UsageError(
-            f"{origin}: CPU {ranges(absent)} {'is' if len(absent) == 1 else 'are'} not among those that this job may use ({ranges(sorted(may))})",
+            f"{origin}: CPU {ranges(absent)} {'is' if len(absent) == 1 else 'are'} not among "
+            f"those that this job may use ({ranges(sorted(may))})",
             "`profharness topology` writes one for this node and this job's mask",
         )
     return topology
@@ -162,7 +175,9 @@ def ranges(ids: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Gpu:
-    """An accelerator on the PCI bus, in bus order. `cpus`: those that the kernel calls local to it."""
+    """An accelerator on the PCI bus, in bus order. `cpus`: those that the kernel calls local
+    to it.
+    """
 
     address: str
     vendor: str
@@ -245,10 +260,11 @@ def _text(path: Path) -> str:
 
 
 def propose(node: Node, per: Grouping, *, smt: bool = False) -> Topology:
-    """One place per core, L3 cache, NUMA node, or GPU. Raises UsageError where the node has no such thing.
+    """One place per core, L3 cache, NUMA node, or GPU. Raises UsageError where the node has no such
+    thing.
 
-    GPUs with the same local CPUs share them: whole L3 caches in bus order while they suffice, else equal runs of
-    cores. `smt` keeps every hardware thread; else one per core.
+    GPUs with the same local CPUs share them: whole L3 caches in bus order while they suffice, else
+    equal runs of cores. `smt` keeps every hardware thread; else one per core.
     """
     usable = set(node.allowed if smt else (core[0] for core in node.threads))
     if per == "gpu":
@@ -279,7 +295,8 @@ def _per_gpu(node: Node, usable: set[int]) -> Topology:
         parts = _shares(cpus, [group for group in node.l3 if set(group) & set(cpus)], len(sharing))
         if not all(parts):
             raise UsageError(
-                f"--per gpu: {len(cpus)} core{'s' if len(cpus) != 1 else ''} of this job {'are' if len(cpus) != 1 else 'is'} near {len(sharing)} GPUs",
+                f"--per gpu: {len(cpus)} core{'s' if len(cpus) != 1 else ''} of this job "
+                f"{'are' if len(cpus) != 1 else 'is'} near {len(sharing)} GPUs",
                 "ask the batch system for more cores, or use --per numa",
             )
         places.update({gpu.address: part for gpu, part in zip(sharing, parts, strict=True)})
@@ -291,7 +308,9 @@ def _per_gpu(node: Node, usable: set[int]) -> Topology:
 def _shares(
     cpus: Sequence[int], caches: Sequence[Sequence[int]], count: int
 ) -> list[tuple[int, ...]]:
-    """`cpus` in `count` parts: by caches where each part can have whole ones, else in equal runs."""
+    """`cpus` in `count` parts: by caches where each part can have whole ones, else in equal
+    runs.
+    """
     units: list[list[int]] = [[one for one in cache if one in cpus] for cache in caches]
     if len(units) < count:
         units = [[one] for one in cpus]
@@ -310,7 +329,9 @@ def lumi() -> Topology:
 
 
 def render(topology: Topology) -> str:
-    """As a file: one line per process. Without devices it is the bare list of lists that other tools read too."""
+    """As a file: one line per process. Without devices it is the bare list of lists that other
+    tools read too.
+    """
     lines = [
         json.dumps(
             {"cpus": list(place.cpus), "device": place.device} if place.device else list(place.cpus)

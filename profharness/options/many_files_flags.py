@@ -19,7 +19,10 @@ Dask = Annotated[
     typer.Option(
         "--dask",
         metavar="ADDRESS|FILE|slurm",
-        help="Work on a Dask cluster: its scheduler's address or file, or jobs started through dask-jobqueue.",
+        help=(
+            "Work on a Dask cluster: its scheduler's address or file, "
+            "or jobs started through dask-jobqueue."
+        ),
     ),
 ]
 DaskWorkers = Annotated[

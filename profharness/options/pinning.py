@@ -1,4 +1,6 @@
-"""The options of multi-process scans as one typed record: what they mean and which exclude each other. Pure."""
+"""The options of multi-process scans as one typed record: what they mean and which exclude each
+other. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Memory = Literal["interleave", "bind", "preferred", "default"]
 
 
 class PinningOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of a multi-process scan. `topology` is a file; without one the node's own places are taken."""
+    """What was asked of a multi-process scan. `topology` is a file; without one the node's own
+    places are taken.
+    """
 
     topology: str = ""
     streams: tuple[int, ...] = ()
@@ -41,7 +45,8 @@ def check_given(given: Iterable[str], options: PinningOptions, named: Callable[[
     for key in given:
         if not options.asked and key in ("pin", "memory", "time", "warmup_time"):
             raise UsageError(
-                f"{named(key)} is for scans of several processes or of a server, and this one is neither",
+                f"{named(key)} is for scans of several processes or of a server, "
+                "and this one is neither",
                 "add --topology FILE or --streams 1,2,4, or serve the model: --via triton",
             )
         if options.asked and key in _OF_SINGLE_PROCESSES:
@@ -57,7 +62,8 @@ def check(options: PinningOptions, *, served: bool, command: bool) -> None:
         return
     if command or served:
         raise UsageError(
-            f"--{'topology' if options.topology else 'streams'}: processes are started by a scan that runs the model directly",
+            f"--{'topology' if options.topology else 'streams'}: "
+            "processes are started by a scan that runs the model directly",
             "leave it out; a server has --instances, a command --ranks"
             if served
             else "leave it out, or name a scan in place of the command",

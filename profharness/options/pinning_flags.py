@@ -18,7 +18,8 @@ Topology = Annotated[
 Streams = Annotated[
     str | None,
     _option(
-        "Processes at once: 1,2,4 or 1..16 (default 1, 2, 4 ... and as many as the topology has lists)."
+        "Processes at once: 1,2,4 or 1..16 (default 1, 2, 4 ... "
+        "and as many as the topology has lists)."
     ),
 ]
 Pin = Annotated[
@@ -28,6 +29,7 @@ Pin = Annotated[
 Memory = Annotated[
     str | None,
     _option(
-        "Where a process's memory lies among the nodes of its CPUs: interleave (default), bind, preferred, default."
+        "Where a process's memory lies among the nodes of its CPUs: interleave (default), "
+        "bind, preferred, default."
     ),
 ]

@@ -40,6 +40,8 @@ ContainerArg = Annotated[
 Ranks = Annotated[
     int | None,
     _option(
-        help="Commands: start this many ranks (RANK, WORLD_SIZE, LOCAL_RANK; under Slurm its tasks)."
+        help=(
+            "Commands: start this many ranks (RANK, WORLD_SIZE, LOCAL_RANK; under Slurm its tasks)."
+        )
     ),
 ]

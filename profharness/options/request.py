@@ -1,7 +1,8 @@
-"""What the user asked for, as one typed record: from flags, from a TOML scan file, or both (flags win).
+"""What the user asked for, as one typed record: from flags, from a TOML scan file, or both (flags
+win).
 
-The field names are the flags' names with underscores; `from_mapping` turns a wrong key or value into
-one sentence that names it.
+The field names are the flags' names with underscores; `from_mapping` turns a wrong key or value
+into one sentence that names it.
 """
 
 from __future__ import annotations
@@ -159,12 +160,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def is_sleep(model: str) -> bool:
-    """Whether it is the model of known service time that a server of ours can serve: `sleep:20ms`."""
+    """Whether it is the model of known service time that a server of ours can serve:
+    `sleep:20ms`.
+    """
     return re.fullmatch(r"sleep:\d+(\.\d+)?(us|ms|s)", model) is not None
 
 
 def from_mapping(values: Mapping[str, object], origin: str) -> Request:
-    """Build a request; `origin` is a file or "the command line". Raises UsageError naming the key."""
+    """Build a request; `origin` is a file or "the command line". Raises UsageError naming the
+    key.
+    """
     known = {field.name for field in msgspec.structs.fields(Request)}
     for key in values:
         if key not in known:
@@ -210,7 +215,9 @@ _WORDS: dict[object, str] = {
 
 
 def _in_words(kind: object) -> str:
-    """A field's type as a person would say it: `auto or a whole number`, `one of asc, desc, random`."""
+    """A field's type as a person would say it: `auto or a whole number`, `one of asc, desc,
+    random`.
+    """
     arguments = get_args(kind)
     if get_origin(kind) is Literal:
         return f"one of {', '.join(arguments)}" if len(arguments) > 1 else str(arguments[0])
@@ -268,7 +275,8 @@ def check_kind(given: Iterable[str], origin: str, *, is_command: bool) -> None:
         if is_command and key == "strict":
             raise UsageError(
                 f"{option} is for scans: a command's own exit status is passed on",
-                "gate on `profharness compare --fail-on`, or on the findings of `profharness report RUN --json`",
+                "gate on `profharness compare --fail-on`, or on the findings of `profharness "
+                "report RUN --json`",
             )
         if is_command and key in _FOR_SCANS:
             raise UsageError(
@@ -322,7 +330,9 @@ def read_scan_file(path: Path) -> dict[str, object]:
 
 
 def _normalise(key: str, value: object, origin: str) -> object:
-    """Texts that stand for lists or tables become those: '4..2048', 'torch,onnxruntime', 'NAME:2,100'."""
+    """Texts that stand for lists or tables become those: '4..2048', 'torch,onnxruntime',
+    'NAME:2,100'.
+    """
     if key in ("batch_sizes", "concurrency", "streams") and isinstance(value, str):
         return parse_counts(
             value, f"--{key.replace('_', '-')}" if origin == COMMAND_LINE else f"{origin}: {key}"
@@ -347,7 +357,9 @@ def _normalise(key: str, value: object, origin: str) -> object:
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`NAME:d1,d2` of `--shape`. Raises UsageError. Names may hold colons; the last one parts them."""
+    """`NAME:d1,d2` of `--shape`. Raises UsageError. Names may hold colons; the last one parts
+    them.
+    """
     name, _, dims = text.rpartition(":")
     parts = dims.split(",")
     if not name or not all(part.strip().isdigit() and int(part) > 0 for part in parts):

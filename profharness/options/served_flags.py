@@ -27,7 +27,8 @@ ThinkMs = Annotated[
 ClientsPerJob = Annotated[
     int | None,
     _option(
-        "Requests that one job keeps in flight (threads of a reconstruction job); for jobs per device."
+        "Requests that one job keeps in flight (threads of a reconstruction job); "
+        "for jobs per device."
     ),
 ]
 Time = Annotated[float | None, _option("Seconds per level, after warm-up (default 5).")]
@@ -52,7 +53,9 @@ AllowFallback = Annotated[
 Url = Annotated[
     str | None,
     _option(
-        "HOST:PORT of a server that runs already (or several, A,B), with grpc://, grpcs://, http:// or https:// before it; nothing is started. The token that it wants is taken from the variable PROFHARNESS_TOKEN."
+        "HOST:PORT of a server that runs already (or several, A,B), with grpc://, grpcs://, "
+        "http:// or https:// before it; nothing is started. The token that it wants is taken "
+        "from the variable PROFHARNESS_TOKEN."
     ),
 ]
 TokenFile = Annotated[
@@ -62,7 +65,8 @@ TokenFile = Annotated[
 Ca = Annotated[
     str | None,
     _option(
-        "PEM file with the authority of the certificate of grpcs:// or https:// at --url (default: the system's)."
+        "PEM file with the authority of the certificate of grpcs:// or https:// at --url "
+        "(default: the system's)."
     ),
 ]
 ServerCommand = Annotated[
@@ -80,14 +84,16 @@ PerfAnalyzerImage = Annotated[
 Together = Annotated[
     bool | None,
     _option(
-        "Of --model A,B: also all at once on one server, to show what sharing costs; with --device cuda:0,cuda:1 on one device and on one each.",
+        "Of --model A,B: also all at once on one server, to show what sharing costs; "
+        "with --device cuda:0,cuda:1 on one device and on one each.",
         "--together",
     ),
 ]
 Ragged = Annotated[
     str | None,
     _option(
-        "Variable particle counts: none (default), padded with zeros to the largest, or grouped by length."
+        "Variable particle counts: none (default), padded with zeros to the largest, "
+        "or grouped by length."
     ),
 ]
 Body = Annotated[

@@ -1,4 +1,6 @@
-"""The options of served scans as one typed record: what they mean, which exclude each other, and what follows from them. Pure."""
+"""The options of served scans as one typed record: what they mean, which exclude each other, and
+what follows from them. Pure.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ ARRIVALS = ("constant", "poisson")
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
 DEFAULT_LEVELS = (1, 2, 4, 8)
 DEFAULT_BATCH = 64
-"""Largest dynamic batch of a server of ours, unless --max-batch-size or a larger --batch-sizes says otherwise."""
+"""Largest dynamic batch of a server of ours, unless --max-batch-size or a larger --batch-sizes says
+otherwise.
+"""
 
 
 class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +98,9 @@ _OF_DIRECT_SCANS = {
 
 
 class LatencyLimit(msgspec.Struct, frozen=True):
-    """`p99=20ms`: this percentile (or the mean) of the corrected latency must not exceed `limit_ms`."""
+    """`p99=20ms`: this percentile (or the mean) of the corrected latency must not exceed
+    `limit_ms`.
+    """
 
     name: str
     limit_ms: float
@@ -135,7 +141,9 @@ def is_served(scan: str, options: ServingOptions) -> bool:
 def check_given(
     given: Iterable[str], scan: str, options: ServingOptions, named: Callable[[str], str]
 ) -> None:
-    """Raises UsageError for settings that were given and that this kind of scan would pass over; `named` says them as the user did."""
+    """Raises UsageError for settings that were given and that this kind of scan would pass over;
+    `named` says them as the user did.
+    """
     for key in given:
         if not is_served(scan, options):
             if key in NAMES - {"via", "time", "warmup_time"}:
@@ -151,13 +159,16 @@ def check_given(
         elif key in _OF_OUR_SERVER and not options.managed:
             where = "--url" if options.url else "--server-command"
             raise UsageError(
-                f"{named(key)} is for a server that profharness starts itself, and {where} names another",
+                f"{named(key)} is for a server that profharness starts itself, "
+                f"and {where} names another",
                 "set it there, and leave the option out",
             )
 
 
 def check(options: ServingOptions, scan: str, profile: tuple[str, ...]) -> None:
-    """Limits that a type cannot say, and options that exclude each other. Raises UsageError with the way out."""
+    """Limits that a type cannot say, and options that exclude each other. Raises UsageError with
+    the way out.
+    """
     parse_latency_limit(options.latency_limit)
     for wrong, message, hint in (
         *_wrong_load(options, scan),
@@ -175,7 +186,10 @@ def _wrong_load(options: ServingOptions, scan: str) -> list[tuple[bool, str, str
         (
             bool(options.concurrency and options.rate),
             "--concurrency and --rate: a level is either a closed loop or an open one",
-            "give --concurrency for clients that wait for each answer, --rate for requests that come by themselves; make two runs",
+            (
+                "give --concurrency for clients that wait for each answer, "
+                "--rate for requests that come by themselves; make two runs"
+            ),
         ),
         (
             search and bool(options.rate),
@@ -320,7 +334,10 @@ def _wrong_server(options: ServingOptions, profile: tuple[str, ...]) -> list[tup
         (
             bool(options.server_command and not options.ready),
             "--server-command needs --ready URL",
-            "name a URL that answers 200 once the server can serve, such as http://127.0.0.1:8000/v2/health/ready",
+            (
+                "name a URL that answers 200 once the server can serve, "
+                "such as http://127.0.0.1:8000/v2/health/ready"
+            ),
         ),
         (
             bool(options.body) and options.managed,

@@ -1,4 +1,6 @@
-"""The option that makes ranges of the program into steps, shared by the commands that know steps."""
+"""The option that makes ranges of the program into steps, shared by the commands that know
+steps.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,9 @@ StepRange = Annotated[
     typer.Option(
         "--step-range",
         metavar="REGEX",
-        help=r"Ranges of the program (roctx, NVTX, record_function) whose whole name matches are the steps: 'iteration (\d+)'. Of a run: instead of those that it recorded.",
+        help=(
+            r"Ranges of the program (roctx, NVTX, record_function) whose whole name matches "
+            r"are the steps: 'iteration (\d+)'. Of a run: instead of those that it recorded."
+        ),
     ),
 ]

@@ -32,7 +32,8 @@ Stats = Annotated[bool | None, _switch("--stats", "The tool's own statistics fil
 Pmc = Annotated[
     list[str] | None,
     _value(
-        'Hardware counters, "C1 C2" or C1,C2, or sets such as activity; in passes of their own (rocprofv3, rocprof).'
+        'Hardware counters, "C1 C2" or C1,C2, or sets such as activity; '
+        "in passes of their own (rocprofv3, rocprof)."
     ),
 ]
 KernelIncludeRegex = Annotated[
@@ -48,7 +49,10 @@ ToolArg = Annotated[
 ExitLimit = Annotated[
     float | None,
     typer.Option(
-        help="Seconds that a profiler may go on, writing nothing, after the workload's own end (default 300)."
+        help=(
+            "Seconds that a profiler may go on, writing nothing, "
+            "after the workload's own end (default 300)."
+        )
     ),
 ]
 

@@ -1,4 +1,6 @@
-"""The options of AMD's tracers as one typed record, and which layer can honour which of them. Pure."""
+"""The options of AMD's tracers as one typed record, and which layer can honour which of them.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ _RANGE = re.compile(r"[\[\]\d,\- ]*\d[\[\]\d,\- ]*")
 
 
 class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of the AMD tracers. `pmc` holds counter names and names of sets; `tool_args` go to the tool as they are."""
+    """What was asked of the AMD tracers. `pmc` holds counter names and names of sets; `tool_args`
+    go to the tool as they are.
+    """
 
     hip_trace: bool = False
     hsa_trace: bool = False
@@ -90,7 +94,9 @@ def parse_counters(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def parse_tool_args(texts: Sequence[str], profile: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`LAYER:ARG` of each --tool-arg, in order. Raises UsageError for an unknown layer, or one that was not asked for."""
+    """`LAYER:ARG` of each --tool-arg, in order. Raises UsageError for an unknown layer, or one that
+    was not asked for.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         layer, colon, argument = text.partition(":")
@@ -118,7 +124,9 @@ def parse_tool_args(texts: Sequence[str], profile: Sequence[str]) -> dict[str, t
 
 
 def check(options: TracerOptions, profile: Sequence[str]) -> None:
-    """Raises UsageError for an option that no layer asked for can honour, and for a value of a wrong form."""
+    """Raises UsageError for an option that no layer asked for can honour, and for a value of a
+    wrong form.
+    """
     for name in _given(options):
         flag = "--" + name.replace("_", "-")
         able = [layer for layer in TRACERS if name in _HONOURED[layer]]
@@ -153,7 +161,8 @@ def _check_values(options: TracerOptions) -> None:
         re.compile(options.kernel_include_regex)
     except re.error as error:
         raise UsageError(
-            f"--kernel-include-regex: {options.kernel_include_regex!r} is not a regular expression ({error})",
+            f"--kernel-include-regex: {options.kernel_include_regex!r} is not a regular "
+            f"expression ({error})",
             "quote it for the shell, and escape brackets that are meant literally",
         ) from error
 

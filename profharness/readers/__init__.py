@@ -1,9 +1,10 @@
-"""One reader per file format: bytes of a tool's file to a `Trace` on the file's own clock, with its problems.
+"""One reader per file format: bytes of a tool's file to a `Trace` on the file's own clock, with its
+problems.
 
-A reader is a module with `name`, `sniff` and `read`. It takes its file plain or gzipped, knows which clock the
-format stamps, and never sees a manifest. What it drops or repairs is a counted `Problem`. The members are listed
-here, specific formats before general ones; the first whose `sniff` says yes reads the file (a file that begins as
-JSON is shown to the JSON formats first).
+A reader is a module with `name`, `sniff` and `read`. It takes its file plain or gzipped, knows
+which clock the format stamps, and never sees a manifest. What it drops or repairs is a counted
+`Problem`. The members are listed here, specific formats before general ones; the first whose
+`sniff` says yes reads the file (a file that begins as JSON is shown to the JSON formats first).
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import read_head
 from profharness.readers.own.sidecar import SUFFIX
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import read_head
 from profharness.trace.model import Trace
+from profharness.trace.wanted import Wanted
 
 HEAD_BYTES = 1 << 18
 MOST_FILES = 256
@@ -26,8 +27,9 @@ MOST_FILES = 256
 class Reader(Protocol):
     """What a format needs to offer.
 
-    `sniff` gets the first `HEAD_BYTES` decompressed bytes and the file's name, and reads nothing else. `read`
-    raises InputError when nothing in the file is usable; what is not `wanted` it may leave out.
+    `sniff` gets the first `HEAD_BYTES` decompressed bytes and the file's name, and reads nothing
+    else. `read` raises InputError when nothing in the file is usable; what is not `wanted` it may
+    leave out.
     """
 
     name: str
@@ -71,12 +73,16 @@ _KINETO, _KINETO_KEYS = (
 
 
 def member(module: str) -> Reader:
-    """The reader of this name among `FORMATS`. It is imported when it is asked for: a file costs the import of few of them."""
+    """The reader of this name among `FORMATS`. It is imported when it is asked for: a file costs
+    the import of few of them.
+    """
     return cast("Reader", import_module(f"profharness.{module}"))
 
 
 def find_reader(path: Path) -> Reader:
-    """The reader of a file. Raises InputError for a missing, unreadable or empty file, and for one of no known format."""
+    """The reader of a file. Raises InputError for a missing, unreadable or empty file, and for one
+    of no known format.
+    """
     head = read_head(path, HEAD_BYTES)
     likely = (
         _KINETO
@@ -96,7 +102,9 @@ def find_reader(path: Path) -> Reader:
 
 
 def readable_in(folder: Path) -> tuple[str, ...]:
-    """Names of the folder's own files that are of a known format, in the order of `FORMATS`, then by name. Looks at the first `MOST_FILES` only."""
+    """Names of the folder's own files that are of a known format, in the order of `FORMATS`, then
+    by name. Looks at the first `MOST_FILES` only.
+    """
     order = {member(module).name: number for number, module in enumerate(FORMATS)}
     found: list[tuple[int, str]] = []
     for path in sorted(
@@ -110,7 +118,9 @@ def readable_in(folder: Path) -> tuple[str, ...]:
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
-    """The trace in a file of any known format. Raises InputError as `find_reader` and the format's reader do."""
+    """The trace in a file of any known format. Raises InputError as `find_reader` and the format's
+    reader do.
+    """
     from profharness.readers.bytes.allocation import keep_freed_memory
 
     keep_freed_memory()
@@ -118,14 +128,18 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
 
 
 def stated_rank(path: Path) -> int | None:
-    """The rank that a file states in its head, without reading the rest; None where only the whole file says. Raises InputError as `find_reader` does."""
+    """The rank that a file states in its head, without reading the rest; None where only the whole
+    file says. Raises InputError as `find_reader` does.
+    """
     from profharness.readers.kineto.header import stated_rank as of_kineto
 
     return of_kineto(read_head(path, HEAD_BYTES))
 
 
 def stated_host(path: Path) -> str:
-    """The host that a file states in its head, or what a hook wrote beside it; empty where only the whole file says. Raises InputError as `find_reader` does."""
+    """The host that a file states in its head, or what a hook wrote beside it; empty where only the
+    whole file says. Raises InputError as `find_reader` does.
+    """
     from profharness.readers.kineto.header import stated_host as of_kineto
     from profharness.readers.own import sidecar
 
@@ -134,10 +148,11 @@ def stated_host(path: Path) -> str:
 
 
 def together(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
-    """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, and every other file by itself.
+    """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, and every
+    other file by itself.
 
-    What a hook wrote beside a tool's file is read with that file, so a pattern such as `*.json` may name it.
-    Raises InputError as `find_reader` does.
+    What a hook wrote beside a tool's file is read with that file, so a pattern such as `*.json` may
+    name it. Raises InputError as `find_reader` does.
     """
     everything = list(paths)
     listed = [path for path in everything if not _is_beside(path)] or everything

@@ -13,7 +13,9 @@ from profharness.report.tables.results import published_results
 
 
 def csv_text(table: Table) -> str:
-    """The values below the columns' keys, with the unit in brackets where a key does not hold it; no value is empty."""
+    """The values below the columns' keys, with the unit in brackets where a key does not hold it;
+    no value is empty.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
@@ -29,5 +31,7 @@ def hotspots_csv(table: Hotspots) -> str:
 
 
 def results_csv(summary: Summary, model: str, via: str, devices: Mapping[str, str]) -> str:
-    """`results.csv`: one row per measured point, as `report.tables.results.published_results` lists them."""
+    """`results.csv`: one row per measured point, as `report.tables.results.published_results` lists
+    them.
+    """
     return csv_text(published_results(summary, model, via, devices))

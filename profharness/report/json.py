@@ -1,7 +1,7 @@
 """`run --json` and `metrics --json`, from a `Summary`.
 
-Fields that do not apply to a point are left out; a figure always carries value, unit, low, high and from,
-null where there is none. Numbers that are not finite become null.
+Fields that do not apply to a point are left out; a figure always carries value, unit, low, high and
+from, null where there is none. Numbers that are not finite become null.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from profharness.report.text.findings import all_findings
 
 
 def run_json(summary: Summary) -> bytes:
-    """`run --json`: one object per point over all passes, then findings and problems. Ends with a newline."""
+    """`run --json`: one object per point over all passes, then findings and problems. Ends with a
+    newline.
+    """
     return _document(
         {
             "schema": SCHEMA,
@@ -30,7 +32,9 @@ def run_json(summary: Summary) -> bytes:
 
 
 def metrics_json(summary: Summary) -> bytes:
-    """`metrics FILE|RUN --json`: whole-file counts, figures per device, point and window. Ends with a newline."""
+    """`metrics FILE|RUN --json`: whole-file counts, figures per device, point and window. Ends with
+    a newline.
+    """
     return _document(
         {
             "schema": SCHEMA,

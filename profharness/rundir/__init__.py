@@ -1,1 +1,3 @@
-"""The run directory: where everything lies, and how the project's own files are written and read. Both halves share only this."""
+"""The run directory: where everything lies, and how the project's own files are written and read.
+Both halves share only this.
+"""

@@ -1,4 +1,5 @@
-"""`--capture` checked before anything starts, and as the tracers need it: a period of time, or everything. Pure.
+"""`--capture` checked before anything starts, and as the tracers need it: a period of time, or
+everything. Pure.
 
 The hooks follow the same grammar by themselves (wrappers/hooks/profharness_capture.py).
 """
@@ -18,14 +19,17 @@ _FORMS = "use all, steps=10:30, or after=30s,for=10s"
 
 @dataclass(frozen=True)
 class Period:
-    """Record from `after_ns` on, for `for_ns` (None: to the end), counted from the start of the process."""
+    """Record from `after_ns` on, for `for_ns` (None: to the end), counted from the start of the
+    process.
+    """
 
     after_ns: int
     for_ns: int | None
 
 
 def period(capture: str) -> Period | None:
-    """The period of `after=30s,for=10s`; None for captures that no clock bounds (default, all, steps=A:B).
+    """The period of `after=30s,for=10s`; None for captures that no clock bounds (default, all,
+    steps=A:B).
 
     Raises UsageError for a text of another form, and for a window that can hold nothing.
     """

@@ -1,4 +1,6 @@
-"""Which process makes a run, and whether it still does: a killed harness leaves a manifest that says `running` for ever."""
+"""Which process makes a run, and whether it still does: a killed harness leaves a manifest that
+says `running` for ever.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from pathlib import Path
 
 from profharness.rundir.manifest import HarnessRecord, Manifest
 
-_START = 19  # field 22 of /proc/<pid>/stat, counted from the state, which follows the name (proc_pid_stat(5))
+# field 22 of /proc/<pid>/stat, counted from the state, which follows the name (proc_pid_stat(5))
+_START = 19
 
 
 def identify() -> HarnessRecord:
@@ -23,7 +26,9 @@ def identify() -> HarnessRecord:
 
 
 def is_gone(record: HarnessRecord) -> bool | None:
-    """Whether that process has ended; None where this machine cannot tell (another node, another container)."""
+    """Whether that process has ended; None where this machine cannot tell (another node, another
+    container).
+    """
     if record.boot_id != _boot_id():
         return (
             True if record.host == socket.gethostname() else None
@@ -34,7 +39,9 @@ def is_gone(record: HarnessRecord) -> bool | None:
 
 
 def state_of(manifest: Manifest) -> str:
-    """The run's state as it is now: `killed` for one that says `running` although its harness is gone."""
+    """The run's state as it is now: `killed` for one that says `running` although its harness is
+    gone.
+    """
     gone = (
         manifest.state == "running" and manifest.harness is not None and is_gone(manifest.harness)
     )
@@ -42,7 +49,9 @@ def state_of(manifest: Manifest) -> str:
 
 
 def _start_ticks(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot; None when there is none, or only its corpse."""
+    """When the process started, in clock ticks since boot; None when there is none, or only its
+    corpse.
+    """
     try:
         # the name stands in parentheses and may hold anything
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

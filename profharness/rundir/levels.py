@@ -1,6 +1,8 @@
-"""One level of load on a server, as the load generator reports it: what was asked, when the window was, what the server counted.
+"""One level of load on a server, as the load generator reports it: what was asked, when the window
+was, what the server counted.
 
-Typed records only, shared by the workers' protocol, the manifest and the analysis. Times are CLOCK_MONOTONIC ns, lengths ns.
+Typed records only, shared by the workers' protocol, the manifest and the analysis. Times are
+CLOCK_MONOTONIC ns, lengths ns.
 """
 
 from __future__ import annotations
@@ -11,14 +13,18 @@ import msgspec
 
 Mode = Literal["closed", "open"]
 TOGETHER, SPREAD = "together", "spread"
-"""The targets that stand for all models on one server at once: on one device, and each on a device of its own."""
+"""The targets that stand for all models on one server at once: on one device, and each on a device
+of its own.
+"""
 SHARED = (TOGETHER, SPREAD)
 
 
 class ServerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How much a model's statistics grew over the window (KServe statistics extension): sums over requests, in ns.
+    """How much a model's statistics grew over the window (KServe statistics extension): sums over
+    requests, in ns.
 
-    `count` inferences in `exec_count` executions; `batch_sizes` maps the items of an execution to how often it ran.
+    `count` inferences in `exec_count` executions; `batch_sizes` maps the items of an execution to
+    how often it ran.
     """
 
     queue_ns: int = 0
@@ -32,7 +38,9 @@ class ServerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class NetworkBytes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Bytes between clients and server over the window: `rx` what the clients got, `tx` what they sent."""
+    """Bytes between clients and server over the window: `rx` what the clients got, `tx` what they
+    sent.
+    """
 
     rx: int = 0
     tx: int = 0
@@ -41,11 +49,12 @@ class NetworkBytes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class Level(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The report on one level. `requests` ended in the window, `failed` of them without an answer.
 
-    `concurrency` is what a closed loop held in flight, `rate` what an open loop meant to send, in requests/s. `clients` are
-    processes, `cpu_ns` their CPU time in the window, `late_sends` requests sent later than meant. `server_stats` by model
-    and `server_cpu_ns` are None where the server does not tell; neither `instances` (0) of its model, nor the items that it puts
-    together at most (`gathers`, None). `models` is for a load on several models at once: the target
-    that each client process asks, in the order of the processes.
+    `concurrency` is what a closed loop held in flight, `rate` what an open loop meant to send, in
+    requests/s. `clients` are processes, `cpu_ns` their CPU time in the window, `late_sends`
+    requests sent later than meant. `server_stats` by model and `server_cpu_ns` are None where the
+    server does not tell; neither `instances` (0) of its model, nor the items that it puts together
+    at most (`gathers`, None). `models` is for a load on several models at once: the target that
+    each client process asks, in the order of the processes.
     """
 
     mode: Mode = "closed"
@@ -74,10 +83,11 @@ class Level(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LevelResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a search for the knee must know of a measured level. Rates in items/s, times in ms, shares between 0 and 1.
+    """What a search for the knee must know of a measured level. Rates in items/s, times in ms,
+    shares between 0 and 1.
 
-    `percentiles_ms` are of the corrected latency (done - intended) by name, such as p99; one is left out where too few
-    requests lie beyond it.
+    `percentiles_ms` are of the corrected latency (done - intended) by name, such as p99; one is
+    left out where too few requests lie beyond it.
     """
 
     throughput: float = 0.0

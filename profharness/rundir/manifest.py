@@ -1,8 +1,10 @@
-"""The run's record: what was asked, what ran where and when, and which files came out. Typed <-> JSON.
+"""The run's record: what was asked, what ran where and when, and which files came out. Typed <->
+JSON.
 
-`manifest.json` is the only thing besides the files themselves that the measuring half leaves for the
-understanding half. Times are integer nanoseconds; `_boot_ns` is CLOCK_BOOTTIME of the node named.
-Unknown fields are ignored on reading, so that a newer run can be read as far as it is understood.
+`manifest.json` is the only thing besides the files themselves that the measuring half leaves for
+the understanding half. Times are integer nanoseconds; `_boot_ns` is CLOCK_BOOTTIME of the node
+named. Unknown fields are ignored on reading, so that a newer run can be read as far as it is
+understood.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class DeviceRecord(_Record, frozen=True, kw_only=True):
 
 
 class NodeRecord(_Record, frozen=True, kw_only=True):
-    """One node: how it is named, its boot, its CPUs (all, and those of the job), devices and versions (from wrappers/probe.py)."""
+    """One node: how it is named, its boot, its CPUs (all, and those of the job), devices and
+    versions (from wrappers/probe.py).
+    """
 
     host: str
     boot_id: str = ""
@@ -77,9 +81,11 @@ class GitState(_Record, frozen=True, kw_only=True):
 
 
 class ScanRecord(_Record, frozen=True, kw_only=True):
-    """The scan as asked: `settings` holds every option, as a scan file would; `item` is what a batch is made of.
+    """The scan as asked: `settings` holds every option, as a scan file would; `item` is what a
+    batch is made of.
 
-    `planned`: by pass, the keys of the points that it is to measure (repeats end in ~1), so that missing ones can be named.
+    `planned`: by pass, the keys of the points that it is to measure (repeats end in ~1), so that
+    missing ones can be named.
     """
 
     name: str
@@ -89,9 +95,11 @@ class ScanRecord(_Record, frozen=True, kw_only=True):
 
 
 class HarnessRecord(_Record, frozen=True, kw_only=True):
-    """The process that makes the run: enough to tell later, on the same machine, whether it still exists.
+    """The process that makes the run: enough to tell later, on the same machine, whether it still
+    exists.
 
-    `start_ticks` is field 22 of /proc/<pid>/stat (clock ticks since boot), `namespace` that of its process ids.
+    `start_ticks` is field 22 of /proc/<pid>/stat (clock ticks since boot), `namespace` that of its
+    process ids.
     """
 
     pid: int
@@ -104,8 +112,8 @@ class HarnessRecord(_Record, frozen=True, kw_only=True):
 class Artifact(_Record, frozen=True, kw_only=True):
     """One file that a layer left, relative to the run directory.
 
-    `aside`: kept, but not read into the run's trace, since another file of the same process holds the same records
-    or it holds none.
+    `aside`: kept, but not read into the run's trace, since another file of the same process holds
+    the same records or it holds none.
     """
 
     path: str
@@ -123,9 +131,10 @@ class Artifact(_Record, frozen=True, kw_only=True):
 class PassRecord(_Record, frozen=True, kw_only=True):
     """One execution of the workload under one set of layers. `argv` and `env` are what was started.
 
-    `perturbing`: no time of this pass is ever used; `counters` are the hardware counters that it collects. `cut` is the
-    capture window that the tool could not keep to by itself: it recorded everything, and what is outside is left out on
-    reading. `split` names the passes that took the place of this one, whose counters the tool refused together.
+    `perturbing`: no time of this pass is ever used; `counters` are the hardware counters that it
+    collects. `cut` is the capture window that the tool could not keep to by itself: it recorded
+    everything, and what is outside is left out on reading. `split` names the passes that took the
+    place of this one, whose counters the tool refused together.
     """
 
     name: str
@@ -144,7 +153,9 @@ class PassRecord(_Record, frozen=True, kw_only=True):
 
 
 class StreamRecord(_Record, frozen=True, kw_only=True):
-    """One process of a point that several measured: the CPUs that the kernel gave it, and how many batches it finished."""
+    """One process of a point that several measured: the CPUs that the kernel gave it, and how many
+    batches it finished.
+    """
 
     pid: int
     cpus: tuple[int, ...] = ()
@@ -153,10 +164,12 @@ class StreamRecord(_Record, frozen=True, kw_only=True):
 
 
 class PointRecord(_Record, frozen=True, kw_only=True):
-    """One point in one pass. `repeat` counts further measurements of the same point (0 is the first).
+    """One point in one pass. `repeat` counts further measurements of the same point (0 is the
+    first).
 
-    Of a served scan `mode` is how the load was made, `rate` what an open loop meant to send (requests/s), `level` the load
-    generator's report and `result` what the harness made of its requests.
+    Of a served scan `mode` is how the load was made, `rate` what an open loop meant to send
+    (requests/s), `level` the load generator's report and `result` what the harness made of its
+    requests.
     """
 
     id: str
@@ -190,7 +203,8 @@ class PointRecord(_Record, frozen=True, kw_only=True):
 class Hello(_Record, frozen=True, kw_only=True):
     """What a hook wrote when it loaded in a process (wrappers/hooks); absence is a finding.
 
-    `window` is what became of the capture window inside the process, `region` of the one that a tool around it was told of.
+    `window` is what became of the capture window inside the process, `region` of the one that a
+    tool around it was told of.
     """
 
     pid: int
@@ -212,7 +226,8 @@ class Hello(_Record, frozen=True, kw_only=True):
 class RankOutcome(_Record, frozen=True, kw_only=True):
     """How one rank of a command ended, written by its own harness under control/ranks/.
 
-    `findings` are on the tool around this rank; `refused`: it did not take the counters of the pass.
+    `findings` are on the tool around this rank; `refused`: it did not take the counters of the
+    pass.
     """
 
     rank: int
@@ -227,7 +242,9 @@ class RankOutcome(_Record, frozen=True, kw_only=True):
 
 
 class LayerOutcome(_Record, frozen=True, kw_only=True):
-    """How a layer fared over the run: its version, what it says about itself, its failure if any."""
+    """How a layer fared over the run: its version, what it says about itself, its failure if
+    any.
+    """
 
     name: str
     available: bool = True
@@ -236,7 +253,9 @@ class LayerOutcome(_Record, frozen=True, kw_only=True):
 
 
 class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The whole record of one run. `step_range` is the regular expression of the ranges that are its steps, `container` the image."""
+    """The whole record of one run. `step_range` is the regular expression of the ranges that are
+    its steps, `container` the image.
+    """
 
     schema: int = SCHEMA
     id: str

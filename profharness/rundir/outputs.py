@@ -1,4 +1,6 @@
-"""Whether a place can be written, asked before any work is done for it: a wrong path is the user's to mend, not a fault of ours."""
+"""Whether a place can be written, asked before any work is done for it: a wrong path is the user's
+to mend, not a fault of ours.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from profharness.errors import UsageError
 
 
 def require_writable(path: Path, instead: str) -> None:
-    """A file can be made (or replaced) at `path`. Raises UsageError with the hint `instead`, also where its folder is not there."""
+    """A file can be made (or replaced) at `path`. Raises UsageError with the hint `instead`, also
+    where its folder is not there.
+    """
     folder = path.parent
     try:
         if path.is_dir():
@@ -26,7 +30,9 @@ def require_writable(path: Path, instead: str) -> None:
 
 
 def make_folder(path: Path, instead: str) -> None:
-    """Make `path` with its parents, if need be, and see that files can be put there. Raises UsageError."""
+    """Make `path` with its parents, if need be, and see that files can be put there. Raises
+    UsageError.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

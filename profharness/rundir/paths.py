@@ -21,7 +21,9 @@ _ELSEWHERE = "name another place with --output"
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Replace `path` by `data` so that a reader or a kill sees the old or the new file, never a part; a `private` one is its owner's alone."""
+    """Replace `path` by `data` so that a reader or a kill sees the old or the new file, never a
+    part; a `private` one is its owner's alone.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -50,7 +52,9 @@ class RunDir:
 
     @classmethod
     def create(cls, root: Path) -> RunDir:
-        """Make the directory; it may exist if empty. Raises OutputExists otherwise, and UsageError where nothing can be written."""
+        """Make the directory; it may exist if empty. Raises OutputExists otherwise, and UsageError
+        where nothing can be written.
+        """
         try:
             taken = root.exists() and (not root.is_dir() or any(root.iterdir()))
         except OSError as error:

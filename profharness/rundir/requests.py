@@ -1,4 +1,6 @@
-"""requests.parquet of one level: every request with its times (CLOCK_MONOTONIC ns) and the execution that served it."""
+"""requests.parquet of one level: every request with its times (CLOCK_MONOTONIC ns) and the
+execution that served it.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""The raw requests of one level as the load generator writes them, and the executions that served them.
+"""The raw requests of one level as the load generator writes them, and the executions that served
+them.
 
-`requests-<k>.i64` of client process k holds little-endian int64 rows of 8: number, intended, sent, done, items, status, think time,
-server. `executions-<pid>.i64` of a server holds rows of 8: number, start, end, items, requests, instance, first row in the members
-file, model; `members-<pid>.i64` one request number for each request of each execution, in order (-1 where it carried
-none). Times are CLOCK_MONOTONIC ns. A request number is `k * 2**40 + number`. A cut last row is dropped and counted.
+`requests-<k>.i64` of client process k holds little-endian int64 rows of 8: number, intended, sent,
+done, items, status, think time, server. `executions-<pid>.i64` of a server holds rows of 8: number,
+start, end, items, requests, instance, first row in the members file, model; `members-<pid>.i64` one
+request number for each request of each execution, in order (-1 where it carried none). Times are
+CLOCK_MONOTONIC ns. A request number is `k * 2**40 + number`. A cut last row is dropped and counted.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ SOURCE = Source(path="", format="requests", clock=ClockDomain.MONOTONIC, has_hos
 
 @dataclass(frozen=True, eq=False)
 class Executions:
-    """What one server process ran: `rows` of 8 columns, `members` the numbers of the requests in them."""
+    """What one server process ran: `rows` of 8 columns, `members` the numbers of the requests in
+    them.
+    """
 
     pid: int
     rows: I64
@@ -45,7 +49,9 @@ class Executions:
 
 @dataclass(frozen=True, eq=False)
 class RawLevel:
-    """One level: request rows of all clients by time sent, each client's number beside them, and the servers' executions."""
+    """One level: request rows of all clients by time sent, each client's number beside them, and
+    the servers' executions.
+    """
 
     rows: I64
     client: I64
@@ -59,7 +65,9 @@ class RawLevel:
 
 
 def read_level(folder: Path) -> RawLevel:
-    """All raw files of a point's folder. Raises InputError where there is none, or one cannot be read."""
+    """All raw files of a point's folder. Raises InputError where there is none, or one cannot be
+    read.
+    """
     paths = sorted(folder.glob("requests-*.i64"))
     if not paths:
         raise InputError(f"{folder}: no raw requests", "the level may not have been measured")
@@ -103,7 +111,9 @@ def _number(path: Path) -> int:
 
 
 def to_requests(level: RawLevel, point: int = NULL) -> Requests:
-    """The requests with the execution that served each, where the server wrote which; `point` is the point's code."""
+    """The requests with the execution that served each, where the server wrote which; `point` is
+    the point's code.
+    """
     rows = level.rows
     ok = np.select([rows[:, STATUS] == ANSWERED, rows[:, STATUS] == CUT_OFF], [1, NULL], 0)
     start, compute, execution = _served(level)
@@ -155,7 +165,9 @@ def _served(level: RawLevel) -> tuple[I64, I64, I64]:
 
 
 def to_traces(folder: Path, point: str) -> tuple[Trace, ...]:
-    """The requests as one trace, and each server's executions as another; none are aligned. Raises InputError as `read_level`."""
+    """The requests as one trace, and each server's executions as another; none are aligned. Raises
+    InputError as `read_level`.
+    """
     level = read_level(folder)
     strings = Strings([point])
     problems = (

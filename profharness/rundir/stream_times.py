@@ -1,4 +1,6 @@
-"""The batches of one process of a multi-process point: rows of start and duration, int64 little-endian ns of CLOCK_MONOTONIC."""
+"""The batches of one process of a multi-process point: rows of start and duration, int64
+little-endian ns of CLOCK_MONOTONIC.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from profharness.errors import InputError
 
 
 def read(path: Path, batches: int) -> tuple[list[int], list[int]]:
-    """Starts and durations. Raises InputError when the file is missing or does not hold `batches` rows."""
+    """Starts and durations. Raises InputError when the file is missing or does not hold `batches`
+    rows.
+    """
     try:
         raw = np.fromfile(path, dtype="<i8")
     except OSError as error:

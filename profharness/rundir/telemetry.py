@@ -1,9 +1,11 @@
-"""The sampler's files: `<host>.samples.bin` as it is written, `<host>.parquet` as it is kept, and `<host>.clocks.jsonl`.
+"""The sampler's files: `<host>.samples.bin` as it is written, `<host>.parquet` as it is kept, and
+`<host>.clocks.jsonl`.
 
-The binary form describes itself: 8 bytes "PHTELEM1", the header's length (uint32, then 4 zero bytes), a JSON header, and rows
-of fixed size (`telemetry_rows`). A value column is an instant (raw × scale), a counter (growth × scale per second, which holds
-from one row to the next that has it), a share of another counter's growth, or status bits (`telemetry_samples`). Times are
-CLOCK_MONOTONIC, half-way between the stamps before and after the read; a source that gives its own time stamps
+The binary form describes itself: 8 bytes "PHTELEM1", the header's length (uint32, then 4 zero
+bytes), a JSON header, and rows of fixed size (`telemetry_rows`). A value column is an instant (raw
+× scale), a counter (growth × scale per second, which holds from one row to the next that has it), a
+share of another counter's growth, or status bits (`telemetry_samples`). Times are CLOCK_MONOTONIC,
+half-way between the stamps before and after the read; a source that gives its own time stamps
 CLOCK_BOOTTIME, which is brought to CLOCK_MONOTONIC by the row's own pair of both.
 """
 
@@ -18,8 +20,7 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import Blocks
 from profharness.rundir.telemetry_rows import (
     FIXED_BYTES,
     MAGIC,
@@ -43,6 +44,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.wanted import Wanted
 
 name = "telemetry"
 
@@ -64,21 +66,28 @@ class ParquetFacts(msgspec.Struct, frozen=True):
 
 
 def sniff(head: bytes, name: str) -> bool:
-    """By the magic; Parquet files are ours only by their name, since their description stands at their end."""
+    """By the magic; Parquet files are ours only by their name, since their description stands at
+    their end.
+    """
     return head.startswith(MAGIC) or (head.startswith(PARQUET_MAGIC) and name.endswith(".parquet"))
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """The samples of one host, plain or gzipped; a file that was cut in the middle of a row is read up to it.
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """The samples of one host, plain or gzipped; a file that was cut in the middle of a row is read
+    up to it.
 
-    Raises InputError when it is missing, not of this format, of a newer version, or cut within its header.
+    Raises InputError when it is missing, not of this format, of a newer version, or cut within its
+    header.
     """
     data = b"".join(Blocks(path))
     return _read_parquet(path, data) if data.startswith(PARQUET_MAGIC) else _read_rows(path, data)
 
 
 def read_tail(path: Path, rows: int) -> Trace:
-    """The last rows of a plain file that still grows, without reading the others. Raises InputError as `read` does."""
+    """The last rows of a plain file that still grows, without reading the others. Raises InputError
+    as `read` does.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(FIXED_BYTES)
@@ -179,7 +188,9 @@ def _rates(header: Header) -> tuple[tuple[str, str], ...]:
 
 
 def _idle(path: Path) -> tuple[tuple[str, str], ...]:
-    """When the harness let the devices rest before the workload began (`<host>.idle.json`), CLOCK_BOOTTIME ns."""
+    """When the harness let the devices rest before the workload began (`<host>.idle.json`),
+    CLOCK_BOOTTIME ns.
+    """
     beside = path.with_name(f"{path.name.removesuffix('.samples.bin')}.idle.json")
     try:
         found = msgspec.json.decode(beside.read_bytes(), type=_Idle)
@@ -194,7 +205,9 @@ class _Idle(msgspec.Struct, frozen=True):
 
 
 def _failed(path: Path) -> tuple[tuple[str, str], ...]:
-    """Sources whose reads failed, by the sampler's own account at its end (`<host>.done.json`): how often, and why last."""
+    """Sources whose reads failed, by the sampler's own account at its end (`<host>.done.json`): how
+    often, and why last.
+    """
     beside = path.with_name(f"{path.name.removesuffix('.samples.bin')}.done.json")
     try:
         found = msgspec.json.decode(beside.read_bytes(), type=_Done)
@@ -290,7 +303,8 @@ def _read_parquet(path: Path, data: bytes) -> Trace:
 
 
 def read_clocks(path: Path) -> tuple[Snapshot, ...]:
-    """The clock readings of one host (`<host>.clocks.jsonl`), in order; a last line that was cut off is left out.
+    """The clock readings of one host (`<host>.clocks.jsonl`), in order; a last line that was cut
+    off is left out.
 
     Raises InputError when the file is missing or another line is damaged.
     """

@@ -1,7 +1,8 @@
-"""The rows of the sampler's binary file: its header, and how a field or a value is taken out of all rows at once.
+"""The rows of the sampler's binary file: its header, and how a field or a value is taken out of all
+rows at once.
 
-Version 1 had 8-byte fields only, in the order of the header's columns; version 2 says where each stands, and keeps what a driver
-gives as one table as it is, from which values are taken here.
+Version 1 had 8-byte fields only, in the order of the header's columns; version 2 says where each
+stands, and keeps what a driver gives as one table as it is, from which values are taken here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Taken(NamedTuple):
-    """Values in a row: `repeat` of one struct `code`, from byte `offset` on; see `profharness.telemetry.sources.Taken`."""
+    """Values in a row: `repeat` of one struct `code`, from byte `offset` on; see
+    `profharness.telemetry.sources.Taken`.
+    """
 
     offset: int
     code: str
@@ -35,7 +38,9 @@ class Taken(NamedTuple):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One field of a row, or one value of a block; see `profharness.telemetry.records` for the roles."""
+    """One field of a row, or one value of a block; see `profharness.telemetry.records` for the
+    roles.
+    """
 
     role: Literal["deadline", "boot", "missed", "before", "after", "stamp", "block", "value"]
     type: str
@@ -54,7 +59,9 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class SampledDevice(msgspec.Struct, frozen=True):
-    """An accelerator that a source read. `package` is the identity of the device that reports power for it."""
+    """An accelerator that a source read. `package` is the identity of the device that reports power
+    for it.
+    """
 
     number: str
     identity: str = ""
@@ -151,7 +158,9 @@ class Rows:
         return self._view("q", 1, column.at)[:, 0]
 
     def values(self, taken: Taken) -> tuple[npt.NDArray[np.int64], Flags]:
-        """The numbers of a block, shape (rows, repeat), and which of them were set. The highest bit of a u64 is not used by any counter."""
+        """The numbers of a block, shape (rows, repeat), and which of them were set. The highest bit
+        of a u64 is not used by any counter.
+        """
         raw = self._view(taken.code, taken.repeat, taken.offset)
         known = raw != np.array(taken.unset, raw.dtype)
         if taken.zero_is_unset:

@@ -1,4 +1,6 @@
-"""From the sampler's rows to samples: when each value was read, and what instants, counters, shares and status bits mean."""
+"""From the sampler's rows to samples: when each value was read, and what instants, counters, shares
+and status bits mean.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from profharness.rundir.telemetry_rows import MISSING, Column, Rows
 from profharness.trace.model import F64, I64, Samples, Strings
 
 _SLEPT_NS = 1_000_000_000
-_STALE_NS = 10_000_000_000  # a stamp further off than this is of another clock: the time of the read counts then
+# a stamp further off than this is of another clock: the time of the read counts then
+_STALE_NS = 10_000_000_000
 _WORD = 0xFFFFFFFF
 
 
@@ -23,7 +26,9 @@ class _Series(NamedTuple):
 
 
 def samples_of(rows: Rows, strings: Strings) -> tuple[Samples, int]:
-    """All value columns as samples, by metric, and the number of counters' steps that went backwards."""
+    """All value columns as samples, by metric, and the number of counters' steps that went
+    backwards.
+    """
     found: list[tuple[Column, _Series]] = []
     fallen = 0
     for column in rows.header.columns:
@@ -72,7 +77,9 @@ def _rates(rows: Rows, column: Column) -> tuple[_Series, int]:
 
 
 def _shares(rows: Rows, column: Column) -> _Series:
-    """Growth of accumulators of 32 bits over that of another, from one row in which the other had grown to the next; of several the largest."""
+    """Growth of accumulators of 32 bits over that of another, from one row in which the other had
+    grown to the next; of several the largest.
+    """
     assert column.over is not None
     counts, known = rows.values(column.over)
     counted = known[:, 0]
@@ -101,7 +108,9 @@ def _bits(rows: Rows, column: Column) -> _Series:
 
 
 def _times(rows: Rows, column: Column) -> I64:
-    """When each row's value was read: the reading's own stamp, else half-way between the stamps around the read."""
+    """When each row's value was read: the reading's own stamp, else half-way between the stamps
+    around the read.
+    """
     before = rows.role("before", column.source)
     middle = before + (rows.role("after", column.source) - before) // 2
     stamp = next(
@@ -118,8 +127,8 @@ def _times(rows: Rows, column: Column) -> I64:
     boot = rows.role("boot")
     if stamp.taken:
         known = known & (np.abs(stamps - boot) < _STALE_NS)
-    # the two clocks are read one after the other, and a busy machine may come between: the least difference is the true one,
-    # unless the host slept meanwhile
+    # the two clocks are read one after the other, and a busy machine may come between: the least
+    # difference is the true one, unless the host slept meanwhile
     read = rows.role("before")
     differences = (read - boot)[read != MISSING]
     boot_to_monotonic = (

@@ -1,4 +1,6 @@
-"""The harness's own trials.csv: one row per trial or warm-up trial of a point, on CLOCK_MONOTONIC."""
+"""The harness's own trials.csv: one row per trial or warm-up trial of a point, on
+CLOCK_MONOTONIC.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
 def read(path: Path, *, point: str) -> Trace:
     """Marks of kinds warmup and trial, named by their number, all with the point's code.
 
-    The time from the first start to the last end is a mark of kind point. A cut last row is dropped and counted.
-    Raises InputError when the file is missing or has other columns.
+    The time from the first start to the last end is a mark of kind point. A cut last row is dropped
+    and counted. Raises InputError when the file is missing or has other columns.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:

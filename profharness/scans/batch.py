@@ -13,7 +13,8 @@ from profharness.options.request import Request, is_sleep
 from profharness.rundir.manifest import PointRecord
 from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 
-# Powers of two as the published scans use them; a CPU would need minutes per trial at the upper end.
+# Powers of two as the published scans use them; a CPU would need minutes per trial at the upper
+# end.
 DEVICE_SIZES = tuple(4 * 2**k for k in range(10))
 CPU_SIZES = (1, 2, 4, 8, 16, 32)
 REPEATED = 2
@@ -28,7 +29,9 @@ _FITTING = {
 
 @dataclass(frozen=True)
 class BatchScan:
-    """A fixed sweep: every backend at every batch size, the first and the last point repeated at the end."""
+    """A fixed sweep: every backend at every batch size, the first and the last point repeated at
+    the end.
+    """
 
     name: str
     backends: tuple[str, ...]
@@ -69,16 +72,20 @@ class BatchScan:
         """The first point of the sweep that is not done."""
         return first_missing(self.points, done)
 
-    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002  the worker runs the model itself
+    # the worker runs the model itself
+    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002
         """None: there is no server."""
         return None
 
-    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002  the sweep is fixed
+    # the sweep is fixed
+    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002
         """The backend's points with few trials, without repeats."""
         return tuple(point for point in self.profile_points if point.backend == backend)
 
     def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
-        """Keep what the worker measured; throughput is computed by the analysis, from the trials."""
+        """Keep what the worker measured; throughput is computed by the analysis, from the
+        trials.
+        """
         return PointRecord(
             id=point.id,
             pass_name=pass_name,
@@ -109,13 +116,16 @@ class BatchScan:
 
 
 def item_of(model: str) -> str:
-    """What an item of a batch is called: jets for the jet taggers, events for models of whole events."""
+    """What an item of a batch is called: jets for the jet taggers, events for models of whole
+    events.
+    """
     name = model.lower()
     return "jet" if "particlenet" in name else "event" if "deepmet" in name else "item"
 
 
 def backends_for(request: Request, model: str) -> tuple[str, ...]:
-    """Asked backends; without any, torch (or what the model file needs), plus onnxruntime when its layer is asked.
+    """Asked backends; without any, torch (or what the model file needs), plus onnxruntime when its
+    layer is asked.
 
     Raises UsageError where model file and backend do not fit.
     """
@@ -153,7 +163,8 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
 
 def _ordered(sizes: tuple[int, ...], request: Request) -> tuple[int, ...]:
     if request.order == "random":
-        return tuple(random.Random(request.seed).sample(sizes, len(sizes)))  # noqa: S311  an order, not a secret
+        # an order, not a secret
+        return tuple(random.Random(request.seed).sample(sizes, len(sizes)))  # noqa: S311
     return tuple(sorted(sizes, reverse=request.order == "desc"))
 
 
@@ -167,7 +178,8 @@ def _point(backend: str, size: int, params: dict[str, object]) -> Point:
 
 
 def _with_repeats(points: tuple[Point, ...], backends: tuple[str, ...]) -> tuple[Point, ...]:
-    """Backend by backend (one worker serves all of its points), the first and last again at its end.
+    """Backend by backend (one worker serves all of its points), the first and last again at its
+    end.
 
     The drift of the repeats widens the intervals.
     """

@@ -1,4 +1,6 @@
-"""The multi-process scan: the same model in 1, 2, ... pinned processes at once, at each batch size (METRICS 1, 4)."""
+"""The multi-process scan: the same model in 1, 2, ... pinned processes at once, at each batch size
+(METRICS 1, 4).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PROFILED_S = 1.0
 
 @dataclass(frozen=True)
 class PinnedScan:
-    """A fixed sweep over processes (and batch sizes), the first and the last point repeated at the end."""
+    """A fixed sweep over processes (and batch sizes), the first and the last point repeated at the
+    end.
+    """
 
     name: str
     backends: tuple[str, ...]
@@ -32,7 +36,9 @@ class PinnedScan:
 
     @classmethod
     def from_request(cls, request: Request, environment: Environment) -> PinnedScan:
-        """Lay out the points. Raises UsageError for a topology that the node cannot give, and InputError for a file that is none."""
+        """Lay out the points. Raises UsageError for a topology that the node cannot give, and
+        InputError for a file that is none.
+        """
         options = request.pinning
         places = _places(request, environment)
         streams = options.streams or _default_streams(len(places.places))
@@ -76,11 +82,13 @@ class PinnedScan:
         """The first point of the sweep that is not done."""
         return first_missing(self.points, done)
 
-    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002  the processes run the model themselves
+    # the processes run the model themselves
+    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002
         """None: there is no server."""
         return None
 
-    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002  the sweep is fixed
+    # the sweep is fixed
+    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002
         """The backend's points in a shorter window, without repeats."""
         return tuple(
             replace(point, params={**point.params, "seconds": min(PROFILED_S, _seconds(point))})
@@ -123,7 +131,9 @@ class PinnedScan:
 
 
 def _places(request: Request, environment: Environment) -> Topology:
-    """The file's places, checked against the job's CPUs; without a file one per L3 cache, or per core where those are too few."""
+    """The file's places, checked against the job's CPUs; without a file one per L3 cache, or per
+    core where those are too few.
+    """
     allowed = environment.cpus_allowed or topology.look().allowed
     if request.topology:
         return topology.check(topology.read(Path(request.topology)), allowed, request.topology)

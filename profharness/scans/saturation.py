@@ -1,7 +1,9 @@
-"""The saturation scan: how many clients one server carries. Levels follow from results; nothing is fixed before (DESIGN 3, METRICS 4).
+"""The saturation scan: how many clients one server carries. Levels follow from results; nothing is
+fixed before (DESIGN 3, METRICS 4).
 
-For each target and batch size: closed loops along a ladder and around the knee, then open loops (Poisson) at 70, 80, 90 and
-100 % of the throughput that the knee stands for, then the level of the knee once more, whose drift widens the intervals.
+For each target and batch size: closed loops along a ladder and around the knee, then open loops
+(Poisson) at 70, 80, 90 and 100 % of the throughput that the knee stands for, then the level of the
+knee once more, whose drift widens the intervals.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class SaturationScan(OnServers):
     adaptive: bool = True
 
     @classmethod
-    def from_request(cls, request: Request, environment: Environment) -> SaturationScan:  # noqa: ARG003  levels do not depend on the device
+    # levels do not depend on the device
+    def from_request(cls, request: Request, environment: Environment) -> SaturationScan:  # noqa: ARG003
         """Raises UsageError where model file and backend do not fit."""
         ladder = tuple(sorted(request.concurrency)) or tuple(
             level * request.clients_per_job for level in LADDER

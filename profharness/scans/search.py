@@ -1,8 +1,9 @@
-"""Which level of concurrency to measure next: a ladder until adding clients stops paying, then the neighbourhood of the knee. Pure.
+"""Which level of concurrency to measure next: a ladder until adding clients stops paying, then the
+neighbourhood of the knee. Pure.
 
-The ladder ends where two doublings gain less than noise, where the latency limit is broken, or in a storm of errors. Then
-the gap around the limit and around the knee (N = X_max / lambda, METRICS 4) is halved, until it is as narrow
-as wanted or the levels allowed are used up.
+The ladder ends where two doublings gain less than noise, where the latency limit is broken, or in a
+storm of errors. Then the gap around the limit and around the knee (N = X_max / lambda, METRICS 4)
+is halved, until it is as narrow as wanted or the levels allowed are used up.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from dataclasses import dataclass
 
 LADDER = tuple(2**step for step in range(11))
 STORM = 0.1
-"""From this share of failed requests on a level is a storm of errors: what it answers says nothing about the server."""
+"""From this share of failed requests on a level is a storm of errors: what it answers says nothing
+about the server.
+"""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One measured level. `kept`: whether the latency limit holds; `storm`: whether errors prevail."""
+    """One measured level. `kept`: whether the latency limit holds; `storm`: whether errors
+    prevail.
+    """
 
     level: int
     throughput: float
@@ -33,9 +38,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Rules:
-    """How far to look. `gain` is the least that counts as more throughput, `sigmas` the noise that it must exceed.
+    """How far to look. `gain` is the least that counts as more throughput, `sigmas` the noise that
+    it must exceed.
 
-    `width` is the gap, relative to the level, at which halving stops; `extra` is how many levels beyond the ladder are allowed.
+    `width` is the gap, relative to the level, at which halving stops; `extra` is how many levels
+    beyond the ladder are allowed.
     """
 
     ladder: tuple[int, ...] = LADDER
@@ -49,7 +56,9 @@ DEFAULT = Rules()
 
 
 def next_level(seen: Sequence[Seen], rules: Rules = DEFAULT) -> int | None:
-    """The level to measure now; None once the knee is known as well as the rules ask, or cannot be known."""
+    """The level to measure now; None once the knee is known as well as the rules ask, or cannot be
+    known.
+    """
     by_level = {one.level: one for one in seen}
     climbed: list[Seen] = []
     for level in rules.ladder:

@@ -1,4 +1,6 @@
-"""What the scans of a server have in common: targets (model and framework), points (batch size and load), workers, records."""
+"""What the scans of a server have in common: targets (model and framework), points (batch size and
+load), workers, records.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ PROFILED_S, PROFILED_WARMUP_S = 0.5, 0.5
 
 @dataclass(frozen=True)
 class Target:
-    """One model under one framework. `label` names it everywhere: `torch`, or `torch@NAME` among several models.
+    """One model under one framework. `label` names it everywhere: `torch`, or `torch@NAME` among
+    several models.
 
     `members` are the targets that are served at once, each by its `name` there.
     """
@@ -83,7 +86,9 @@ class Service:
     def point(
         self, label: str, batch: int, load: Load, *, repeat: int = 0, profiled: bool = False
     ) -> Point:
-        """One level. Under a layer it is short, and asks for as many requests as a direct scan asks for trials."""
+        """One level. Under a layer it is short, and asks for as many requests as a direct scan asks
+        for trials.
+        """
         request = self.request
         seconds, warmup = (
             (min(request.time, PROFILED_S), min(request.warmup_time, PROFILED_WARMUP_S))
@@ -116,7 +121,9 @@ class Service:
         )
 
     def replayed(self, label: str, done: Sequence[PointRecord]) -> tuple[Point, ...]:
-        """The points of a layer pass: those that the bare pass had of this target, failed ones left out."""
+        """The points of a layer pass: those that the bare pass had of this target, failed ones left
+        out.
+        """
         return tuple(
             self.point(
                 label, record.batch_size or 1, Load(record.concurrency, record.rate), profiled=True
@@ -185,7 +192,9 @@ class Service:
         return ServerSpec(OUR_MODEL, WorkloadSpec(SERVER, settings))
 
     def _model_settings(self, target: Target) -> dict[str, object]:
-        """What the server must know of one model; several that are compared take the devices in turn, each the same one alone and spread."""
+        """What the server must know of one model; several that are compared take the devices in
+        turn, each the same one alone and spread.
+        """
         devices, settings = self.request.device.split(","), settings_of(self.request, target.model)
         if self.request.together and not target.members:
             settings["device"] = devices[self.labels.index(target.label) % len(devices)]
@@ -253,12 +262,15 @@ class OnServers:
 
 
 def service(request: Request) -> Service:
-    """The targets of a request. Raises UsageError where a model fits none of the backends, or a batch is larger than the server takes."""
+    """The targets of a request. Raises UsageError where a model fits none of the backends, or a
+    batch is larger than the server takes.
+    """
     found = Service(request, tuple(_targets(request)))
     limit = request.max_batch_size
     if limit is not None and max(found.batch_sizes) > limit:
         raise UsageError(
-            f"--batch-sizes: {max(found.batch_sizes)} is more than the server takes at once (--max-batch-size {limit})",
+            f"--batch-sizes: {max(found.batch_sizes)} is more than the server takes at once "
+            f"(--max-batch-size {limit})",
             "raise --max-batch-size, or leave out the larger batches",
         )
     return found
@@ -289,7 +301,9 @@ def _targets(request: Request) -> list[Target]:
 
 
 def _together(request: Request, targets: list[Target]) -> Iterator[Target]:
-    """All of them on one server: on one device, and where there are several once more, each on its own. Raises UsageError for less than two."""
+    """All of them on one server: on one device, and where there are several once more, each on its
+    own. Raises UsageError for less than two.
+    """
     if len(targets) < 2:
         raise UsageError(
             "--together: there is one model under one backend, which shares with nothing",

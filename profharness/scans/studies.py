@@ -1,4 +1,6 @@
-"""The published studies that come along as scan files, by name: `profharness run particlenet-onnx`."""
+"""The published studies that come along as scan files, by name: `profharness run
+particlenet-onnx`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The training workloads that run by name: ordinary scripts under wrappers/workloads, profiled as commands."""
+"""The training workloads that run by name: ordinary scripts under wrappers/workloads, profiled as
+commands.
+"""
 
 from __future__ import annotations
 

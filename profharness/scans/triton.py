@@ -1,4 +1,6 @@
-"""The served sweep: every target at every batch size, under every asked concurrency or rate (DESIGN 3, METRICS 1)."""
+"""The served sweep: every target at every batch size, under every asked concurrency or rate (DESIGN
+3, METRICS 1).
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,16 @@ from profharness.scans.served import Load, OnServers, Service, service
 
 @dataclass(frozen=True)
 class TritonScan(OnServers):
-    """A fixed sweep on servers, one after the other: small loads first; the first and the last level again at the end."""
+    """A fixed sweep on servers, one after the other: small loads first; the first and the last
+    level again at the end.
+    """
 
     points: tuple[Point, ...]
     adaptive: bool = False
 
     @classmethod
-    def from_request(cls, request: Request, environment: Environment) -> TritonScan:  # noqa: ARG003  levels do not depend on the device
+    # levels do not depend on the device
+    def from_request(cls, request: Request, environment: Environment) -> TritonScan:  # noqa: ARG003
         """Lay out the points. Raises UsageError where model file and backend do not fit."""
         found = service(request)
         return cls(request.name or request.scan, found, tuple(_laid_out(found, loads(request))))
@@ -30,7 +35,8 @@ class TritonScan(OnServers):
         """The first point of the sweep that is not done."""
         return first_missing(self.points, done)
 
-    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002  the sweep is fixed
+    # the sweep is fixed
+    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002
         """The target's levels, short and without repeats."""
         return tuple(
             self.service.point(
@@ -49,7 +55,9 @@ def loads(request: Request) -> tuple[Load, ...]:
 
 
 def _laid_out(found: Service, levels: Sequence[Load]) -> list[Point]:
-    """Target by target, since each has a server of its own; the drift of the repeats widens the intervals."""
+    """Target by target, since each has a server of its own; the drift of the repeats widens the
+    intervals.
+    """
     points: list[Point] = []
     for label in found.labels:
         own = [found.point(label, batch, load) for batch in found.batch_sizes for load in levels]

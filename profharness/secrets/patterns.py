@@ -1,8 +1,9 @@
-"""Which variables hold secrets, and texts without their values: what profharness writes itself, and what tools wrote. Pure.
+"""Which variables hold secrets, and texts without their values: what profharness writes itself, and
+what tools wrote. Pure.
 
-A value counts as secret by its variable's name (`HF_TOKEN`, `--password=`) or by its own shape (a GitHub or Hugging Face
-token, a cloud access key, a JSON web token). Names are judged word by word, so that AUTHOR, KEYBOARD and TOKENIZERS are
-none. Findings name variables and kinds, never values.
+A value counts as secret by its variable's name (`HF_TOKEN`, `--password=`) or by its own shape (a
+GitHub or Hugging Face token, a cloud access key, a JSON web token). Names are judged word by word,
+so that AUTHOR, KEYBOARD and TOKENIZERS are none. Findings name variables and kinds, never values.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _PAIRS = frozenset(
         ("MYSQL", "PWD"),
     }
 )
-# secret only as the last word, and with a value long enough to be one: traces of language models are full of tokens
+# secret only as the last word, and with a value long enough to be one: traces of language models
+# are full of tokens
 _WEAK = frozenset({"TOKEN", "AUTH", "OAUTH", "AUTHORIZATION", "COOKIE"})
 _ENDINGS = ("PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "APIKEY")
 _NOT_VALUES = frozenset(
@@ -76,7 +78,8 @@ _OF_LANGUAGE_MODELS = frozenset(
 _PLAIN = frozenset({"", "0", "1", "true", "false", "yes", "no", "on", "off", "none", "null"})
 _WEAK_LENGTH = 8
 
-# every secret name holds one of these in small letters: they are found fast, and only their surroundings are looked at closely
+# every secret name holds one of these in small letters: they are found fast, and only their
+# surroundings are looked at closely
 STEMS = tuple(
     stem.encode()
     for stem in (
@@ -101,14 +104,16 @@ _LONGEST_NAME = 128
 _LONGEST_VALUE = 64 << 10
 
 _HEAD = re.compile(rb"""(\w[\w.-]{0,127})(?:(\\*)"\s*:\s*(\\*)"|=)""")
-# a double quote after `=` may as well end the surrounding JSON string, so that a quoted value has to look like one
+# a double quote after `=` may as well end the surrounding JSON string, so that a quoted value has
+# to look like one
 _QUOTED = re.compile(rb"""(\\*)"([^\s",:{}\[\]\\]+)\1"|'([^'"\\\n]+)'""")
 _BARE = re.compile(rb"""[^\s"'\\,;&<>\x00]+""")
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """Values that are secret whatever their variable is called; `stem` stands in each in small letters, the last group is the value.
+    """Values that are secret whatever their variable is called; `stem` stands in each in small
+    letters, the last group is the value.
 
     The pattern is compiled once its stem is met, which in most texts none is.
     """
@@ -148,7 +153,9 @@ def is_secret(name: str, value: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _strength(name: str) -> int:
-    """2 for names that say so by any word, 1 for those whose last word may mean something else, 0 for others."""
+    """2 for names that say so by any word, 1 for those whose last word may mean something else, 0
+    for others.
+    """
     words = [word.upper() for word in _WORD.findall(name)]
     while words and words[-1].isdigit():
         words.pop()
@@ -201,10 +208,12 @@ def clean_text(text: str, found: Counter[str] | None = None) -> str:
 
 
 def clean_blocks(blocks: Iterable[bytes], found: Counter[str]) -> Iterator[bytes]:
-    r"""A text or JSON file in blocks, with the values of `"NAME": "value"`, of the same inside a JSON string (`\"`), of `NAME=value`
-    and of known shapes replaced, and nothing else changed. `found` counts what was replaced by variable or kind.
+    r"""A text or JSON file in blocks, with the values of `"NAME": "value"`, of the same inside a
+    JSON string (`\"`), of `NAME=value` and of known shapes replaced, and nothing else changed.
+    `found` counts what was replaced by variable or kind.
 
-    Memory is that of a block and 64 KiB. An unquoted value after `=` ends at a blank, a quote, a comma, `;`, `&`, `<` or `>`.
+    Memory is that of a block and 64 KiB. An unquoted value after `=` ends at a blank, a quote, a
+    comma, `;`, `&`, `<` or `>`.
     """
     rest = b""
     for block in blocks:
@@ -216,7 +225,9 @@ def clean_blocks(blocks: Iterable[bytes], found: Counter[str]) -> Iterator[bytes
 
 
 def secret_spans(text: bytes) -> list[tuple[int, int, str]]:
-    """Start, end and variable (or kind) of each secret value in a text, in order and apart from each other."""
+    """Start, end and variable (or kind) of each secret value in a text, in order and apart from
+    each other.
+    """
     found: list[tuple[int, int, str]] = []
     small = text.lower()
     # of two that begin together the one that knows the variable's name
@@ -235,7 +246,9 @@ def same_length_marker(length: int) -> bytes:
 
 
 def suspicious(text: bytes, is_name: Callable[[int], bool]) -> Iterator[int]:
-    """Places in any bytes where a secret may stand: a name before a value, a value of a known shape, or where `is_name` says so of a word."""
+    """Places in any bytes where a secret may stand: a name before a value, a value of a known
+    shape, or where `is_name` says so of a word.
+    """
     small = text.lower()
     for stem in STEMS:
         yield from (
@@ -261,7 +274,9 @@ def _cut(text: bytes) -> int:
 
 
 def _cleaned(text: bytes, end: int, found: Counter[str]) -> tuple[bytes, bytes]:
-    """The text up to `end` (or up to the end of a value that crosses it) without secrets, and the text after it."""
+    """The text up to `end` (or up to the end of a value that crosses it) without secrets, and the
+    text after it.
+    """
     parts: list[bytes] = []
     small = text.lower()
     at = 0
@@ -336,10 +351,11 @@ def _value(text: bytes, head: re.Match[bytes]) -> tuple[int, int] | None:
 
 
 def _string_end(text: bytes, start: int, depth: int) -> int:
-    """Where a JSON string ends whose own quotes carry `depth` backslashes (0, 1 or 3: a string inside strings); -1 where it does not.
+    """Where a JSON string ends whose own quotes carry `depth` backslashes (0, 1 or 3: a string
+    inside strings); -1 where it does not.
 
-    RFC 8259: each level of quoting doubles the backslashes and adds one, so that a quote ends the string exactly where
-    the number of backslashes before it is `depth` modulo twice `depth + 1`.
+    RFC 8259: each level of quoting doubles the backslashes and adds one, so that a quote ends the
+    string exactly where the number of backslashes before it is `depth` modulo twice `depth + 1`.
     """
     at = text.find(b'"', start, start + _LONGEST_VALUE)
     while at >= 0:

@@ -1,11 +1,13 @@
 """Secrets in Perfetto protobuf traces: where they stand, and the same trace without them.
 
-rocprof-sys and the Perfetto SDK keep command lines and metadata as annotations, process descriptors and attributes. A
-packet is taken apart without its schema: each field of bytes is looked at as a text, and as a message. Secret are what
-`secrets` finds in a text, the value of an annotation or attribute whose name is one (also where both are interned), and
-the word after an option on a command line. A value is replaced by one of its own length, so that nothing else moves.
+rocprof-sys and the Perfetto SDK keep command lines and metadata as annotations, process descriptors
+and attributes. A packet is taken apart without its schema: each field of bytes is looked at as a
+text, and as a message. Secret are what `secrets` finds in a text, the value of an annotation or
+attribute whose name is one (also where both are interned), and the word after an option on a
+command line. A value is replaced by one of its own length, so that nothing else moves.
 
-Field numbers: trace_packet.proto, interned_data.proto, debug_annotation.proto, trace_attributes (google/perfetto v58).
+Field numbers: trace_packet.proto, interned_data.proto, debug_annotation.proto, trace_attributes
+(google/perfetto v58).
 """
 
 from __future__ import annotations
@@ -102,7 +104,8 @@ def _apart(spans: Iterable[Span]) -> Iterator[Span]:
 class _Texts:
     """Fields of bytes: the message that each stands in, its number, and its place.
 
-    Messages are numbered: first the packets that were looked at, then these fields, as which each may be a message too.
+    Messages are numbered: first the packets that were looked at, then these fields, as which each
+    may be a message too.
     """
 
     parent: I64
@@ -138,7 +141,9 @@ def _in_packets(packets: Packets) -> Iterator[Span]:
 
 
 def _suspected(packets: Packets) -> I64:
-    """Packets that may hold a secret: a name with `=` or a colon behind it, a name that is a whole text, or a known shape of value."""
+    """Packets that may hold a secret: a name with `=` or a colon behind it, a name that is a whole
+    text, or a known shape of value.
+    """
     data, starts, size = packets.data, packets.start, len(packets.data)
     hits: list[int] = []
     for at in range(0, size, _BLOCK):
@@ -154,7 +159,9 @@ def _suspected(packets: Packets) -> I64:
 
 
 def _is_name(block: bytes, at: int) -> bool:
-    """Whether the word that stands here is in a text of its own (its length stands before it) that is a secret's name."""
+    """Whether the word that stands here is in a text of its own (its length stands before it) that
+    is a secret's name.
+    """
     for start in range(at, max(at - _OVERLAP, 0), -1):
         length = block[start - 1]
         if (
@@ -169,7 +176,9 @@ def _is_name(block: bytes, at: int) -> bool:
 
 
 def _fields(packets: Packets, rows: I64) -> _Texts:
-    """All fields of bytes of these packets, at any depth; what is a text may be read as a message too, and then gives nothing."""
+    """All fields of bytes of these packets, at any depth; what is a text may be read as a message
+    too, and then gives nothing.
+    """
     start = packets.start[rows]
     # what follows the last field of bytes holds none
     end = np.maximum.reduce(

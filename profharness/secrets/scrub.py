@@ -1,9 +1,10 @@
 """Secrets in the files that tools left: found after a run, and removed from a file in place.
 
-rocprofv3's databases hold the whole environment of the process (`rocpd_info_process.environment`), and JSON and Perfetto
-traces may. SQLite is changed in one transaction and rewritten (secure_delete, VACUUM), so that no old value stays in a free
-page; text, JSON and Perfetto traces are written to a file beside, which then takes their place. All may be gzipped. Other
-binary files are not looked into.
+rocprofv3's databases hold the whole environment of the process (`rocpd_info_process.environment`),
+and JSON and Perfetto traces may. SQLite is changed in one transaction and rewritten (secure_delete,
+VACUUM), so that no old value stays in a free page; text, JSON and Perfetto traces are written to a
+file beside, which then takes their place. All may be gzipped. Other binary files are not looked
+into.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from typing import BinaryIO, Literal
 from profharness.errors import InputError
 from profharness.findings import Finding, finding
 from profharness.readers.bytes import sqlite_file
-from profharness.readers.bytes.files import GZIP, Blocks, read_head
 from profharness.readers.perfetto import reader as pftrace
+from profharness.rundir.blocks import GZIP, Blocks, read_head
 from profharness.rundir.manifest import Artifact
 from profharness.rundir.paths import MANIFEST
 from profharness.secrets import perfetto as perfetto_secrets
@@ -31,7 +32,8 @@ from profharness.secrets.patterns import clean_blocks, clean_text
 
 _HEAD_BYTES = 1 << 18
 _TEXT_BYTES = 4096
-# tables by their name without the process's GUID, and the columns that may hold an environment or a command line
+# tables by their name without the process's GUID, and the columns that may hold an environment or a
+# command line
 _COLUMNS = {
     "rocpd_info_process": ("environment", "command", "extdata"),
     "rocpd_metadata": ("value",),
@@ -40,7 +42,9 @@ _BUSY_S = 5.0
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file itself, or what tools and the program left in a run directory: its products and our own records hold no secret."""
+    """The file itself, or what tools and the program left in a run directory: its products and our
+    own records hold no secret.
+    """
     if not (path / MANIFEST).is_file():
         return [path]
     return sorted(
@@ -52,9 +56,11 @@ def files_of(path: Path) -> list[Path]:
 
 
 def scan(path: Path) -> Counter[str]:
-    """How many secret values of each variable (or kind of value) the file holds; an empty file holds none.
+    """How many secret values of each variable (or kind of value) the file holds; an empty file
+    holds none.
 
-    Raises InputError when it cannot be read, and when it is neither SQLite nor a Perfetto trace nor JSON nor text.
+    Raises InputError when it cannot be read, and when it is neither SQLite nor a Perfetto trace nor
+    JSON nor text.
     """
     found: Counter[str] = Counter()
     if _is_empty(path):
@@ -76,10 +82,11 @@ def scan(path: Path) -> Counter[str]:
 
 
 def scrub(path: Path) -> Counter[str]:
-    """Replace the secret values in the file and say how many of each variable; a file without any stays as it is.
+    """Replace the secret values in the file and say how many of each variable; a file without any
+    stays as it is.
 
-    A reader or a kill sees the old or the new content. Raises InputError as `scan` does, and when the file is damaged
-    or cannot be written.
+    A reader or a kill sees the old or the new content. Raises InputError as `scan` does, and when
+    the file is damaged or cannot be written.
     """
     if not (found := scan(path)):
         return found
@@ -95,7 +102,9 @@ def scrub(path: Path) -> Counter[str]:
 
 
 def findings(root: Path, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
-    """What there is to say of a pass's files: one finding of all that hold secrets. Files that cannot be read are others' business."""
+    """What there is to say of a pass's files: one finding of all that hold secrets. Files that
+    cannot be read are others' business.
+    """
     held: list[str] = []
     total: Counter[str] = Counter()
     for artifact in artifacts:
@@ -176,7 +185,8 @@ def _changes(
         for column in wanted:
             if column in present:
                 rows = connection.execute(
-                    f"SELECT rowid, {_quoted(column)} FROM {_quoted(table)}"  # noqa: S608  names come from the file's own schema, quoted
+                    # names come from the file's own schema, quoted
+                    f"SELECT rowid, {_quoted(column)} FROM {_quoted(table)}"  # noqa: S608
                 ).fetchall()
                 yield from (
                     (table, column, int(row), new)
@@ -227,13 +237,16 @@ def _clean_database(path: Path) -> Counter[str]:
                 timeout=_BUSY_S,
             )
         ) as connection:
-            # a write-ahead log beside the file would keep the old pages; this fails while another program has the file open
+            # a write-ahead log beside the file would keep the old pages; this fails while another
+            # program has the file open
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
             for table, column, row, new in list(_changes(connection, found)):
                 connection.execute(
-                    f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?", (new, row)  # noqa: S608  as above
+                    # as above
+                    f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?",  # noqa: S608
+                    (new, row),
                 )
             connection.execute("COMMIT")
             connection.execute("VACUUM")

@@ -1,8 +1,9 @@
 """A server of another's: what is known of it, in the form of our own server's ready file.
 
-`--server-command CMD --ready URL` starts any server and waits for the URL to answer 200; `--url` names one that runs.
-Models are read from its KServe endpoints; a server that has none (vLLM, a plain HTTP service) is described without
-models. gRPC alone cannot be asked from here: the load generator then asks by itself.
+`--server-command CMD --ready URL` starts any server and waits for the URL to answer 200; `--url`
+names one that runs. Models are read from its KServe endpoints; a server that has none (vLLM, a
+plain HTTP service) is described without models. gRPC alone cannot be asked from here: the load
+generator then asks by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a server listens, as asked for: host:port or "" for each protocol; `tls` as the URL's scheme says."""
+    """Where a server listens, as asked for: host:port or "" for each protocol; `tls` as the URL's
+    scheme says.
+    """
 
     grpc: str = ""
     http: str = ""
@@ -40,7 +43,8 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def parse_url(url: str, protocol: str) -> Address:
-    """`host:port`, `grpc://...`, `grpcs://...`, `http://...` or `https://...`; a bare one is of `protocol` (grpc or http).
+    """`host:port`, `grpc://...`, `grpcs://...`, `http://...` or `https://...`; a bare one is of
+    `protocol` (grpc or http).
 
     Raises UsageError for what is no address.
     """
@@ -72,7 +76,9 @@ def _host(name: str) -> str:
 
 
 def address_of(ready_url: str, command: Sequence[str]) -> Address:
-    """The addresses of a server that was started by `command`, from its ready URL; gRPC where the command shows Triton or names its port."""
+    """The addresses of a server that was started by `command`, from its ready URL; gRPC where the
+    command shows Triton or names its port.
+    """
     found = parse_url(ready_url, "http")
     if not found.http:
         raise UsageError(
@@ -94,7 +100,8 @@ def repository_of(command: Sequence[str]) -> Path | None:
 
 
 def find(ready_url: str, command: Sequence[str], model: str) -> bytes | None:
-    """None until `ready_url` answers 200; then the ready file's contents. To be called until it gives some.
+    """None until `ready_url` answers 200; then the ready file's contents. To be called until it
+    gives some.
 
     Raises Unavailable where the server is ready and has no such model.
     """
@@ -110,8 +117,8 @@ def find(ready_url: str, command: Sequence[str], model: str) -> bytes | None:
 def describe(url: str, protocol: str, model: str, access: Access = OPEN) -> bytes:
     """The ready file's contents for a server that runs at `url`.
 
-    Raises Unavailable where it does not answer, has no such model, refuses the token, or shows a certificate of no known
-    authority; UsageError for a file of authorities that holds none.
+    Raises Unavailable where it does not answer, has no such model, refuses the token, or shows a
+    certificate of no known authority; UsageError for a file of authorities that holds none.
     """
     address = parse_url(url, protocol)
     if address.tls:
@@ -122,14 +129,17 @@ def describe(url: str, protocol: str, model: str, access: Access = OPEN) -> byte
     if address.http and model and not models:
         _require_listener(address.http, url)
         raise Unavailable(
-            f"{url}: the server does not speak KServe v2 over HTTP, so what model {model!r} takes is not known",
+            f"{url}: the server does not speak KServe v2 over HTTP, "
+            f"so what model {model!r} takes is not known",
             "name its gRPC address, or send it plain requests with --body FILE",
         )
     return _encoded(address, models, access=access)
 
 
 def _require_trust(address: Address, access: Access, url: str) -> None:
-    """A TLS handshake of its own, since a gRPC library says of a certificate only that nothing answers. Who does not answer is left to the questions that follow."""
+    """A TLS handshake of its own, since a gRPC library says of a certificate only that nothing
+    answers. Who does not answer is left to the questions that follow.
+    """
     try:
         context = ssl.create_default_context(cafile=access.ca or None)
     except OSError as error:
@@ -147,14 +157,17 @@ def _require_trust(address: Address, access: Access, url: str) -> None:
     except ssl.SSLCertVerificationError as error:
         raise Unavailable(
             f"{url}: the server's certificate is not trusted ({error.verify_message.rstrip('.')})",
-            "name the certificate of its authority with --ca FILE, and the server as the certificate does",
+            "name the certificate of its authority with --ca FILE, "
+            "and the server as the certificate does",
         ) from error
     except OSError:
         return
 
 
 def _require_listener(place: str, url: str) -> None:
-    """Raises Unavailable where nothing accepts connections: whatever is asked then would be blamed on something else."""
+    """Raises Unavailable where nothing accepts connections: whatever is asked then would be blamed
+    on something else.
+    """
     host, _, port = place.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
@@ -168,7 +181,9 @@ def _require_listener(place: str, url: str) -> None:
 def _models(
     address: Address, model: str, command: Sequence[str], access: Access = OPEN
 ) -> tuple[Model, ...]:
-    """The one model that is asked for: from the server itself, else from its repository; none of a server without models."""
+    """The one model that is asked for: from the server itself, else from its repository; none of a
+    server without models.
+    """
     if not model:
         return ()
     if not kserve.answers(f"{address.base}/v2", access):
@@ -220,7 +235,9 @@ def _is_triton(command: Sequence[str]) -> bool:
 
 
 def _option(command: Sequence[str], names: Sequence[str]) -> str:
-    """The value of `--name VALUE` or `--name=VALUE`, also inside one quoted word (`sh -c "..."`)."""
+    """The value of `--name VALUE` or `--name=VALUE`, also inside one quoted word (`sh -c
+    "..."`).
+    """
     words = [word for part in command for word in part.split()]
     for at, word in enumerate(words):
         name, equals, value = word.partition("=")

@@ -1,7 +1,9 @@
-"""Asking a server what it serves, over KServe's open inference protocol (v2) and Triton's extensions of it, by HTTP.
+"""Asking a server what it serves, over KServe's open inference protocol (v2) and Triton's
+extensions of it, by HTTP.
 
-Source: github.com/kserve/open-inference-protocol (required API, "Model Metadata") and Triton's protocol/
-extension_model_configuration.md. A server without the extension tells names, types and shapes, and no batch limit.
+Source: github.com/kserve/open-inference-protocol (required API, "Model Metadata") and Triton's
+protocol/ extension_model_configuration.md. A server without the extension tells names, types and
+shapes, and no batch limit.
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ class _Config(msgspec.Struct):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """What a client shows and what it trusts: `token` is "" for none, `ca` a PEM file with the authority of the server's
-    certificate, "" for those of the system.
+    """What a client shows and what it trusts: `token` is "" for none, `ca` a PEM file with the
+    authority of the server's certificate, "" for those of the system.
     """
 
     token: str = ""
@@ -77,7 +79,9 @@ def answers(url: str, access: Access = OPEN) -> bool:
 
 
 def require_token(url: str, access: Access) -> None:
-    """Raises Unavailable where the server answers a GET of `url` by asking for a token, or for another one; any other answer will do."""
+    """Raises Unavailable where the server answers a GET of `url` by asking for a token, or for
+    another one; any other answer will do.
+    """
     try:
         with _opened(url, access):
             return
@@ -89,7 +93,9 @@ def require_token(url: str, access: Access) -> None:
 
 
 def model(base: str, name: str, access: Access = OPEN) -> Model:
-    """What the server at `base` (http://host:port) tells of one model. Raises Unavailable where it has none of that name."""
+    """What the server at `base` (http://host:port) tells of one model. Raises Unavailable where it
+    has none of that name.
+    """
     place = f"{base.rstrip('/')}/v2/models/{urllib.parse.quote(name)}"
     metadata = _get(place, _Metadata, access)
     if metadata is None:
@@ -128,7 +134,9 @@ def _number(version: str) -> tuple[int, str]:
 
 
 def _get(url: str, kind: type[_T], access: Access) -> _T | None:
-    """The decoded answer; None where the server has no such place. Raises Unavailable, or InputError for another kind of answer."""
+    """The decoded answer; None where the server has no such place. Raises Unavailable, or
+    InputError for another kind of answer.
+    """
     try:
         with _opened(url, access) as answer:
             data = answer.read(LONGEST)
@@ -161,7 +169,8 @@ def _opened(url: str, access: Access) -> Any:
     """No proxy: what is measured is the way to the server itself."""
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"{url}: not an http or https address")
-    asked = urllib.request.Request(url, headers={HTTP_TOKEN: access.token} if access.token else {})  # noqa: S310  the scheme was checked
+    # the scheme was checked
+    asked = urllib.request.Request(url, headers={HTTP_TOKEN: access.token} if access.token else {})  # noqa: S310
     trust = urllib.request.HTTPSHandler(
         context=ssl.create_default_context(cafile=access.ca or None)
     )

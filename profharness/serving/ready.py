@@ -1,4 +1,6 @@
-"""The ready file of a served pass: where the server listens and what it serves. Our server writes it; for others the harness does."""
+"""The ready file of a served pass: where the server listens and what it serves. Our server writes
+it; for others the harness does.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class Model(msgspec.Struct, frozen=True):
-    """One served model. `max_batch_size` 0: the server knows no batch axis; `instances` 0: it does not say."""
+    """One served model. `max_batch_size` 0: the server knows no batch axis; `instances` 0: it does
+    not say.
+    """
 
     name: str
     version: str = "1"
@@ -39,10 +43,11 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """`grpc` and `http` are host:port, "" where there is none; `tls` is gRPC's, HTTP over TLS is written https://host:port. `token` and `ca` (a file) "" where none is needed.
+    """`grpc` and `http` are host:port, "" where there is none; `tls` is gRPC's, HTTP over TLS is
+    written https://host:port. `token` and `ca` (a file) "" where none is needed.
 
-    `server_pid` is the process that speaks the protocol, a child of `pid` in our server. `models` is empty for a plain
-    HTTP server.
+    `server_pid` is the process that speaks the protocol, a child of `pid` in our server. `models`
+    is empty for a plain HTTP server.
     """
 
     v: int
@@ -63,7 +68,9 @@ class Ready(msgspec.Struct, frozen=True):
 
     @property
     def reach(self) -> str:
-        """The name by which other machines would call it: the node's own for one that is open to them."""
+        """The name by which other machines would call it: the node's own for one that is open to
+        them.
+        """
         return (
             self.host
             if self.opened

@@ -1,8 +1,8 @@
 """A model's configuration in a Triton repository: `config.pbtxt`, protobuf's text format.
 
-Source: triton-inference-server/common, protobuf/model_config.proto (message ModelConfig). Only the fields named below
-are taken; the rest of a file is parsed and passed over, so that a file of any newer version reads. The text format
-itself is Google's own reader's, not ours.
+Source: triton-inference-server/common, protobuf/model_config.proto (message ModelConfig). Only the
+fields named below are taken; the rest of a file is parsed and passed over, so that a file of any
+newer version reads. The text format itself is Google's own reader's, not ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ FILE = "config.pbtxt"
 _INT, _TEXT, _MESSAGE = 3, 9, 11  # FieldDescriptorProto.Type: int64, string, message
 _ONE, _MANY = 1, 3  # FieldDescriptorProto.Label: optional, repeated
 
-# message: (field, type, label, message type); data types stay words, since text format writes an enum's name bare
+# message: (field, type, label, message type); data types stay words, since text format writes an
+# enum's name bare
 _FIELDS: dict[str, tuple[tuple[str, int, int, str], ...]] = {
     "Config": (
         ("name", _TEXT, _ONE, ""),
@@ -70,8 +71,9 @@ _ENUMS = {
     ),
     "Kind": ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"),
 }
-# Google's reader passes over an unknown field whose list of messages stands without a colon only where we add it. Comments,
-# strings and values are matched first, so that nothing inside or after them is taken for a field's name.
+# Google's reader passes over an unknown field whose list of messages stands without a colon only
+# where we add it. Comments, strings and values are matched first, so that nothing inside or after
+# them is taken for a field's name.
 _COLONLESS = re.compile(
     r"""\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|:\s*[\w.+-]+|(\w+)(\s*)\["""
 )
@@ -87,7 +89,9 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> Configuration:
-    """Raises InputError where the file cannot be read, is no text-format message, or has a value of a wrong type."""
+    """Raises InputError where the file cannot be read, is no text-format message, or has a value of
+    a wrong type.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -119,7 +123,8 @@ def parse(text: str, named: str = FILE) -> Configuration:
         Model(
             name=message.name,
             max_batch_size=message.max_batch_size,
-            # without a group, or a count in it, the server makes one instance; a group's count is for each of its GPUs
+            # without a group, or a count in it, the server makes one instance; a group's count is
+            # for each of its GPUs
             instances=sum((group.count or 1) * max(1, len(group.gpus)) for group in groups) or 1,
             inputs=tuple(_tensor(one) for one in message.input),
             outputs=tuple(_tensor(one) for one in message.output),
@@ -135,7 +140,9 @@ def parse(text: str, named: str = FILE) -> Configuration:
 
 
 def find(repository: Path, model: str) -> Configuration | None:
-    """The configuration of one model in a repository, or None where it has none (the server then writes its own)."""
+    """The configuration of one model in a repository, or None where it has none (the server then
+    writes its own).
+    """
     path = repository / model / FILE
     if not path.is_file():
         return None

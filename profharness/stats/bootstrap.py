@@ -1,8 +1,9 @@
 """Block bootstrap of means: vectorised, seeded, with intervals that stay honest for few samples.
 
 Trials of one point follow each other in time and share clock and thermal state, so whole blocks are
-resampled (circular block bootstrap, Politis and Romano 1992). Every statistic used here is a function of
-column means, so blocks are taken from prefix sums and the cost does not grow with the block length.
+resampled (circular block bootstrap, Politis and Romano 1992). Every statistic used here is a
+function of column means, so blocks are taken from prefix sums and the cost does not grow with the
+block length.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ REPLICATES = 1000
 MAX_BLOCKS = 256
 LEVEL = 0.95
 Z95 = 1.959963984540054
-# Student's 97.5 % quantile for 1 to 4 degrees of freedom, where the expansion below is not good enough.
+# Student's 97.5 % quantile for 1 to 4 degrees of freedom, where the expansion below is not good
+# enough.
 _T_FEW = (12.706, 4.303, 3.182, 2.776)
 
 
 def generator(*identity: str | int) -> np.random.Generator:
-    """A generator that depends on these words alone, so that a figure is the same on every machine and run."""
+    """A generator that depends on these words alone, so that a figure is the same on every machine
+    and run.
+    """
     return np.random.default_rng(zlib.crc32("\x1f".join(map(str, identity)).encode()))
 
 
@@ -33,7 +37,9 @@ def block_length(samples: int) -> int:
 
 
 def student95(freedom: int) -> float:
-    """Student's 97.5 % quantile (Cornish-Fisher expansion; exact to 0.3 % from 5 degrees of freedom on)."""
+    """Student's 97.5 % quantile (Cornish-Fisher expansion; exact to 0.3 % from 5 degrees of freedom
+    on).
+    """
     if freedom < 1:
         return math.inf
     if freedom <= len(_T_FEW):
@@ -46,10 +52,12 @@ def student95(freedom: int) -> float:
 
 
 def bootstrap_means(columns: F64, rng: np.random.Generator, replicates: int = REPLICATES) -> F64:
-    """Means of resampled blocks: (columns, samples) -> (columns, replicates), all columns by the same blocks.
+    """Means of resampled blocks: (columns, samples) -> (columns, replicates), all columns by the
+    same blocks.
 
-    Deviations are stretched by Student's factor for the number of blocks, so that percentiles of the result
-    are usable intervals down to three samples. Raises ValueError for fewer than two samples.
+    Deviations are stretched by Student's factor for the number of blocks, so that percentiles of
+    the result are usable intervals down to three samples. Raises ValueError for fewer than two
+    samples.
     """
     samples = columns.shape[1]
     if samples < 2:
@@ -76,7 +84,8 @@ def percentile_interval(replicates: F64, level: float = LEVEL) -> tuple[float, f
 
 
 def quantile_interval(ordered: F64, p: float, independent: float = 1.0) -> tuple[float, float]:
-    """95 % interval of the quantile `p` of sorted values by their ranks (David and Nagaraja 2003, 7.1).
+    """95 % interval of the quantile `p` of sorted values by their ranks (David and Nagaraja 2003,
+    7.1).
 
     `independent` is the share of the values that tell as much as independent ones would.
     """

@@ -1,7 +1,9 @@
-"""Energy in a window of time: by the device's counter where it can be trusted, else by the trapezoid over power samples.
+"""Energy in a window of time: by the device's counter where it can be trusted, else by the
+trapezoid over power samples.
 
-All functions are pure. Times are ns, energy is in joules. A window's edges fall between samples and between the
-sensor's refreshes: the interval of every figure is widened by one sensor period times the swing of the power.
+All functions are pure. Times are ns, energy is in joules. A window's edges fall between samples and
+between the sensor's refreshes: the interval of every figure is widened by one sensor period times
+the swing of the power.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ MIN_COVERED = 0.8  # of a window, for a figure that stands for all of it
 
 @dataclass(frozen=True)
 class Energy:
-    """Joules in the part of a window that samples cover, scaled to the whole of it; `by` is "counter" or "power"."""
+    """Joules in the part of a window that samples cover, scaled to the whole of it; `by` is
+    "counter" or "power".
+    """
 
     joules: float
     low: float
@@ -46,14 +50,18 @@ class Energy:
 
 @dataclass(frozen=True)
 class CounterCheck:
-    """The counter against integrated power over the same time. `why_not` is empty where the counter may be used."""
+    """The counter against integrated power over the same time. `why_not` is empty where the counter
+    may be used.
+    """
 
     ratio: float | None
     why_not: str
 
 
 def integrate_power(at_ns: I64, watts: F64, when: Intervals) -> tuple[float, int]:
-    """Trapezoid over instants inside the merged windows, and the ns that it covers. Gaps of more than five samples stay out."""
+    """Trapezoid over instants inside the merged windows, and the ns that it covers. Gaps of more
+    than five samples stay out.
+    """
     if len(at_ns) < 2:
         return 0.0, 0
     length = np.diff(at_ns)
@@ -70,7 +78,9 @@ def integrate_power(at_ns: I64, watts: F64, when: Intervals) -> tuple[float, int
 
 
 def integrate_means(at_ns: I64, until_ns: I64, watts: F64, when: Intervals) -> tuple[float, int]:
-    """Mean powers over intervals (a counter's growth), cut at the windows' ends, and the ns that they cover."""
+    """Mean powers over intervals (a counter's growth), cut at the windows' ends, and the ns that
+    they cover.
+    """
     inside = inside_ns(Intervals(at_ns, until_ns), when)
     return float(np.dot(watts, inside)) / 1e9, int(inside.sum())
 
@@ -99,7 +109,9 @@ def check_counter(counter: Samples, power: Samples) -> CounterCheck:
 
 
 def energy_in(power: Samples, counter: Samples, when: Intervals, period_ns: int) -> Energy | None:
-    """By the counter where it is there (leave it empty when it failed its check), else by power; None below 80 % coverage."""
+    """By the counter where it is there (leave it empty when it failed its check), else by power;
+    None below 80 % coverage.
+    """
     when = merge(when)
     length = when.total
     if not length:
@@ -128,13 +140,17 @@ def _swing(power: Samples, when: Intervals) -> float:
 
 
 def too_short(when: Intervals, period_ns: int) -> str:
-    """What to ask for when the windows are shorter than twenty sensor periods; empty when they are long enough."""
+    """What to ask for when the windows are shorter than twenty sensor periods; empty when they are
+    long enough.
+    """
     needed = MIN_PERIODS * period_ns
     return "" if merge(when).total >= needed else f"--min-seconds {np.ceil(needed / 1e8) / 10:g}"
 
 
 def total(parts: Sequence[Energy]) -> Energy:
-    """Of several packages over the same window; doubts add up, because one sensor's lateness is the other's too."""
+    """Of several packages over the same window; doubts add up, because one sensor's lateness is the
+    other's too.
+    """
     by = sorted({part.by for part in parts})
     return Energy(
         sum(part.joules for part in parts),

@@ -1,4 +1,4 @@
-"""The form of an estimate, which every kind of record uses."""
+"""The form of a figure and of an estimate, which every kind of record uses."""
 
 from __future__ import annotations
 
@@ -11,3 +11,16 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     low: float | None = None
     high: float | None = None
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One value. `value` None means not measured, and `needs` says what would give it."""
+
+    value: float | int | None
+    unit: str
+    low: float | int | None = None
+    high: float | int | None = None
+    source: str = msgspec.field(default="", name="from")
+    needs: str = ""
+    coverage: float | None = None
+    note: str = ""

@@ -1,7 +1,9 @@
-"""Algebra of half-open intervals [start, end) on int64 nanoseconds: vectorised, exact, without any policy.
+"""Algebra of half-open intervals [start, end) on int64 nanoseconds: vectorised, exact, without any
+policy.
 
-A *merged* set is sorted, disjoint, without empty members and without two members that touch. Functions
-say which of their arguments must be merged; everything that they return is merged unless it says so.
+A *merged* set is sorted, disjoint, without empty members and without two members that touch.
+Functions say which of their arguments must be merged; everything that they return is merged unless
+it says so.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ def overlapping(intervals: Intervals) -> Intervals:
     if np.any(start[1:] < start[:-1]):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
-    # of two that hold an instant the later one began while an earlier one, the longest of them at the latest, went on
+    # of two that hold an instant the later one began while an earlier one, the longest of them at
+    # the latest, went on
     return merge(Intervals(start[1:], np.minimum(end[1:], np.maximum.accumulate(end)[:-1])))
 
 
@@ -150,7 +153,9 @@ def measure_before(merged: Intervals, at_ns: I64) -> I64:
 
 
 def inside_ns(intervals: Intervals, merged: Intervals) -> I64:
-    """For each member of `intervals` (any order, overlaps allowed), how many ns of it lie in the merged set."""
+    """For each member of `intervals` (any order, overlaps allowed), how many ns of it lie in the
+    merged set.
+    """
     if len(merged) == 1:  # one window around everything is the usual case, and needs no search
         inside: I64 = np.minimum(intervals.end, merged.end) - np.maximum(
             intervals.start, merged.start
@@ -161,9 +166,11 @@ def inside_ns(intervals: Intervals, merged: Intervals) -> I64:
 
 
 def reaching(intervals: Intervals, merged: Intervals) -> npt.NDArray[np.bool_]:
-    """Which members of `intervals` (any order) share an instant with the stretch from the first to the last of the merged set.
+    """Which members of `intervals` (any order) share an instant with the stretch from the first to
+    the last of the merged set.
 
-    All that can lie inside the set, and cheaper to tell: what is left out adds nothing to any measure over the set.
+    All that can lie inside the set, and cheaper to tell: what is left out adds nothing to any
+    measure over the set.
     """
     if not len(merged):
         return np.zeros(len(intervals), np.bool_)
@@ -188,7 +195,8 @@ def contains(merged: Intervals, at_ns: I64) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A step function of time: `value[i]` holds from `edge[i]` to `edge[i + 1]`; zero before and after.
+    """A step function of time: `value[i]` holds from `edge[i]` to `edge[i + 1]`; zero before and
+    after.
 
     There is one value less than there are edges, or none of both.
     """
@@ -205,7 +213,9 @@ class Steps:
         return out
 
     def pieces(self) -> Intervals:
-        """The intervals on which the value is constant, in the order of `value` (they touch: not merged)."""
+        """The intervals on which the value is constant, in the order of `value` (they touch: not
+        merged).
+        """
         return Intervals(self.edge[:-1], self.edge[1:]) if len(self.edge) else EMPTY
 
     def where(self, condition: Callable[[F64], npt.NDArray[np.bool_]]) -> Intervals:
@@ -216,7 +226,9 @@ class Steps:
 
 
 def running(intervals: Intervals, weight: npt.ArrayLike = 1.0) -> Steps:
-    """The sum of the weights of all intervals that hold each instant; with weight 1 the concurrency."""
+    """The sum of the weights of all intervals that hold each instant; with weight 1 the
+    concurrency.
+    """
     keep = intervals.end > intervals.start
     weights = np.broadcast_to(np.asarray(weight, np.float64), (len(intervals),))[keep]
     if not len(weights):
@@ -234,7 +246,8 @@ def running(intervals: Intervals, weight: npt.ArrayLike = 1.0) -> Steps:
 def integrate(
     steps: Steps, merged: Intervals, function: Callable[[F64], F64] | None = None
 ) -> float:
-    """The integral over the merged set of `function(value)` dt (of the value itself by default), in value times ns.
+    """The integral over the merged set of `function(value)` dt (of the value itself by default), in
+    value times ns.
 
     Outside the step function's edges nothing is added, whatever `function(0)` is.
     """

@@ -1,4 +1,6 @@
-"""What the requests of one level say at once, for the search that decides on the next level. Pure."""
+"""What the requests of one level say at once, for the search that decides on the next level.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def in_window(requests: Requests, level: Level) -> Requests:
 
 
 def block_rates(done_ns: I64, items: I64, level: Level, blocks: int) -> F64:
-    """Items/s in equal parts of the window, fewer where requests are few; empty without requests."""
+    """Items/s in equal parts of the window, fewer where requests are few; empty without
+    requests.
+    """
     count = min(blocks, len(done_ns))
     if not count or level.window_ns <= 0:
         return np.empty(0)
@@ -32,7 +36,9 @@ def block_rates(done_ns: I64, items: I64, level: Level, blocks: int) -> F64:
 
 
 def level_result(requests: Requests, level: Level) -> LevelResult:
-    """Throughput with its error, corrected latency and the share of failures, as the reports will have them too."""
+    """Throughput with its error, corrected latency and the share of failures, as the reports will
+    have them too.
+    """
     if level.window_ns <= 0:
         return LevelResult(failed_share=1.0)
     figures = level_figures(requests, level)

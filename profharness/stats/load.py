@@ -1,8 +1,9 @@
 """The figures of one level of load on a server, from its requests alone (METRICS 1, served).
 
-A request counts in the window in which its answer came. Service latency is done - sent; corrected latency is done - intended,
-which does not forgive a generator that waits for a slow server before it sends (coordinated omission). Nothing is dropped
-here: what is wrong with a level is said by `load_findings`.
+A request counts in the window in which its answer came. Service latency is done - sent; corrected
+latency is done - intended, which does not forgive a generator that waits for a slow server before
+it sends (coordinated omission). Nothing is dropped here: what is wrong with a level is said by
+`load_findings`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.records import Estimate
 from profharness.rundir.levels import Level
 from profharness.stats.bootstrap import (
     bootstrap_means,
@@ -23,6 +23,7 @@ from profharness.stats.bootstrap import (
     quantile_interval,
     student95,
 )
+from profharness.stats.estimate import Estimate
 from profharness.stats.load_parts import Batches, Parts, batches, parts
 from profharness.stats.throughput import SAMPLES_BEYOND
 from profharness.trace.model import F64, I64, Requests
@@ -36,7 +37,9 @@ _S = 1e9
 
 @dataclass(frozen=True)
 class LatencyPercentile:
-    """A percentile in ns with its interval; `value_ns` is None where fewer than ten requests lie beyond it."""
+    """A percentile in ns with its interval; `value_ns` is None where fewer than ten requests lie
+    beyond it.
+    """
 
     q: float
     value_ns: float | None
@@ -60,8 +63,9 @@ class Latency:
 
 @dataclass(frozen=True)
 class Little:
-    """The check N = X (R + Z). `expected` is N, `product` X (R + Z) of the window's requests, `held` the mean number that was in
-    flight or thinking in the window, which leaves out what its ends cut off. `tolerance` is relative.
+    """The check N = X (R + Z). `expected` is N, `product` X (R + Z) of the window's requests,
+    `held` the mean number that was in flight or thinking in the window, which leaves out what its
+    ends cut off. `tolerance` is relative.
     """
 
     expected: float
@@ -81,9 +85,9 @@ class Little:
 
 @dataclass(frozen=True)
 class Generator:
-    """How the load generator itself did. Lags are sent - intended in ns, `late_share` the part of requests sent late (beyond 1 ms
-    and 5 % of the median latency), `cpu_share` the CPU time per client process and second, `lag_share` the mean lag relative to the mean latency
-    and think time.
+    """How the load generator itself did. Lags are sent - intended in ns, `late_share` the part of
+    requests sent late (beyond 1 ms and 5 % of the median latency), `cpu_share` the CPU time per
+    client process and second, `lag_share` the mean lag relative to the mean latency and think time.
     """
 
     sends: int
@@ -97,7 +101,9 @@ class Generator:
 
 @dataclass(frozen=True)
 class Trend:
-    """Change of the second half of the window against the first, relative, and whether it is beyond chance (three standard errors)."""
+    """Change of the second half of the window against the first, relative, and whether it is beyond
+    chance (three standard errors).
+    """
 
     throughput: float
     throughput_beyond: bool
@@ -107,9 +113,11 @@ class Trend:
 
 @dataclass(frozen=True)
 class LevelFigures:
-    """All figures of one level. Rates per second, times in ns. `throughput` is items/s, `request_rate` requests/s.
+    """All figures of one level. Rates per second, times in ns. `throughput` is items/s,
+    `request_rate` requests/s.
 
-    `rate_reached` is the answered part of the requests that an open loop meant to send in the window; None in a closed loop.
+    `rate_reached` is the answered part of the requests that an open loop meant to send in the
+    window; None in a closed loop.
     """
 
     level: Level
@@ -153,7 +161,9 @@ class LevelFigures:
 
     @property
     def settled(self) -> bool:
-        """No change within the window, and a warm-up that ended by itself or an interval narrower than 5 % either way."""
+        """No change within the window, and a warm-up that ended by itself or an interval narrower
+        than 5 % either way.
+        """
         if self.trend is not None and (self.trend.throughput_beyond or self.trend.latency_beyond):
             return False
         return self.level.steady or (self.throughput_half_width or math.inf) <= 0.05
@@ -206,7 +216,9 @@ class _Window:
 
 
 def level_figures(requests: Requests, level: Level) -> LevelFigures:
-    """Figures of a level; `requests` are all of it, warm-up included. Raises ValueError for a window without length."""
+    """Figures of a level; `requests` are all of it, warm-up included. Raises ValueError for a
+    window without length.
+    """
     if level.window_ns <= 0:
         raise ValueError("the window has no length")
     window = _Window(requests, level)
@@ -239,7 +251,9 @@ def level_figures(requests: Requests, level: Level) -> LevelFigures:
 
 
 def _slices(count: int) -> int:
-    """Into how many stretches of equal length the window is cut, so that each holds some requests; 0 for too few."""
+    """Into how many stretches of equal length the window is cut, so that each holds some requests;
+    0 for too few.
+    """
     slices = min(MOST_BATCHES, count // PER_BATCH)
     return slices if slices >= FEWEST_BATCHES else 0
 
@@ -265,16 +279,18 @@ def _throughput(window: _Window) -> tuple[Estimate, float | None]:
     return Estimate(value=value, low=max(0.0, value - half), high=value + half), sem
 
 
-# each end of the window cuts a gap between two answers anywhere: the count is off by the difference of two parts of a request
+# each end of the window cuts a gap between two answers anywhere: the count is off by the difference
+# of two parts of a request
 _CUT = math.sqrt(1 / 6)
 
 
 def _error_of_mean(rates: F64) -> float:
     """Standard error of the mean of successive stretches.
 
-    Answers that come evenly or in bursts fall on either side of a stretch's end: what one lacks its neighbour has, which cancels in
-    the mean. Stretches that alternate beyond chance (lag-1 autocorrelation below minus two standard errors, Bartlett 1946) are therefore
-    not taken as independent: Var(mean) = (g0 + 2 g1) / n, and at least g0 / n^2, for the two ends that are left.
+    Answers that come evenly or in bursts fall on either side of a stretch's end: what one lacks its
+    neighbour has, which cancels in the mean. Stretches that alternate beyond chance (lag-1
+    autocorrelation below minus two standard errors, Bartlett 1946) are therefore not taken as
+    independent: Var(mean) = (g0 + 2 g1) / n, and at least g0 / n^2, for the two ends that are left.
     """
     n = len(rates)
     apart = rates - rates.mean()
@@ -297,7 +313,8 @@ def _latency(times: I64, kind: str, level: Level) -> Latency | None:
     low, high = percentile_interval(replicates)
     alone = float(values.var(ddof=1)) / len(values)
     together = float(replicates.var())
-    # requests that follow each other share a queue: so many independent ones tell as much about the mean
+    # requests that follow each other share a queue: so many independent ones tell as much about the
+    # mean
     share = min(1.0, alone / together) if together > 0 else 1.0
     return Latency(
         Estimate(value=float(values.mean()), low=max(low, 0.0), high=high),
@@ -332,8 +349,8 @@ def _thinking(window: _Window) -> float:
 
 
 def _little(window: _Window) -> Little:
-    """Closed loop: what was held against the concurrency. Open loop: the product against what was in flight, where the ends of
-    the window move it by a latency's share of its length.
+    """Closed loop: what was held against the concurrency. Open loop: the product against what was
+    in flight, where the ends of the window move it by a latency's share of its length.
     """
     rows, length = window.all, window.end - window.start
     think = np.maximum(rows.think_ns, 0)
@@ -397,7 +414,9 @@ MATERIAL_CHANGE, SIGMAS = 0.1, 3.0
 
 
 def _halves(means: F64) -> tuple[float, bool]:
-    """Relative change from the first half to the second, and whether it is material and beyond chance."""
+    """Relative change from the first half to the second, and whether it is material and beyond
+    chance.
+    """
     first, second = means[: len(means) // 2], means[len(means) // 2 :]
     change = float(second.mean() / first.mean() - 1)
     error = math.hypot(

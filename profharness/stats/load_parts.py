@@ -1,7 +1,9 @@
-"""Where a request's latency goes: out to the server, its queue, its copies, the model, and back; and how large batches were.
+"""Where a request's latency goes: out to the server, its queue, its copies, the model, and back;
+and how large batches were.
 
-Two sources are joined: the server's statistics (sums over the window, KServe's statistics extension) and the executions
-that the model's process recorded for each request, on the same clock. With both, the way out and the way back are told apart.
+Two sources are joined: the server's statistics (sums over the window, KServe's statistics
+extension) and the executions that the model's process recorded for each request, on the same clock.
+With both, the way out and the way back are told apart.
 """
 
 from __future__ import annotations
@@ -39,9 +41,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts in the order in which they happen; `latency_ns` is the mean latency that they are to make up.
+    """The parts in the order in which they happen; `latency_ns` is the mean latency that they are
+    to make up.
 
-    `cut` is how far, relatively, the server's statistics had to give way to the times of the requests themselves.
+    `cut` is how far, relatively, the server's statistics had to give way to the times of the
+    requests themselves.
     """
 
     parts: tuple[Part, ...]
@@ -54,7 +58,9 @@ class Parts:
 
     @property
     def complete(self) -> bool:
-        """Whether they sum to the latency within 2 %, from sources that do not contradict each other."""
+        """Whether they sum to the latency within 2 %, from sources that do not contradict each
+        other.
+        """
         return (
             abs(self.sum_ns - self.latency_ns) <= TOLERANCE * self.latency_ns
             and self.cut <= MOST_CUT
@@ -90,7 +96,9 @@ def batches(level: Level) -> Batches | None:
 
 
 def parts(answered: Requests, level: Level) -> Parts | None:
-    """The parts of the answered requests' mean service latency; None where neither source tells anything."""
+    """The parts of the answered requests' mean service latency; None where neither source tells
+    anything.
+    """
     if not len(answered):
         return None
     latency = float((answered.done_ns - answered.sent_ns).mean())
@@ -139,7 +147,9 @@ class _Server:
 
 
 def _joined(answered: Requests) -> _Joined | None:
-    """None where too few requests have an execution, or theirs lie outside the requests (another clock)."""
+    """None where too few requests have an execution, or theirs lie outside the requests (another
+    clock).
+    """
     known = (answered.server_start_ns != NULL) & (answered.server_compute_ns != NULL)
     if known.mean() < FEWEST_JOINED:
         return None
@@ -152,7 +162,9 @@ def _joined(answered: Requests) -> _Joined | None:
 
 
 def _only(level: Level) -> _Server | None:
-    """Statistics of the one model that the requests went to; an ensemble's own row holds its members' times again."""
+    """Statistics of the one model that the requests went to; an ensemble's own row holds its
+    members' times again.
+    """
     if not level.server_stats or len(level.server_stats) != 1:
         return None
     stats: ServerStats = next(iter(level.server_stats.values()))
@@ -174,10 +186,11 @@ def _only(level: Level) -> _Server | None:
 def _both(joined: _Joined, stats: _Server) -> tuple[list[tuple[str, float]], float]:
     """The parts, and how far the server's means had to be cut to fit.
 
-    The clock is exact: before, in and after the model make up the latency. The server's means divide what is before and
-    after; they may rest on a few other requests at the window's ends. Compute infer is the model and the hand-over to its
-    process and back; what is not accounted for is transport. How much of it was on the way out is known up to the
-    hand-over; within that, both ways are taken as equally long.
+    The clock is exact: before, in and after the model make up the latency. The server's means
+    divide what is before and after; they may rest on a few other requests at the window's ends.
+    Compute infer is the model and the hand-over to its process and back; what is not accounted for
+    is transport. How much of it was on the way out is known up to the hand-over; within that, both
+    ways are taken as equally long.
     """
     before = (
         min(1.0, joined.before / (stats.queue + stats.input))

@@ -1,7 +1,9 @@
-"""Power of accelerator packages: which samples tell it, whether the energy counter can be trusted, what an idle one draws.
+"""Power of accelerator packages: which samples tell it, whether the energy counter can be trusted,
+what an idle one draws.
 
-A package is read on one device for all of its dies or partitions; it counts once, whole, however many of them worked.
-Without an accelerator's power the CPU packages of the node stand in, where RAPL gives them.
+A package is read on one device for all of its dies or partitions; it counts once, whole, however
+many of them worked. Without an accelerator's power the CPU packages of the node stand in, where
+RAPL gives them.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from functools import cached_property
 
 import numpy as np
 
-from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
 from profharness.node.ceilings import Calibration, of_device, relevant
 from profharness.stats.energy import (
@@ -23,6 +24,7 @@ from profharness.stats.energy import (
     too_short,
     total,
 )
+from profharness.stats.estimate import Figure
 from profharness.stats.intervals import EMPTY, Intervals
 from profharness.stats.sensor import (
     Response,
@@ -44,7 +46,9 @@ _LONGEST_FIT = 600  # samples, for the sensor's response
 
 @dataclass(frozen=True, eq=False)
 class Package:
-    """Power samples of one package, on the trace's clock. `dies` are the names of its devices; `idle` is when it did nothing."""
+    """Power samples of one package, on the trace's clock. `dies` are the names of its devices;
+    `idle` is when it did nothing.
+    """
 
     identity: str
     scope: str
@@ -105,7 +109,9 @@ def _readings(counter: Samples) -> tuple[I64, F64]:
 
 
 def packages(every: Sequence[Stream], idle: Intervals = EMPTY) -> tuple[Package, ...]:
-    """All packages that report power, or the node's CPUs where no accelerator does. `idle` is before the workload began."""
+    """All packages that report power, or the node's CPUs where no accelerator does. `idle` is
+    before the workload began.
+    """
     found = []
     for identity in dict.fromkeys(one.package for one in every if one.device):
         members = [one for one in every if one.device and one.package == identity]
@@ -133,7 +139,9 @@ def packages(every: Sequence[Stream], idle: Intervals = EMPTY) -> tuple[Package,
 
 
 def _modules(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
-    """Accelerator modules as the node meters them (`power_module:accel0`), where no driver gives power."""
+    """Accelerator modules as the node meters them (`power_module:accel0`), where no driver gives
+    power.
+    """
     found: dict[str, dict[str, Samples]] = {}
     for one in every:
         metric, _, module = one.metric.partition(":")
@@ -169,7 +177,9 @@ def _processors(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]
 
 
 def used(every: Sequence[Stream], when: Intervals) -> tuple[str, ...]:
-    """Names of the devices that worked in the windows; all of them where none did, or nothing says."""
+    """Names of the devices that worked in the windows; all of them where none did, or nothing
+    says.
+    """
     devices = tuple(dict.fromkeys(one.device for one in every if one.device))
     worked = {
         one.device
@@ -186,7 +196,9 @@ def power_figures(
     items: int | None,
     source: str,
 ) -> dict[str, Figure]:
-    """Power, energy and their shares over the packages of the devices that worked; `items` were processed meanwhile."""
+    """Power, energy and their shares over the packages of the devices that worked; `items` were
+    processed meanwhile.
+    """
     active = used(every, when)
     mine = [package for package in found if not package.dies or set(package.dies) & set(active)]
     if not mine or not when.total:
@@ -282,7 +294,10 @@ def _of_energy(
     source: str,
     note: str,
 ) -> Iterator[tuple[str, Figure]]:
-    origin = f"{source}, by {'the energy counter' if energy.by == 'counter' else 'integrated power' if energy.by == 'power' else 'counter and power'}"
+    origin = (
+        f"{source}, by "
+        f"{'the energy counter' if energy.by == 'counter' else 'integrated power' if energy.by == 'power' else 'counter and power'}"
+    )
 
     def figure(
         value: float,
@@ -355,7 +370,9 @@ def _saturation(
 def _against_gemm(
     mine: Sequence[Package], active: Sequence[str], energy: Energy, figure: Figures
 ) -> Figure:
-    """Against the calibrated product, which ran on one die: with more dies of a package at work it says nothing."""
+    """Against the calibrated product, which ran on one die: with more dies of a package at work it
+    says nothing.
+    """
     if any(len(set(package.dies) & set(active)) > 1 for package in mine):
         return Figure(
             value=None, unit="share", needs="a package with one die at work, as the calibration had"
@@ -392,7 +409,9 @@ def calibrated(
     software: dict[str, str] | None,
     cpu_model: str,
 ) -> tuple[Package, ...]:
-    """With what the calibrated product draws on each, where one was calibrated; on a CPU the product with the most threads."""
+    """With what the calibrated product draws on each, where one was calibrated; on a CPU the
+    product with the most threads.
+    """
     names = {
         device.identity: device.name for device in trace.devices if device.identity and device.name
     }
@@ -427,14 +446,18 @@ def package_findings(found: Sequence[Package]) -> Iterator[Finding]:
     """What the power sensors resolve, and energy counters that failed their check."""
     for package in found:
         if package.update is not None and package.update.resolved:
-            told = f"the power sensor of {package.identity} gives a new value every {format_ns(package.update.period_ns)}"
+            told = (
+                f"the power sensor of {package.identity} gives a new value every "
+                f"{format_ns(package.update.period_ns)}"
+            )
             late = package.response
             if late is None:
                 yield finding("power-sensor", told, period_ns=package.update.period_ns)
             else:
                 yield finding(
                     "power-sensor",
-                    f"{told}, each {format_ns(late.delay_ns)} late and the mean over {format_ns(late.window_ns)}",
+                    f"{told}, each {format_ns(late.delay_ns)} late and the mean over "
+                    f"{format_ns(late.window_ns)}",
                     period_ns=package.update.period_ns,
                     delay_ns=late.delay_ns,
                     window_ns=late.window_ns,

@@ -1,7 +1,9 @@
-"""What a power sensor can resolve: how often it gives a new value, how late it is, and over which time it averages.
+"""What a power sensor can resolve: how often it gives a new value, how late it is, and over which
+time it averages.
 
-Found from the samples themselves, without knowing the part: a value that does not change between two reads was not
-refreshed, and a device's energy counter tells what the power really was meanwhile.
+Found from the samples themselves, without knowing the part: a value that does not change between
+two reads was not refreshed, and a device's energy counter tells what the power really was
+meanwhile.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ _STEPS = 41
 _LONGEST_NS = 2_000_000_000
 _AS_GOOD = 1.2
 _RESOLUTION = 0.02  # of the swing: closer than this fits cannot be told apart
-_GOOD_FIT = 0.25  # of the swing: a larger residual means that the counter and the sensor do not tell the same
+# of the swing: a larger residual means that the counter and the sensor do not tell the same
+_GOOD_FIT = 0.25
 
 
 @dataclass(frozen=True)
 class UpdatePeriod:
-    """Time between new values. Unresolved: new at (almost) every sample, so the period is at most `period_ns`."""
+    """Time between new values. Unresolved: new at (almost) every sample, so the period is at most
+    `period_ns`.
+    """
 
     period_ns: int
     resolved: bool
@@ -32,7 +37,9 @@ class UpdatePeriod:
 
 @dataclass(frozen=True)
 class Response:
-    """The sensor shows the mean power over `window_ns` that ended `delay_ns` before. `residual_w` is what this leaves unexplained (rms)."""
+    """The sensor shows the mean power over `window_ns` that ended `delay_ns` before. `residual_w`
+    is what this leaves unexplained (rms).
+    """
 
     delay_ns: int
     window_ns: int
@@ -42,8 +49,8 @@ class Response:
 def update_period(at_ns: I64, value: F64) -> UpdatePeriod | None:
     """From the times at which the value changed; None for fewer than ten changes.
 
-    While power is level a refreshed value looks like an old one, which only lengthens single intervals: the lower
-    third of them is taken.
+    While power is level a refreshed value looks like an old one, which only lengthens single
+    intervals: the lower third of them is taken.
     """
     changed = at_ns[1:][np.diff(value) != 0]
     if len(changed) < MIN_CHANGES + 1:
@@ -55,10 +62,11 @@ def update_period(at_ns: I64, value: F64) -> UpdatePeriod | None:
 
 
 def response(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64) -> Response | None:
-    """Delay and averaging time that best explain the sensor by the energy counter; None where nothing can be said.
+    """Delay and averaging time that best explain the sensor by the energy counter; None where
+    nothing can be said.
 
-    `counter_j` is the counter's reading (joules, any origin) at each of its own times. Every pair from a grid of
-    41 x 41 is tried; the counter is taken as linear between its readings.
+    `counter_j` is the counter's reading (joules, any origin) at each of its own times. Every pair
+    from a grid of 41 x 41 is tried; the counter is taken as linear between its readings.
     """
     if len(power) < 4 * MIN_CHANGES or len(counter_j) < 4 * MIN_CHANGES:
         return None
@@ -72,7 +80,8 @@ def response(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64) -> Resp
         return None
     grid = np.linspace(0, longest, _STEPS)
     shortest = float(np.median(np.diff(counter_at_ns)))
-    # the counter's means lie half their length in the past: for a sensor without delay the best fit is that much ahead
+    # the counter's means lie half their length in the past: for a sensor without delay the best fit
+    # is that much ahead
     tried = [
         Response(
             max(round(delay), 0),
@@ -96,7 +105,9 @@ def response(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64) -> Resp
 def _residual(
     at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64, delay: float, window: float
 ) -> float:
-    """Root mean square of the sensor's power less the counter's mean power over `window` ns, `delay` ns earlier."""
+    """Root mean square of the sensor's power less the counter's mean power over `window` ns,
+    `delay` ns earlier.
+    """
     end = at_ns - delay
     energy = np.interp(end, counter_at_ns, counter_j) - np.interp(
         end - window, counter_at_ns, counter_j

@@ -1,6 +1,7 @@
 """Telemetry as one series per metric and device, and its means over chosen times.
 
-Values that cover an interval are weighted by their overlap with the time asked for; instants count once each.
+Values that cover an interval are weighted by their overlap with the time asked for; instants count
+once each.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from profharness.trace.sample_metrics import place_of, unit_of
 class Stream:
     """One metric of one device (or of the host), by time.
 
-    `device` is its number, empty for the host; `package` the identity of the device that reports its package's power,
-    `scope` what that power covers.
+    `device` is its number, empty for the host; `package` the identity of the device that reports
+    its package's power, `scope` what that power covers.
     """
 
     metric: str
@@ -37,7 +38,9 @@ class Stream:
 
 
 def streams(trace: Trace) -> tuple[Stream, ...]:
-    """Every measured metric of every device, in the order of the metric table; values derived from trials are left out."""
+    """Every measured metric of every device, in the order of the metric table; values derived from
+    trials are left out.
+    """
     samples = trace.samples
     if not len(samples):
         return ()
@@ -77,7 +80,9 @@ def _stream(trace: Trace, samples: Samples) -> Stream:
 
 
 def idle_window(trace: Trace) -> Intervals:
-    """When the sampler ran and the workload did not yet, where the run was asked to wait (on the run clock)."""
+    """When the sampler ran and the workload did not yet, where the run was asked to wait (on the
+    run clock).
+    """
     for source in trace.sources:
         facts = dict(source.details)
         if "idle_start_ns" in facts and "idle_end_ns" in facts:

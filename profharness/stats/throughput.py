@@ -1,7 +1,8 @@
 """Throughput and latency of one point from the durations of its trials (METRICS 1).
 
-Durations are integer nanoseconds; every mean of rates is shown beside the rate of the mean time, since the
-two differ as soon as one trial is odd. Odd trials are named by `trial_findings`, never dropped here.
+Durations are integer nanoseconds; every mean of rates is shown beside the rate of the mean time,
+since the two differ as soon as one trial is odd. Odd trials are named by `trial_findings`, never
+dropped here.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _S = 1e9
 
 @dataclass(frozen=True)
 class Percentile:
-    """A latency percentile in ns with its 95 % interval; `value_ns` is None when fewer than ten samples lie beyond it."""
+    """A latency percentile in ns with its 95 % interval; `value_ns` is None when fewer than ten
+    samples lie beyond it.
+    """
 
     q: float
     value_ns: float | None
@@ -42,9 +45,11 @@ class Percentile:
 
 @dataclass(frozen=True)
 class TrialStats:
-    """Figures of one point. Rates in items/s, times in ns; `sem`, `low`, `high` are None for a single trial.
+    """Figures of one point. Rates in items/s, times in ns; `sem`, `low`, `high` are None for a
+    single trial.
 
-    `throughput` is the mean of items/t over the trials, `rate_of_mean` all items over the summed time.
+    `throughput` is the mean of items/t over the trials, `rate_of_mean` all items over the summed
+    time.
     """
 
     trials: int
@@ -77,8 +82,8 @@ def summarise_trials(
 ) -> TrialStats:
     """Statistics of the trials of one point; `items` is one number or one per trial.
 
-    The 95 % interval is a block bootstrap seeded by `seed`. Raises ValueError without trials, or for a
-    duration or a number of items that is not positive.
+    The 95 % interval is a block bootstrap seeded by `seed`. Raises ValueError without trials, or
+    for a duration or a number of items that is not positive.
     """
     times = np.asarray(durations_ns, np.int64).astype(np.float64)
     counts = np.broadcast_to(np.asarray(items, np.float64), times.shape)
@@ -121,14 +126,18 @@ def summarise_trials(
 
 
 def _consistency(rates: F64, times: F64, counts: F64) -> float:
-    """mean(s/t) * mean(t) / s: never below 1 for serial trials of one size (Jensen), 1 for equal ones."""
+    """mean(s/t) * mean(t) / s: never below 1 for serial trials of one size (Jensen), 1 for equal
+    ones.
+    """
     if (times == times[0]).all() and (counts == counts[0]).all():
         return 1.0
     return float(rates.mean() * times.mean() / counts.mean() / _S)
 
 
 def _independent(count: int, std: float | None, low: float | None, high: float | None) -> float:
-    """The share of the trials that tell as much as independent ones would: neighbours may resemble each other. At most 1."""
+    """The share of the trials that tell as much as independent ones would: neighbours may resemble
+    each other. At most 1.
+    """
     if not std or low is None or high is None or high <= low:
         return 1.0
     return min(1.0, (2 * Z95 * std / (high - low)) ** 2 / count)
@@ -137,7 +146,9 @@ def _independent(count: int, std: float | None, low: float | None, high: float |
 def latency_percentiles(
     times: F64, wanted: tuple[float, ...] = PERCENTILES, independent: float = 1.0
 ) -> tuple[Percentile, ...]:
-    """Percentiles that at least ten samples lie beyond; the others say how many trials they need. `independent` is that of `quantile_interval`."""
+    """Percentiles that at least ten samples lie beyond; the others say how many trials they need.
+    `independent` is that of `quantile_interval`.
+    """
     found, ordered = [], np.sort(times)
     for q in wanted:
         needed = math.ceil(SAMPLES_BEYOND / (1 - q / 100) - 1e-6)
@@ -151,9 +162,11 @@ def latency_percentiles(
 
 @dataclass(frozen=True)
 class CommonWindow:
-    """Throughput of several processes over the time in which all of them worked, and the sum of each one's own.
+    """Throughput of several processes over the time in which all of them worked, and the sum of
+    each one's own.
 
-    `own` holds each process's rate over its own time (items/s). The 95 % interval is None where too few trials ended.
+    `own` holds each process's rate over its own time (items/s). The 95 % interval is None where too
+    few trials ended.
     """
 
     window_ns: int
@@ -183,8 +196,8 @@ class CommonWindow:
 def common_window(starts_ns: I64, durations_ns: I64, items: I64, owner: I64) -> CommonWindow | None:
     """Items that finished inside the common window of all owners, over its length (METRICS 1).
 
-    The window opens when the last process has started and closes when the first one has ended; None when
-    they never worked at the same time.
+    The window opens when the last process has started and closes when the first one has ended; None
+    when they never worked at the same time.
     """
     owners = np.unique(owner)
     ends = starts_ns + durations_ns
@@ -209,9 +222,11 @@ def common_window(starts_ns: I64, durations_ns: I64, items: I64, owner: I64) -> 
 
 
 def _stretch_sem(ends_ns: I64, items: I64, window_ns: int, processes: int) -> float | None:
-    """Standard error of the common rate from equal stretches of the window (batch means), stretched for their small number.
+    """Standard error of the common rate from equal stretches of the window (batch means), stretched
+    for their small number.
 
-    Each stretch holds several trials of every process, since whole trials are counted where they end.
+    Each stretch holds several trials of every process, since whole trials are counted where they
+    end.
     """
     stretches = min(MOST_STRETCHES, len(ends_ns) // (TRIALS_PER_STRETCH * processes))
     if stretches < FEWEST_STRETCHES:
@@ -223,7 +238,9 @@ def _stretch_sem(ends_ns: I64, items: I64, window_ns: int, processes: int) -> fl
 
 @dataclass(frozen=True)
 class Drift:
-    """How far repeated points moved: the largest relative change of throughput, and that beyond chance."""
+    """How far repeated points moved: the largest relative change of throughput, and that beyond
+    chance.
+    """
 
     relative: float
     significant: bool

@@ -1,7 +1,8 @@
-"""What went wrong with a tool: from exit statuses, what it said on stderr and the files it left, to findings. Pure.
+"""What went wrong with a tool: from exit statuses, what it said on stderr and the files it left, to
+findings. Pure.
 
-A profiler's failure is never taken for the workload's, nor the reverse. The signs are those of AMD's tools
-from ROCm 5.7 to 7; each finding says what to do.
+A profiler's failure is never taken for the workload's, nor the reverse. The signs are those of
+AMD's tools from ROCm 5.7 to 7; each finding says what to do.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ REFUSED = 3
 
 @dataclass(frozen=True)
 class Ended:
-    """How one pass ended. `own_status`: the workload's own, None where nobody knows. `overdue`: killed after its end.
+    """How one pass ended. `own_status`: the workload's own, None where nobody knows. `overdue`:
+    killed after its end.
 
-    `never_ran`: the exit recorder inside the tool was never started; `ran`: the workload was seen to run; `vanished`: it
-    is a Python program that began and never came to its own end. `guessed`: it ended by itself, but died before it could
-    pass a status on, so that a sys.exit(n) would not be known.
+    `never_ran`: the exit recorder inside the tool was never started; `ran`: the workload was seen
+    to run; `vanished`: it is a Python program that began and never came to its own end. `guessed`:
+    it ended by itself, but died before it could pass a status on, so that a sys.exit(n) would not
+    be known.
     """
 
     exit_status: int
@@ -39,7 +42,9 @@ class Ended:
 
 @dataclass(frozen=True)
 class Left:
-    """One file that the tool left. `kernels`: whether it holds any; None where that was not looked at."""
+    """One file that the tool left. `kernels`: whether it holds any; None where that was not looked
+    at.
+    """
 
     path: str
     pid: int | None = None
@@ -50,8 +55,9 @@ class Left:
 class Signs:
     """All that is known of one pass of one tool.
 
-    `users`: processes that used a framework, by the hooks' hellos; `refused`: the tool did not take the pass's counters;
-    `unopened`: why a window that was asked for never began; `closed`: why this user reaches no device, by the node's facts.
+    `users`: processes that used a framework, by the hooks' hellos; `refused`: the tool did not take
+    the pass's counters; `unopened`: why a window that was asked for never began; `closed`: why this
+    user reaches no device, by the node's facts.
     """
 
     layer: str
@@ -67,10 +73,12 @@ class Signs:
 
 
 _TOO_MANY = r"exceeds\s+the\s+capabilities\s+of\s+the\s+hardware"
-# the tool's handler names the signal that ends the process; its own fatal lines come before an abort that it makes itself
+# the tool's handler names the signal that ends the process; its own fatal lines come before an
+# abort that it makes itself
 _CAUGHT = re.compile(r"\brocprofv3 caught signal (\d+)")
 _FATAL = re.compile(
-    rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error code|ring_buffer: m\w*map failed|{_TOO_MANY}",
+    rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error "
+    rf"code|ring_buffer: m\w*map failed|{_TOO_MANY}",
     re.MULTILINE,
 )
 
@@ -86,7 +94,10 @@ _SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         (
             r"could not be locked for profiling due to lack of permissions",
             "counters-inexact",
-            "the driver did not give the counters to this user alone (it needs CAP_PERFMON): their values may include other programs' work",
+            (
+                "the driver did not give the counters to this user alone (it needs CAP_PERFMON): "
+                "their values may include other programs' work"
+            ),
         ),
         (
             r"Unable to find all counters for agent",
@@ -95,7 +106,10 @@ _SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         ),
         (_TOO_MANY, "counters-refused", "these counters do not fit into one pass on this device"),
         (
-            r"/dev/kfd.*(?:Permission denied|No such file|failed to open)|(?:open|access).*?/dev/kfd",
+            (
+                r"/dev/kfd.*(?:Permission denied|No such file|failed to "
+                r"open)|(?:open|access).*?/dev/kfd"
+            ),
             "no-device-access",
             "the process may not open the device /dev/kfd",
         ),
@@ -110,7 +124,10 @@ _SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
             "rocprof could not process its own records (known above some ten million calls)",
         ),
         (
-            r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer overflow|buffer is full|dropped|records? lost)",
+            (
+                r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer "
+                r"overflow|buffer is full|dropped|records? lost)"
+            ),
             "events-dropped",
             "the tool's buffer was full: it dropped records",
         ),
@@ -123,13 +140,18 @@ _REFUSALS = tuple(
         r"^Fatal error: (?:No application provided|[^\n]*tracing options?).*$",
         r"^Wrong option.*$",
         r"^(?:rocprof-compute|omniperf): error: .*$",
-        r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) (?:argument|option).*$",
+        (
+            r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) "
+            r"(?:argument|option).*$"
+        ),
     )
 )
 
 
 def refusal(said: str) -> str:
-    """The sentence by which the tool refused its command line, so that the workload never ran; empty if it did not."""
+    """The sentence by which the tool refused its command line, so that the workload never ran;
+    empty if it did not.
+    """
     return next(
         (match.group(0).strip() for pattern in _REFUSALS if (match := pattern.search(said))), ""
     )
@@ -153,7 +175,9 @@ def fatal_line(said: str) -> str:
 
 
 def caught_signal(said: str) -> int | None:
-    """The number of the signal of which the tool's handler said that it ends the process; the first of several."""
+    """The number of the signal of which the tool's handler said that it ends the process; the first
+    of several.
+    """
     match = _CAUGHT.search(said)
     return int(match.group(1)) if match else None
 
@@ -161,7 +185,8 @@ def caught_signal(said: str) -> int | None:
 def final_status(ended: Ended, said: str) -> int:
     """The exit status to pass on: the workload's own where it is known, else what was seen.
 
-    Where the tool aborted the workload, that is no status of the workload's: the tool could not be used.
+    Where the tool aborted the workload, that is no status of the workload's: the tool could not be
+    used.
     """
     if ended.interrupted:
         return ended.exit_status
@@ -171,7 +196,9 @@ def final_status(ended: Ended, said: str) -> int:
 
 
 def _own_status(ended: Ended, said: str) -> int | None:
-    """As the witnesses say, else by the signal that the tool's handler caught before it changed, crashed or hung the end."""
+    """As the witnesses say, else by the signal that the tool's handler caught before it changed,
+    crashed or hung the end.
+    """
     if (
         ended.own_status is not None
         or ended.exit_status == 0
@@ -218,7 +245,8 @@ def _endings(signs: Signs) -> tuple[Finding, ...]:
         return (
             finding(
                 "profiler-hung",
-                f"{layer} went on for {ended.limit_s:g} s after the workload had ended, and wrote nothing: it was killed, "
+                f"{layer} went on for {ended.limit_s:g} s after the workload had ended, "
+                "and wrote nothing: it was killed, "
                 "its innermost processes first; what was written is kept",
                 limit_s=ended.limit_s,
             ),
@@ -228,7 +256,8 @@ def _endings(signs: Signs) -> tuple[Finding, ...]:
         return (
             finding(
                 "profiler-failed",
-                f"{layer} aborted the workload, which {describe_exit(ended.exit_status)}: {fatal_line(signs.said)}",
+                f"{layer} aborted the workload, which {describe_exit(ended.exit_status)}: "
+                f"{fatal_line(signs.said)}",
             ),
         )
     if own_status is None or own_status == ended.exit_status:
@@ -260,7 +289,9 @@ def _said(signs: Signs) -> tuple[Finding, ...]:
 
 
 def _reached(said: tuple[Finding, ...], signs: Signs) -> tuple[Finding, ...]:
-    """What the tool said, and where no kernel came and the devices are closed to this user, that; the facts say more than the tool."""
+    """What the tool said, and where no kernel came and the devices are closed to this user, that;
+    the facts say more than the tool.
+    """
     if (
         not signs.closed
         or not signs.expects_kernels
@@ -289,7 +320,8 @@ def _recorded(signs: Signs) -> tuple[Finding, ...]:
         return (
             finding(
                 "launcher-traced",
-                f"{signs.layer} traced {_processes(traced)}, which ran no kernel, and not {_processes(elsewhere)}, which used "
+                f"{signs.layer} traced {_processes(traced)}, which ran no kernel, "
+                f"and not {_processes(elsewhere)}, which used "
                 "the framework: it followed the launcher, not the workers",
                 traced=len(traced),
                 missed=len(elsewhere),
@@ -299,7 +331,8 @@ def _recorded(signs: Signs) -> tuple[Finding, ...]:
     return (
         finding(
             "empty-trace",
-            f"{signs.layer} wrote {len(signs.files)} file{'s' * (len(signs.files) != 1)} but {what}: {_why_nothing(signs)}",
+            f"{signs.layer} wrote {len(signs.files)} file{'s' * (len(signs.files) != 1)} but "
+            f"{what}: {_why_nothing(signs)}",
             files=len(signs.files),
         ),
     )
@@ -313,7 +346,10 @@ def _why_nothing(signs: Signs) -> str:
     own = signs.ended.own_status if signs.ended.own_status is not None else signs.ended.exit_status
     if own != 0:
         return f"the workload {describe_exit(own)}, perhaps before it used the device"
-    return "the workload ended before it used the device, used none, or another profiler had attached first"
+    return (
+        "the workload ended before it used the device, used none, "
+        "or another profiler had attached first"
+    )
 
 
 def _processes(pids: Sequence[int]) -> str:

@@ -1,8 +1,10 @@
 """How the workload itself ended, told apart from how the profiler around it ended.
 
-Three witnesses: wrappers/status.py, where the tool is a process of its own around the workload; the hooks' `bye` file, by
-which a Python process says that it ended by itself before the profiler's finalisation inside it began, with its exit
-status beside it; and a scan's worker, which says so in its results. Where all are silent, what the tool said on stderr tells of a signal that ended the process.
+Three witnesses: wrappers/status.py, where the tool is a process of its own around the workload; the
+hooks' `bye` file, by which a Python process says that it ended by itself before the profiler's
+finalisation inside it began, with its exit status beside it; and a scan's worker, which says so in
+its results. Where all are silent, what the tool said on stderr tells of a signal that ended the
+process.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ class _Status(msgspec.Struct):
 
 
 class _Bye(msgspec.Struct):
-    """The hooks' word that a process's Python ended by itself; `uncaught`: by an exception, so with status 1."""
+    """The hooks' word that a process's Python ended by itself; `uncaught`: by an exception, so with
+    status 1.
+    """
 
     pid: int
     argv: tuple[str, ...] = ()
@@ -51,10 +55,11 @@ NoteT = TypeVar("NoteT", _Status, _Bye)
 
 @dataclass(frozen=True)
 class OwnEnds:
-    """Exit statuses of the workload's executions as far as they are known, and how many are still running.
+    """Exit statuses of the workload's executions as far as they are known, and how many are still
+    running.
 
-    `recorded`: wrappers/status.py saw them end; else they come from what Python said. `exact`: they are what the processes
-    passed to exit(), and no guess.
+    `recorded`: wrappers/status.py saw them end; else they come from what Python said. `exact`: they
+    are what the processes passed to exit(), and no guess.
     """
 
     statuses: tuple[int, ...] = ()
@@ -74,10 +79,11 @@ class OwnEnds:
 
 
 class Ending:
-    """Follows one pass of a tool; `overdue` says when it went on too long after the workload's own end.
+    """Follows one pass of a tool; `overdue` says when it went on too long after the workload's own
+    end.
 
-    The limit counts from the last time that the tool wrote something into its folders: writing a large trace out may
-    take minutes and is no hang.
+    The limit counts from the last time that the tool wrote something into its folders: writing a
+    large trace out may take minutes and is no hang.
     """
 
     def __init__(
@@ -99,21 +105,29 @@ class Ending:
         self._next_look = 0.0
 
     def around(self, argv: Sequence[str]) -> None:
-        """The command line of the tool, which may be a Python program itself: its own bye is not the workload's."""
+        """The command line of the tool, which may be a Python program itself: its own bye is not
+        the workload's.
+        """
         self._tool_words.append(tuple(argv[1:]))
 
     def follow(self, pid: int) -> None:
-        """The process that was started: the tool, or the workload that the tool replaced itself by."""
+        """The process that was started: the tool, or the workload that the tool replaced
+        itself by.
+        """
         self._roots.append(pid)
 
     def ended(self, pid: int) -> None:
-        """A scan's worker, in which there are no hooks, has said that it is done and will exit with 0."""
+        """A scan's worker, in which there are no hooks, has said that it is done and will exit with
+        0.
+        """
         self._done.add(pid)
 
     def own_ends(self) -> OwnEnds:
-        """What the witnesses say now. Where Python said bye, a death by a signal after it was not the workload's own doing.
+        """What the witnesses say now. Where Python said bye, a death by a signal after it was not
+        the workload's own doing.
 
-        A bye without a status does not know of a sys.exit(n): it counts for a process that then hung or died, or is still there.
+        A bye without a status does not know of a sys.exit(n): it counts for a process that then
+        hung or died, or is still there.
         """
         notes = [
             note
@@ -178,8 +192,9 @@ class Ending:
     def _activity_after_end(self) -> tuple[int, ...] | None:
         """What changes while the tool still works after the workload's end; None before that end.
 
-        A process that the tool's handler says was hit by a signal has ended, unless it was one of several: so it also
-        must not have used the CPU. A tool that refused the pass's counters has nothing left to do.
+        A process that the tool's handler says was hit by a signal has ended, unless it was one of
+        several: so it also must not have used the CPU. A tool that refused the pass's counters has
+        nothing left to do.
         """
         if self.own_ends().over:
             return (_size(self._folders),)
@@ -198,7 +213,9 @@ def _size(folders: Sequence[Path]) -> int:
 
 
 def _cpu_ticks(roots: Sequence[int]) -> int:
-    """CPU time that the processes and their descendants have used, in clock ticks (proc_pid_stat(5), fields 14 to 17)."""
+    """CPU time that the processes and their descendants have used, in clock ticks
+    (proc_pid_stat(5), fields 14 to 17).
+    """
     total = 0
     for pid in {pid for root in roots for pid in tree(root)}:
         try:
@@ -212,7 +229,9 @@ def _cpu_ticks(roots: Sequence[int]) -> int:
 
 
 def _noted_status(path: Path) -> int | None:
-    """The status as a shell sees it, from the native int that wrappers/hooks/profharness_exit.py has written; None without."""
+    """The status as a shell sees it, from the native int that wrappers/hooks/profharness_exit.py
+    has written; None without.
+    """
     try:
         data = path.read_bytes()
     except OSError:

@@ -1,7 +1,8 @@
-"""Watches a command's processes for frameworks that run without our hooks, and reads what the hooks wrote.
+"""Watches a command's processes for frameworks that run without our hooks, and reads what the hooks
+wrote.
 
-A process that has torch or onnxruntime loaded and left no hello file is an error-level finding: its work is
-in no trace. The look is cheap (memory maps, once a second) and from outside.
+A process that has torch or onnxruntime loaded and left no hello file is an error-level finding: its
+work is in no trace. The look is cheap (memory maps, once a second) and from outside.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _LIBRARIES = (("torch", "libtorch_cpu.so"), ("onnxruntime", "onnxruntime_pybind1
 
 
 class Observer:
-    """Follows the tree below one process. Processes that live for less than a second may be missed."""
+    """Follows the tree below one process. Processes that live for less than a second may be
+    missed.
+    """
 
     def __init__(self, hooks: Path) -> None:
         self._hooks = hooks
@@ -45,7 +48,9 @@ class Observer:
                 self._seen[pid] = (framework, _command_line(pid))
 
     def report(self, add: Callable[[Finding], None]) -> None:
-        """One finding for each process that used a framework without a hook; the hooks end at a fork without exec."""
+        """One finding for each process that used a framework without a hook; the hooks end at a
+        fork without exec.
+        """
         hellos = read_hellos(self._hooks)
         helloed = {hello.pid for hello in hellos}
         for hello in hellos:
@@ -53,7 +58,8 @@ class Observer:
                 add(
                     finding(
                         "fork-not-recorded",
-                        f"process {hello.pid} was forked and used {', '.join(hello.used)}: nothing of it is recorded",
+                        f"process {hello.pid} was forked and used {', '.join(hello.used)}: "
+                        "nothing of it is recorded",
                         pid=hello.pid,
                     )
                 )
@@ -62,14 +68,17 @@ class Observer:
                 add(
                     finding(
                         "hook-not-loaded",
-                        f"process {pid} ({line}) used {framework}, but our hooks did not load in it",
+                        f"process {pid} ({line}) used {framework}, but our hooks did not load "
+                        "in it",
                         pid=pid,
                     )
                 )
 
 
 def read_hellos(folder: Path) -> tuple[Hello, ...]:
-    """All hello files, by pid; one that is cut or foreign is left out (its process then counts as not hooked)."""
+    """All hello files, by pid; one that is cut or foreign is left out (its process then counts as
+    not hooked).
+    """
     found: list[Hello] = []
     for path in sorted(folder.glob("hello-*.json")):
         try:
@@ -80,7 +89,9 @@ def read_hellos(folder: Path) -> tuple[Hello, ...]:
 
 
 def clean_hellos(folder: Path) -> None:
-    """Replace the secrets of the command lines that the hooks wrote down; for the end of a run, when nobody compares them any more."""
+    """Replace the secrets of the command lines that the hooks wrote down; for the end of a run,
+    when nobody compares them any more.
+    """
     for path in sorted(folder.glob("*.json")):
         try:
             said = msgspec.json.decode(path.read_bytes(), type=dict[str, object])

@@ -1,7 +1,9 @@
-"""What the hooks said from inside a command's processes, and why a layer that was asked for left nothing. Pure.
+"""What the hooks said from inside a command's processes, and why a layer that was asked for left
+nothing. Pure.
 
-A hello file says that the hooks loaded in a process and what became of its capture window; a bye file says that its
-Python ended by itself. From both follows the cause, which is one finding for all the processes that share it.
+A hello file says that the hooks loaded in a process and what became of its capture window; a bye
+file says that its Python ended by itself. From both follows the cause, which is one finding for all
+the processes that share it.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ _TELLING = (
 class Seen:
     """One pass as its hooks saw it.
 
-    `hellos` of the pass, `byes` the processes whose Python ended by itself, `steps` how many each process counted,
-    `recorded` the processes that left a file of the layer (None for one that does not say), `capture` as asked.
+    `hellos` of the pass, `byes` the processes whose Python ended by itself, `steps` how many each
+    process counted, `recorded` the processes that left a file of the layer (None for one that does
+    not say), `capture` as asked.
     """
 
     hellos: Sequence[Hello]
@@ -34,7 +37,9 @@ class Seen:
 
 
 def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
-    """What the hooks noted, one finding per sentence; a failure of theirs weighs more than a note."""
+    """What the hooks noted, one finding per sentence; a failure of theirs weighs more than a
+    note.
+    """
     found = []
     for said, pids in _grouped(
         [(message, hello.pid) for hello in hellos for message in hello.messages]
@@ -47,7 +52,9 @@ def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
 
 
 def nothing_recorded(layer: str, seen: Seen) -> tuple[Finding, ...]:
-    """Why a layer inside the processes left no file; where it left some, only which processes lost theirs at their end."""
+    """Why a layer inside the processes left no file; where it left some, only which processes lost
+    theirs at their end.
+    """
     own = [hello for hello in seen.hellos if not hello.forked]
     users = [hello for hello in own if layer in hello.frameworks]
     if seen.recorded:
@@ -59,7 +66,8 @@ def nothing_recorded(layer: str, seen: Seen) -> tuple[Finding, ...]:
         return (
             finding(
                 "nothing-recorded",
-                f"{layer} recorded nothing: no Python process of the command loaded the hooks (it started none, or "
+                f"{layer} recorded nothing: no Python process of the command loaded the hooks "
+                "(it started none, or "
                 "starts it with -S, -I or -E, or with a PYTHONPATH of its own)",
             ),
         )
@@ -91,7 +99,10 @@ def _cause(layer: str, hello: Hello, seen: Seen) -> str:
     if hello.window == "nothing recorded":
         return "its window was open and held no event"
     if layer == "torch" and not hello.window and hello.pid in seen.byes:
-        return f"its window never opened: --capture {seen.capture}, and the script had {seen.steps.get(hello.pid, 0)} steps"
+        return (
+            f"its window never opened: --capture {seen.capture}, "
+            f"and the script had {seen.steps.get(hello.pid, 0)} steps"
+        )
     if hello.pid not in seen.byes:
         return "the process ended by os._exit or a signal before anything was written"
     return "it made no session" if layer == "onnxruntime" else "it wrote no file"

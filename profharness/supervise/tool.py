@@ -1,4 +1,5 @@
-"""One pass under a tool that stands around the workload: what must lie ready, when it is overdue, and how it went.
+"""One pass under a tool that stands around the workload: what must lie ready, when it is overdue,
+and how it went.
 
 The engine asks for one of these per pass; for passes without such a tool it does nothing.
 """
@@ -31,7 +32,9 @@ _RECENT_BYTES = 64 << 10  # and while the pass is running, once a second
 
 
 class ToolPass:
-    """Prepares and judges one pass. `tool` is the layer around the process, None where there is only hooks or nothing."""
+    """Prepares and judges one pass. `tool` is the layer around the process, None where there is
+    only hooks or nothing.
+    """
 
     def __init__(
         self,
@@ -93,7 +96,9 @@ class ToolPass:
         )
 
     def refused(self, said: str, artifacts: Sequence[Artifact]) -> bool:
-        """Whether the tool did not take the pass's counters: it said so, and none of its files holds a counter."""
+        """Whether the tool did not take the pass's counters: it said so, and none of its files
+        holds a counter.
+        """
         own = (
             self.where.run_root / artifact.path
             for artifact in artifacts
@@ -123,7 +128,9 @@ class ToolPass:
     def findings(
         self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]
     ) -> tuple[Finding, ...]:
-        """What went wrong, from the last outcome of the pass, all that was said, and what was collected."""
+        """What went wrong, from the last outcome of the pass, all that was said, and what was
+        collected.
+        """
         inside = self._inside(artifacts)
         if self.tool is None:
             return inside
@@ -133,7 +140,8 @@ class ToolPass:
                 *found,
                 finding(
                     "serialising-counters",
-                    f"the {self.plan.name} pass changes the workload's speed: none of its times is used",
+                    f"the {self.plan.name} pass changes the workload's speed: "
+                    "none of its times is used",
                 ),
             )
         if self._cut:
@@ -141,7 +149,8 @@ class ToolPass:
                 *found,
                 finding(
                     "window-cut",
-                    f"--capture {self._cut}: this {self.tool.name} cannot record that alone, so it recorded the whole "
+                    f"--capture {self._cut}: this {self.tool.name} cannot record that alone, "
+                    "so it recorded the whole "
                     f"{self.plan.name} pass; what lies outside is left out of the trace",
                 ),
             )
@@ -150,7 +159,9 @@ class ToolPass:
     def of_tool(
         self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]
     ) -> tuple[Finding, ...]:
-        """What went wrong with the tool around this process: of several ranks each has one, and files of its own."""
+        """What went wrong with the tool around this process: of several ranks each has one, and
+        files of its own.
+        """
         if self.tool is None:
             return ()
         rank = self.where.rank
@@ -194,7 +205,9 @@ class ToolPass:
         )
 
     def _unopened(self, hellos: Sequence[Hello]) -> str:
-        """Why the tool was never told to record, where the hooks were to tell it; empty where they did."""
+        """Why the tool was never told to record, where the hooks were to tell it; empty where they
+        did.
+        """
         capture = self.where.capture
         if (
             not capture.startswith("steps=")
@@ -205,7 +218,10 @@ class ToolPass:
         ):
             return ""
         if not hellos:
-            return f"--capture {capture} is counted in Python processes, and none of the command loaded the hooks"
+            return (
+                f"--capture {capture} is counted in Python processes, "
+                "and none of the command loaded the hooks"
+            )
         telling = next(
             (message for hello in hellos for message in hello.messages if "roctx" in message), ""
         )
@@ -216,7 +232,9 @@ class ToolPass:
         )
 
     def _inside(self, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
-        """What the hooks said, and, for a command, why a layer inside its processes left nothing."""
+        """What the hooks said, and, for a command, why a layer inside its processes left
+        nothing.
+        """
         hellos = [
             hello
             for hello in read_hellos(self.where.hooks)
@@ -259,7 +277,8 @@ class ToolPass:
                 found.append(
                     finding(
                         "profiler-failed",
-                        f"{self.tool.name}: its own analysis failed ({error.message}); its counters are kept",
+                        f"{self.tool.name}: its own analysis failed ({error.message}); "
+                        "its counters are kept",
                         severity="warning",
                     )
                 )

@@ -1,7 +1,7 @@
 """Which telemetry sources work on this node, and why the others do not: for `doctor`.
 
-Sources that call a vendor's library are opened in a child process, because a library that does not fit its driver
-may abort the process that calls it.
+Sources that call a vendor's library are opened in a child process, because a library that does not
+fit its driver may abort the process that calls it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ def _why_in_child(family: str, sysfs: str) -> str:
     except OSError as error:
         return f"the check could not be started ({error.strerror})"
     if done.returncode < 0:
-        return f"its library ended the checking process ({signal.Signals(-done.returncode).name}): it does not fit the driver"
+        return (
+            "its library ended the checking process "
+            f"({signal.Signals(-done.returncode).name}): it does not fit the driver"
+        )
     try:
         return str(json.loads(done.stdout.splitlines()[-1])["why"])
     except (ValueError, IndexError, KeyError, TypeError):
@@ -86,13 +89,19 @@ def _why_in_child(family: str, sysfs: str) -> str:
 
 def check_command(family: str, sysfs: str = "/sys") -> list[str]:
     """How one family is checked in a process of its own, from wherever this package lies."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100,PTH120 - runs in the sampler too, without pathlib
-    code = f"import sys; sys.path.insert(0, {root!r}); from profharness.telemetry.checkup import check_main; sys.exit(check_main(sys.argv[1:]))"
+    # runs in the sampler too, without pathlib
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100,PTH120
+    code = (
+        f"import sys; sys.path.insert(0, {root!r}); from profharness.telemetry.checkup "
+        "import check_main; sys.exit(check_main(sys.argv[1:]))"
+    )
     return [sys.executable, "-c", code, family, sysfs]
 
 
 def check_main(arguments: Sequence[str]) -> int:
-    """The child's side: prints one line of JSON. Whatever a library prints besides goes to stderr."""
+    """The child's side: prints one line of JSON. Whatever a library prints besides goes to
+    stderr.
+    """
     family, sysfs = arguments
     answers = os.dup(1)
     os.dup2(2, 1)

@@ -1,7 +1,7 @@
 """Readings of the node's four clocks against one another.
 
-Each clock is read between two reads of CLOCK_MONOTONIC; of 50 such brackets the narrowest counts, which leaves
-an error of at most half its width (about 100 ns in Python on an idle core).
+Each clock is read between two reads of CLOCK_MONOTONIC; of 50 such brackets the narrowest counts,
+which leaves an error of at most half its width (about 100 ns in Python on an idle core).
 """
 
 from __future__ import annotations
@@ -51,10 +51,14 @@ def _offset(clock: int, brackets: int) -> tuple[int, int]:
 
 
 def clock_line(host: str, phase: Phase, reading: ClockReading) -> bytes:
-    """One line of `<host>.clocks.jsonl`. Written out by hand: once per second, the cold code of an encoder would cost more than the readings."""
+    """One line of `<host>.clocks.jsonl`. Written out by hand: once per second, the cold code of an
+    encoder would cost more than the readings.
+    """
     return (
-        f'{{"v":1,"host":{_quoted(host)},"phase":"{phase}","boot_ns":{reading.boot_ns},"monotonic_ns":{reading.monotonic_ns},'
-        f'"monotonic_raw_ns":{reading.monotonic_raw_ns},"realtime_ns":{reading.realtime_ns},"width_ns":{reading.width_ns}}}\n'
+        f'{{"v":1,"host":{_quoted(host)},"phase":"{phase}","boot_ns":{reading.boot_ns},'
+        f'"monotonic_ns":{reading.monotonic_ns},'
+        f'"monotonic_raw_ns":{reading.monotonic_raw_ns},"realtime_ns":{reading.realtime_ns},'
+        f'"width_ns":{reading.width_ns}}}\n'
     ).encode()
 
 

@@ -17,7 +17,8 @@ def path_of(folder: str, host: str, suffix: str) -> str:
 
 
 class AppendFile:
-    """A new file that grows by whole records; the kernel has every byte after `flush`, so `kill -9` loses none of them.
+    """A new file that grows by whole records; the kernel has every byte after `flush`, so `kill -9`
+    loses none of them.
 
     Who appends very often adds to `waiting` itself, and calls `flush` when that holds FLUSH_BYTES.
     """
@@ -60,7 +61,8 @@ class ClockFile:
 def write_json(path: str, content: dict[str, Any]) -> None:
     """Replace `path` in one step, so that who waits for the file never reads half of it."""
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - pathlib would double the start-up time
+    # pathlib would double the start-up time
+    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123
         json.dump(content, file)
         file.write("\n")
     os.replace(temporary, path)  # noqa: PTH105 - pathlib would double the start-up time

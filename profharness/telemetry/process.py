@@ -1,4 +1,6 @@
-"""What the sampler asks of the kernel for itself: an exact timer, signals that it waits for, and an end with its parent."""
+"""What the sampler asks of the kernel for itself: an exact timer, signals that it waits for, and an
+end with its parent.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,17 @@ _PR_SET_PDEATHSIG = 1
 _CLOCK_MONOTONIC = 1
 _TFD_TIMER_ABSTIME = 1
 _TFD_CLOEXEC = os.O_CLOEXEC
-PARENT_SIGNAL = signal.SIGUSR1  # sent by the kernel when the thread that started us ends, which need not be the end of its process
+# sent by the kernel when the thread that started us ends, which need not be the end of its process
+PARENT_SIGNAL = signal.SIGUSR1
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 
 
 class Timer:
     """Wakes at a grid of CLOCK_MONOTONIC, or early when a signal came: `signo` is its number then.
 
-    A timerfd that the kernel winds up again by itself: a wait is one system call without arguments to prepare, it
-    is not subject to timer slack, and errors cannot add up. Signals only note themselves, so none ends a write half-way.
+    A timerfd that the kernel winds up again by itself: a wait is one system call without arguments
+    to prepare, it is not subject to timer slack, and errors cannot add up. Signals only note
+    themselves, so none ends a write half-way.
     """
 
     def __init__(self) -> None:
@@ -35,12 +39,16 @@ class Timer:
         if self._handle < 0:
             raise OSError(ctypes.get_errno(), "the kernel gives no timer")
         self.wait = partial(os.read, self._handle, 8)
-        """Returns at the next time of the grid, or at once when one or more passed since the last return."""
+        """Returns at the next time of the grid, or at once when one or more passed since the last
+        return.
+        """
         for number in (*STOP_SIGNALS, PARENT_SIGNAL):
             signal.signal(number, self._noted)
 
     def start(self, first_ns: int, period_ns: int = 0) -> None:
-        """Wake at `first_ns` (CLOCK_MONOTONIC, above 0), and each period after it; once where that is 0. A signal that was noted wakes at once."""
+        """Wake at `first_ns` (CLOCK_MONOTONIC, above 0), and each period after it; once where that
+        is 0. A signal that was noted wakes at once.
+        """
         times = (
             *divmod(period_ns, 1_000_000_000),
             *divmod(1 if self.signo else first_ns, 1_000_000_000),
@@ -50,21 +58,27 @@ class Timer:
         )
 
     def taken(self) -> int:
-        """The signal that came, or 0; it counts as seen then, and the timer is to be started again."""
+        """The signal that came, or 0; it counts as seen then, and the timer is to be started
+        again.
+        """
         signo, self.signo = self.signo, 0
         return signo
 
     def _noted(self, signo: int, _: object) -> None:
-        """A signal to stop is not forgotten for another that came after it. The wait is retried by Python, and returns."""
+        """A signal to stop is not forgotten for another that came after it. The wait is retried by
+        Python, and returns.
+        """
         if self.signo not in STOP_SIGNALS:
             self.signo = signo
         self.start(1)
 
 
 def prepare() -> Timer:
-    """The timer, with the signals that it takes; no garbage collection, and as many open files as are allowed.
+    """The timer, with the signals that it takes; no garbage collection, and as many open files as
+    are allowed.
 
-    SIGINT is ignored: Ctrl-C reaches the whole foreground group, and the harness decides when sampling ends.
+    SIGINT is ignored: Ctrl-C reaches the whole foreground group, and the harness decides when
+    sampling ends.
     """
     timer = Timer()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(PARENT_SIGNAL), 0, 0, 0)
@@ -77,7 +91,9 @@ def prepare() -> Timer:
 
 
 class Parent:
-    """Watches the process that the sampler works for; it need not be the direct parent. Pid 0 is always there."""
+    """Watches the process that the sampler works for; it need not be the direct parent. Pid 0 is
+    always there.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -3,18 +3,22 @@
     bytes 0-7    magic "PHTELEM1"
     bytes 8-11   length of the header in bytes (a multiple of 8), little endian
     bytes 12-15  zero
-    header       JSON, padded with spaces: v, host, pid, boot_id, hz, period_ns, rates (of each source, in Hz), clock, devices, missing, width,
+    header       JSON, padded with spaces: v, host, pid, boot_id, hz, period_ns, rates (of each
+                 source, in Hz), clock, devices, missing, width,
                  columns
-    rows         `width` bytes each, little endian: int64 (type "q") or float64 (type "d") fields, and blocks of n bytes (type "<n>s")
+    rows         `width` bytes each, little endian: int64 (type "q") or float64 (type "d") fields,
+                 and blocks of n bytes (type "<n>s")
 
-A column's `at` is its place in the row in bytes, and its `role` says what it holds: `deadline` (CLOCK_MONOTONIC ns at which
-the row was due), `boot` (CLOCK_BOOTTIME ns at the row's start), `missed` (ticks skipped since the row before), `before` and `after`
-(CLOCK_MONOTONIC ns around the read of `source`), `stamp` (the reading's own time, CLOCK_BOOTTIME ns), `block` (bytes as
-a driver gave them) or `value`. A value column has `metric`, `unit`, `device` (position in `devices`, -1 for the host), `form`
-and `scale`: an `instant` is raw × scale; a `counter` gives, between two rows, (difference of raw) × scale / seconds.
-A column with `taken` has no field: its value stands in the source's block, `taken` counting from the row's begin
-(`profharness.telemetry.sources.Column` says how). Ones in all bits mean that a field was not read in that row: -1 in an integer
-column, a NaN in a float column, and in a block what its driver leaves where it sets nothing.
+A column's `at` is its place in the row in bytes, and its `role` says what it holds: `deadline`
+(CLOCK_MONOTONIC ns at which the row was due), `boot` (CLOCK_BOOTTIME ns at the row's start),
+`missed` (ticks skipped since the row before), `before` and `after` (CLOCK_MONOTONIC ns around the
+read of `source`), `stamp` (the reading's own time, CLOCK_BOOTTIME ns), `block` (bytes as a driver
+gave them) or `value`. A value column has `metric`, `unit`, `device` (position in `devices`, -1 for
+the host), `form` and `scale`: an `instant` is raw × scale; a `counter` gives, between two rows,
+(difference of raw) × scale / seconds. A column with `taken` has no field: its value stands in the
+source's block, `taken` counting from the row's begin (`profharness.telemetry.sources.Column` says
+how). Ones in all bits mean that a field was not read in that row: -1 in an integer column, a NaN in
+a float column, and in a block what its driver leaves where it sets nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +39,9 @@ FIELD_BYTES = 8
 
 
 class Slot(NamedTuple):
-    """Where one source's fields stand in a row: its two read stamps, then its columns, up to `end`."""
+    """Where one source's fields stand in a row: its two read stamps, then its columns, up to
+    `end`.
+    """
 
     source: Source
     first: int
@@ -43,7 +49,9 @@ class Slot(NamedTuple):
 
 
 class Layout:
-    """The order of fields in a row: deadline, boot, missed, then per source before, after and its columns."""
+    """The order of fields in a row: deadline, boot, missed, then per source before, after and its
+    columns.
+    """
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.columns: list[dict[str, Any]] = []
@@ -100,7 +108,9 @@ def _blank(kind: str) -> int | float | bytes:
 
 
 def _described(column: Column, block: int) -> Iterator[tuple[str, Any]]:
-    """A column's facts, without those that say nothing; the places in its block from the row's begin on."""
+    """A column's facts, without those that say nothing; the places in its block from the row's
+    begin on.
+    """
     yield from (
         ("role", column.role),
         ("type", column.type),
@@ -123,12 +133,16 @@ def _moved(taken: Taken, block: int) -> Taken:
 
 
 def block_type(size: int) -> str:
-    """The type of a block that holds `size` bytes: whole fields, so that what stands behind it is aligned."""
+    """The type of a block that holds `size` bytes: whole fields, so that what stands behind it is
+    aligned.
+    """
     return f"{-(-size // FIELD_BYTES) * FIELD_BYTES}s"
 
 
 def encode_header(layout: Layout, facts: dict[str, Any]) -> bytes:
-    """Magic, length and JSON; `facts` holds the fields besides `v`, `devices`, `width` and `columns`."""
+    """Magic, length and JSON; `facts` holds the fields besides `v`, `devices`, `width` and
+    `columns`.
+    """
     text = json.dumps(
         {
             "v": VERSION,

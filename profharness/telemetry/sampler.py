@@ -1,7 +1,8 @@
 """The sampling loop: absolute deadlines, a row per tick, clock readings and a flush per second.
 
-A tick that comes too late is skipped and counted, never made up for. Each source's read is stamped before and after.
-The loop ends on SIGTERM or SIGHUP, and when the harness is gone; the last row, clock reading and flush come before that.
+A tick that comes too late is skipped and counted, never made up for. Each source's read is stamped
+before and after. The loop ends on SIGTERM or SIGHUP, and when the harness is gone; the last row,
+clock reading and flush come before that.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Failures:
 
 
 class _Reading(NamedTuple):
-    """One source as the loop needs it: where its two stamps and its columns stand in its part of the row, and how often it is read."""
+    """One source as the loop needs it: where its two stamps and its columns stand in its part of
+    the row, and how often it is read.
+    """
 
     read: Callable[[list[Any], int], None]
     first: int
@@ -66,9 +69,10 @@ class _Part:
 class Rows:
     """Makes one row per tick from the sources that are due, and appends it to the file.
 
-    A sleeping process finds its core's caches cold: what a tick touches is what it costs. So the sources that are read at every
-    tick stand first in the row (`order`), and most ticks do not touch the slower ones, not even their part of the row, which is
-    ready-made. And one reading of the clock is both the end of a read and the begin of the next.
+    A sleeping process finds its core's caches cold: what a tick touches is what it costs. So the
+    sources that are read at every tick stand first in the row (`order`), and most ticks do not
+    touch the slower ones, not even their part of the row, which is ready-made. And one reading of
+    the clock is both the end of a read and the begin of the next.
     """
 
     def __init__(self, layout: Layout, period_ns: int, file: AppendFile) -> None:
@@ -97,8 +101,9 @@ class Rows:
         self._fast_next = self._slow_next = 0
         self._front, self._back = _Part(layout, 0, parted), _Part(layout, parted, len(layout.types))
         self._nothing_slow = self._back.pack(*self._back.blank)
-        # A source whose interval ends within this tick is read now, not one tick late. It is not read at the very end
-        # if its last read is nearer than that: a rate over a few microseconds would be noise.
+        # A source whose interval ends within this tick is read now, not one tick late. It is not
+        # read at the very end if its last read is nearer than that: a rate over a few microseconds
+        # would be noise.
         self._early = period_ns // 2
 
     def record(self, deadline_ns: int, missed: int) -> int:
@@ -120,7 +125,8 @@ class Rows:
                     row[first + 1] = now_ns = monotonic_ns()
                     if failures.in_a_row:
                         failures.in_a_row = 0
-                except Exception as error:  # noqa: BLE001 - a source may call a vendor's library; one that fails must not end the others
+                except Exception as error:  # noqa: BLE001
+                    # a source may call a vendor's library; one that fails must not end the others
                     self._failed(failures, error)
                     row[first:end] = front.blank[first:end]
                     now_ns = monotonic_ns()
@@ -192,7 +198,8 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 2 or arguments[0] != "--spec":
         return _say("usage: python -m profharness.telemetry --spec FILE", 2)
     try:
-        with open(arguments[1], encoding="utf-8") as file:  # noqa: PTH123 - pathlib would double the start-up time
+        # pathlib would double the start-up time
+        with open(arguments[1], encoding="utf-8") as file:  # noqa: PTH123
             spec = parse_spec(file.read())
     except (OSError, ValueError) as error:
         return _say(f"telemetry: {arguments[1]}: {error}", 2)
@@ -212,7 +219,8 @@ def run(spec: Spec) -> None:
     """Sample until told to end. Raises OSError when a file cannot be made or written."""
     timer = process.prepare()
     parent = process.Parent(spec.parent_pid)
-    os.makedirs(spec.output_dir, exist_ok=True)  # noqa: PTH103 - pathlib would double the start-up time
+    # pathlib would double the start-up time
+    os.makedirs(spec.output_dir, exist_ok=True)  # noqa: PTH103
     session = _open(spec, parent, timer)
     reason = _loop(session)
     session.clocks.record("after", read_clocks())
@@ -270,7 +278,8 @@ def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
 
 def _facts(spec: Spec, period_ns: int, missing: Sequence[Missing]) -> dict[str, Any]:
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123 - see above
+        # see above
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
             boot_id = file.read().strip()
     except OSError:
         boot_id = ""
@@ -322,7 +331,9 @@ def period_of(hz: float) -> int:
 
 
 def _wake_ns(period_ns: int) -> int:
-    """The timer's period: that of the ticks, or a whole part of it where they are more than a second apart."""
+    """The timer's period: that of the ticks, or a whole part of it where they are more than a
+    second apart.
+    """
     return period_ns // -(-period_ns // SECOND_NS)
 
 

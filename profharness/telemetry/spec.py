@@ -11,8 +11,9 @@ MAX_HZ = 1000.0
 class Spec(NamedTuple):
     """`output_dir` and `host` give the file names; an empty `sources` asks for clock readings only.
 
-    The harness appends each pid that it wants followed, with its descendants, as a line to `roots_file` (decimal, each
-    line ended by a newline; the file may appear later). The sampler ends when `parent_pid` does; 0 means no parent.
+    The harness appends each pid that it wants followed, with its descendants, as a line to
+    `roots_file` (decimal, each line ended by a newline; the file may appear later). The sampler
+    ends when `parent_pid` does; 0 means no parent.
     """
 
     output_dir: str
@@ -25,7 +26,9 @@ class Spec(NamedTuple):
 
 
 def parse_spec(text: str) -> Spec:
-    """Raises ValueError, naming the field, for JSON that is not a specification. Unknown fields are ignored."""
+    """Raises ValueError, naming the field, for JSON that is not a specification. Unknown fields are
+    ignored.
+    """
     found = json.loads(text)
     if not isinstance(found, dict):
         raise ValueError("the specification must be a JSON object")

@@ -1,7 +1,8 @@
-"""What runtimes and drivers call their functions: launches, graph launches, synchronisation, copies.
+"""What runtimes and drivers call their functions: launches, graph launches, synchronisation,
+copies.
 
-Names are those of HIP, HSA, CUDA's runtime and driver as the tracers stamp them; matching is by search in
-the whole name, so that suffixes (`_v2`, `_ptsz`, `R0600`) do not matter.
+Names are those of HIP, HSA, CUDA's runtime and driver as the tracers stamp them; matching is by
+search in the whole name, so that suffixes (`_v2`, `_ptsz`, `R0600`) do not matter.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ CAPTURE_END: Pattern[str] = re.compile(r"StreamEndCapture")
 
 
 def matching(strings: Strings, calls: Api | Ops, pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
-    """Which rows' names the pattern is found in; looks at each distinct name once, and keeps the answer, which cannot be written to."""
+    """Which rows' names the pattern is found in; looks at each distinct name once, and keeps the
+    answer, which cannot be written to.
+    """
     return calls.kept(pattern, (strings,), lambda: _matching(strings, calls.name, pattern))
 
 

@@ -1,7 +1,8 @@
-"""What a collective kernel does, as one short text per kind of call: which collective, how much, over which ranks.
+"""What a collective kernel does, as one short text per kind of call: which collective, how much,
+over which ranks.
 
-torch records this (`record_param_comms`) on the kernel or on the operator that launched it; all kernels of one
-kind of call share the text, so that the column of codes stays small.
+torch records this (`record_param_comms`) on the kernel or on the operator that launched it; all
+kernels of one kind of call share the text, so that the column of codes stays small.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import msgspec
 
 
 class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One collective call. Elements are those of one rank's buffers; None (or empty) where not recorded.
+    """One collective call. Elements are those of one rank's buffers; None (or empty) where not
+    recorded.
 
-    `dtype` is torch's name of the type, `group` the process group by its ranks (and name), `kind` as `normalised` gives it.
+    `dtype` is torch's name of the type, `group` the process group by its ranks (and name), `kind`
+    as `normalised` gives it.
     """
 
     kind: str
@@ -41,11 +44,15 @@ UNKNOWN = "collective"
 HOST_BACKENDS = ("gloo", "mpi", "ucc")
 """torch's backends whose collectives run on the CPU, and are recorded as ranges of the host."""
 UNTOLD = "?"
-"""Ends a `group` that stands for several process groups: the file does not tell the calls of one from those of another."""
+"""Ends a `group` that stands for several process groups: the file does not tell the calls of one
+from those of another.
+"""
 
 
 def normalised(name: str) -> str:
-    """`allreduce`, `_all_gather_base` and `ncclKernel_AllReduce_RING_LL` as all_reduce, all_gather ...; `collective` where the name does not say."""
+    """`allreduce`, `_all_gather_base` and `ncclKernel_AllReduce_RING_LL` as all_reduce, all_gather
+    ...; `collective` where the name does not say.
+    """
     return next((kind for kind, pattern in _KINDS if re.search(pattern, name.lower())), UNKNOWN)
 
 

@@ -12,7 +12,8 @@ THROUGHPUT = "throughput"
 
 
 def with_throughput(trace: Trace) -> Trace:
-    """Adds one sample per trial: its items over its duration in items/s, from the trial's start to its end.
+    """Adds one sample per trial: its items over its duration in items/s, from the trial's start to
+    its end.
 
     Trials without items or without duration give none. The trial's source becomes the sample's.
     """

@@ -1,9 +1,10 @@
 """Launch geometry of a ROCm torch.profiler pass, taken from a rocprofv3 pass of the same run. Pure.
 
-Kineto on ROCm records no registers, and older releases no grid at all; rocprofv3 has both. The two are different
-executions of one program, so that their kernels are joined by name and by order of start, within a point of the scan and
-a rank where both passes have them. A name counts as the same work only where both passes ran it equally often, or as far
-as the passes ran the same kernels in the same order from the start. What a record has itself is never replaced.
+Kineto on ROCm records no registers, and older releases no grid at all; rocprofv3 has both. The two
+are different executions of one program, so that their kernels are joined by name and by order of
+start, within a point of the scan and a rank where both passes have them. A name counts as the same
+work only where both passes ran it equally often, or as far as the passes ran the same kernels in
+the same order from the start. What a record has itself is never replaced.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _SUFFIXES = (" [clone .kd]", ".kd")
 
 @dataclass(frozen=True)
 class Match:
-    """How much of one pass got its geometry from another: `matched` of the `kernels` that lacked some of it."""
+    """How much of one pass got its geometry from another: `matched` of the `kernels` that lacked
+    some of it.
+    """
 
     pass_name: str
     donor: str
@@ -49,7 +52,9 @@ class Match:
 
 @dataclass(frozen=True)
 class PassRole:
-    """What one pass gives or takes: the position of its first source with such kernels, and what its kernels say."""
+    """What one pass gives or takes: the position of its first source with such kernels, and what
+    its kernels say.
+    """
 
     gives: bool
     first_source: int
@@ -65,9 +70,9 @@ Roles = Mapping[tuple[str, bool], PassRole]
 def enrich_geometry(trace: Trace, roles: Roles | None = None) -> tuple[Trace, tuple[Match, ...]]:
     """The trace with the geometry that its Kineto passes on ROCm lack, and one match per such pass.
 
-    Times, names, order and number of records stay. Each match is also a Problem of severity info. Without kernels of
-    rocprofv3 in another pass the trace is returned as it is. `roles` are those of the whole of which `trace` is a part, which
-    must hold all kernels of its ranks.
+    Times, names, order and number of records stay. Each match is also a Problem of severity info.
+    Without kernels of rocprofv3 in another pass the trace is returned as it is. `roles` are those
+    of the whole of which `trace` is a part, which must hold all kernels of its ranks.
     """
     kernels = trace.kernels
     roles = pass_roles(trace) if roles is None else roles
@@ -108,7 +113,8 @@ def enrich_geometry(trace: Trace, roles: Roles | None = None) -> tuple[Trace, tu
 def told(match: Match) -> str:
     """The match rate in a sentence."""
     return (
-        f"geometry of {match.matched} of {match.kernels} kernels of the {match.pass_name} pass taken from the {match.donor} pass"
+        f"geometry of {match.matched} of {match.kernels} kernels of the {match.pass_name} pass "
+        f"taken from the {match.donor} pass"
         " by name and order"
     )
 
@@ -200,7 +206,9 @@ def _rows_by_pass(trace: Trace, chosen: list[bool]) -> dict[str, I64]:
 
 
 def _is_rocm(trace: Trace, source: Source, position: int) -> bool:
-    """By the versions that the file names, else by the maker of the devices that its kernels ran on."""
+    """By the versions that the file names, else by the maker of the devices that its kernels ran
+    on.
+    """
     if any(name.startswith(("hip_", "roctracer_")) for name, _ in source.details):
         return True
     devices = distinct(trace.kernels.device[trace.kernels.source == position])
@@ -213,7 +221,8 @@ def _is_rocm(trace: Trace, source: Source, position: int) -> bool:
 
 
 def _pairs(trace: Trace, to: I64, origin: I64, told: tuple[bool, bool]) -> tuple[I64, I64]:
-    """Rows of both passes that are the same launch: those of equally frequent names, and those of the common beginning.
+    """Rows of both passes that are the same launch: those of equally frequent names, and those of
+    the common beginning.
 
     `told`: whether both passes know ranks, and points.
     """
@@ -246,7 +255,9 @@ def _pairs(trace: Trace, to: I64, origin: I64, told: tuple[bool, bool]) -> tuple
 
 
 def _places(trace: Trace, rows: I64, told: tuple[bool, bool]) -> list[I64]:
-    """Rank and point of each row; one that either pass knows nothing of does not tell kernels apart."""
+    """Rank and point of each row; one that either pass knows nothing of does not tell kernels
+    apart.
+    """
     columns = (_ranks(trace, rows), trace.kernels.point[rows].astype(np.int64))
     return [
         column if known else np.zeros(len(rows), np.int64)
@@ -263,7 +274,9 @@ def _ranks(trace: Trace, rows: I64) -> I64:
 
 
 def _names(trace: Trace) -> I64:
-    """For each string its number as a kernel's name, the same with and without the suffix of a kernel descriptor; the last stands for NULL."""
+    """For each string its number as a kernel's name, the same with and without the suffix of a
+    kernel descriptor; the last stands for NULL.
+    """
     pool = Strings()
 
     def plain(text: str) -> str:

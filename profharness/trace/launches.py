@@ -1,7 +1,8 @@
-"""The host call that launched each device record, by correlation id: the one join that clocks, points, figures and arrows rest on. Pure.
+"""The host call that launched each device record, by correlation id: the one join that clocks,
+points, figures and arrows rest on. Pure.
 
-A correlation id is unique within a source and process. All kernels of a graph share the id of the one
-call that launched the graph. Flow events are not used: they give wrong counts in real files.
+A correlation id is unique within a source and process. All kernels of a graph share the id of the
+one call that launched the graph. Flow events are not used: they give wrong counts in real files.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Correlated(Protocol):
 class Joined:
     """`call[i]` is the row of the call that launched record `i`, NULL where there is none.
 
-    `has_calls[i]` says whether the record's source (or the one that holds its calls) has any host call at all,
-    `in_graph[i]` whether a call with its id launches a graph.
+    `has_calls[i]` says whether the record's source (or the one that holds its calls) has any host
+    call at all, `in_graph[i]` whether a call with its id launches a graph.
     """
 
     call: I64
@@ -50,7 +51,8 @@ def launching_calls(trace: Trace) -> I64:
 
 
 def join(trace: Trace, records: Correlated) -> Joined:
-    """The launching call of each record. Where several calls share an id, a launch goes before other calls, then the first, then the outermost.
+    """The launching call of each record. Where several calls share an id, a launch goes before
+    other calls, then the first, then the outermost.
 
     Kept with the table of records: clocks, figures and findings all ask for it.
     """
@@ -93,8 +95,8 @@ def matched(
 ) -> I64:
     """For each record the position of the call with the same key, NULL for none.
 
-    Keys come with a mask of those that count. Of several calls with one key the one that sorts first by
-    `preference` is taken, its last column before the others (as `numpy.lexsort` has it).
+    Keys come with a mask of those that count. Of several calls with one key the one that sorts
+    first by `preference` is taken, its last column before the others (as `numpy.lexsort` has it).
     """
     (call_key, carrying), (record_key, known) = calls, records
     usable = np.flatnonzero(carrying) if len(record_key) else ()
@@ -109,7 +111,9 @@ def matched(
 
 
 def _keys(owners: I64, trace: Trace, records: Correlated) -> tuple[I64, I64]:
-    """One key per call and per record over (owner, process, id), the process only where both sides know it."""
+    """One key per call and per record over (owner, process, id), the process only where both sides
+    know it.
+    """
     api = trace.api
     call_owner, record_owner = owners[api.source], owners[records.source]
     call_pid, record_pid = _pids(trace, api), _pids(trace, records)
@@ -142,10 +146,12 @@ def _pids(trace: Trace, records: Correlated) -> I64:
 
 
 def _owners(trace: Trace) -> I64:
-    """For each source the source that holds its host calls: itself, or its sibling where the tool writes them apart.
+    """For each source the source that holds its host calls: itself, or its sibling where the tool
+    writes them apart.
 
-    rocprofv3 writes kernels and host calls of one process to two CSV files. A source without calls is
-    joined with the sources of the same pass, layer, format, host, rank and process that have no kernels or copies.
+    rocprofv3 writes kernels and host calls of one process to two CSV files. A source without calls
+    is joined with the sources of the same pass, layer, format, host, rank and process that have no
+    kernels or copies.
     """
     count = len(trace.sources)
     owners = np.arange(count, dtype=np.int64)
@@ -164,5 +170,7 @@ def _owners(trace: Trace) -> I64:
 
 
 def correlated_process(source: Source) -> object:
-    """What sources of one process have in common where a tool writes its calls and its device work apart."""
+    """What sources of one process have in common where a tool writes its calls and its device work
+    apart.
+    """
     return source.pass_name, source.layer, source.format, source.host, source.rank, source.pid

@@ -1,4 +1,5 @@
-"""How ranges are called that come from the logs of runtimes: kernels on their way to a queue, and lines of MIOpen.
+"""How ranges are called that come from the logs of runtimes: kernels on their way to a queue, and
+lines of MIOpen.
 
 Readers of logs make the names here, and whoever counts ranges takes them apart here.
 """
@@ -27,8 +28,8 @@ def library_line(level: str, function: str, text: str) -> str:
 
 
 def group_of(name: str) -> tuple[str, str] | None:
-    """What the ranges of one kind have in common, and the kind: `submission of KERNEL` of whatever shape, or level and
-    function of a line of MIOpen. None for any other range.
+    """What the ranges of one kind have in common, and the kind: `submission of KERNEL` of whatever
+    shape, or level and function of a line of MIOpen. None for any other range.
     """
     if name.startswith(_SUBMISSION):
         return _SHAPE.sub("", name), SUBMISSIONS

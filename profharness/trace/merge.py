@@ -1,8 +1,8 @@
 """Several traces as one: every record kept, pools joined, indices and codes rewritten. Pure.
 
-Devices of one host and identity become one; devices without identity stay apart, since two files' "device 0" may
-be two devices. Streams become one where the same process, pass, device and file format number them alike. Correlation ids
-are kept: they are unique within a source and process.
+Devices of one host and identity become one; devices without identity stay apart, since two files'
+"device 0" may be two devices. Streams become one where the same process, pass, device and file
+format number them alike. Correlation ids are kept: they are unique within a source and process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from profharness.trace.model import (
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """For one trace the new position of each string, source, device, stream and op, and of its first kernel.
+    """For one trace the new position of each string, source, device, stream and op, and of its
+    first kernel.
 
     `codes` and `ops` are None where they stay.
     """
@@ -41,7 +42,9 @@ class Places:
 
 
 def merge(traces: Sequence[Trace]) -> Trace:
-    """One trace with the records of all, in order; at least one is needed. Times are taken as they are: align first."""
+    """One trace with the records of all, in order; at least one is needed. Times are taken as they
+    are: align first.
+    """
     return traces[0] if len(traces) == 1 else merge_with_places(traces)[0]
 
 
@@ -52,16 +55,19 @@ def merge_with_places(traces: Sequence[Trace]) -> tuple[Trace, list[Places]]:
 
 
 Tables = Callable[[str, int, Strings], Table]
-"""Gives the table of this name of the trace at this position; it may read it, adding texts to the strings."""
+"""Gives the table of this name of the trace at this position; it may read it, adding texts to the
+strings.
+"""
 
 
 def merge_by_table(
     heads: Sequence[Trace], sizes: Sequence[tuple[int, int]], table: Tables, *, coded: bool = False
 ) -> tuple[Trace, list[Places]]:
-    """`merge_with_places` of traces whose tables come one by one, so that no more than one of them is there twice.
+    """`merge_with_places` of traces whose tables come one by one, so that no more than one of them
+    is there twice.
 
-    `heads` are the traces, whose own tables are not looked at; `sizes` their numbers of ops and kernels. `coded`: texts of the tables have codes
-    of the strings that were given along.
+    `heads` are the traces, whose own tables are not looked at; `sizes` their numbers of ops and
+    kernels. `coded`: texts of the tables have codes of the strings that were given along.
     """
     strings = Strings()
     devices = _Devices()
@@ -105,8 +111,8 @@ def merge_by_table(
         tuple(streams.all),
         problems=tuple(problem for trace in heads for problem in trace.problems),
         statistics=statistics,
-        **tables,
-    )  # type: ignore[arg-type] # each name maps to its own kind of table
+        **tables,  # type: ignore[arg-type]  # each name maps to its own kind of table
+    )
     return merged, places
 
 
@@ -167,7 +173,9 @@ class _Streams:
         self._known: dict[tuple[int, str, int, str], int] = {}
 
     def add(self, trace: Trace, device_places: I32) -> I32:
-        """The position of each; tools number streams differently, and a pid of one pass is no pid of another, so that both are part of the name."""
+        """The position of each; tools number streams differently, and a pid of one pass is no pid
+        of another, so that both are part of the name.
+        """
         origin = ",".join(
             sorted({f"{source.pass_name} {source.format}" for source in trace.sources})
         )

@@ -1,8 +1,10 @@
-"""The trace as columns: one frozen table per kind of record, declared once with type, unit and meaning.
+"""The trace as columns: one frozen table per kind of record, declared once with type, unit and
+meaning.
 
-Times are int64 nanoseconds of the clock that the trace's source stamps; after `trace.clocks.align` they are
-CLOCK_BOOTTIME of the reference host. Strings are int32 codes into `Trace.strings`. `NULL` (-1) stands for
-"not recorded" in integer columns and NaN in float columns; geometry is never guessed.
+Times are int64 nanoseconds of the clock that the trace's source stamps; after `trace.clocks.align`
+they are CLOCK_BOOTTIME of the reference host. Strings are int32 codes into `Trace.strings`. `NULL`
+(-1) stands for "not recorded" in integer columns and NaN in float columns; geometry is never
+guessed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ import numpy.typing as npt
 from profharness.findings import Severity
 from profharness.trace.columns.column import compact, joined, own, packed, repeated, taken, unpacked
 from profharness.trace.columns.strings import Strings as Strings  # noqa: PLC0414  the same
-from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model, kept apart for length
+
+# part of the model, kept apart for length
+from profharness.trace.places import Device as Device  # noqa: PLC0414
 from profharness.trace.places import Stream as Stream  # noqa: PLC0414  the same
 from profharness.trace.statistics import StatRow
 
@@ -64,7 +68,9 @@ def code(meaning: str) -> Any:
 
 
 def index(of: str, meaning: str) -> Any:
-    """An int32 column of positions in `Trace.<of>` (sources, devices, streams, ops); NULL where none."""
+    """An int32 column of positions in `Trace.<of>` (sources, devices, streams, ops); NULL where
+    none.
+    """
     return field(metadata={"dtype": np.int32, "unit": "index", "of": of, "meaning": meaning})
 
 
@@ -77,7 +83,8 @@ def float64(meaning: str, unit: str = "") -> Any:
 class Table:
     """Columns of equal length. Subclasses declare the columns; rows are addressed by position.
 
-    Columns are not written to. One that holds a single value for all rows takes the memory of that value.
+    Columns are not written to. One that holds a single value for all rows takes the memory of that
+    value.
     """
 
     def __len__(self) -> int:
@@ -88,7 +95,8 @@ class Table:
         return {}
 
     def kept(self, key: object, others: tuple[object, ...], make: Callable[[], KeptT]) -> KeptT:
-        """What `make` works out of these columns and the `others`: once, as long as the others are the same objects.
+        """What `make` works out of these columns and the `others`: once, as long as the others are
+        the same objects.
 
         It goes with this table, not with what is made of the table, and keeps no other table alive.
         """
@@ -164,7 +172,9 @@ class Table:
 
 
 def concat(tables: Sequence[TableT]) -> TableT:
-    """Rows of all tables in order; at least one table is needed. Codes must refer to the same pools."""
+    """Rows of all tables in order; at least one table is needed. Codes must refer to the same
+    pools.
+    """
     kind = type(tables[0])
     if len(tables) == 1:
         return tables[0]
@@ -337,8 +347,8 @@ class Requests(Table):
 class Source:
     """One file (or in-memory origin) of records, and where it stands on the clocks.
 
-    `pass_name` and `layer` are filled in from the manifest. `residual_ns` and `bound_ns` are the marker
-    self-check (DESIGN 3); `alignment` says in words how its times got onto the trace's axis.
+    `pass_name` and `layer` are filled in from the manifest. `residual_ns` and `bound_ns` are the
+    marker self-check (DESIGN 3); `alignment` says in words how its times got onto the trace's axis.
     """
 
     path: str
@@ -360,9 +370,13 @@ class Source:
 
 
 TABLES = "tables"
-"""Entry of `Source.details` where a tool writes one file per kind of record: the kinds that were read."""
+"""Entry of `Source.details` where a tool writes one file per kind of record: the kinds that were
+read.
+"""
 FIRST_STEP, STEPS = "capture.first_step", "capture.steps"
-"""Entries of `Source.details` where a capture went by steps: the first one and their number, in digits."""
+"""Entries of `Source.details` where a capture went by steps: the first one and their number, in
+digits.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Nested spans per thread: depth, parent, and the innermost span at a time. Vectorised; no I/O.
 
-Spans of one thread are taken to nest (as calls do). A span without length contains no other, so that traces
-in whole microseconds, where many short calls have length zero at one start, do not grow towers of depth.
+Spans of one thread are taken to nest (as calls do). A span without length contains no other, so
+that traces in whole microseconds, where many short calls have length zero at one start, do not grow
+towers of depth.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
-    """For each span: `depth` (0 outermost) and the row of its `parent` (NULL for none). `order` sorts rows by thread, start, length."""
+    """For each span: `depth` (0 outermost) and the row of its `parent` (NULL for none). `order`
+    sorts rows by thread, start, length.
+    """
 
     depth: I32
     parent: I64
@@ -37,8 +40,9 @@ def threads(pid: I64, tid: I64) -> I64:
 def nest(start_ns: I64, dur_ns: I64, thread: I64) -> Nesting:
     """Depth and parent of each span among those of its thread.
 
-    The depth is the number of spans open at the start: those before it in order (start, then longest first,
-    then row) less those that have ended. Spans that begin where another ends are siblings.
+    The depth is the number of spans open at the start: those before it in order (start, then
+    longest first, then row) less those that have ended. Spans that begin where another ends are
+    siblings.
     """
     order = _in_order(start_ns, dur_ns, thread)
     depth, parent = np.zeros(len(order), np.int32), np.full(len(order), NULL, np.int64)
@@ -50,7 +54,9 @@ def nest(start_ns: I64, dur_ns: I64, thread: I64) -> Nesting:
 
 
 def _in_order(start_ns: I64, dur_ns: I64, thread: I64) -> I64:
-    """Rows by thread, start, longest first, then row. Tracers write each thread's spans in this order, so that most files need no sort of times."""
+    """Rows by thread, start, longest first, then row. Tracers write each thread's spans in this
+    order, so that most files need no sort of times.
+    """
     order: I64 = np.argsort(_narrow(thread), kind="stable")
     later, longer = np.diff(start_ns[order]), np.diff(dur_ns[order])
     if not np.all((later > 0) | ((later == 0) & (longer <= 0)) | (np.diff(thread[order]) != 0)):
@@ -91,7 +97,9 @@ def _one_thread(start: I64, dur: I64, rows: I64) -> tuple[I64, I64]:
 def innermost(
     start_ns: I64, dur_ns: I64, thread: I64, nesting: Nesting, at: tuple[I64, I64]
 ) -> I64:
-    """The row of the innermost span that contains each time `at[0]` on each thread `at[1]`, ends included; NULL for none."""
+    """The row of the innermost span that contains each time `at[0]` on each thread `at[1]`, ends
+    included; NULL for none.
+    """
     at_ns, at_thread = at
     found = np.full(len(at_ns), NULL, np.int64)
     if not len(start_ns):

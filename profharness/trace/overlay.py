@@ -24,10 +24,11 @@ PointSpans = Mapping[str, Mapping[str, tuple[int, int]]]
 def overlay(trace: Trace, bare: str = BARE, spans: PointSpans | None = None) -> Trace:
     """The trace with the points of every other pass moved to where the bare pass had them.
 
-    The trace must be aligned and its sources must name their passes. A point begins where it began in the bare pass,
-    or where the point before it in its own pass now ends, if that is later: points never overlap. What lies between
-    two points moves with the one before, what lies before the first with the first. Sources without a pass (telemetry)
-    and passes without common points stay; durations never change. `spans` are those of the whole of which `trace` is a part.
+    The trace must be aligned and its sources must name their passes. A point begins where it began
+    in the bare pass, or where the point before it in its own pass now ends, if that is later:
+    points never overlap. What lies between two points moves with the one before, what lies before
+    the first with the first. Sources without a pass (telemetry) and passes without common points
+    stay; durations never change. `spans` are those of the whole of which `trace` is a part.
     """
     spans = point_spans(trace) if spans is None else spans
     movable = [_movable(source, spans, bare) for source in trace.sources]
@@ -40,7 +41,8 @@ def overlay(trace: Trace, bare: str = BARE, spans: PointSpans | None = None) -> 
         for name, table in trace.tables()
         if name in TIME_COLUMNS
     }
-    return replace(trace, sources=laid_over(trace.sources, spans, bare), **changed)  # type: ignore[arg-type] # each table keeps its own type
+    # each table keeps its own type
+    return replace(trace, sources=laid_over(trace.sources, spans, bare), **changed)  # type: ignore[arg-type]
 
 
 def laid_over(sources: Sequence[Source], spans: PointSpans, bare: str = BARE) -> tuple[Source, ...]:

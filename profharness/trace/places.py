@@ -9,7 +9,9 @@ NULL = -1
 
 @dataclass(frozen=True)
 class Device:
-    """An accelerator as a source names it. `index` is the tool's own number as text, `dies` the XCDs that it spans."""
+    """An accelerator as a source names it. `index` is the tool's own number as text, `dies` the
+    XCDs that it spans.
+    """
 
     index: str
     host: str = ""
@@ -27,7 +29,9 @@ class Device:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream of one device; `device` is a position in `Trace.devices`, `name` the tool's own number."""
+    """A stream of one device; `device` is a position in `Trace.devices`, `name` the tool's own
+    number.
+    """
 
     device: int
     name: str

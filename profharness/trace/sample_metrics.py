@@ -1,4 +1,6 @@
-"""The telemetry metrics: name, unit, and whether a value is an instant or covers an interval. Data only."""
+"""The telemetry metrics: name, unit, and whether a value is an instant or covers an interval. Data
+only.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class SampleMetric:
-    """What one telemetry metric means. `stamp` says whether a value is an instant or covers an interval."""
+    """What one telemetry metric means. `stamp` says whether a value is an instant or covers an
+    interval.
+    """
 
     name: str
     unit: str
@@ -18,7 +22,8 @@ class SampleMetric:
 
 XCC_LIMIT = 8  # compute dies of one package that the driver reports
 
-# What the vendors' drivers say of a device. A mean over an interval is made from a counter or from two readings.
+# What the vendors' drivers say of a device. A mean over an interval is made from a counter or from
+# two readings.
 DEVICE_METRICS: tuple[SampleMetric, ...] = (
     SampleMetric(
         "gpu_percent",
@@ -30,25 +35,29 @@ DEVICE_METRICS: tuple[SampleMetric, ...] = (
         "gpu_activity_mean",
         "%",
         "interval",
-        "share of time in which anything ran on the device, averaged between two samples by the driver's accumulator",
+        "share of time in which anything ran on the device, averaged between two samples by "
+        "the driver's accumulator",
     ),
     SampleMetric(
         "memory_activity",
         "share",
         "instant",
-        "share of time in which the memory controller worked (NVIDIA: in which memory was read or written)",
+        "share of time in which the memory controller worked (NVIDIA: "
+        "in which memory was read or written)",
     ),
     SampleMetric(
         "memory_activity_mean",
         "share",
         "interval",
-        "share of time in which the memory controller worked, averaged between two samples by the driver's accumulator",
+        "share of time in which the memory controller worked, "
+        "averaged between two samples by the driver's accumulator",
     ),
     SampleMetric(
         "wave_fill",
         "share",
         "instant",
-        "waves in flight over the waves that the device can hold (KFD's cu_occupancy, in units of full compute units)",
+        "waves in flight over the waves that the device can hold (KFD's cu_occupancy, "
+        "in units of full compute units)",
     ),
     *(
         SampleMetric(
@@ -201,7 +210,8 @@ SAMPLE_METRICS: tuple[SampleMetric, ...] = (
         "power_module_energy",
         "W",
         "interval",
-        "power of an accelerator module between two samples by the energy counter of the node's own meter",
+        "power of an accelerator module between two samples by the energy counter of the "
+        "node's own meter",
     ),
     SampleMetric(
         "power_module_limit",
@@ -228,7 +238,8 @@ SAMPLE_METRICS: tuple[SampleMetric, ...] = (
         "rdma_received",
         "B/s",
         "interval",
-        "bytes received by the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too",
+        "bytes received by the node's RDMA ports (InfiniBand, RoCE); "
+        "IP over InfiniBand is in it too",
     ),
     SampleMetric(
         "rdma_sent",
@@ -246,7 +257,9 @@ _PLACES = {metric.name: place for place, metric in enumerate(SAMPLE_METRICS)}
 
 
 def metric_of(name: str) -> SampleMetric | None:
-    """The metric of that name; `network_sent:eth0` is the `network_sent` of one interface. None for an unknown one."""
+    """The metric of that name; `network_sent:eth0` is the `network_sent` of one interface. None for
+    an unknown one.
+    """
     return _BY_NAME.get(name.partition(":")[0])
 
 

@@ -1,4 +1,6 @@
-"""A scan as a table of levels: what a curve is fitted to, whether it comes from a CSV or from a run."""
+"""A scan as a table of levels: what a curve is fitted to, whether it comes from a CSV or from a
+run.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ AXES: tuple[Axis, ...] = ("batch_size", "concurrency", "processes")
 class ScanTable:
     """Columns of equal length, one row per measured level, in any order.
 
-    `level` is the batch size, concurrency or number of processes. Throughput in items/s, latency in ms; the
-    standard errors are of the means. NaN where not recorded. `keys` holds, per row, one text for each of
-    `key_columns`: rows with equal keys make one series.
+    `level` is the batch size, concurrency or number of processes. Throughput in items/s, latency in
+    ms; the standard errors are of the means. NaN where not recorded. `keys` holds, per row, one
+    text for each of `key_columns`: rows with equal keys make one series.
     """
 
     source: str

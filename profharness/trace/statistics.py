@@ -1,4 +1,6 @@
-"""Totals that a tool printed by itself, for files that hold no single records (rocprofv3 and rocprof `--stats`)."""
+"""Totals that a tool printed by itself, for files that hold no single records (rocprofv3 and
+rocprof `--stats`).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ COPIES = "copy"
 class StatRow:
     """One line of a statistics file. Times in ns, None where the tool does not print them.
 
-    `domain` says what was counted: `kernel`, `copy`, or host calls by their library (`hip`, `hsa`, ...).
-    `source` is a position in `Trace.sources`. Such rows stand beside records of the same run, never added to them.
+    `domain` says what was counted: `kernel`, `copy`, or host calls by their library (`hip`, `hsa`,
+    ...). `source` is a position in `Trace.sources`. Such rows stand beside records of the same run,
+    never added to them.
     """
 
     name: str

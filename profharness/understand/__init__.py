@@ -1,1 +1,3 @@
-"""The understanding half: read what a run left, align and merge it, and turn it into figures and reports. Starts nothing."""
+"""The understanding half: read what a run left, align and merge it, and turn it into figures and
+reports. Starts nothing.
+"""

@@ -1,7 +1,8 @@
-"""A capture window that a tool could not keep to by itself, applied to what it recorded: `PassRecord.cut`.
+"""A capture window that a tool could not keep to by itself, applied to what it recorded:
+`PassRecord.cut`.
 
-Steps are taken from the hooks' own log of the same process, times count from the start of the pass. Device work belongs
-where the call stands that launched it.
+Steps are taken from the hooks' own log of the same process, times count from the start of the pass.
+Device work belongs where the call stands that launched it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Clocks:
 
 
 def within_window(run: RunDir, trace: Trace, at: Clocks) -> Trace:
-    """The aligned trace of some tool's files without what lies outside of the window that its pass was asked for."""
+    """The aligned trace of some tool's files without what lies outside of the window that its pass
+    was asked for.
+    """
     records = _cut_passes(run.root, _stamp(run))
     if not any(
         source.pass_name in records and source.layer not in _OWN for source in trace.sources
@@ -63,7 +66,8 @@ def within_window(run: RunDir, trace: Trace, at: Clocks) -> Trace:
                     "warning",
                     source.path,
                     1,
-                    "its window could not be found (no marked steps, or another clock): nothing was cut off",
+                    "its window could not be found (no marked steps, or another clock): "
+                    "nothing was cut off",
                 )
             )
         windows.append(window or _EVER)
@@ -83,7 +87,8 @@ def _stamp(run: RunDir) -> int:
 
 
 @lru_cache(maxsize=4)
-def _cut_passes(root: Path, stamp: int) -> dict[str, PassRecord]:  # noqa: ARG001  the stamp says when a kept answer is out of date
+# the stamp says when a kept answer is out of date
+def _cut_passes(root: Path, stamp: int) -> dict[str, PassRecord]:  # noqa: ARG001
     """The passes that are to be cut, by name; most runs have none."""
     try:
         return {record.name: record for record in RunDir(root).read_manifest().passes if record.cut}
@@ -119,7 +124,9 @@ def _of_steps(
 
 
 def _of_log(path: Path, record: PassRecord, wanted: tuple[int, int], at: Clocks) -> Window | None:
-    """The wanted steps of one log, an empty window where it has none of them; None for a log of another pass."""
+    """The wanted steps of one log, an empty window where it has none of them; None for a log of
+    another pass.
+    """
     ends = {line.n: line.monotonic_ns for line in steps.lines(path)}
     moved = {
         number: at.monotonic(path.parent.parent.name, ns)
@@ -144,7 +151,8 @@ def _inside(trace: Trace, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64
     kept: dict[str, npt.NDArray[np.bool_]] = {}
     for name, table in trace.tables():
         if name in TIME_COLUMNS:
-            start, source = getattr(table, TIME_COLUMNS[name][0]), table.source  # type: ignore[attr-defined]  # every timed table has a source
+            # every timed table has a source
+            start, source = getattr(table, TIME_COLUMNS[name][0]), table.source  # type: ignore[attr-defined]
             kept[name] = (start >= low[source]) & (start < high[source])
     for name, records in (("kernels", trace.kernels), ("copies", trace.copies)):
         call = join(trace, records).call

@@ -1,7 +1,7 @@
 """What the user named, as traces: run directories and loose files, alone or together.
 
-A part is one run or one file. Parts of different hosts, files or runs never fold together: devices without
-identity stay apart, and the passes of several runs carry the run's name.
+A part is one run or one file. Parts of different hosts, files or runs never fold together: devices
+without identity stay apart, and the passes of several runs carry the run's name.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from profharness.errors import InputError, UsageError
 from profharness.findings import Finding
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Source, Trace
+from profharness.trace.wanted import Wanted
 
 if TYPE_CHECKING:
     from profharness.rundir.manifest import Manifest
@@ -27,9 +27,11 @@ NO_CLOCK = "not aligned: its times stand as the tool wrote them"
 
 @dataclass(frozen=True)
 class Loaded:
-    """Everything that was read, on one clock. `findings` are about clocks and steps; figures are the analysis's.
+    """Everything that was read, on one clock. `findings` are about clocks and steps; figures are
+    the analysis's.
 
-    `steps_from` says which ranges of the program are its steps (`stepping.stepped`); empty where marks of tools or hooks are.
+    `steps_from` says which ranges of the program are its steps (`stepping.stepped`); empty where
+    marks of tools or hooks are.
     """
 
     trace: Trace
@@ -42,7 +44,8 @@ class Loaded:
 def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool = False) -> Loaded:
     """One run directory, or any mix of runs and files, merged.
 
-    Raises InputError for a path that cannot be read, and UsageError for several sources that share no clock (unless allowed).
+    Raises InputError for a path that cannot be read, and UsageError for several sources that share
+    no clock (unless allowed).
     """
     check_paths(paths)
     parts = [
@@ -71,7 +74,9 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
 
 
 def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loaded:
-    """One run, or a tool's own folder. `run_name` goes in front of the names of a run's passes, so that those of another are others."""
+    """One run, or a tool's own folder. `run_name` goes in front of the names of a run's passes, so
+    that those of another are others.
+    """
     from profharness.rundir.paths import MANIFEST
 
     if not (path / MANIFEST).is_file():
@@ -88,7 +93,8 @@ def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loade
 
 
 def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputError:
-    """The error that a folder is no run, with the files in it that can be given: the most telling formats first.
+    """The error that a folder is no run, with the files in it that can be given: the most telling
+    formats first.
 
     `files` is the hint where there are such files, and has a place for their names.
     """
@@ -107,12 +113,14 @@ def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputEr
 
 
 def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: bool = True) -> Loaded:
-    """Loose files as one trace: one file, the tables that a tool wrote apart, or files that share a device.
+    """Loose files as one trace: one file, the tables that a tool wrote apart, or files that share a
+    device.
 
-    A single source stays on its own clock. Where less is wanted, or without the check of cause and effect, it takes less time.
+    A single source stays on its own clock. Where less is wanted, or without the check of cause and
+    effect, it takes less time.
     """
     from profharness import readers
-    from profharness.trace.discretion import without_secrets
+    from profharness.secrets.discretion import without_secrets
 
     traces = [
         without_secrets(readers.read_together(group, wanted=wanted))
@@ -140,7 +148,7 @@ def _load_run(root: Path) -> Loaded:
 
 def of_records(found: RunRecords, root: Path) -> Loaded:
     """What was read of a run, without secrets."""
-    from profharness.trace.discretion import without_secrets
+    from profharness.secrets.discretion import without_secrets
 
     return Loaded(without_secrets(found.trace), str(root), found.manifest, found.findings)
 
@@ -148,7 +156,7 @@ def of_records(found: RunRecords, root: Path) -> Loaded:
 def _load_tools_folder(folder: Path) -> Loaded | None:
     """A folder that is no run and that rocprof-compute wrote; None for another."""
     from profharness.readers.rocprof_compute import folder as rocprof_compute_folder
-    from profharness.trace.discretion import without_secrets
+    from profharness.secrets.discretion import without_secrets
 
     return (
         Loaded(without_secrets(rocprof_compute_folder.read(folder)), str(folder))
@@ -158,7 +166,9 @@ def _load_tools_folder(folder: Path) -> Loaded | None:
 
 
 def check_paths(paths: Sequence[Path]) -> None:
-    """Raises UsageError where no path is given or one is given twice, and InputError for one that does not exist."""
+    """Raises UsageError where no path is given or one is given twice, and InputError for one that
+    does not exist.
+    """
     if not paths:
         raise UsageError("nothing to read", "name a run directory or trace files")
     for path in paths:
@@ -175,7 +185,9 @@ def check_paths(paths: Sequence[Path]) -> None:
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
-    """For each path what tells its passes from those of the other runs: the folder's name, as much of its path as is needed."""
+    """For each path what tells its passes from those of the other runs: the folder's name, as much
+    of its path as is needed.
+    """
     runs = [path.resolve() for path in paths if path.is_dir()]
     if len(runs) < 2:
         return [""] * len(paths)
@@ -189,7 +201,9 @@ def run_names(paths: Sequence[Path]) -> list[str]:
 
 
 def of_run(trace: Trace, run_name: str) -> Trace:
-    """The trace of one of several runs: its passes named after the run. Sources that belong to no pass get the run's name."""
+    """The trace of one of several runs: its passes named after the run. Sources that belong to no
+    pass get the run's name.
+    """
     return replace(
         trace,
         sources=tuple(
@@ -200,7 +214,9 @@ def of_run(trace: Trace, run_name: str) -> Trace:
 
 
 def check_clocks(sources: Sequence[Source], *, allow_unaligned: bool) -> bool:
-    """Whether all sources share one clock of one host. Where not, raises UsageError, naming those that do not, unless that is allowed."""
+    """Whether all sources share one clock of one host. Where not, raises UsageError, naming those
+    that do not, unless that is allowed.
+    """
     shared = {(source.clock, source.host) for source in sources}
     lost = [
         source.path for source in sources if source.clock is ClockDomain.UNKNOWN or not source.host
@@ -218,7 +234,9 @@ def check_clocks(sources: Sequence[Source], *, allow_unaligned: bool) -> bool:
 
 
 def check_hosts(stated: Mapping[str, str]) -> None:
-    """Raises UsageError where files (by path) state different hosts: no clock is common to them. Files that state none say nothing."""
+    """Raises UsageError where files (by path) state different hosts: no clock is common to them.
+    Files that state none say nothing.
+    """
     hosts = sorted({host for host in stated.values() if host})
     if len(hosts) > 1:
         raise _no_common_clock(f"they were recorded on {', '.join(hosts)}")
@@ -227,7 +245,8 @@ def check_hosts(stated: Mapping[str, str]) -> None:
 def _no_common_clock(said: str) -> UsageError:
     return UsageError(
         f"these sources cannot be put on one clock: {said}",
-        "record them in one run, or merge them as they are with --allow-unaligned (they will be marked)",
+        "record them in one run, or merge them as they are with --allow-unaligned (they will "
+        "be marked)",
     )
 
 

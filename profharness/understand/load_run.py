@@ -34,7 +34,9 @@ class RunRecords:
 
 
 def load_run(root: Path) -> RunRecords:
-    """Everything that a run directory holds, aligned, cut by point, and checked. Raises InputError for a folder that is no run."""
+    """Everything that a run directory holds, aligned, cut by point, and checked. Raises InputError
+    for a folder that is no run.
+    """
     run = RunDir.open(root)
     manifest = run.read_manifest()
     gathered = gather(run, manifest)
@@ -53,7 +55,9 @@ def load_run(root: Path) -> RunRecords:
 
 @dataclass(frozen=True)
 class Told:
-    """Of a run, beside its records: clock readings, findings on the clocks of single files, and problems of reading."""
+    """Of a run, beside its records: clock readings, findings on the clocks of single files, and
+    problems of reading.
+    """
 
     snapshots: Snapshots
     findings: tuple[Finding, ...]
@@ -83,7 +87,9 @@ def reference_of(manifest: Manifest, snapshots: Snapshots) -> str:
 def aligned(
     run: RunDir, trace: Trace, snapshots: Snapshots, reference: str
 ) -> tuple[Trace, tuple[Finding, ...]]:
-    """One file on the run's clock, with its marker self-check: its spans against the brackets that the hook took around them."""
+    """One file on the run's clock, with its marker self-check: its spans against the brackets that
+    the hook took around them.
+    """
     trace = within_window(
         run, clocks.align(trace, snapshots, reference), Clocks(snapshots, reference)
     )
@@ -115,7 +121,9 @@ def aligned(
 
 
 def share_marker_checks(sources: Sequence[Source]) -> list[Source]:
-    """Files without markers of their own take the check of the marker file that the same process and tool wrote."""
+    """Files without markers of their own take the check of the marker file that the same process
+    and tool wrote.
+    """
     known = {
         (source.host, source.pid, source.layer): source
         for source in sources

@@ -1,7 +1,7 @@
 """The second half's table of contents: read -> align -> merge -> summarise -> write.
 
-Works on run directories and on loose trace files alike; starts no process and needs no device. What a command
-does not need is not imported: a table of hotspots takes no longer than its file.
+Works on run directories and on loose trace files alike; starts no process and needs no device. What
+a command does not need is not imported: a table of hotspots takes no longer than its file.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ __all__ = ["Loaded", "finish", "load", "step_by_step", "summarise"]
 def finish(
     root: Path, *, report: Path | None = None, force: bool = False, step_range: str = ""
 ) -> Summary:
-    """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of scans), the telemetry's tables and report.html into it.
+    """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of
+    scans), the telemetry's tables and report.html into it.
 
-    `step_range` is for `stepping.stepped`. Raises InputError for a folder that is no run, OutputExists for a `report` elsewhere that exists,
-    and UsageError where one of them cannot be written, or no range is a step as asked.
+    `step_range` is for `stepping.stepped`. Raises InputError for a folder that is no run,
+    OutputExists for a `report` elsewhere that exists, and UsageError where one of them cannot be
+    written, or no range is a step as asked.
     """
     from profharness.report.csv import hotspots_csv, results_csv
     from profharness.report.page import html
@@ -72,7 +74,9 @@ _FOR_FILES = "`profharness hotspots`, `metrics`, `compare` and `merge` take trac
 
 
 def _require_run(root: Path) -> None:
-    """Raises InputError for what is no run, with what takes it where it is a file or holds files."""
+    """Raises InputError for what is no run, with what takes it where it is a file or holds
+    files.
+    """
     if root.is_file():
         raise InputError(f"{root} is a file, and a report is of a run", _FOR_FILES)
     if not root.is_dir():
@@ -82,7 +86,9 @@ def _require_run(root: Path) -> None:
 
 
 def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
-    """The records of a run, and what writes its trace: of a large run that was done on the way, one group of its files after the other."""
+    """The records of a run, and what writes its trace: of a large run that was done on the way, one
+    group of its files after the other.
+    """
     from profharness.trace.parts.cutting import Cut
     from profharness.understand.many.jobs import IN_ONE
     from profharness.understand.merge import one_run as run_merging
@@ -128,7 +134,9 @@ def _told(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
 
 
 def _model_name(model: str) -> str:
-    """A file's name without its ending; in a model repository (NAME/1/model.onnx) the model's folder."""
+    """A file's name without its ending; in a model repository (NAME/1/model.onnx) the model's
+    folder.
+    """
     path = Path(model)
     return (
         path.parent.parent.name
@@ -138,7 +146,8 @@ def _model_name(model: str) -> str:
 
 
 def _keep_calibrations(root: Path, loaded: Loaded) -> None:
-    """A copy of what this machine measured on the run's devices, so that the run reads the same elsewhere.
+    """A copy of what this machine measured on the run's devices, so that the run reads the same
+    elsewhere.
 
     What it has stays; devices, numbers of threads and software that were measured since are added.
     """
@@ -158,8 +167,9 @@ def _keep_calibrations(root: Path, loaded: Loaded) -> None:
 def summarise(loaded: Loaded, step_range: str = "") -> Summary:
     """The figures of what was loaded: of a run over all its passes, of loose files as one trace.
 
-    Ceilings are those that a run keeps or that this machine's cache holds of its devices. Raises InputError for a
-    damaged copy in the run, and UsageError as `stepping.stepped` does for a `step_range`.
+    Ceilings are those that a run keeps or that this machine's cache holds of its devices. Raises
+    InputError for a damaged copy in the run, and UsageError as `stepping.stepped` does for a
+    `step_range`.
     """
     from profharness.understand.steps import stepped
 
@@ -185,10 +195,11 @@ def summarise(loaded: Loaded, step_range: str = "") -> Summary:
 
 
 def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[StepSummary, ...]:
-    """The figures of single steps (`all`, `3`, `10:30`) of what was loaded; of a run in the pass that speaks for kernels.
+    """The figures of single steps (`all`, `3`, `10:30`) of what was loaded; of a run in the pass
+    that speaks for kernels.
 
-    Raises UsageError for a selection that says nothing or finds nothing, and as `stepping.stepped` does for a `step_range`; InputError for a
-    damaged calibration in the run.
+    Raises UsageError for a selection that says nothing or finds nothing, and as `stepping.stepped`
+    does for a `step_range`; InputError for a damaged calibration in the run.
     """
     from profharness.analysis.kernels.facts import KernelFacts, Yardstick
     from profharness.analysis.power.step_samples import with_samples

@@ -1,7 +1,8 @@
-"""Reads everything that a run directory holds into traces, each on its own clock, labelled from the manifest.
+"""Reads everything that a run directory holds into traces, each on its own clock, labelled from the
+manifest.
 
-Nothing here is fatal: a file that is missing or damaged becomes a counted problem, so that a run that was
-killed at any moment can still be read. Aligning and merging are `understand`'s.
+Nothing here is fatal: a file that is missing or damaged becomes a counted problem, so that a run
+that was killed at any moment can still be read. Aligning and merging are `understand`'s.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from profharness.readers.own import steps
 from profharness.rundir import telemetry, trials
 from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
 from profharness.rundir.paths import RunDir
+from profharness.secrets.discretion import without_secrets
 from profharness.trace.clocks.align import Snapshot
-from profharness.trace.discretion import without_secrets
 from profharness.trace.model import NULL, Problem, Trace
 from profharness.understand.many.spread import Here, here
 from profharness.understand.run_levels import level_traces
@@ -32,7 +33,9 @@ _LONG = 4 << 20  # bytes; shorter files are read sooner than a process starts
 
 @dataclass(frozen=True)
 class Gathered:
-    """The traces of one run, and the clock readings of its hosts. The first `of_traces` problems are of traces, the others of clock readings."""
+    """The traces of one run, and the clock readings of its hosts. The first `of_traces` problems
+    are of traces, the others of clock readings.
+    """
 
     traces: tuple[Trace, ...]
     snapshots: dict[str, tuple[ClockSnapshot, ...]]
@@ -104,7 +107,9 @@ def artifact_groups(run: RunDir, manifest: Manifest) -> list[tuple[Artifact, ...
 def of_group(
     run: RunDir, host: str, group: tuple[Artifact, ...], trace: Trace | str
 ) -> Iterator[Trace | Problem]:
-    """What a group gives once it is read (`read_or_say`): its trace named by the run, or why it has none. `host` is that of files which state none."""
+    """What a group gives once it is read (`read_or_say`): its trace named by the run, or why it has
+    none. `host` is that of files which state none.
+    """
     listed = list(group)
     for artifact, found in (
         _whole(run, listed)
@@ -131,7 +136,9 @@ def of_group(
 
 
 def _groups(run: RunDir, listed: list[Artifact]) -> list[list[Artifact]]:
-    """Files that make one trace each: the tables that rocprofv3 wrote of one process, and every other file by itself."""
+    """Files that make one trace each: the tables that rocprofv3 wrote of one process, and every
+    other file by itself.
+    """
     tables = {
         run.root / artifact.path: artifact for artifact in listed if artifact.format == _TABLE
     }
@@ -154,7 +161,9 @@ def _named(run: RunDir, group: list[Artifact], trace: Trace | str) -> Artifact:
 
 
 def _whole(run: RunDir, group: list[Artifact]) -> Iterator[tuple[Artifact, Trace | str]]:
-    """What is left of a set of which some file cannot be read: why, for each of these, and the trace of the others."""
+    """What is left of a set of which some file cannot be read: why, for each of these, and the
+    trace of the others.
+    """
     alone = [(artifact, read_or_say((run.root / artifact.path,))) for artifact in group]
     yield from ((artifact, said) for artifact, said in alone if isinstance(said, str))
     rest = [artifact for artifact, said in alone if not isinstance(said, str)]
@@ -180,7 +189,9 @@ def _read(groups: list[tuple[Path, ...]]) -> list[Trace | str]:
 
 
 def read_or_say(paths: tuple[Path, ...]) -> Trace | str:
-    """The trace of one group of files, without the secrets in its texts, or the message of the error."""
+    """The trace of one group of files, without the secrets in its texts, or the message of the
+    error.
+    """
     try:
         return without_secrets(readers.read_together(paths))
     except InputError as error:
@@ -226,7 +237,9 @@ def _pid(record: PointRecord | None, path: Path) -> int | None:
 
 
 def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
-    """The hooks' logs of steps, in every pass of a command; the pass is the one that was running."""
+    """The hooks' logs of steps, in every pass of a command; the pass is the one that was
+    running.
+    """
     for path in sorted(run.artifacts_path("steps").rglob("steps-*.jsonl")):
         try:
             trace = steps.read(path)
@@ -243,7 +256,9 @@ def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator
 
 
 def _pass_at(manifest: Manifest, trace: Trace) -> str:
-    """The last pass that had begun when the first step ended (BOOTTIME and MONOTONIC differ by whole suspends only)."""
+    """The last pass that had begun when the first step ended (BOOTTIME and MONOTONIC differ by
+    whole suspends only).
+    """
     if not len(trace.marks) or not manifest.clocks:
         return manifest.passes[-1].name if len(manifest.passes) == 1 else ""
     slept = manifest.clocks[0].boot_ns - manifest.clocks[0].monotonic_ns
@@ -267,7 +282,9 @@ def _telemetry(run: RunDir, problems: list[Problem]) -> Iterator[Trace]:
 
 
 def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: bool = False) -> Trace:
-    """The trace with its source named by the run: paths relative to the run directory, pass, layer, point, process."""
+    """The trace with its source named by the run: paths relative to the run directory, pass, layer,
+    point, process.
+    """
     if len(trace.sources) > 1:
         labels = {
             name: value for name, value in labels.items() if name not in ("pid", "rank")
@@ -277,8 +294,8 @@ def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: boo
             source,
             path=path,
             format=f"{source.format}-marker" if marker else source.format,
-            **labels,
-        )  # type: ignore[arg-type]  # names of Source's fields
+            **labels,  # type: ignore[arg-type]  # names of Source's fields
+        )
         for source in trace.sources
     )
     problems = tuple(replace(problem, source=path) for problem in trace.problems)
@@ -286,7 +303,9 @@ def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: boo
 
 
 def _on_host(trace: Trace, host: str) -> Trace:
-    """The trace with the host where its tool wrote none: devices of two nodes with one address are two devices."""
+    """The trace with the host where its tool wrote none: devices of two nodes with one address are
+    two devices.
+    """
     if not host or len(trace.sources) > 1:
         return trace
     strings, tables = trace.strings, {}
@@ -301,7 +320,8 @@ def _on_host(trace: Trace, host: str) -> Trace:
     devices = tuple(
         device if device.host else replace(device, host=host) for device in trace.devices
     )
-    return replace(trace, devices=devices, **tables)  # type: ignore[arg-type]  # each name maps to its own kind of table
+    # each name maps to its own kind of table
+    return replace(trace, devices=devices, **tables)  # type: ignore[arg-type]
 
 
 def _snapshots(
@@ -350,7 +370,9 @@ def _key(point_id: str, repeat: int) -> str:
 
 
 def marker_brackets(path: Path) -> tuple[tuple[int, int], ...]:
-    """The brackets (CLOCK_MONOTONIC ns) of the self-check markers that the hooks wrote beside a file; empty without."""
+    """The brackets (CLOCK_MONOTONIC ns) of the self-check markers that the hooks wrote beside a
+    file; empty without.
+    """
     from profharness.readers.own import sidecar
 
     try:

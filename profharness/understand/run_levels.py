@@ -1,4 +1,6 @@
-"""The levels of a served run as traces: requests (from the table, or raw where a killed run left them so), executions, and each level's window."""
+"""The levels of a served run as traces: requests (from the table, or raw where a killed run left
+them so), executions, and each level's window.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which ranges of the program are the steps of what was loaded: those that were asked for, else those that the run recorded, else names that say it."""
+"""Which ranges of the program are the steps of what was loaded: those that were asked for, else
+those that the run recorded, else names that say it.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,12 @@ from profharness.understand.load import Loaded
 
 
 def stepped(loaded: Loaded, asked: str = "", *, must: bool = True) -> Loaded:
-    """What was loaded, with its steps. `asked` is a regular expression for whole names of ranges; empty: what the run recorded.
+    """What was loaded, with its steps. `asked` is a regular expression for whole names of ranges;
+    empty: what the run recorded.
 
-    Where no range matches what was recorded, a finding says so, and other steps stay; so it does for what was asked for unless it `must`
-    match. Raises UsageError for an expression that is none, for one that must match and does not, and for a scan, whose steps are its trials.
+    Where no range matches what was recorded, a finding says so, and other steps stay; so it does
+    for what was asked for unless it `must` match. Raises UsageError for an expression that is none,
+    for one that must match and does not, and for a scan, whose steps are its trials.
     """
     manifest = loaded.manifest
     if asked and manifest is not None and manifest.kind == "scan":

@@ -1,4 +1,6 @@
-"""What a run keeps of its telemetry besides the sampler's own files: a Parquet table per host, and the classic log."""
+"""What a run keeps of its telemetry besides the sampler's own files: a Parquet table per host, and
+the classic log.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ LOG_HZ = 10.0
 
 
 def write(run: RunDir, manifest: Manifest) -> tuple[Path, ...]:
-    """`<host>.parquet` for each sampler's file, and ResourceLog.csv of the node that led the run, with the marks of a scan; files that cannot be read are left out."""
+    """`<host>.parquet` for each sampler's file, and ResourceLog.csv of the node that led the run,
+    with the marks of a scan; files that cannot be read are left out.
+    """
     made: list[Path] = []
     for path in sorted(run.telemetry.glob(f"*{SAMPLES}")):
         host = path.name.removesuffix(SAMPLES)

@@ -1,7 +1,8 @@
-"""Serving the points of one pass: one worker process per backend, restarted after a death (DESIGN 3).
+"""Serving the points of one pass: one worker process per backend, restarted after a death (DESIGN
+3).
 
-A worker that dies costs the point that it was on; the rest goes on in a new process. With `isolate` each
-point has a process of its own.
+A worker that dies costs the point that it was on; the rest goes on in a new process. With `isolate`
+each point has a process of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from profharness.scans import Point, PointOutput, WorkloadSpec
 from profharness.workers import protocol as control
 
 GRACE_S = 10.0
-# exit statuses by which a worker says that it cannot serve any point: a wrong setting, a missing device or library, a bad file
+# exit statuses by which a worker says that it cannot serve any point: a wrong setting, a missing
+# device or library, a bad file
 REFUSALS: dict[int, type[ProfharnessError]] = {2: UsageError, 3: Unavailable, 4: InputError}
 
 
@@ -27,10 +29,12 @@ REFUSALS: dict[int, type[ProfharnessError]] = {2: UsageError, 3: Unavailable, 4:
 class PassWork:
     """All that is fixed for the workers of one backend in one pass.
 
-    `wrap` puts the pass's layers around a command, `before` makes ready what they rely on, and `overdue` says when a
-    tool outlived its workload for too long; `ended` hears of a worker that has said that it is done, by its pid. `hopeless` is asked after an execution that ended early: whether any other
-    would end the same way, so that the pass is given up. `subfolder` of the pass's control folder is the workers' own, and
-    `role` the name of their settings. `blame` says what else ended the worker, such as the death of its server.
+    `wrap` puts the pass's layers around a command, `before` makes ready what they rely on, and
+    `overdue` says when a tool outlived its workload for too long; `ended` hears of a worker that
+    has said that it is done, by its pid. `hopeless` is asked after an execution that ended early:
+    whether any other would end the same way, so that the pass is given up. `subfolder` of the
+    pass's control folder is the workers' own, and `role` the name of their settings. `blame` says
+    what else ended the worker, such as the death of its server.
     """
 
     run: RunDir
@@ -111,12 +115,13 @@ def serve(
     events: Events,
     more: More | None = None,
 ) -> list[Outcome]:
-    """Have every point measured or marked failed; `events.output` is called once per point, in order.
+    """Have every point measured or marked failed; `events.output` is called once per point, in
+    order.
 
-    With `more` the list is not complete: each time that all points are measured it is asked for another one.
-    Raises UsageError, Unavailable or InputError when the worker refuses before its first point, as it would for every
-    point. A signal to the harness ends the pass after the running process, as does a hopeless execution; the points
-    left are not reported.
+    With `more` the list is not complete: each time that all points are measured it is asked for
+    another one. Raises UsageError, Unavailable or InputError when the worker refuses before its
+    first point, as it would for every point. A signal to the harness ends the pass after the
+    running process, as does a hopeless execution; the points left are not reported.
     """
     work.write_spec()
     feed = None if more is None else Feed(work.folder / "points.jsonl", more)
@@ -157,7 +162,9 @@ More = Callable[[], Point | None]
 
 
 class Feed:
-    """Hands out the points of a list that results decide; each is written for the worker as it is taken, and the end is too."""
+    """Hands out the points of a list that results decide; each is written for the worker as it is
+    taken, and the end is too.
+    """
 
     def __init__(self, path: Path, more: More) -> None:
         self._path = path
@@ -255,7 +262,9 @@ class _Book:
 def _after_death(
     left: list[Point], book: _Book, outcome: Outcome, log: Path, work: PassWork, events: Events
 ) -> list[Point]:
-    """What remains to be done after a worker ended early: the point that it was on is failed, with the reason."""
+    """What remains to be done after a worker ended early: the point that it was on is failed, with
+    the reason.
+    """
     ended = describe_exit(outcome.exit_status)
     blamed = work.blame()
     culprit = book.current()
@@ -284,7 +293,9 @@ def _after_death(
 
 
 def _refuse(said: control.Line, outcome: Outcome, log: Path) -> None:
-    """Raise what the worker said, with the code that it gave (a tool around it may have changed the process's own)."""
+    """Raise what the worker said, with the code that it gave (a tool around it may have changed the
+    process's own).
+    """
     kind = REFUSALS.get(outcome.exit_status if said.exit_status is None else said.exit_status)
     if kind is not None:
         raise kind(said.error, said.hint or f"the worker's own words are in {log}")

@@ -1,7 +1,8 @@
-"""The harness's side of the workers' protocol: append-only JSON lines under control/<pass>/ (DESIGN 3).
+"""The harness's side of the workers' protocol: append-only JSON lines under control/<pass>/ (DESIGN
+3).
 
-The harness writes points.jsonl; each execution of a worker writes results-<rank>-<n>.jsonl. Nothing goes
-over stdin or stdout, so that workloads may print and tools may run the command several times.
+The harness writes points.jsonl; each execution of a worker writes results-<rank>-<n>.jsonl. Nothing
+goes over stdin or stdout, so that workloads may print and tools may run the command several times.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ VERSION = 1
 
 
 class StreamOutput(msgspec.Struct, frozen=True):
-    """One process of a point that several measured: where the kernel let it run, and its file of batches in the point's folder."""
+    """One process of a point that several measured: where the kernel let it run, and its file of
+    batches in the point's folder.
+    """
 
     index: int
     pid: int
@@ -31,7 +34,9 @@ class StreamOutput(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line of a results file; which fields are set depends on `kind`. Times are CLOCK_MONOTONIC ns."""
+    """One line of a results file; which fields are set depends on `kind`. Times are CLOCK_MONOTONIC
+    ns.
+    """
 
     v: int
     kind: Literal["hello", "begin", "result", "bye", "error"]
@@ -68,7 +73,9 @@ _LINE = msgspec.json.Decoder(Line)
 def write_points(
     path: Path, points: Iterable[tuple[str, Mapping[str, object]]], *, complete: bool
 ) -> None:
-    """Append points (id, params); `complete` closes the list, so that workers need not wait for more."""
+    """Append points (id, params); `complete` closes the list, so that workers need not wait for
+    more.
+    """
     with path.open("ab") as file:
         for point_id, params in points:
             file.write(
@@ -88,7 +95,9 @@ def write_spec(path: Path, settings: Mapping[str, object]) -> None:
 
 @dataclass
 class ResultsTail:
-    """Follows every results file of one pass; `poll` returns the lines that are complete since the last call."""
+    """Follows every results file of one pass; `poll` returns the lines that are complete since the
+    last call.
+    """
 
     folder: Path
     _offsets: dict[Path, int] = field(default_factory=dict)
@@ -99,7 +108,9 @@ class ResultsTail:
             self._offsets[path] = path.stat().st_size
 
     def poll(self) -> list[Line]:
-        """New complete lines in file order. Raises InputError for a line that is not of the protocol."""
+        """New complete lines in file order. Raises InputError for a line that is not of the
+        protocol.
+        """
         lines: list[Line] = []
         for path in sorted(self.folder.glob("results-*.jsonl")):
             offset = self._offsets.get(path, 0)

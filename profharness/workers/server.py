@@ -1,7 +1,8 @@
-"""The server of a served pass: started under the layers, waited for until it can serve, stopped so that tools write their files.
+"""The server of a served pass: started under the layers, waited for until it can serve, stopped so
+that tools write their files.
 
-It runs beside the load generator, in a process group of its own. A server of ours is asked to stop through its control
-folder; one of another's gets SIGINT, as from Ctrl-C.
+It runs beside the load generator, in a process group of its own. A server of ours is asked to stop
+through its control folder; one of another's gets SIGINT, as from Ctrl-C.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ STOP_S, TERM_S = 30.0, 10.0  # a tool around the server writes its files after t
 
 @dataclass(frozen=True)
 class ServerWork:
-    """How one target's server is started. `plain` is its own command, `wrapped` the same under the layers.
+    """How one target's server is started. `plain` is its own command, `wrapped` the same under the
+    layers.
 
-    `managed`: it reads the control folder, where `prepare` leaves its settings. `find` asks a server of another's whether it is ready, and for the contents
-    of the ready file. `before` and `overdue` are the tool's, as for other workers.
+    `managed`: it reads the control folder, where `prepare` leaves its settings. `find` asks a
+    server of another's whether it is ready, and for the contents of the ready file. `before` and
+    `overdue` are the tool's, as for other workers.
     """
 
     folder: Path
@@ -53,7 +56,9 @@ class ServerWork:
 
 
 class Server:
-    """One target's server over a pass. It is started when it is first needed, and again after it died."""
+    """One target's server over a pass. It is started when it is first needed, and again after it
+    died.
+    """
 
     def __init__(
         self,
@@ -74,7 +79,9 @@ class Server:
         self.outcomes: list[Outcome] = []
 
     def ensure(self, _client: Command) -> None:
-        """Have it ready to serve. Raises what it said when it refuses, and Unavailable when it cannot be had."""
+        """Have it ready to serve. Raises what it said when it refuses, and Unavailable when it
+        cannot be had.
+        """
         if self._thread is not None and self._thread.is_alive():
             return
         for name in (READY, LEVELS, WINDOWS):
@@ -108,7 +115,9 @@ class Server:
         )
 
     def stop(self) -> None:
-        """End it: by request or SIGINT, by SIGTERM, by SIGKILL, whichever helps first. One that is not ready yet hears no request."""
+        """End it: by request or SIGINT, by SIGTERM, by SIGKILL, whichever helps first. One that is
+        not ready yet hears no request.
+        """
         if self._thread is None or not self._thread.is_alive():
             return
         self._stopping = True
@@ -116,7 +125,8 @@ class Server:
             with (self._work.folder / LEVELS).open("ab") as file:
                 file.write(msgspec.json.encode({"v": control.VERSION, "kind": "stop"}) + b"\n")
             self._thread.join(STOP_S)
-        # a program in Python that SIGTERM ends writes nothing; after SIGINT what records it still does
+        # a program in Python that SIGTERM ends writes nothing; after SIGINT what records it still
+        # does
         first = () if self._work.managed else (signal.SIGINT,)
         for number in (*first, signal.SIGTERM, signal.SIGKILL):
             if self._thread.is_alive() and self._pid is not None:
@@ -165,7 +175,9 @@ class Server:
             time.sleep(LOOK_S if self._work.managed else 10 * LOOK_S)
 
     def _found(self) -> bytes | None:
-        """What a server of another's says of itself; it may answer a while before its models are loaded."""
+        """What a server of another's says of itself; it may answer a while before its models are
+        loaded.
+        """
         try:
             return self._work.find()
         except Unavailable:
@@ -175,7 +187,9 @@ class Server:
             return None
 
     def _with_pid(self, found: bytes) -> bytes:
-        """The ready file of a server of another's, with the process that we started: the load generator reads its CPU time."""
+        """The ready file of a server of another's, with the process that we started: the load
+        generator reads its CPU time.
+        """
         described = msgspec.json.decode(found, type=Ready)
         return msgspec.json.encode(msgspec.structs.replace(described, pid=self._pid))
 

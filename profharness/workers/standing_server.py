@@ -1,4 +1,6 @@
-"""A model server that stays up until it is told to end: what `profharness serve` starts, waits for and stops."""
+"""A model server that stays up until it is told to end: what `profharness serve` starts, waits for
+and stops.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _BACKENDS = {
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What to serve, and where. `models` are MODEL or NAME=MODEL; a port of 0 is chosen; `backend` "" goes by the model."""
+    """What to serve, and where. `models` are MODEL or NAME=MODEL; a port of 0 is chosen; `backend`
+    "" goes by the model.
+    """
 
     models: tuple[str, ...]
     backend: str = ""
@@ -112,9 +116,11 @@ def _model(text: str, backend: str) -> dict[str, str]:
 
 @contextmanager
 def standing(offer: Offer, poll: Callable[[], None]) -> Iterator[tuple[ready.Ready, Server]]:
-    """The server, ready to serve; it has ended when the context is left. Raises what it said when it refuses.
+    """The server, ready to serve; it has ended when the context is left. Raises what it said when
+    it refuses.
 
-    `poll` is called while it starts, and may raise to give up. The folder with its logs stays where it failed.
+    `poll` is called while it starts, and may raise to give up. The folder with its logs stays where
+    it failed.
     """
     folder = Path(tempfile.mkdtemp(prefix="profharness-serve-"))
     spec = folder / "server.json"

@@ -1,1 +1,3 @@
-"""Writers: a merged trace as files for other programs. `perfetto` is the product; `columns` gives Parquet tables."""
+"""Writers: a merged trace as files for other programs. `perfetto` is the product; `columns` gives
+Parquet tables.
+"""

@@ -1,8 +1,8 @@
 """The tables of a trace as Parquet, one file each, for pandas, Polars, DuckDB or Spark.
 
-Text columns are dictionaries, NULL (-1) and NaN are nulls, and each column carries its unit and meaning as
-metadata. Positions (device, stream, source, op) refer to rows of devices.parquet, streams.parquet,
-sources.parquet and ops.parquet.
+Text columns are dictionaries, NULL (-1) and NaN are nulls, and each column carries its unit and
+meaning as metadata. Positions (device, stream, source, op) refer to rows of devices.parquet,
+streams.parquet, sources.parquet and ops.parquet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ TableT = TypeVar("TableT", bound=Table)
 
 
 def write(trace: Trace, folder: Path) -> tuple[Path, ...]:
-    """Write every table that has rows into `folder`, which is made if need be; the files in the order of the tables."""
+    """Write every table that has rows into `folder`, which is made if need be; the files in the
+    order of the tables.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -53,21 +55,24 @@ def _tables(trace: Trace) -> Iterator[tuple[str, pa.Table]]:
 
 
 def read(folder: Path, pools: Trace) -> Trace:
-    """The tables that `write` left in `folder`, with `pools` for everything else; texts get codes of `pools.strings`, new ones where need be.
+    """The tables that `write` left in `folder`, with `pools` for everything else; texts get codes
+    of `pools.strings`, new ones where need be.
 
     Positions are as they were written. Raises OSError where a file cannot be read.
     """
     return replace(
         pools,
-        **{
+        **{  # type: ignore[arg-type]  # each name maps to its own kind of table
             name: read_table(folder, name, type(empty), pools.strings)
             for name, empty in pools.tables()
         },
-    )  # type: ignore[arg-type]  # each name maps to its own kind of table
+    )
 
 
 def read_table(folder: Path, name: str, kind: type[TableT], strings: Strings) -> TableT:
-    """One of these tables, empty where `write` had no rows. Raises OSError where its file cannot be read."""
+    """One of these tables, empty where `write` had no rows. Raises OSError where its file cannot be
+    read.
+    """
     import pyarrow.parquet as pq
 
     path = folder / f"{name}.parquet"
@@ -144,7 +149,9 @@ def _numbers(values: Any, *, nullable: bool) -> Any:  # an Arrow array
 
 
 def _records(rows: Sequence[Any]) -> pa.Table:
-    """A pool of the trace as a table; what is not plain (details of a source) is written as text."""
+    """A pool of the trace as a table; what is not plain (details of a source) is written as
+    text.
+    """
     import pyarrow as pa
 
     assert all(is_dataclass(row) for row in rows)

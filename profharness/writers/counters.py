@@ -1,7 +1,9 @@
-"""Telemetry and throughput as counter tracks: one absolute value per sample, from the time that it holds.
+"""Telemetry and throughput as counter tracks: one absolute value per sample, from the time that it
+holds.
 
-A viewer holds a value until the next one, so interval means stand at the start of their interval and the
-last value of a series is repeated at the end of its interval. Values are stored as 64-bit floats.
+A viewer holds a value until the next one, so interval means stand at the start of their interval
+and the last value of a series is repeated at the end of its interval. Values are stored as 64-bit
+floats.
 """
 
 from __future__ import annotations
@@ -115,9 +117,11 @@ class CounterWriter:
 
 
 def _counter(metric: str) -> bytes:
-    """TrackDescriptor fields of a counter: its unit, one vertical scale for the same metric of all devices, and what it says.
+    """TrackDescriptor fields of a counter: its unit, one vertical scale for the same metric of all
+    devices, and what it says.
 
-    The track keeps the metric's own name, which queries and our reader go by; viewers show the description beside it.
+    The track keeps the metric's own name, which queries and our reader go by; viewers show the
+    description beside it.
     """
     known = metric_of(metric)
     scale = wire.text(Track.Y_AXIS_SHARE_KEY, metric)

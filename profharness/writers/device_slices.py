@@ -1,4 +1,5 @@
-"""Kernels, copies and fills as TrackEvent slices: for viewers older than v55, at the price of lanes made here.
+"""Kernels, copies and fills as TrackEvent slices: for viewers older than v55, at the price of lanes
+made here.
 
 Arrows are flows, of which a viewer drops those whose work begins before its launch.
 """
@@ -129,7 +130,8 @@ class DeviceSliceWriter:
                 Same(wire.integer(TrackEvent.TYPE, TrackEvent.END)),
                 integers(TrackEvent.TRACK_UUID, uuids[tracks.of[last]]),
             )
-            # an end has none of a begin's annotations: encoded apart, it does not pay for their room
+            # an end has none of a begin's annotations: encoded apart, it does not pay for their
+            # room
             self.out.write(
                 interleave(
                     begin,
@@ -172,7 +174,8 @@ class DeviceSliceWriter:
 
 @dataclass(frozen=True)
 class _Work:
-    """Some rows of a table. `name` and `queue` are of all its rows, `first_event` the flow number of its first one.
+    """Some rows of a table. `name` and `queue` are of all its rows, `first_event` the flow number
+    of its first one.
 
     `notes` are (column, label) annotations.
     """

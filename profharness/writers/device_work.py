@@ -1,9 +1,9 @@
 """Kernels, copies and fills as one GpuRenderStageEvent each: the typed model of HIP and CUDA work.
 
-Trace processor splits overlapping work of a queue over as many tracks as it needs, so every record keeps
-its exact time, zero length included. What is equal for all launches of a kernel (registers, static shared
-memory) is interned with its name; grid, workgroup, `device` and `stream` stand in each launch, by the
-argument names that Perfetto's GPU plugins look for.
+Trace processor splits overlapping work of a queue over as many tracks as it needs, so every record
+keeps its exact time, zero length included. What is equal for all launches of a kernel (registers,
+static shared memory) is interned with its name; grid, workgroup, `device` and `stream` stand in
+each launch, by the argument names that Perfetto's GPU plugins look for.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class CounterColumn:
 
 @dataclass(frozen=True)
 class DeviceWriter:
-    """What both tables of device work need to be written. Event numbers up to `base` belong to other parts of the file."""
+    """What both tables of device work need to be written. Event numbers up to `base` belong to
+    other parts of the file.
+    """
 
     trace: Trace
     registry: Registry
@@ -75,7 +77,9 @@ class DeviceWriter:
     base: int = 0
 
     def write_kernels(self, process: I64, queue: I64) -> None:
-        """All kernels; `process` and `queue` are positions per row. Event numbers are row + 1 after the base."""
+        """All kernels; `process` and `queue` are positions per row. Event numbers are row + 1 after
+        the base.
+        """
         kernels = self.trace.kernels
         counters = counter_columns(self.trace.counters, self.trace)
         for owner, rows in _by_owner(kernels, process):
@@ -272,7 +276,9 @@ def argument(name: str, values: I64, present: Mask | None = None) -> Field:
 
 
 def counter_columns(counters: Counters, trace: Trace) -> list[CounterColumn]:
-    """Hardware counters by name. Where a dispatch has several values of one counter, the last one counts."""
+    """Hardware counters by name. Where a dispatch has several values of one counter, the last one
+    counts.
+    """
     columns = []
     for code in np.unique(counters.name):
         mine = counters.take(
@@ -299,7 +305,9 @@ def _by_owner(table: Kernels | Copies, process: I64) -> Iterator[tuple[int, I64]
 
 
 def _kernel_kinds(kernels: Kernels) -> Groups:
-    """Rows that share name and static resources. No dynamic shared memory is static too; an amount stands per launch."""
+    """Rows that share name and static resources. No dynamic shared memory is static too; an amount
+    stands per launch.
+    """
     dynamic = np.where(kernels.lds_dynamic_bytes == 0, 1, 0)
     return group_rows(kernels.name, *(getattr(kernels, column) for _, column in _STATIC), dynamic)
 

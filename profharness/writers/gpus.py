@@ -1,4 +1,6 @@
-"""GPUs and their queues as the file names them: GpuInfo, queue names and numbers, API of a context."""
+"""GPUs and their queues as the file names them: GpuInfo, queue names and numbers, API of a
+context.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _CUDA_NAMES = re.compile(
 
 @dataclass(frozen=True)
 class Queue:
-    """A stream of one process on one GPU, from one source. `stream` is the tool's number, else a position."""
+    """A stream of one process on one GPU, from one source. `stream` is the tool's number, else a
+    position.
+    """
 
     number: int
     gpu: int
@@ -69,7 +73,9 @@ class Gpus:
         return ids.setdefault(device, len(ids))
 
     def queue_rows(self, source: I32, process: I64, device: I32, stream: I32, queue: I64) -> I64:
-        """For each row the position of its queue in `queues`; hardware queues tell rows without a stream apart."""
+        """For each row the position of its queue in `queues`; hardware queues tell rows without a
+        stream apart.
+        """
         fallback = np.where(stream == NULL, queue, NULL)
         groups = group_rows(source, process, device, stream, fallback)
         columns = (source, process, device, stream, fallback)

@@ -1,4 +1,6 @@
-"""Rows that agree in several integer columns, numbered: the join and interning primitive of the writers."""
+"""Rows that agree in several integer columns, numbered: the join and interning primitive of the
+writers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _KEY_LIMIT = 1 << 62
 
 @dataclass(frozen=True)
 class Groups:
-    """`of` gives each row's group number from 0; `first` one row of each group. Groups are in column order."""
+    """`of` gives each row's group number from 0; `first` one row of each group. Groups are in
+    column order.
+    """
 
     of: I64
     first: I64
@@ -38,7 +42,8 @@ def group_rows(*columns: Ints) -> Groups:
     if not rows:
         return Groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
     ends = [(int(column.min()), int(column.max())) for column in columns]
-    # sizes in bytes and registers have few values in wide ranges: by their ranks a table of all combinations stays small
+    # sizes in bytes and registers have few values in wide ranges: by their ranks a table of all
+    # combinations stays small
     sparse = math.prod(high - low + 1 for low, high in ends) > max(_TABLE_LIMIT, rows)
     key, reach = np.zeros(rows, np.int64), 1
     for column, (low, high) in zip(columns, ends, strict=True):

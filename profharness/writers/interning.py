@@ -38,7 +38,9 @@ def entry(number: int, iid: int, name: str) -> bytes:
 
 
 def intern_codes(number: int, codes: Ints, strings: Strings) -> Interned:
-    """Entries for the texts of `codes`; NULL gets a placeholder, so that no record is without a name."""
+    """Entries for the texts of `codes`; NULL gets a placeholder, so that no record is without a
+    name.
+    """
     groups = group_rows(codes)
     numbers = by_frequency(groups.sizes())
     texts = [strings[int(code)] or _UNNAMED for code in codes[groups.first]]

@@ -1,10 +1,10 @@
 """Order of begin and end events, and lanes for spans that cannot share one track.
 
-A TrackEvent track is a stack: an end closes the innermost open begin, and ties in time are broken by
-the order in the file. So spans may share a lane only where they are disjoint, touch, or nest; ends are
-written before begins of the same instant. All functions are pure, over integer times, and vectorised;
-`nested_lanes` alone walks spans one by one, and only in stretches where spans of one track overlap
-without nesting.
+A TrackEvent track is a stack: an end closes the innermost open begin, and ties in time are broken
+by the order in the file. So spans may share a lane only where they are disjoint, touch, or nest;
+ends are written before begins of the same instant. All functions are pure, over integer times, and
+vectorised; `nested_lanes` alone walks spans one by one, and only in stretches where spans of one
+track overlap without nesting.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ def order_events(group: Ints, start: I64, dur: I64) -> Events:
 
 
 def flat_lanes(events: Events) -> I64:
-    """A lane per span such that no two spans of a lane overlap: as few lanes as ever overlap at once.
+    """A lane per span such that no two spans of a lane overlap: as few lanes as ever overlap at
+    once.
 
-    A span takes the lane that was freed last at its level, so quiet stretches stay on the first lanes.
-    Levels and lanes start again whenever nothing is open.
+    A span takes the lane that was freed last at its level, so quiet stretches stay on the first
+    lanes. Levels and lanes start again whenever nothing is open.
     """
     count = len(events.span) // 2
     if not count:
@@ -88,7 +89,9 @@ def flat_lanes(events: Events) -> I64:
 
 
 def nested_lanes(events: Events, start: I64, dur: I64) -> I64:
-    """A lane per span such that the spans of a lane are disjoint or nest; all on lane 0 where they do already."""
+    """A lane per span such that the spans of a lane are disjoint or nest; all on lane 0 where they
+    do already.
+    """
     count = len(events.span) // 2
     lane = np.zeros(count, np.int64)
     if not count:
@@ -140,7 +143,9 @@ def _levels(events: Events) -> npt.NDArray[np.int32]:
 
 
 def _by_level(level: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Events by level, then as they come: begins and ends alternate, each begin before its stack partner."""
+    """Events by level, then as they come: begins and ends alternate, each begin before its stack
+    partner.
+    """
     small = level.astype(np.int16) if len(level) and level.max() < np.iinfo(np.int16).max else level
     return np.argsort(small, kind="stable").astype(np.int32)
 

@@ -13,10 +13,11 @@ from profharness.trace.model import I64, NULL, Trace
 
 @dataclass(frozen=True)
 class Launches:
-    """Device records by launching call, with kernels numbered from `base` + 1 and copies after them.
+    """Device records by launching call, with kernels numbered from `base` + 1 and copies after
+    them.
 
-    `events[offsets[i]:offsets[i + 1]]` are those of row i of the host calls; `linked` says for each event
-    number less `base` (from 1) whether some call launched it.
+    `events[offsets[i]:offsets[i + 1]]` are those of row i of the host calls; `linked` says for each
+    event number less `base` (from 1) whether some call launched it.
     """
 
     events: I64
@@ -31,7 +32,8 @@ class Launches:
 
 
 def find_launches(trace: Trace, base: int = 0) -> Launches:
-    """The records that each call launched, as `trace.launches` joins them. Numbers up to `base` belong to other parts of the file.
+    """The records that each call launched, as `trace.launches` joins them. Numbers up to `base`
+    belong to other parts of the file.
 
     Correlation 0 is no id in CUPTI, roctracer or rocprofiler, so it draws no arrow.
     """

@@ -28,7 +28,9 @@ PREFIX = "profharness."
 
 @dataclass(frozen=True)
 class Outline:
-    """What the head of a file says of all records: something that depends on them alone, and the earliest start (None without any)."""
+    """What the head of a file says of all records: something that depends on them alone, and the
+    earliest start (None without any).
+    """
 
     content: bytes
     first_ns: int | None
@@ -42,7 +44,9 @@ def header(
     options: WriteOptions,
     outlines: Sequence[Outline],
 ) -> Iterator[bytes]:
-    """The first packets of a file, in the order that a viewer wants them. `outlines` are of its parts."""
+    """The first packets of a file, in the order that a viewer wants them. `outlines` are of its
+    parts.
+    """
     firsts = [outline.first_ns for outline in outlines if outline.first_ns is not None]
     stamp = wire.integer(Packet.SEQUENCE, sequence)
     told = {
@@ -97,8 +101,8 @@ def _uuid(outlines: Sequence[Outline], attributes: Mapping[str, str | int]) -> b
 
 
 def _snapshots(sources: Sequence[Source], options: WriteOptions, first: int) -> Iterator[bytes]:
-    """ClockSnapshots. All times are on one clock, called BOOTTIME; other machines get the same numbers as
-    the reference host, because viewers do not convert between machines of one file.
+    """ClockSnapshots. All times are on one clock, called BOOTTIME; other machines get the same
+    numbers as the reference host, because viewers do not convert between machines of one file.
     """
     primary = wire.integer(Clocks.PRIMARY_TRACE_CLOCK, BOOTTIME)
     if options.clocks:

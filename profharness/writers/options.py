@@ -12,7 +12,9 @@ GpuRepresentation = Literal["render-stage", "track-event"]
 
 @dataclass(frozen=True)
 class ClockReading:
-    """One instant of the reference host on two clocks, so that viewers can print wall-clock times."""
+    """One instant of the reference host on two clocks, so that viewers can print wall-clock
+    times.
+    """
 
     boottime_ns: int
     realtime_ns: int
@@ -34,7 +36,8 @@ class HostFacts:
 class WriteOptions:
     """`gpu_repr` track-event is for viewers older than v55.
 
-    `max_kernels` keeps the first kernels by start time: a viewer needs about 1.4 kB for each, out of 4 GB.
+    `max_kernels` keeps the first kernels by start time: a viewer needs about 1.4 kB for each, out
+    of 4 GB.
     """
 
     gpu_repr: GpuRepresentation = "render-stage"
@@ -54,8 +57,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class WriteReport:
-    """Records written by kind. `slices` are host calls, ops, marks and requests; `samples` counts telemetry
-    values without the closing value of each series; `flows` are launch to device-work arrows.
+    """Records written by kind. `slices` are host calls, ops, marks and requests; `samples` counts
+    telemetry values without the closing value of each series; `flows` are launch to device-work
+    arrows.
     """
 
     kernels: int

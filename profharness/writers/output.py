@@ -28,7 +28,8 @@ class Output:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Output]:
-    """An output that takes the place of `path` when the block ends well, and leaves nothing behind otherwise.
+    """An output that takes the place of `path` when the block ends well, and leaves nothing behind
+    otherwise.
 
     A name ending in .gz is compressed (level 6, no time stamp, so equal traces give equal files).
     """

@@ -1,8 +1,8 @@
 """A trace as a Perfetto file: one plain protobuf `Trace`, written in chunks by a column encoder.
 
-Kernels, copies and fills become GpuRenderStageEvents; host calls, ops, marks and requests TrackEvent
-slices; telemetry TrackEvent counters. Times are written as they are, as CLOCK_BOOTTIME nanoseconds.
-Equal traces and options give equal bytes.
+Kernels, copies and fills become GpuRenderStageEvents; host calls, ops, marks and requests
+TrackEvent slices; telemetry TrackEvent counters. Times are written as they are, as CLOCK_BOOTTIME
+nanoseconds. Equal traces and options give equal bytes.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _DEFAULT = WriteOptions()
 class Parts:
     """A trace in parts, so that no more than one of them is in memory at once.
 
-    `pools` holds all sources, devices and streams; its few records stand for all that share a process, queue or
-    domain (`trace.sketch`). Each part's positions and codes refer to it.
+    `pools` holds all sources, devices and streams; its few records stand for all that share a
+    process, queue or domain (`trace.sketch`). Each part's positions and codes refer to it.
     """
 
     pools: Trace
@@ -61,10 +61,11 @@ def write(
     attributes: Mapping[str, str | int] | None = None,
     options: WriteOptions = _DEFAULT,
 ) -> WriteReport:
-    """Write `trace` to `path` (compressed where it ends in .gz), replacing a file there only when complete.
+    """Write `trace` to `path` (compressed where it ends in .gz), replacing a file there only when
+    complete.
 
-    `attributes` show in the viewer's overview under `profharness.<key>`, beside what is known about each
-    source. Raises OSError where the folder cannot be written.
+    `attributes` show in the viewer's overview under `profharness.<key>`, beside what is known about
+    each source. Raises OSError where the folder cannot be written.
     """
     chosen, left_out = select(trace, options)
     report = _written(Parts(chosen, (outline(chosen),), (chosen,)), path, attributes or {}, options)
@@ -78,7 +79,9 @@ def write_parts(
     attributes: Mapping[str, str | int] | None = None,
     options: WriteOptions = _DEFAULT,
 ) -> WriteReport:
-    """The same for a trace in parts; `max_kernels` holds for each part. Raises OSError where the folder cannot be written."""
+    """The same for a trace in parts; `max_kernels` holds for each part. Raises OSError where the
+    folder cannot be written.
+    """
     left: dict[tuple[str, str], int] = {}
 
     def chosen() -> Iterator[Trace]:
@@ -110,7 +113,9 @@ def _written(
 
 
 class _Job:
-    """One file: ids are handed out while the tables of a part are laid out, then all of it is written in turn."""
+    """One file: ids are handed out while the tables of a part are laid out, then all of it is
+    written in turn.
+    """
 
     def __init__(self, pools: Trace, out: Output, options: WriteOptions) -> None:
         self._pools = pools
@@ -147,7 +152,8 @@ class _Job:
         self._declare(
             np.concatenate((kernels, copies, threads.spans.process, benchmark.spans.process))
         )
-        # host spans come first: an arrow of the track-event kind needs its start before its end where times are equal
+        # host spans come first: an arrow of the track-event kind needs its start before its end
+        # where times are equal
         slices = SliceWriter(trace, registry, self._out, launches, self._options.gpu_repr)
         slices.write_threads(threads)
         slices.write_benchmark(benchmark)

@@ -1,8 +1,9 @@
 """Many protobuf messages of one shape at a time, from NumPy columns.
 
-Every record gets a row of byte slots wide enough for its longest form, which begin as what all rows have in common.
-Each field writes what differs into its own slots and says which of them a row uses; squeezing out the unused
-slots leaves the encoded messages, one after the other. The result is canonical protobuf: varints are as short as they can be.
+Every record gets a row of byte slots wide enough for its longest form, which begin as what all rows
+have in common. Each field writes what differs into its own slots and says which of them a row uses;
+squeezing out the unused slots leaves the encoded messages, one after the other. The result is
+canonical protobuf: varints are as short as they can be.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Field(Protocol):
         """Bytes that each row uses; a plain number where all rows use the same."""
 
     def fill(self, slots: U8, used: Mask) -> None:
-        """Write what differs into `slots` [rows, width], which hold the template, and clear `used` (all set at first) where a row has no byte."""
+        """Write what differs into `slots` [rows, width], which hold the template, and clear `used`
+        (all set at first) where a row has no byte.
+        """
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,9 @@ class Double:
 
 
 class Ragged:
-    """Encoded fields of any length per row: `data` holds the rows' bytes one after the other, `sizes` how many each has."""
+    """Encoded fields of any length per row: `data` holds the rows' bytes one after the other,
+    `sizes` how many each has.
+    """
 
     def __init__(self, data: U8, sizes: I64) -> None:
         self._data = data
@@ -181,7 +186,9 @@ def packets(fields: Sequence[Field], rows: int) -> Encoded:
 
 
 def interleave(second: Mask, first_rows: Encoded, second_rows: Encoded) -> U8:
-    """Bytes of two sets of messages in one order; `second` says per message from which set it comes."""
+    """Bytes of two sets of messages in one order; `second` says per message from which set it
+    comes.
+    """
     sizes = np.empty(len(second), np.int64)
     sizes[~second], sizes[second] = first_rows.sizes, second_rows.sizes
     from_second = np.repeat(second, sizes)

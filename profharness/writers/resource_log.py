@@ -1,7 +1,8 @@
-"""The classic ResourceLog.csv: local time, GPU, GPU memory, CPU and RAM in per cent; what each column means goes beside it.
+"""The classic ResourceLog.csv: local time, GPU, GPU memory, CPU and RAM in per cent; what each
+column means goes beside it.
 
-Its ancestor is a shell loop over vendor tools, whose "GPU Mem" changed its meaning between their versions: here it is
-allocated memory, always. A cell without a value is empty.
+Its ancestor is a shell loop over vendor tools, whose "GPU Mem" changed its meaning between their
+versions: here it is allocated memory, always. A cell without a value is empty.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ HEADER = "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
 
 @dataclass(frozen=True)
 class Machine:
-    """What the percentages of CPU and RAM refer to, and how CLOCK_MONOTONIC becomes the wall clock."""
+    """What the percentages of CPU and RAM refer to, and how CLOCK_MONOTONIC becomes the wall
+    clock.
+    """
 
     cpus: int
     memory_bytes: int
@@ -30,7 +33,9 @@ class Machine:
 def write(
     trace: Trace, folder: Path, machine: Machine, device: int | None, step_ns: int
 ) -> tuple[Path, Path]:
-    """Write ResourceLog.csv and ResourceLog.txt for one device (its place in the trace; None without one), a row per `step_ns`."""
+    """Write ResourceLog.csv and ResourceLog.txt for one device (its place in the trace; None
+    without one), a row per `step_ns`.
+    """
     samples = trace.samples
     place = NULL if device is None else device
     grid = (
@@ -60,7 +65,8 @@ def write(
         strict=True,
     ):
         lines.append(
-            ", ".join((_local(at), *("" if value != value else f"{value:.2f}" for value in values)))  # noqa: PLR0124  NaN is not itself
+            # NaN is not itself
+            ", ".join((_local(at), *("" if value != value else f"{value:.2f}" for value in values)))  # noqa: PLR0124
         )
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     about.write_text(_about(trace, device), encoding="utf-8")
@@ -68,10 +74,11 @@ def write(
 
 
 def write_marks(begins: Sequence[tuple[int, int]], folder: Path, machine: Machine) -> Path:
-    """Write ResourceLog.marks.txt: a line per point of a scan with its batch size and local begin, in order of time.
+    """Write ResourceLog.marks.txt: a line per point of a scan with its batch size and local begin,
+    in order of time.
 
-    `begins` are instants of CLOCK_MONOTONIC in ns with the batch size that began. The line is the one that the published
-    scans print for their figures of resources, to the microsecond.
+    `begins` are instants of CLOCK_MONOTONIC in ns with the batch size that began. The line is the
+    one that the published scans print for their figures of resources, to the microsecond.
     """
     path = folder / "ResourceLog.marks.txt"
     lines = [
@@ -99,7 +106,9 @@ def _begin(trace: Trace, device: int) -> int:
 
 
 def held(trace: Trace, metric: str, device: int, grid: I64) -> F64:
-    """The last value at or before each instant; NaN before the first one. A mean holds from the start of its interval."""
+    """The last value at or before each instant; NaN before the first one. A mean holds from the
+    start of its interval.
+    """
     samples = trace.samples
     rows = np.flatnonzero(
         (samples.metric == trace.strings.find(metric))

@@ -56,7 +56,8 @@ def span(table: Table) -> tuple[I64, I64]:
     if isinstance(table, Requests):
         start = np.where(table.sent_ns == NULL, table.intended_ns, table.sent_ns)
         return start, table.done_ns - start
-    start, dur = table.start_ns, table.dur_ns  # type: ignore[attr-defined]  # every other timed table has both columns
+    # every other timed table has both columns
+    start, dur = table.start_ns, table.dur_ns  # type: ignore[attr-defined]
     return start, dur
 
 
@@ -97,7 +98,9 @@ def _capped(kernels: Kernels, keep: Mask, limit: int | None, left: list[LeftOut]
 
 
 def first_of(kernels: Kernels, rows: I64) -> I64:
-    """The order of these rows by start; those that start together by device and source, so that it does not depend on how they are stored."""
+    """The order of these rows by start; those that start together by device and source, so that it
+    does not depend on how they are stored.
+    """
     order: I64 = np.lexsort((kernels.source[rows], kernels.device[rows], kernels.start_ns[rows]))
     return order
 

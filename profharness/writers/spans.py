@@ -1,7 +1,7 @@
 """Host-side spans of a trace in one form, with the track that each belongs to.
 
-Calls, ops and user ranges of a thread nest on its track. Points, trials, steps and requests stand under
-"Benchmark" of their process, one track per kind, side by side where they overlap.
+Calls, ops and user ranges of a thread nest on its track. Points, trials, steps and requests stand
+under "Benchmark" of their process, one track per kind, side by side where they overlap.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _THREAD_KINDS = ("range", "marker")
 
 @dataclass(frozen=True)
 class Spans:
-    """Spans as columns: `table` and `row` say where the rest stands; names are codes into `strings`.
+    """Spans as columns: `table` and `row` say where the rest stands; names are codes into
+    `strings`.
 
     `place` is the thread id or, on benchmark tracks, the position of the kind in BENCHMARK_KINDS.
     """
@@ -74,7 +75,9 @@ class Spans:
 
 @dataclass(frozen=True)
 class Laned:
-    """Spans with their events in writing order and the track of each; `tracks.first` is a span of each track."""
+    """Spans with their events in writing order and the track of each; `tracks.first` is a span of
+    each track.
+    """
 
     spans: Spans
     events: Events
@@ -167,7 +170,8 @@ def nested(events: Events, start: I64, dur: I64) -> I64:
     return nested_lanes(events, start, dur)
 
 
-def flat(events: Events, start: I64, dur: I64) -> I64:  # noqa: ARG001  the same signature as `nested`
+# the same signature as `nested`
+def flat(events: Events, start: I64, dur: I64) -> I64:  # noqa: ARG001
     """Lanes without nesting."""
     return flat_lanes(events)
 
@@ -183,7 +187,9 @@ def _on_thread(trace: Trace) -> npt.NDArray[np.bool_]:
 def _part(
     table: int, rows: I64, process: I64, place: Ints, times: tuple[I64, I64], *codes: Ints
 ) -> tuple[Any, ...]:
-    """The columns of `Spans`, as narrow as their values allow: there are several spans per kernel."""
+    """The columns of `Spans`, as narrow as their values allow: there are several spans per
+    kernel.
+    """
     columns = (
         repeated(table, np.int8, len(rows)),
         rows.astype(np.int32),

@@ -1,7 +1,8 @@
-"""Telemetry of one host as a Parquet table: at_ns, until_ns, device, metric, value, and what a reader must know of it.
+"""Telemetry of one host as a Parquet table: at_ns, until_ns, device, metric, value, and what a
+reader must know of it.
 
-`device` is the position in the list of devices in the file's metadata (key `profharness.telemetry`, JSON), -1 for the host.
-Times stay on the clock that the sampler stamps; the metadata name it.
+`device` is the position in the list of devices in the file's metadata (key `profharness.telemetry`,
+JSON), -1 for the host. Times stay on the clock that the sampler stamps; the metadata name it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ METADATA_KEY = b"profharness.telemetry"
 
 
 def write(trace: Trace, path: Path) -> str:
-    """Write the samples of a trace of one source, replacing `path` in one step; returns the size in words.
+    """Write the samples of a trace of one source, replacing `path` in one step; returns the size in
+    words.
 
     Raises ValueError when the trace has several sources: their clocks may differ.
     """

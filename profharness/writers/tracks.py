@@ -40,7 +40,9 @@ class Machine:
 
 @dataclass(frozen=True)
 class ProcessKey:
-    """What makes a process; `source` is NULL inside a pass, where one pid is one process over all sources."""
+    """What makes a process; `source` is NULL inside a pass, where one pid is one process over all
+    sources.
+    """
 
     host: str
     pass_name: str
@@ -209,7 +211,9 @@ class Registry:
         return " · ".join(part for part in parts if part) or "process"
 
     def _role(self, key: ProcessKey) -> str:
-        """Of a served pass: whether the process is of the load or of the server, which alone is under layers; empty of other passes."""
+        """Of a served pass: whether the process is of the load or of the server, which alone is
+        under layers; empty of other passes.
+        """
         if key.pid == NULL or all(name != key.pass_name for name, _ in self._clients):
             return ""
         return "client" if (key.pass_name, key.pid) in self._clients else "server"
@@ -219,7 +223,9 @@ class Registry:
 
 
 def reference_host(trace: Trace) -> str:
-    """The host whose clock the trace runs on: that of rank 0, else of the first source that names one."""
+    """The host whose clock the trace runs on: that of rank 0, else of the first source that names
+    one.
+    """
     named = [source for source in trace.sources if source.host]
     leading = [source for source in named if source.rank == 0]
     return (leading or named or [_UNKNOWN_SOURCE])[0].host
@@ -237,7 +243,9 @@ def track_packet(sequence: int, machine: Machine, fields: bytes) -> bytes:
 def child_track(
     uuid: int, parent: int, name: str, rank: int | None = None, *, ordered: bool = False
 ) -> bytes:
-    """TrackDescriptor fields of a named track; siblings of one name are drawn as one. `ordered` sorts its children."""
+    """TrackDescriptor fields of a named track; siblings of one name are drawn as one. `ordered`
+    sorts its children.
+    """
     fields = wire.integer(Track.UUID, uuid) + wire.text(Track.NAME, name)
     if parent:
         fields += wire.integer(Track.PARENT_UUID, parent)
@@ -251,7 +259,9 @@ def child_track(
 def state_packets(
     sequence: int, machine: Machine, interned: Sequence[bytes], per_packet: int = 2000
 ) -> Iterator[bytes]:
-    """The first packets of a sequence: state cleared once, then every interned entry (InternedData fields)."""
+    """The first packets of a sequence: state cleared once, then every interned entry (InternedData
+    fields).
+    """
     stamp = wire.integer(Packet.SEQUENCE, sequence) + machine.stamp()
     yield wire.packet(
         stamp,

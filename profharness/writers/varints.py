@@ -1,8 +1,8 @@
 """Columns of numbers as protobuf varints, eight bytes of all rows at a time.
 
-A varint holds seven bits per byte, lowest first, and the top bit says that another byte follows ("Encoding", protobuf.dev).
-Seven-bit groups are spread over the bytes of one machine word per row, so that a row's bytes are written
-at once instead of one by one.
+A varint holds seven bits per byte, lowest first, and the top bit says that another byte follows
+("Encoding", protobuf.dev). Seven-bit groups are spread over the bytes of one machine word per row,
+so that a row's bytes are written at once instead of one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _STEPS = ((8, np.dtype("<u8")), (4, np.dtype("<u4")), (2, np.dtype("<u2")), (1, 
 
 
 class Varints:
-    """The varints of a column of non-negative numbers (or uint64). `width` is the length of the longest, at least 1."""
+    """The varints of a column of non-negative numbers (or uint64). `width` is the length of the
+    longest, at least 1.
+    """
 
     def __init__(self, values: Ints) -> None:
         wide = values.astype(np.uint64)
@@ -47,7 +49,9 @@ class Varints:
         return total.astype(np.int64) + shared
 
     def fill(self, slots: U8, used: Mask) -> None:
-        """Write into `slots` [rows, width], and into `used`, all set before, where a row has no such byte."""
+        """Write into `slots` [rows, width], and into `used`, all set before, where a row has no
+        such byte.
+        """
         put(slots[:, :_PER_WORD], self._low())
         if self.width > _PER_WORD:
             put(slots[:, _PER_WORD:], self._high())
@@ -91,7 +95,9 @@ class Varints:
 
 
 def put(slots: U8, words: npt.NDArray[Any]) -> None:
-    """The lowest bytes of each row's word (any number in little-endian order) into `slots` [rows, up to eight]."""
+    """The lowest bytes of each row's word (any number in little-endian order) into `slots` [rows,
+    up to eight].
+    """
     words = words.astype(words.dtype.newbyteorder("<"), copy=False)
     at, width = 0, slots.shape[1]
     for size, kind in _STEPS:

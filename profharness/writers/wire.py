@@ -1,7 +1,9 @@
-"""Protobuf wire format for single messages: what a trace holds once or a few times (descriptors, metadata).
+"""Protobuf wire format for single messages: what a trace holds once or a few times (descriptors,
+metadata).
 
-Columns of many records go through `proto_columns`. Format: protobuf encoding, wire types 0 (varint),
-1 (64 bit) and 2 (length-delimited); a negative int64 is written as its 64-bit two's complement.
+Columns of many records go through `proto_columns`. Format: protobuf encoding, wire types 0
+(varint), 1 (64 bit) and 2 (length-delimited); a negative int64 is written as its 64-bit two's
+complement.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Small traces written out by hand: kernels, host calls, copies, operators and marks, one line each."""
+"""Small traces written out by hand: kernels, host calls, copies, operators and marks, one line
+each.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from profharness.trace.model import (
 
 @dataclass
 class Scene:
-    """Adds records in any order; `build` makes the trace. Devices and streams appear as they are used."""
+    """Adds records in any order; `build` makes the trace. Devices and streams appear as they are
+    used.
+    """
 
     sources: tuple[Source, ...] = (Source("a.json", "kineto", pid=7),)
     devices: tuple[Device, ...] = (Device("0", vendor="AMD", compute_units=10),)

@@ -1,4 +1,6 @@
-"""Findings of every recorded file: those that it deserves, with figures recomputed from the file's own text, and no others."""
+"""Findings of every recorded file: those that it deserves, with figures recomputed from the file's
+own text, and no others.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from tests.conftest import shared_path
 
 FOLDER = shared_path("fixtures")
 PLACES = ("kineto", "rocm")
-# files that are no traces, or say themselves that they are no longer whole; their readers' tests hold the sentences
+# files that are no traces, or say themselves that they are no longer whole; their readers' tests
+# hold the sentences
 UNREADABLE = frozenset(
     {
         "kineto/facts.json",
@@ -32,7 +35,8 @@ UNREADABLE = frozenset(
         "rocm/rpd_legacy/matmul_result.rpd.gz",
     }
 )
-TWICE = "kineto/mi3xx_rocprofv3_aorta_908_results.json.gz"  # byte for byte a file of rocm/rocprofv3/json
+# byte for byte a file of rocm/rocprofv3/json
+TWICE = "kineto/mi3xx_rocprofv3_aorta_908_results.json.gz"
 CAUSAL = {
     "kineto/mi300x_qwen0.5b_prefill.json.gz": 8_066
 }  # ns by which the last kernel outlasts the synchronisation that waited for it
@@ -55,7 +59,9 @@ Spans = list[tuple[int, int]]
 
 
 def bus_factor(kind: str, ranks: int | None) -> float:
-    """nccl-tests, doc/PERFORMANCE.md: by what the size is multiplied that each rank must send at least."""
+    """nccl-tests, doc/PERFORMANCE.md: by what the size is multiplied that each rank must send at
+    least.
+    """
     if kind == "all_reduce":
         return 2 * ((ranks or 0) - 1) / (ranks or 1)
     return (
@@ -162,7 +168,9 @@ def _unlinked(name: str) -> int:
 
 
 def _talked(name: str) -> tuple[int, int, float]:
-    """Of the collectives: ns in which any ran, of these without any other kernel, and the latter over the time from the first kernel to the last."""
+    """Of the collectives: ns in which any ran, of these without any other kernel, and the latter
+    over the time from the first kernel to the last.
+    """
     talking, computing = kernels_of(name) if name.endswith(".json.gz") else ([], [])
     if not talking:
         return 0, 0, 0.0
@@ -256,7 +264,9 @@ CUT = (
 def test_a_recorded_file_that_is_cut_is_called_truncated(
     shared: Path, tmp_path: Path, name: str
 ) -> None:
-    """At seven tenths of its bytes: what was read is kept, or it is refused, but never passed off as whole."""
+    """At seven tenths of its bytes: what was read is kept, or it is refused, but never passed off
+    as whole.
+    """
     whole = (FOLDER / name).read_bytes()
     path = tmp_path / Path(name).name
     path.write_bytes(whole[: len(whole) * 7 // 10])

@@ -1,4 +1,6 @@
-"""What is worked out once per table: kept as long as it holds, made anew where another table takes part, never handed out to be changed."""
+"""What is worked out once per table: kept as long as it holds, made anew where another table takes
+part, never handed out to be changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Findings on how a run was measured, each from its figures, and a calm run that has none of them."""
+"""Findings on how a run was measured, each from its figures, and a calm run that has none of
+them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def test_a_device_held_back_is_throttled_by_its_cause(figure, cause):
         {"throttled_share": 0.3},
     )
     assert found.message == f"{cause} held the device's clock down 30 % of the time"
-    # power limits are touched for moments by every full device; heat and signals from outside are not
+    # power limits are touched for moments by every full device; heat and signals from outside are
+    # not
     assert (
         telemetry_findings(
             Builder().trace(), shares(**{figure: 0.05 if figure == "throttle_power" else 0.01})
@@ -55,7 +58,9 @@ def test_other_processes_on_the_device_share_it():
 
 
 def test_a_calm_run_has_none():
-    """Even trials in two passes of equal speed, a warm cache, a model that compiled, a sampler that missed a tick in fifty, a device of its own."""
+    """Even trials in two passes of equal speed, a warm cache, a model that compiled, a sampler that
+    missed a tick in fifty, a device of its own.
+    """
     builder = Builder()
     for name in ("bare", "torch"):
         builder.trials(name, "torch-b4", 4, trial_ns(4, 3, 60))

@@ -21,7 +21,9 @@ from tests.analysis.scene import Scene
 
 
 def busy_scene() -> Scene:
-    """A window of 1000 ns (one step): 500 compute, 100 of a collective alone, 50 of a copy alone, 350 idle."""
+    """A window of 1000 ns (one step): 500 compute, 100 of a collective alone, 50 of a copy alone,
+    350 idle.
+    """
     scene = Scene()
     scene.mark("step", 0, 1000)
     scene.kernel(100, 400, scene.launch(0, 50), name="gemm", workgroups=10)
@@ -66,7 +68,8 @@ def test_every_share_of_a_made_up_step():
 
 def test_latencies_queue_and_short_kernels():
     found = values(busy_scene())
-    # gemm on stream 0 twice, gemm on stream 1, the collective on stream 2; the empty gemm queued behind another
+    # gemm on stream 0 twice, gemm on stream 1, the collective on stream 2; the empty gemm queued
+    # behind another
     assert found["launch_latency_median"] == np.median([100, 200, 300 - 60, 450 - 90])
     assert found["queue_delay_median"] == 500 - 80
     assert (found["short_kernels_by_count"], found["short_kernels_by_time"]) == (1.0, 1.0)
@@ -76,7 +79,8 @@ def test_latencies_queue_and_short_kernels():
 
 def test_fill_adds_running_workgroups_up_to_one_per_unit():
     found = figures(measure(busy_scene().build()))
-    # 10 units: [100,300) 1.0, [300,400) 1.0 of 1.2, [400,450) 0.2, [450,500) 0.3, [500,600) 0.1, [900,1000) 0.5
+    # 10 units: [100,300) 1.0, [300,400) 1.0 of 1.2, [400,450) 0.2, [450,500) 0.3, [500,600) 0.1,
+    # [900,1000) 0.5
     filled = 200 + 100 + 10 + 15 + 10 + 50
     assert found["fill"].value == pytest.approx(filled / 1000)
     assert found["fill_busy"].value == pytest.approx(filled / 600)

@@ -1,15 +1,21 @@
-"""Against the stored reports of TraceLens on the same files: where both agree, and, by name, where they do not and which is right.
+"""Against the stored reports of TraceLens on the same files: where both agree, and, by name, where
+they do not and which is right.
 
-Its figures are float64 microseconds, so that agreement means 0.1 µs over a whole trace. It differs from the
-exact figures in three ways, each checked here by doing the same to our trace:
+Its figures are float64 microseconds, so that agreement means 0.1 µs over a whole trace. It differs
+from the exact figures in three ways, each checked here by doing the same to our trace:
 
-- its timeline leaves out kernels and copies whose launching call is not in the file, without saying so: on
-  traces whose warm-up work was still running when the capture began that is a third of the kernel time.
-  The device did run them, so our busy time is right; its own kernel table of the same report counts them.
-- it does not count fills (gpu_memset) as copies: newer reports leave them out of busy time altogether, and
-  the one of h100_qwen0.5b_prefill counts them as computation. The device's copy engine or a kernel did
-  the work and Kineto stamps it in a category beside the copies, so it is neither idle nor computation.
-- with activation recompute it writes two rows per metric, and kernels of the recomputation are missing from
+- its timeline leaves out kernels and copies whose launching call is not in the file, without saying
+  so: on
+  traces whose warm-up work was still running when the capture began that is a third of the kernel
+  time. The device did run them, so our busy time is right; its own kernel table of the same report
+  counts them.
+- it does not count fills (gpu_memset) as copies: newer reports leave them out of busy time
+  altogether, and
+  the one of h100_qwen0.5b_prefill counts them as computation. The device's copy engine or a kernel
+  did the work and Kineto stamps it in a category beside the copies, so it is neither idle nor
+  computation.
+- with activation recompute it writes two rows per metric, and kernels of the recomputation are
+  missing from
   the busy time of the first: only the sums of disjoint rows can be compared.
 """
 

@@ -264,7 +264,8 @@ def hip_log(tmp_path: Path) -> Path:
     path = tmp_path / "hip.log"
     path.write_text(
         ":3:hip_memory.cpp           :12  : 0000001000 us: [pid:7 tid:0x8]  hipMalloc ( 8 ) \n"
-        ":3:hip_memory.cpp           :12  : 0000001034 us: [pid:7 tid:0x8] hipMalloc: Returned hipSuccess : \n"
+        ":3:hip_memory.cpp           :12  : 0000001034 us: [pid:7 tid:0x8] hipMalloc: "
+        "Returned hipSuccess : \n"
     )
     return path
 
@@ -306,8 +307,8 @@ def test_hotspots_of_lines_without_times_say_what_would_give_some(capsys, tmp_pa
     assert run_cli(["hotspots", str(path)]) == 0
     error = capsys.readouterr().err
     assert (
-        "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does"
-        in error
+        "lines have no time: MIOpen writes none, and they were not stamped as they arrived, "
+        "which --profile amd-log does" in error
     )
     assert "nothing to list by kernel" in error
 
@@ -318,8 +319,8 @@ def test_a_folder_of_trace_files_names_those_that_can_be_given(capsys, hip_log, 
     assert run_cli([command, str(hip_log.parent)]) == 4
     error = capsys.readouterr().err
     assert (
-        "is not a run directory (no manifest.json)\n  name one of its files: small.pt.trace.json, hip.log\n"
-        in error
+        "is not a run directory (no manifest.json)\n  name one of its files: "
+        "small.pt.trace.json, hip.log\n" in error
     )
 
 
@@ -332,9 +333,9 @@ def test_only_some_of_many_files_are_named(tmp_path, hip_log):
 
 def test_a_folder_of_rocprof_names_its_database_first(shared):
     error = no_run(shared / "fixtures" / "rocm" / "rocprof_v1" / "kokkos_2021")
-    assert (
-        error.hint
-        == "name one of its files: results.db, results.json, results.copy_stats.csv, results.hip_stats.csv and 2 more"
+    assert error.hint == (
+        "name one of its files: results.db, results.json, results.copy_stats.csv, "
+        "results.hip_stats.csv and 2 more"
     )
 
 

@@ -46,7 +46,8 @@ def test_the_cpu_at_hand_is_measured_and_kept(tmp_path):
     assert stored(tmp_path) == (found,)
     assert (found.kind, found.compute_units) == ("cpu", 1)
     assert found.software["torch"]
-    # one core does between one and a few hundred GFLOP/s, and moves between one and a few hundred GB/s
+    # one core does between one and a few hundred GFLOP/s, and moves between one and a few hundred
+    # GB/s
     assert 1e8 < found.gemm_flops["fp32"] < 1e13
     assert found.gemm_flops["fp64"] < 1.5 * found.gemm_flops["fp32"]
     assert 1e8 < found.copy_bytes_per_s < 1e12
@@ -55,7 +56,9 @@ def test_the_cpu_at_hand_is_measured_and_kept(tmp_path):
 
 
 def products(path: Path) -> None:
-    """An ONNX model of four products with 1024 x 1024 matrices, which keep the size of what goes through them."""
+    """An ONNX model of four products with 1024 x 1024 matrices, which keep the size of what goes
+    through them.
+    """
     onnx = pytest.importorskip("onnx")
     width, names = 1024, ("x", "a", "b", "c", "y")
     weights = [
@@ -82,7 +85,9 @@ def products(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.alone  # a calibration beside other work finds less than the scan reaches later
 def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_path):
-    """Real processes from the calibration to the verdict: what is missing is said, then measured, then used."""
+    """Real processes from the calibration to the verdict: what is missing is said, then measured,
+    then used.
+    """
     pytest.importorskip("torch")
     pytest.importorskip("onnxruntime")
     products(tmp_path / "products.onnx")
@@ -135,9 +140,9 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
         "ceiling_bandwidth",
     ):
         assert lacking[name].value is None
-        assert (
-            lacking[name].needs
-            == "a calibration of this CPU with 1 thread (there is one with 2): `profharness calibrate --threads 1`"
+        assert lacking[name].needs == (
+            "a calibration of this CPU with 1 thread (there is one with 2): "
+            "`profharness calibrate --threads 1`"
         )
 
     profharness("calibrate", "--threads", "1", "--seconds", "0.5")
@@ -156,8 +161,9 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
         == figures["flops_of_ceiling"].value
         == pytest.approx(figures["achieved_flops"].value / mine.gemm_flops["fp32"])
     )
-    # nothing but products, by another library than the ceiling's: a good part of it. How fast this machine was at either time is
-    # not for a test to say; that a share which cannot be is told, and no verdict is built on it, is
+    # nothing but products, by another library than the ceiling's: a good part of it. How fast this
+    # machine was at either time is not for a test to say; that a share which cannot be is told, and
+    # no verdict is built on it, is
     assert 0.1 < mfu.low <= mfu.value <= mfu.high < 4
     too_much = [
         one
@@ -195,7 +201,9 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
 
 @pytest.mark.slow
 def test_power_at_rest_and_under_the_held_product(tmp_path):
-    """The CPU packages of an emulated powercap tree: 50 W until the worker uses its core, 150 W while it does."""
+    """The CPU packages of an emulated powercap tree: 50 W until the worker uses its core, 150 W
+    while it does.
+    """
     pytest.importorskip("torch")
     zone = tmp_path / "sys/class/powercap/intel-rapl:0"
     zone.mkdir(parents=True)

@@ -51,7 +51,10 @@ NODE: dict[str, Any] = {
         "user_name": "ada",
     },
 }
-WHY = "/dev/kfd is there, but this user may not open it: it belongs to the group render (mode 0660), and this user is in users"
+WHY = (
+    "/dev/kfd is there, but this user may not open it: it belongs to the group render (mode "
+    "0660), and this user is in users"
+)
 FIX = "`sudo usermod -aG render ada`, then log in again; on a cluster ask its administrators"
 
 

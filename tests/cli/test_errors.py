@@ -1,4 +1,6 @@
-"""Wrong command lines, run as a user would: one clear sentence, the way out, the right exit code, nothing written."""
+"""Wrong command lines, run as a user would: one clear sentence, the way out, the right exit code,
+nothing written.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,10 @@ def test_validate_takes_a_run(tmp_path: Path) -> None:
 
 def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     """The command's status stands, and what could not be printed is said to be in the report."""
-    command = f"set -o pipefail; {sys.executable} -m profharness run --telemetry off -o run -- {sys.executable} -c 'print(1, flush=True)' | (read line; exec 0<&-; sleep 0)"
+    command = (
+        f"set -o pipefail; {sys.executable} -m profharness run --telemetry off -o run -- "
+        f"{sys.executable} -c 'print(1, flush=True)' | (read line; exec 0<&-; sleep 0)"
+    )
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=tmp_path,
@@ -205,8 +210,14 @@ def test_a_file_that_may_not_be_read_is_named_without_the_parsers_words() -> Non
 
 
 def test_ctrl_c_is_told(tmp_path: Path) -> None:
-    """Also by a parser that makes a silent exit of it: a command that ends without a word looks as if it were done."""
-    words = "import sys\nfrom profharness import cli; from profharness.cli import doctor_checks as doctor\ndef stop(*_, **__): raise KeyboardInterrupt\ndoctor.examine = stop\nsys.exit(cli.run_cli(['doctor']))"
+    """Also by a parser that makes a silent exit of it: a command that ends without a word looks as
+    if it were done.
+    """
+    words = (
+        "import sys\nfrom profharness import cli; from profharness.cli import "
+        "doctor_checks as doctor\ndef stop(*_, **__): raise KeyboardInterrupt\n"
+        "doctor.examine = stop\nsys.exit(cli.run_cli(['doctor']))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", words], capture_output=True, text=True, check=False, cwd=tmp_path
     )

@@ -1,4 +1,6 @@
-"""`profharness serve`: what it asks of the server, what it prints, and a real one from start to Ctrl-C."""
+"""`profharness serve`: what it asks of the server, what it prints, and a real one from start to
+Ctrl-C.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ from profharness.rundir import telemetry
 from tests.telemetry import emulated
 from tests.telemetry.running import ROOT, Sampler, wait_for
 
-BURN = "import sys, time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass\ntime.sleep(0.8)\nprint('said'); sys.exit(7)"
+BURN = (
+    "import sys, time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: "
+    "pass\ntime.sleep(0.8)\nprint('said'); sys.exit(7)"
+)
 
 
 def call(
@@ -50,7 +53,8 @@ def host_files(folder: Path) -> set[str]:
 
 
 def test_a_command_is_sampled_and_its_status_passed_on(tmp_path: Path) -> None:
-    # a stamp of another clock is not used: each read of this still picture then counts at its own time
+    # a stamp of another clock is not used: each read of this still picture then counts at its own
+    # time
     emulated.mi250x(tmp_path / "sys", emulated.State(stamp_ns=1)).process(99, 50000, 55)
     done = call(
         "-o",

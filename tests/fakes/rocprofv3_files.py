@@ -254,7 +254,9 @@ class _CsvWriter:
         return f"Agent {number}" if self.late else number
 
     def _table(self, head: list[str], rows: list[dict[str, object]]) -> list[list[object]]:
-        """In `rocpd convert`'s form a GUID stands in front and names have capitals at the start of words only."""
+        """In `rocpd convert`'s form a GUID stands in front and names have capitals at the start of
+        words only.
+        """
         convert = self.generation == "convert"
         body = [
             [

@@ -1,4 +1,6 @@
-"""A small GPU program as rocprofv3 would see it, to be written in any of its output forms (`rocprofv3_files`, `rocpd_files`)."""
+"""A small GPU program as rocprofv3 would see it, to be written in any of its output forms
+(`rocprofv3_files`, `rocpd_files`).
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,9 @@ class Program:
 def program(
     seed: int = 1, kernels: int = 40, *, pid: int = 4711, host: str = "node1", counters: bool = True
 ) -> Program:
-    """Kernels of several names on two devices and streams with their launches, copies of all directions, ranges and counters."""
+    """Kernels of several names on two devices and streams with their launches, copies of all
+    directions, ranges and counters.
+    """
     rng = random.Random(seed)
     symbols = (
         Symbol(8, "__amd_rocclr_copyBuffer", 8, 0, 32),

@@ -1,7 +1,9 @@
-"""A stand-in for Apptainer: `exec` with the options below, binds that must exist, the image's own programs and environment. It isolates nothing.
+"""A stand-in for Apptainer: `exec` with the options below, binds that must exist, the image's own
+programs and environment. It isolates nothing.
 
-An image is a folder: its `bin` stands first on PATH, and `environment` holds NAME=VALUE lines that replace the host's. As with the real
-one, the host's variables come along (but for --cleanenv), and APPTAINERENV_NAME wins over both. Calls are kept in `calls.jsonl`.
+An image is a folder: its `bin` stands first on PATH, and `environment` holds NAME=VALUE lines that
+replace the host's. As with the real one, the host's variables come along (but for --cleanenv), and
+APPTAINERENV_NAME wins over both. Calls are kept in `calls.jsonl`.
 """
 
 from __future__ import annotations
@@ -71,12 +73,14 @@ def main(words: Sequence[str]) -> NoReturn:
     root = Path(rest.pop(0))
     if not root.is_dir():
         fatal(
-            f"could not open image {root}: failed to retrieve path for {root}: no such file or directory"
+            f"could not open image {root}: failed to retrieve path for {root}: "
+            "no such file or directory"
         )
     for bind in binds:
         if not Path(bind.partition(":")[0]).exists():
             fatal(
-                f"container creation failed: mount hook function failure: mount source {bind} doesn't exist"
+                "container creation failed: mount hook function failure: "
+                f"mount source {bind} doesn't exist"
             )
     with (root / "calls.jsonl").open("a") as log:
         log.write(json.dumps(list(words)) + "\n")

@@ -1,4 +1,6 @@
-"""Writes the files of rocprof v1, rocprof-sys and rocprof-compute, in their own forms, of what a stand-in program did."""
+"""Writes the files of rocprof v1, rocprof-sys and rocprof-compute, in their own forms, of what a
+stand-in program did.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _TIMES = ("DispatchNs", "BeginNs", "EndNs", "CompleteNs", "DurationNs")
 def write_v1(
     output: Path, processes: Sequence[Record], *, hip: bool, counters: Sequence[str] = ()
 ) -> None:
-    """results.csv, and with a trace results.json, results.stats.csv and results.sysinfo.txt, of all processes together."""
+    """results.csv, and with a trace results.json, results.stats.csv and results.sysinfo.txt, of all
+    processes together.
+    """
     kernels = [(process["pid"], kernel) for process in processes for kernel in process["kernels"]]
     rows = [
         [
@@ -83,13 +87,16 @@ def _stats(kernels: Sequence[Record]) -> str:
     for name in names:
         times = [k["end"] - k["start"] for k in kernels if k["name"] == name]
         lines.append(
-            f'"{name}.kd",{len(times)},{sum(times)},{sum(times) // len(times)},{100 * sum(times) / total}'
+            f'"{name}.kd",{len(times)},{sum(times)},{sum(times) // len(times)},'
+            f"{100 * sum(times) / total}"
         )
     return "\n".join(lines) + "\n"
 
 
 def _chrome(processes: Sequence[Record]) -> str:
-    """The tool's Chrome trace: numbers of the sections as process ids, exact times as text in the arguments."""
+    """The tool's Chrome trace: numbers of the sections as process ids, exact times as text in the
+    arguments.
+    """
     events: list[Record] = [{}]
     sections = ((1, "COPY"), (2, "CPU HIP API"), (6, "GPU0"))
     events += [
@@ -170,7 +177,9 @@ def _span(section: int, name: str, start: int, end: int, args: Record) -> Record
 
 
 def write_perfetto(path: Path, kernels: Sequence[Record], pid: int) -> None:
-    """A Perfetto trace with a clock snapshot, the process, and one slice per kernel on a stream's track."""
+    """A Perfetto trace with a clock snapshot, the process, and one slice per kernel on a stream's
+    track.
+    """
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
     trace = Trace()

@@ -1,6 +1,8 @@
-"""A stand-in for a model server of another's: KServe v2 metadata over HTTP, ready some time after its start. Nothing is computed.
+"""A stand-in for a model server of another's: KServe v2 metadata over HTTP, ready some time after
+its start. Nothing is computed.
 
-`python stand_in_foreign_server.py PORT [--plain] [--no-config] [--after SECONDS] [--token T]`; `--plain` knows only /health.
+`python stand_in_foreign_server.py PORT [--plain] [--no-config] [--after SECONDS] [--token T]`;
+`--plain` knows only /health.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A stand-in for somebody's own model server on a GPU: plain HTTP; each request launches one kernel of the stand-in HIP runtime. `PORT` is its only argument."""
+"""A stand-in for somebody's own model server on a GPU: plain HTTP; each request launches one kernel
+of the stand-in HIP runtime. `PORT` is its only argument.
+"""
 
 import importlib
 import sys

@@ -1,13 +1,15 @@
-"""A stand-in for the HIP runtime with a tracer inside it: what a program launches goes into the tool's files at its exit.
+"""A stand-in for the HIP runtime with a tracer inside it: what a program launches goes into the
+tool's files at its exit.
 
-The stand-in tools (`stand_in_tools`) set STAND_IN_TRACER, as the real ones set LD_PRELOAD and ROCPROF_*; without it nothing is
-written. Children inherit it and write files of their own.
+The stand-in tools (`stand_in_tools`) set STAND_IN_TRACER, as the real ones set LD_PRELOAD and
+ROCPROF_*; without it nothing is written. Children inherit it and write files of their own.
 
-STAND_IN_FINALIZE is how the tracer's finalisation goes, which comes after Python's own end: silent (it writes nothing), hang, abort,
-segv, status:N, and early-hang or early-abort where it comes while Python tears its modules down; STAND_IN_FINALIZE_RANKS (1,2) leaves the
-other ranks alone. STAND_IN_COUNTERS_AT_ONCE is how many
-counters the device counts in one pass, STAND_IN_UNCOUNTABLE one that it never does; a tracer that is asked for more aborts at the
-first kernel (with STAND_IN_REFUSAL=hang it goes on in its handler, as the real one may).
+STAND_IN_FINALIZE is how the tracer's finalisation goes, which comes after Python's own end: silent
+(it writes nothing), hang, abort, segv, status:N, and early-hang or early-abort where it comes while
+Python tears its modules down; STAND_IN_FINALIZE_RANKS (1,2) leaves the other ranks alone.
+STAND_IN_COUNTERS_AT_ONCE is how many counters the device counts in one pass, STAND_IN_UNCOUNTABLE
+one that it never does; a tracer that is asked for more aborts at the first kernel (with
+STAND_IN_REFUSAL=hang it goes on in its handler, as the real one may).
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ def _refuse_counters() -> None:
     if len(counters) <= most and os.environ.get("STAND_IN_UNCOUNTABLE", "none") not in counters:
         return
     sys.stderr.write(
-        "Could not construct profile cfg failed with error code 38: Request exceeds the capabilities of the hardware to collect\n"
+        "Could not construct profile cfg failed with error code 38: "
+        "Request exceeds the capabilities of the hardware to collect\n"
         "rocprofv3 caught signal 6...\n"
     )
     sys.stderr.flush()
@@ -116,7 +119,9 @@ class _Finalisation:
 
 
 def _at_the_very_end(mode: str) -> None:
-    """Where a real tracer's library finalises: an exit function of C, registered when it was loaded."""
+    """Where a real tracer's library finalises: an exit function of C, registered when it was
+    loaded.
+    """
     libc = ctypes.CDLL(None)
     libc.__cxa_atexit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     kind, _, number = mode.partition(":")
@@ -130,7 +135,9 @@ def _at_the_very_end(mode: str) -> None:
 
 
 def _on_signal(number: int, _frame: object) -> None:
-    """The tool's handler: it says so, finalises, and passes the signal on, or does not come so far."""
+    """The tool's handler: it says so, finalises, and passes the signal on, or does not come
+    so far.
+    """
     sys.stderr.write(f"rocprofv3 caught signal {number}...\n")
     sys.stderr.flush()
     _at_exit()
@@ -145,7 +152,9 @@ def _on_signal(number: int, _frame: object) -> None:
 
 
 def _markers() -> Any:
-    """The ranges that the process made through the stand-in roctx library, as the tool names them."""
+    """The ranges that the process made through the stand-in roctx library, as the tool names
+    them.
+    """
     from tests.fakes.rocprofv3_program import Call
 
     library = _roctx() if _asked.get("markers") else None
@@ -230,7 +239,8 @@ def _write_v3(asked: dict[str, Any]) -> None:
     spill = Path(os.environ.get("ROCPROF_TMPDIR", Path.cwd()))
     if spill == Path("/") or not os.access(spill, os.W_OK):
         sys.stderr.write(
-            "ring_buffer: munmap failed: Invalid argument\nmmap failed with errno 22\nrocprofv3 caught signal 6...\n"
+            "ring_buffer: munmap failed: Invalid argument\nmmap failed with errno 22\n"
+            "rocprofv3 caught signal 6...\n"
         )
         sys.stderr.flush()
         signal.signal(signal.SIGABRT, signal.SIG_DFL)
@@ -245,12 +255,14 @@ def _write_v3(asked: dict[str, Any]) -> None:
     if "json" in asked["formats"]:
         write_json(base.with_name(base.name + "_results.json"), program)
     if "rocpd" in asked["formats"]:
-        # the tool stores the whole environment; here what tests plant, so that a developer's own tokens change no result
+        # the tool stores the whole environment; here what tests plant, so that a developer's own
+        # tokens change no result
         planted = {name: value for name, value in os.environ.items() if name.startswith("PLANTED_")}
         write_rocpd(base.with_name(base.name + "_results.db"), program, environment=planted)
     for path in sorted(base.parent.glob(base.name + "_*")):
         sys.stderr.write(
-            f"E20260102 09:53:32.744880 {os.getpid()} output_stream.cpp:111] Opened result file: {path}\n"
+            f"E20260102 09:53:32.744880 {os.getpid()} output_stream.cpp:111] Opened result "
+            f"file: {path}\n"
         )
 
 
@@ -280,11 +292,17 @@ def _write_log() -> None:
             ids = f"[pid:{os.getpid()} tid: 0x7f00]"
             grid = k["workgroups"] * k["size"]
             file.write(
-                f":3:hip_module.cpp           :1   : {now:010d} us: {ids}  hipLaunchKernel ( 0x1, {{{k['workgroups']},1,1}}, {{{k['size']},1,1}}, 0x2, 0, stream:<null> ) \n"
-                f":3:rocvirtual.cpp           :2   : {now + 1:010d} us: {ids} ShaderName : {k['name']}\n"
-                f":5:rocvirtual.cpp           :3   : {now + 2:010d} us: {ids} SWq=0x1, HWq=0x2, id=1, Dispatch Header = 0x1502 (type=2, barrier=1, acquire=2, release=2), "
-                f"setup=1, grid=[{grid}, 1, 1], workgroup=[{k['size']}, 1, 1], private_seg_size=0, group_seg_size=0, kernel_obj=0x3, completion_signal=0x0\n"
-                f":3:hip_module.cpp           :4   : {now + 3:010d} us: {ids} hipLaunchKernel: Returned hipSuccess :  duration: 3 us\n"
+                f":3:hip_module.cpp           :1   : {now:010d} us: "
+                f"{ids}  hipLaunchKernel ( 0x1, {{{k['workgroups']},1,1}}, {{{k['size']},1,1}}, "
+                "0x2, 0, stream:<null> ) \n"
+                f":3:rocvirtual.cpp           :2   : {now + 1:010d} us: {ids} ShaderName : "
+                f"{k['name']}\n"
+                f":5:rocvirtual.cpp           :3   : {now + 2:010d} us: {ids} SWq=0x1, HWq=0x2, "
+                "id=1, Dispatch Header = 0x1502 (type=2, barrier=1, acquire=2, release=2), "
+                f"setup=1, grid=[{grid}, 1, 1], workgroup=[{k['size']}, 1, 1], "
+                "private_seg_size=0, group_seg_size=0, kernel_obj=0x3, completion_signal=0x0\n"
+                f":3:hip_module.cpp           :4   : {now + 3:010d} us: {ids} hipLaunchKernel: "
+                "Returned hipSuccess :  duration: 3 us\n"
             )
 
 

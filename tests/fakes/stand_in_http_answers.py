@@ -1,4 +1,6 @@
-"""What the stand-ins for somebody's own model server share: plain HTTP, any GET says that they are ready, a POST asks the model."""
+"""What the stand-ins for somebody's own model server share: plain HTTP, any GET says that they are
+ready, a POST asks the model.
+"""
 
 from __future__ import annotations
 

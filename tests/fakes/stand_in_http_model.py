@@ -1,4 +1,6 @@
-"""A stand-in for somebody's own model server: plain HTTP, torch inside, no KServe, a thread per connection. `PORT` is its only argument."""
+"""A stand-in for somebody's own model server: plain HTTP, torch inside, no KServe, a thread per
+connection. `PORT` is its only argument.
+"""
 
 import importlib
 import sys

@@ -1,10 +1,13 @@
-"""A stand-in for a KServe v2 server with a known service time: `stand_in_kserve.py READY.json '{"service_ms": 20, "slots": 2}'`.
+"""A stand-in for a KServe v2 server with a known service time: `stand_in_kserve.py READY.json
+'{"service_ms": 20, "slots": 2}'`.
 
-It decodes every request with tritonclient's own protobuf classes (gRPC) or as the protocol's page says (HTTP), so that a
-malformed one is an error here. Model `double`: FP32 x[n] -> y[n] = 2 x, where x must be the same in every item as in its
-first element times one. Settings: service_ms, slots, fail (share of requests answered by an error), hang_after (requests after
-which none is answered), drop_after (requests after which connections are cut), cert, key, host.
-GET /seen tells what was received, /v2/models/stats counts as Triton does; the model is described over HTTP and gRPC.
+It decodes every request with tritonclient's own protobuf classes (gRPC) or as the protocol's page
+says (HTTP), so that a malformed one is an error here. Model `double`: FP32 x[n] -> y[n] = 2 x,
+where x must be the same in every item as in its first element times one. Settings: service_ms,
+slots, fail (share of requests answered by an error), hang_after (requests after which none is
+answered), drop_after (requests after which connections are cut), cert, key, host. GET /seen tells
+what was received, /v2/models/stats counts as Triton does; the model is described over HTTP and
+gRPC.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""A stand-in for AMD's libamd_smi.so in Python, so that the real amdsmi package runs without the library.
+"""A stand-in for AMD's libamd_smi.so in Python, so that the real amdsmi package runs without the
+library.
 
-`install(devices)` answers every load of a library of that name. A device is a dict from the C function's name to what
-the function fills in: fields of its structure by name, or one number; all other fields hold ones, as the driver
-leaves them. Functions that no device names answer 2 (not supported).
+`install(devices)` answers every load of a library of that name. A device is a dict from the C
+function's name to what the function fills in: fields of its structure by name, or one number; all
+other fields hold ones, as the driver leaves them. Functions that no device names answer 2 (not
+supported).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A node with the stand-in tools of one ROCm release, on which profharness is started as a user would."""
+"""A node with the stand-in tools of one ROCm release, on which profharness is started as a user
+would.
+"""
 
 from __future__ import annotations
 

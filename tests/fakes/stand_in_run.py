@@ -1,4 +1,6 @@
-"""`profharness` with the stand-ins of this folder in place of the model server and the load generator."""
+"""`profharness` with the stand-ins of this folder in place of the model server and the load
+generator.
+"""
 
 import pathlib
 import sys

@@ -1,7 +1,9 @@
-"""A stand-in for Slurm: sbatch, squeue and scancel that run job scripts as processes of this machine, each in a session of its own.
+"""A stand-in for Slurm: sbatch, squeue and scancel that run job scripts as processes of this
+machine, each in a session of its own.
 
-`install` makes the three programs in a folder. They keep one file per job, `job-<id>`, with the process group of the script, and the
-script itself beside it. sbatch accepts only the directives that are listed here, as the real one refuses unknown ones.
+`install` makes the three programs in a folder. They keep one file per job, `job-<id>`, with the
+process group of the script, and the script itself beside it. sbatch accepts only the directives
+that are listed here, as the real one refuses unknown ones.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ def install(folder: Path) -> Path:
     for name in ("sbatch", "squeue", "scancel"):
         program = folder / name
         program.write_text(
-            f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" {name} "{folder}" "$@"\n'
+            f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" {name} "{folder}" '
+            '"$@"\n'
         )
         program.chmod(0o755)
     return folder

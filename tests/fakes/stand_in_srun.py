@@ -1,4 +1,6 @@
-"""A stand-in for Slurm's srun: starts the command once per task on this machine, with the variables that tasks read; ends with the worst status."""
+"""A stand-in for Slurm's srun: starts the command once per task on this machine, with the variables
+that tasks read; ends with the worst status.
+"""
 
 from __future__ import annotations
 

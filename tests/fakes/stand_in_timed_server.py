@@ -1,12 +1,14 @@
-"""A stand-in for a model server whose service time is known: `stand_in_timed_server.py PORT [--instances 3] [--service-ms 20]`.
+"""A stand-in for a model server whose service time is known: `stand_in_timed_server.py PORT
+[--instances 3] [--service-ms 20]`.
 
-KServe v2 over HTTP (readiness, metadata, configuration, statistics, infer) with one model `sleeper`: FP32 x[4] -> y[4] = 2 x.
-Each instance serves one request at a time, for exactly the service time; requests wait in the order of their arrival. It is
-one thread over plain sockets, so that the hand-over costs a small part of a millisecond.
+KServe v2 over HTTP (readiness, metadata, configuration, statistics, infer) with one model
+`sleeper`: FP32 x[4] -> y[4] = 2 x. Each instance serves one request at a time, for exactly the
+service time; requests wait in the order of their arrival. It is one thread over plain sockets, so
+that the hand-over costs a small part of a millisecond.
 
-An instance that has work waiting takes it at the instant at which it was to be free, not when this process got a core again:
-lateness delays an answer and is never added to the service time, so that the capacity is instances / service time exactly.
-GET /late tells how late answers left, in ns.
+An instance that has work waiting takes it at the instant at which it was to be free, not when this
+process got a core again: lateness delays an answer and is never added to the service time, so that
+the capacity is instances / service time exactly. GET /late tells how late answers left, in ns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Stand-ins for AMD's command-line tools: they accept exactly the options of one ROCm release, run the command, and leave real files.
+"""Stand-ins for AMD's command-line tools: they accept exactly the options of one ROCm release, run
+the command, and leave real files.
 
-Run as `python -m tests.fakes.stand_in_tools TOOL RELEASE ARGUMENTS ...`; `install` makes a ROCm folder whose programs do that. What
-the command did is told by `stand_in_hip`. Unknown options fail with the real tools' words and exit codes.
+Run as `python -m tests.fakes.stand_in_tools TOOL RELEASE ARGUMENTS ...`; `install` makes a ROCm
+folder whose programs do that. What the command did is told by `stand_in_hip`. Unknown options fail
+with the real tools' words and exit codes.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ ROCTX = "librocprofiler-sdk-roctx.so.1"
 def install(
     folder: Path, release: str, tools: Sequence[str] | None = None, *, roctx: bool = False
 ) -> Path:
-    """A folder like /opt/rocm-<release>, with the tools that this release has (or those named); returns its bin folder.
+    """A folder like /opt/rocm-<release>, with the tools that this release has (or those named);
+    returns its bin folder.
 
     With `roctx` its lib folder has a stand-in for that library too, which needs a C compiler.
     """
@@ -51,7 +54,9 @@ def install(
         if (tool in tools) if tools is not None else (release in releases):
             program = rocm / "bin" / tool
             program.write_text(
-                f'#!/bin/sh\nPYTHONPATH="{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}" STAND_IN_ROCM={shlex.quote(str(rocm))} exec {shlex.quote(sys.executable)} -m tests.fakes.stand_in_tools {tool} {release} "$@"\n'
+                f'#!/bin/sh\nPYTHONPATH="{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}" '
+                f"STAND_IN_ROCM={shlex.quote(str(rocm))} exec {shlex.quote(sys.executable)} -m "
+                f'tests.fakes.stand_in_tools {tool} {release} "$@"\n'
             )
             program.chmod(0o755)
     if roctx:
@@ -72,7 +77,9 @@ def install(
 
 
 def _traced(**variables: str) -> dict[str, str]:
-    """The environment of what a tool starts: our stand-in for its library is loaded into every Python of it."""
+    """The environment of what a tool starts: our stand-in for its library is loaded into every
+    Python of it.
+    """
     path = os.environ.get("PYTHONPATH", "")
     return {
         **os.environ,
@@ -246,7 +253,9 @@ _V1_SWITCHES = (
 
 
 def rocprof(arguments: list[str]) -> int:
-    """A script around the command: options until the first other word, then the command, evaluated by a shell."""
+    """A script around the command: options until the first other word, then the command, evaluated
+    by a shell.
+    """
     values: dict[str, str] = {}
     switches: set[str] = set()
     words = list(arguments)

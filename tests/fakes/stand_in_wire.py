@@ -1,7 +1,9 @@
-"""A wire with a delay between this network namespace and another one, for kernels without the netem queue.
+"""A wire with a delay between this network namespace and another one, for kernels without the netem
+queue.
 
-`stand_in_wire.py PID DELAY_MS NEAR FAR`: makes a TUN device here and one in the namespace of PID, gives them the addresses, and carries
-packets from either to the other after the delay. Prints `ready` when it does. Linux, root.
+`stand_in_wire.py PID DELAY_MS NEAR FAR`: makes a TUN device here and one in the namespace of PID,
+gives them the addresses, and carries packets from either to the other after the delay. Prints
+`ready` when it does. Linux, root.
 """
 
 from __future__ import annotations

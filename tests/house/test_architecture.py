@@ -1,4 +1,6 @@
-"""The shape of the code: who may import whom, how large pieces are, what the harness process never loads."""
+"""The shape of the code: who may import whom, how large pieces are, what the harness process never
+loads.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def test_modules_and_functions_stay_readable() -> None:
         text = path.read_text(encoding="utf-8")
         name = str(path.relative_to(ROOT))
         modules.append((text.count("\n"), name))
-        # from the first statement: a command's declared options are one line each, however many there are
+        # from the first statement: a command's declared options are one line each, however many
+        # there are
         functions += [
             (
                 (node.end_lineno or node.lineno) - node.body[0].lineno + 1,
@@ -91,7 +94,8 @@ def test_help_is_fast_and_loads_nothing_heavy() -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     code = (
         "import sys; from profharness.cli import run_cli; status = run_cli(['--help']);"
-        "heavy = {'numpy', 'pandas', 'torch', 'rich', 'scipy', 'plotly'} & set(sys.modules); sys.exit(1 if heavy or status else 0)"
+        "heavy = {'numpy', 'pandas', 'torch', 'rich', 'scipy', 'plotly'} & set(sys.modules); "
+        "sys.exit(1 if heavy or status else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,6 @@
-"""The catalogue of findings: each is raised somewhere, built by a test, absent in another, and looked for in recorded files."""
+"""The catalogue of findings: each is raised somewhere, built by a test, absent in another, and
+looked for in recorded files.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from tests.finding_cases import CASES, STUDY
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT.parent / "profharness"
 _NONE = re.compile(
-    r"== (\(\)|\[\]|\{\}|set\(\))|not in |assert not |<= 1\b|, \[\]\)|\[\] if |is None|bool\(|\.severity == \"info\"|else \[\]"
+    r"== (\(\)|\[\]|\{\}|set\(\))|not in |assert not |<= 1\b|, "
+    r"\[\]\)|\[\] if |is None|bool\(|\.severity == \"info\"|else \[\]"
 )
 
 
@@ -33,7 +36,9 @@ def test_each_says_what_to_do(name):
 
 @cache
 def made() -> frozenset[str]:
-    """Texts of all code but the catalogue: an id stands there as the first argument of `finding(`, or in a table of ids that is handed to it."""
+    """Texts of all code but the catalogue: an id stands there as the first argument of `finding(`,
+    or in a table of ids that is handed to it.
+    """
     return frozenset(
         node.value
         for path in CODE.rglob("*.py")
@@ -45,7 +50,9 @@ def made() -> frozenset[str]:
 
 @cache
 def functions(path: Path) -> dict[str, tuple[ast.FunctionDef, str]]:
-    """The functions of a file, `Class::function` for methods, with their text and that of their decorators."""
+    """The functions of a file, `Class::function` for methods, with their text and that of their
+    decorators.
+    """
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     found = {}
@@ -60,7 +67,9 @@ def functions(path: Path) -> dict[str, tuple[ast.FunctionDef, str]]:
 
 
 def text_of(test: str) -> str:
-    """The text of a test with that of the functions of its file that it uses, by call or as a fixture."""
+    """The text of a test with that of the functions of its file that it uses, by call or as a
+    fixture.
+    """
     file, _, name = test.partition("::")
     known = functions(ROOT / file)
     node, text = known[name]

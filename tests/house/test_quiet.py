@@ -44,7 +44,8 @@ def spans(folder: Path, name: str) -> list[tuple[int, int]]:
 
 def test_nothing_runs_beside_a_test_that_wants_to_be_alone(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
-        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.conftest import pytest_runtest_protocol, pytest_unconfigure"
+        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.conftest import "
+        "pytest_runtest_protocol, pytest_unconfigure"
     )
     pytester.makeini("[pytest]\nmarkers = alone: as in the real suite")
     pytester.makepyfile(test_it=SUITE)

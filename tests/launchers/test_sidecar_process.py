@@ -26,7 +26,8 @@ def test_one_that_works_is_waited_for_and_one_that_sleeps_is_not(
     marker = tmp_path / "ready"
     busy = started(
         tmp_path,
-        f"import time\nend = time.process_time() + 1.3\nwhile time.process_time() < end: pass\nopen({str(marker)!r}, 'w').close()\ntime.sleep(60)",
+        "import time\nend = time.process_time() + 1.3\nwhile time.process_time() < end: pass\n"
+        f"open({str(marker)!r}, 'w').close()\ntime.sleep(60)",
     )
     assert busy.wait_ready(marker)
     assert busy.stop() == -signal.SIGTERM
@@ -42,7 +43,8 @@ def test_one_that_will_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.Mon
     marker = tmp_path / "ready"
     deaf = started(
         tmp_path,
-        f"import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen({str(marker)!r}, 'w').close()\ntime.sleep(60)",
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"open({str(marker)!r}, 'w').close()\ntime.sleep(60)",
     )
     assert deaf.wait_ready(marker)
     assert deaf.stop() == -signal.SIGKILL

@@ -1,4 +1,6 @@
-"""Where layers are prepared in tests: fixed folders, and a node with the tools of one ROCm release."""
+"""Where layers are prepared in tests: fixed folders, and a node with the tools of one ROCm
+release.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ OLD_TOOLS = ("rocprof", "omnitrace-sample", "omnitrace-run", "omnitrace-python",
 def node(
     release: str, *, architecture: str = "gfx942", tools: tuple[str, ...] | None = None
 ) -> Environment:
-    """A node with ROCm `release`: the tools that came with it, each of that release; "" is a node without ROCm."""
+    """A node with ROCm `release`: the tools that came with it, each of that release; "" is a node
+    without ROCm.
+    """
     if not release:
         return Environment(host="node1")
     new = tuple(int(part) for part in release.split(".")) >= (6, 3)

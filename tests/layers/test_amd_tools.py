@@ -1,4 +1,6 @@
-"""Command lines and environments of rocprof, rocprof-sys, rocprof-compute and amd-log, per ROCm release."""
+"""Command lines and environments of rocprof, rocprof-sys, rocprof-compute and amd-log, per ROCm
+release.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ def test_rocprof_takes_its_command_without_a_separator(
     release: str, options: TracerOptions, chosen: str
 ) -> None:
     command = planned(release, "rocprof", options)
-    expected = f"rocprof {chosen} -o /run/artifacts/rocprof/node1/0/rocprof/results.csv {RECORDER}/rocprof/status -- python train.py --epochs 1"
+    expected = (
+        f"rocprof {chosen} -o /run/artifacts/rocprof/node1/0/rocprof/results.csv "
+        f"{RECORDER}/rocprof/status -- python train.py --epochs 1"
+    )
     assert words(command) == expected
     assert "--" not in command.argv[: command.argv.index("python")]
 
@@ -132,7 +137,8 @@ def test_rocprof_sys_options_and_modes() -> None:
 def test_rocprof_compute_profiles_and_then_analyses(release: str, program: str) -> None:
     folder = "/run/artifacts/rocprof-compute/node1/0/rocprof-compute"
     assert words(planned(release, "rocprof-compute")) == (
-        f"{program} profile -n profharness -p {folder} --no-roof -- {RECORDER}/rocprof-compute/status "
+        f"{program} profile -n profharness -p {folder} --no-roof -- "
+        f"{RECORDER}/rocprof-compute/status "
         "-- python train.py --epochs 1"
     )
     (layer,) = named(("rocprof-compute",))

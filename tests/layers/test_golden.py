@@ -1,4 +1,6 @@
-"""Golden command line and environment of every AMD tool on every ROCm release: one table, with no combination left out."""
+"""Golden command line and environment of every AMD tool on every ROCm release: one table, with no
+combination left out.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ from tests.layers.places import RUN, TRAIN, node, planned, where, words
 RELEASES = ("5.7", "6.1", "6.2", "6.3", "6.4", "7.0")
 APP = "python train.py --epochs 1"
 V3_OUT = "-d /run/artifacts/rocprofv3 -o %hostname%/%nid%/rocprofv3_%pid% --"
-V3_EARLY = f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format csv json {V3_OUT} {APP}"
+V3_EARLY = (
+    "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
+    f"--output-format csv json {V3_OUT} {APP}"
+)
 V1 = (
-    "rocprof --stats --timestamp on --hip-trace -o /run/artifacts/rocprof/node1/0/rocprof/results.csv "
+    "rocprof --stats --timestamp on --hip-trace -o "
+    "/run/artifacts/rocprof/node1/0/rocprof/results.csv "
     f"python /wrappers/status.py /run/control/rocprof/status -- {APP}"
 )
 SYS = f"--trace --host --device --profile -- {APP}"
@@ -60,7 +66,10 @@ GOLDEN: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
     ("rocprofv3", "6.3"): (V3_EARLY, {}),
     ("rocprofv3", "6.4"): (V3_EARLY, {}),
     ("rocprofv3", "7.0"): (
-        f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format rocpd {V3_OUT} {APP}",
+        (
+            "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
+            f"--output-format rocpd {V3_OUT} {APP}"
+        ),
         {},
     ),
     ("rocprof", "5.7"): (V1, {}),
@@ -78,7 +87,10 @@ GOLDEN: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
             f"rocprof-sys-sample {SYS}",
             sys_env(
                 "ROCPROFSYS",
-                ROCM_DOMAINS="hip_runtime_api,marker_api,kernel_dispatch,memory_copy,scratch_memory,hip_compiler_api",
+                ROCM_DOMAINS=(
+                    "hip_runtime_api,marker_api,kernel_dispatch,memory_copy,"
+                    "scratch_memory,hip_compiler_api"
+                ),
             ),
         )
         for release in ("6.4", "7.0")
@@ -152,7 +164,8 @@ def test_rocprofv3_counters(release: str, expected: str) -> None:
     )
 
 
-# what bounds the recording, whether steps are told to the tool from inside, and whether the window is cut off afterwards
+# what bounds the recording, whether steps are told to the tool from inside, and whether the window
+# is cut off afterwards
 WINDOWS: dict[tuple[str, str], tuple[str, bool]] = {
     **{(release, "steps=3:6"): ("", True) for release in ("6.2", "6.3", "6.4")},
     ("7.0", "steps=3:6"): ("--selected-regions", False),
@@ -197,7 +210,10 @@ def test_rocprofv3_windows(release: str, capture: str, counters: tuple[str, ...]
     assert extras.cut == (capture if is_cut else "")
     assert [note for note in extras.notes if capture in note] == (
         [
-            f"rocprofv3 of ROCm {release} records the whole execution; --capture {capture} is cut from it"
+            (
+                f"rocprofv3 of ROCm {release} records the whole execution; "
+                f"--capture {capture} is cut from it"
+            )
         ]
         if is_cut
         else []

@@ -19,37 +19,58 @@ OUTPUT = "-d /run/artifacts/rocprofv3 -o %hostname%/%nid%/rocprofv3_%pid%"
         (
             "6.2",
             HIP,
-            f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format csv json {OUTPUT} -- python train.py --epochs 1",
+            (
+                "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
+                f"--output-format csv json {OUTPUT} -- python train.py --epochs 1"
+            ),
         ),
         (
             "6.3",
             HIP,
-            f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format csv json {OUTPUT} -- python train.py --epochs 1",
+            (
+                "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
+                f"--output-format csv json {OUTPUT} -- python train.py --epochs 1"
+            ),
         ),
         (
             "6.4",
             HIP,
-            f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format csv json {OUTPUT} -- python train.py --epochs 1",
+            (
+                "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
+                f"--output-format csv json {OUTPUT} -- python train.py --epochs 1"
+            ),
         ),
         (
             "7.0",
             HIP,
-            f"rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format rocpd {OUTPUT} -- python train.py --epochs 1",
+            (
+                "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
+                f"--output-format rocpd {OUTPUT} -- python train.py --epochs 1"
+            ),
         ),
         (
             "7.2",
             TracerOptions(),
-            f"rocprofv3 --kernel-trace --memory-copy-trace --marker-trace --output-format rocpd {OUTPUT} -- python train.py --epochs 1",
+            (
+                "rocprofv3 --kernel-trace --memory-copy-trace --marker-trace --output-format rocpd "
+                f"{OUTPUT} -- python train.py --epochs 1"
+            ),
         ),
         (
             "7.0",
             TracerOptions(sys_trace=True, stats=True),
-            f"rocprofv3 --kernel-trace --memory-copy-trace --sys-trace --stats --marker-trace --output-format rocpd csv {OUTPUT} -- python train.py --epochs 1",
+            (
+                "rocprofv3 --kernel-trace --memory-copy-trace --sys-trace --stats --marker-trace "
+                f"--output-format rocpd csv {OUTPUT} -- python train.py --epochs 1"
+            ),
         ),
         (
             "6.3",
             TracerOptions(tool_args={"rocprofv3": ("--log-level", "info")}),
-            f"rocprofv3 --kernel-trace --memory-copy-trace --marker-trace --output-format csv json {OUTPUT} --log-level info -- python train.py --epochs 1",
+            (
+                "rocprofv3 --kernel-trace --memory-copy-trace --marker-trace --output-format csv "
+                f"json {OUTPUT} --log-level info -- python train.py --epochs 1"
+            ),
         ),
     ],
 )
@@ -68,8 +89,10 @@ def test_counters_have_a_pass_of_their_own_and_an_input_file_before_rocm_6_3() -
     )
     late = planned("7.0", "rocprofv3", options, counters=counters, pass_name="rocprofv3-pmc1")
     assert words(late) == (
-        "rocprofv3 --kernel-trace --memory-copy-trace --pmc SQ_WAVES GRBM_COUNT --kernel-include-regex gemm --kernel-iteration-range [5-9]"
-        " --output-format rocpd -d /run/artifacts/rocprofv3 -o %hostname%/%nid%/rocprofv3-pmc1_%pid% -- python train.py --epochs 1"
+        "rocprofv3 --kernel-trace --memory-copy-trace --pmc SQ_WAVES GRBM_COUNT "
+        "--kernel-include-regex gemm --kernel-iteration-range [5-9]"
+        " --output-format rocpd -d /run/artifacts/rocprofv3 -o "
+        "%hostname%/%nid%/rocprofv3-pmc1_%pid% -- python train.py --epochs 1"
     )
     place = where(
         "6.2",

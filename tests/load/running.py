@@ -1,4 +1,6 @@
-"""Levels run for tests: a stand-in server, the client worker as the harness starts it, and what both left."""
+"""Levels run for tests: a stand-in server, the client worker as the harness starts it, and what
+both left.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,9 @@ def prepare(
     key: str = "level",
     **spec: object,
 ) -> dict[str, str]:
-    """The control folder of one worker, `where` under the run; the environment that the harness would give it."""
+    """The control folder of one worker, `where` under the run; the environment that the harness
+    would give it.
+    """
     control = folder / where
     control.mkdir(parents=True, exist_ok=True)
     (control / "client.json").write_text(
@@ -149,7 +153,9 @@ def level(
     key: str = "level",
     **params: object,
 ) -> Outcome:
-    """One level by the client worker. `ready` is a path or a list of them; `key` names the point."""
+    """One level by the client worker. `ready` is a path or a list of them; `key` names the
+    point.
+    """
     paths = [str(one) for one in ready] if isinstance(ready, list) else str(ready)
     environ = prepare(
         folder, paths, [{"seconds": 1.0, "warmup_s": 0.3, **params}], where, key, **(spec or {})

@@ -1,4 +1,6 @@
-"""The load generator against a stand-in server with a known service time, through real processes and sockets."""
+"""The load generator against a stand-in server with a known service time, through real processes
+and sockets.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ def test_closed_loop_keeps_its_clients_in_flight(
     assert figures.failed == 0
     assert figures.requests == done.level.requests
     assert figures.service is not None
-    # two slots of 20 ms: 100 requests/s at most, and with four clients a latency of two services at least
+    # two slots of 20 ms: 100 requests/s at most, and with four clients a latency of two services at
+    # least
     assert 50 <= figures.request_rate <= 101
     assert figures.service.mean.value is not None
     assert figures.service.mean.value >= 2 * SERVICE_MS * 0.99e6

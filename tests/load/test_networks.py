@@ -1,4 +1,5 @@
-"""A near and a far server: two network namespaces with a delay or a limit of bandwidth between them.
+"""A near and a far server: two network namespaces with a delay or a limit of bandwidth between
+them.
 
 Both by the kernel's own queues; where it has no netem, the delay is that of a wire in user space.
 """
@@ -30,7 +31,9 @@ WIRE = running.ROOT / "tests" / "fakes" / "stand_in_wire.py"
 
 @dataclass(frozen=True)
 class Sides:
-    """Two network namespaces: this one, and that of `pid`. The addresses are the pair's own, so that no earlier pair's route can be taken."""
+    """Two network namespaces: this one, and that of `pid`. The addresses are the pair's own, so
+    that no earlier pair's route can be taken.
+    """
 
     pid: str
 
@@ -99,7 +102,9 @@ def far_side() -> Iterator[Sides]:
 
 @contextmanager
 def link(sides: Sides, *queue: str) -> Iterator[None]:
-    """A pair of virtual devices with a queue on the near end. Raises CalledProcessError where it cannot be made."""
+    """A pair of virtual devices with a queue on the near end. Raises CalledProcessError where it
+    cannot be made.
+    """
     name = f"ph{sides.pid}"
     try:
         run("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p")
@@ -127,7 +132,8 @@ def wire(sides: Sides, delay_ms: float) -> Iterator[None]:
         if process.stdout is None or process.stdout.readline().strip() != "ready":
             _, words = process.communicate()
             pytest.skip(
-                f"this kernel has neither netem nor TUN devices for us ({words.strip().splitlines()[-1:]})"
+                "this kernel has neither netem nor TUN devices for us "
+                f"({words.strip().splitlines()[-1:]})"
             )
         yield
     finally:
@@ -156,7 +162,8 @@ def limited(rate: str) -> Iterator[Sides]:
             )
         except subprocess.CalledProcessError as error:
             pytest.skip(
-                f"network links or queues cannot be made here ({(error.stderr or b'').decode(errors='replace').strip()})"
+                "network links or queues cannot be made here "
+                f"({(error.stderr or b'').decode(errors='replace').strip()})"
             )
         yield sides
 

@@ -1,4 +1,6 @@
-"""The load generator on a real Triton: known service times against queueing theory, and the parts of real requests."""
+"""The load generator on a real Triton: known service times against queueing theory, and the parts
+of real requests.
+"""
 
 from __future__ import annotations
 
@@ -110,9 +112,11 @@ def occupancy_ns(figures: LevelFigures) -> float:
 def cycles_ns(
     requests: Requests, executions: tuple[Executions, ...], on_the_way_ns: float
 ) -> np.ndarray:
-    """From the start of each request's execution to the next one's on the same instance where that one waited already, else NaN.
+    """From the start of each request's execution to the next one's on the same instance where that
+    one waited already, else NaN.
 
-    Then the instance had no rest between the two: this is how long it was taken, its hand-overs included.
+    Then the instance had no rest between the two: this is how long it was taken, its hand-overs
+    included.
     """
     place = {
         (number, start): (at, instance)
@@ -139,10 +143,12 @@ def cycles_ns(
 
 @pytest.mark.alone
 def test_a_known_server_serves_what_it_can_and_queues_as_theory_says(tmp_path: Path) -> None:
-    """Two instances that sleep 20 ms. Closed loop: their plateau. Open loop at 70 % of it: the corrected latency's tail.
+    """Two instances that sleep 20 ms. Closed loop: their plateau. Open loop at 70 % of it: the
+    corrected latency's tail.
 
-    Theory takes the arrivals as they were and the times that each request kept its instance as the server recorded them, so
-    that the tail's own scatter is in both: on a busy machine the hand-over to the model's process varies by as much as the queue.
+    Theory takes the arrivals as they were and the times that each request kept its instance as the
+    server recorded them, so that the tail's own scatter is in both: on a busy machine the hand-over
+    to the model's process varies by as much as the queue.
     """
     instances = 2
     with triton(tmp_path, model="sleep:20ms", max_batch_size=1, instances=instances) as server:
@@ -183,7 +189,8 @@ def test_a_known_server_serves_what_it_can_and_queues_as_theory_says(tmp_path: P
     ):
         if np.percentile(lengths, 95) > spread * np.median(lengths):
             pytest.skip(
-                f"the machine is too busy for a known service time: 5 % of the {name} took more than {np.percentile(lengths, 95) / 1e6:.0f} ms"
+                "the machine is too busy for a known service time: "
+                f"5 % of the {name} took more than {np.percentile(lengths, 95) / 1e6:.0f} ms"
             )
     assert np.median(known.server_compute_ns) == pytest.approx(20e6, rel=0.1)
     service = np.where(np.isnan(cycles), occupancy_ns(figures), cycles)

@@ -1,4 +1,6 @@
-"""perf_analyzer as the load generator: how it is found, what it is told, what is made of what it writes."""
+"""perf_analyzer as the load generator: how it is found, what it is told, what is made of what it
+writes.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,10 @@ def test_a_level_becomes_requests_on_the_runs_clock(
     [
         (
             "first unstable",
-            "ended with status 2: Failed to obtain stable measurement within 10 measurement windows",
+            (
+                "ended with status 2: Failed to obtain stable measurement within 10 measurement "
+                "windows"
+            ),
         ),
         ("left out", "left the level out: Failed to obtain stable measurement"),
         ("other level", "measured 5 where 4 was asked"),
@@ -132,7 +137,10 @@ def test_levels_that_it_did_not_measure_are_failed_with_its_words(
     [
         (
             {"perf_analyzer_args": ["--request-count", "100"]},
-            "--request-count is not passed on: its throughput divides the requests by whole seconds",
+            (
+                "--request-count is not passed on: its throughput divides the requests by whole "
+                "seconds"
+            ),
         ),
         ({"perf_analyzer_args": ["--request-count=100"]}, "--request-count is not passed on"),
         ({"perf_analyzer_args": ["-t", "4"]}, "one per call"),
@@ -159,7 +167,8 @@ def test_what_it_cannot_do_fails_the_point(tmp_path: Path, ready: Path, stand_in
 
 def test_a_poisson_rate_is_asked_for_as_such(tmp_path: Path, ready: Path, stand_in: Path) -> None:
     done = level(tmp_path, ready, stand_in, mode="open", rate=100.0, arrivals="poisson")
-    # this stand-in knows the modes of its own environment only: the level's mode is a parameter of the point
+    # this stand-in knows the modes of its own environment only: the level's mode is a parameter of
+    # the point
     assert done.result.ok, done.result.error + done.log
     assert "--request-rate-range 100 --request-distribution poisson" in done.result.notes["command"]
 
@@ -248,7 +257,9 @@ def test_real_inputs_item_by_item(files: ModuleType, workloads: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_the_real_one_on_a_real_server_of_ours(tmp_path: Path) -> None:
-    """The stand-in KServe server lacks what perf_analyzer asks before it starts, so this needs PyTriton."""
+    """The stand-in KServe server lacks what perf_analyzer asks before it starts, so this needs
+    PyTriton.
+    """
     for module in ("pytriton", "tritonclient"):
         pytest.importorskip(module)
     if (
@@ -282,11 +293,13 @@ def test_the_real_one_on_a_real_server_of_ours(tmp_path: Path) -> None:
     assert ours.result.ok, ours.result.error + ours.log
     rates = [one.figures().request_rate for one in (ours, theirs)]
     assert ours.figures().little.holds, ours.figures().little
-    # on a busy machine perf_analyzer sends its next request late, so that it holds less than its four: the finding littles-law would say so
+    # on a busy machine perf_analyzer sends its next request late, so that it holds less than its
+    # four: the finding littles-law would say so
     little = theirs.figures().little
     assert little.product == pytest.approx(little.held, rel=0.03)
     assert little.held == pytest.approx(4, rel=0.1)
-    # a loose bound: the benchmark compares them over several rounds, a busy machine may slow one of two single runs
+    # a loose bound: the benchmark compares them over several rounds, a busy machine may slow one of
+    # two single runs
     assert rates[0] / rates[1] == pytest.approx(1, abs=0.35)
     for one in (ours, theirs):
         assert one.level.server_cpu_ns is not None

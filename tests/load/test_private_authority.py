@@ -1,4 +1,6 @@
-"""`run --url` against an encrypted server whose certificate a private authority signed, with a token: whole runs over real TLS."""
+"""`run --url` against an encrypted server whose certificate a private authority signed, with a
+token: whole runs over real TLS.
+"""
 
 from __future__ import annotations
 

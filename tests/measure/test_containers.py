@@ -1,4 +1,6 @@
-"""`--container`: a stand-in for Apptainer around real workloads, and stand-in tools that are in the image alone."""
+"""`--container`: a stand-in for Apptainer around real workloads, and stand-in tools that are in the
+image alone.
+"""
 
 from __future__ import annotations
 
@@ -257,7 +259,10 @@ def test_a_signal_ends_what_runs_in_the_container(tmp_path: Path) -> None:
         "--",
         "python",
         "-c",
-        "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(300)",
+        (
+            "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); "
+            "time.sleep(300)"
+        ),
     ]
     with subprocess.Popen(
         words,
@@ -372,7 +377,10 @@ def test_slurm_starts_the_ranks_each_in_its_container(tmp_path: Path) -> None:
         "--",
         "python",
         "-c",
-        "import os, sys; os.write(1, os.environ['SLURM_PROCID'].encode()); sys.exit(4 if os.environ['SLURM_PROCID'] == '2' else 0)",
+        (
+            "import os, sys; os.write(1, os.environ['SLURM_PROCID'].encode()); "
+            "sys.exit(4 if os.environ['SLURM_PROCID'] == '2' else 0)"
+        ),
     )
     dry = host.profharness(*words, "--dry-run", *program)
     assert dry.returncode == 0, dry.stderr

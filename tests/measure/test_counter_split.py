@@ -58,7 +58,8 @@ def test_what_is_said_of_a_refusal() -> None:
     split = told(PLAN, halved(PLAN), "error code 38")
     assert (split.id, split.severity) == ("counters-split", "info")
     assert split.message == (
-        "rocprofv3 refused A B C in one pass (error code 38): they are counted in 2 passes instead, "
+        "rocprofv3 refused A B C in one pass (error code 38): "
+        "they are counted in 2 passes instead, "
         "rocprofv3-pmc1a and rocprofv3-pmc1b"
     )
     alone = told(replace(PLAN, counters=("A",)), (), "")

@@ -1,4 +1,6 @@
-"""What rank 0 makes of the other ranks' words; ranks in real processes are in test_amd_endings and test_amd_splitting."""
+"""What rank 0 makes of the other ranks' words; ranks in real processes are in test_amd_endings and
+test_amd_splitting.
+"""
 
 from __future__ import annotations
 

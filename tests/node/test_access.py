@@ -1,4 +1,6 @@
-"""What is closed to a user, said with its owner and the way out, from facts as the probe gives them."""
+"""What is closed to a user, said with its owner and the way out, from facts as the probe gives
+them.
+"""
 
 from __future__ import annotations
 
@@ -78,11 +80,17 @@ def change(file: DeviceFile, **changes: Any) -> DeviceFile:
     [
         (
             facts(change(KFD, listed=True)),
-            "render was given to this user after this session began: log in again, or `newgrp render`",
+            (
+                "render was given to this user after this session began: log in again, "
+                "or `newgrp render`"
+            ),
         ),
         (
             facts(KFD, tools=("srun",)),
-            "request a GPU from Slurm (srun --gpus=1 ...); if it is closed there too, ask the administrators for the group render",
+            (
+                "request a GPU from Slurm (srun --gpus=1 ...); if it is closed there too, "
+                "ask the administrators for the group render"
+            ),
         ),
         (facts(KFD, slurm={"SLURM_JOB_ID": "7"}), "ask the administrators for the group render"),
         (facts(KFD, container="docker"), "start the container with --group-add 109"),
@@ -96,15 +104,24 @@ def change(file: DeviceFile, **changes: Any) -> DeviceFile:
         ),
         (
             facts(change(KFD, group="root", gid=0, mode="0600")),
-            'the file\'s mode keeps users out: the administrators add a udev rule, such as KERNEL=="kfd", GROUP="render", MODE="0660"',
+            (
+                "the file's mode keeps users out: the administrators add a udev rule, "
+                'such as KERNEL=="kfd", GROUP="render", MODE="0660"'
+            ),
         ),
         (
             facts(change(KFD, mode="0600"), groups=("render",)),
-            'the file\'s mode keeps users out: the administrators add a udev rule, such as KERNEL=="kfd", GROUP="render", MODE="0660"',
+            (
+                "the file's mode keeps users out: the administrators add a udev rule, "
+                'such as KERNEL=="kfd", GROUP="render", MODE="0660"'
+            ),
         ),
         (
             facts(change(KFD, error="EPERM")),
-            "ask for the device where the job is started (a batch system's GPU option, a service's DeviceAllow)",
+            (
+                "ask for the device where the job is started (a batch system's GPU option, "
+                "a service's DeviceAllow)"
+            ),
         ),
         (
             facts(change(KFD, error="EPERM"), slurm={"SLURM_JOB_ID": "7"}),
@@ -122,7 +139,10 @@ def change(file: DeviceFile, **changes: Any) -> DeviceFile:
         (facts(container="docker"), "start it with --device=/dev/kfd --device=/dev/dri"),
         (
             facts(),
-            "the driver does not support this device for compute: `dmesg | grep -e amdgpu -e kfd` says why",
+            (
+                "the driver does not support this device for compute: "
+                "`dmesg | grep -e amdgpu -e kfd` says why"
+            ),
         ),
     ],
 )
@@ -146,7 +166,10 @@ def test_who_can_open_it(found: Environment, fix: str) -> None:
         (facts(), "/dev/kfd is absent, though the amdgpu driver is loaded"),
         (
             facts(change(KFD, error="EACCES"), groups=()),
-            "/dev/kfd is there, but this user may not open it: it belongs to the group render (mode 0660), and this user is in no group",
+            (
+                "/dev/kfd is there, but this user may not open it: "
+                "it belongs to the group render (mode 0660), and this user is in no group"
+            ),
         ),
     ],
 )
@@ -301,7 +324,10 @@ def test_layers_warn_and_do_not_refuse_where_devices_are_closed() -> None:
         (
             "2.5.1+cpu",
             "cuda",
-            "this build sees no NVIDIA device: install torch's build for it (pytorch.org/get-started)",
+            (
+                "this build sees no NVIDIA device: install torch's build for it "
+                "(pytorch.org/get-started)"
+            ),
         ),
         ("2.5.1+cu124", "cuda", ""),
     ],
@@ -339,24 +365,36 @@ def test_torch_for_rocm_needs_the_device_files_too() -> None:
         (
             (),
             "rocprof-compute",
-            "install rocprofiler-compute and its requirements, or use --profile torch (kernels without counters)",
+            (
+                "install rocprofiler-compute and its requirements, "
+                "or use --profile torch (kernels without counters)"
+            ),
         ),
         (
             ("rocprof",),
             "rocprof-compute",
-            "install rocprofiler-compute and its requirements, or use --profile rocprof --pmc COUNTERS",
+            (
+                "install rocprofiler-compute and its requirements, "
+                "or use --profile rocprof --pmc COUNTERS"
+            ),
         ),
         (
             ("rocprofv3",),
             "rocprof-compute",
-            "install rocprofiler-compute and its requirements, or use --profile rocprofv3 --pmc COUNTERS",
+            (
+                "install rocprofiler-compute and its requirements, "
+                "or use --profile rocprofv3 --pmc COUNTERS"
+            ),
         ),
         ((), "rocprof", "install rocprofiler-sdk, which brings rocprofv3, or use --profile torch"),
         (("rocprofv3",), "rocprof", "use --profile rocprofv3"),
         (
             (),
             "rocprofv3",
-            "install rocprofiler-sdk, or put ROCm's bin folder on the PATH; or use --profile torch; `profharness doctor --try` shows what works here",
+            (
+                "install rocprofiler-sdk, or put ROCm's bin folder on the PATH; "
+                "or use --profile torch; `profharness doctor --try` shows what works here"
+            ),
         ),
     ],
 )

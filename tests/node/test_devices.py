@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from profharness.node.devices import AmdLimits, NvidiaLimits, identify, table
-from profharness.readers.wanted import Wanted
+from profharness.trace.wanted import Wanted
 
 WANTED = (
     "MI100",
@@ -194,7 +194,8 @@ def test_what_is_not_known_degrades_to_what_was_observed():
         stranger.bandwidth,
         stranger.fraction,
     ) == (7, None, None, None, 1.0)
-    # two products have 256 compute units of gfx950: limits and operations are known, memory and clock are not
+    # two products have 256 compute units of gfx950: limits and operations are known, memory and
+    # clock are not
     sibling = identify(name="AMD Radeon Graphics", architecture="gfx950", compute_units=256)
     assert isinstance(sibling.limits, AmdLimits)
     assert (sibling.model, sibling.peak("fp16"), sibling.bandwidth) == (None, None, None)

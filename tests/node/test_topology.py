@@ -1,4 +1,6 @@
-"""CPU lists of pinned processes: what files may hold, what is refused, and what is proposed from an emulated node."""
+"""CPU lists of pinned processes: what files may hold, what is refused, and what is proposed from an
+emulated node.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Sysfs:
         file.write_text(text + "\n", encoding="ascii")
 
     def cpus(self, count: int, per_l3: int, *, threads: int = 1) -> None:
-        """`count` cores; with two threads, thread 1 of core c is CPU count + c (as the kernel numbers them)."""
+        """`count` cores; with two threads, thread 1 of core c is CPU count + c (as the kernel
+        numbers them).
+        """
         for cpu in range(count * threads):
             core = cpu % count
             first = core - core % per_l3

@@ -114,7 +114,8 @@ def test_shapes_keep_names_with_colons() -> None:
 def test_flags_win_over_the_scan_file(tmp_path: Path) -> None:
     path = tmp_path / "nightly.toml"
     path.write_text(
-        'batch_sizes = "4..16"\ntrials = 50\nprofile = ["torch"]\nwarmup = "auto"\n[shape]\npf_points = [2, 50]\n'
+        'batch_sizes = "4..16"\ntrials = 50\nprofile = ["torch"]\nwarmup = "auto"\n[shape]\n'
+        "pf_points = [2, 50]\n"
     )
     request = build_request(str(path), {"trials": 7}, NO_REST)
     assert (request.batch_sizes, request.trials, request.profile, request.name) == (

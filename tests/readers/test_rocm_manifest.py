@@ -1,4 +1,5 @@
-"""Every recorded AMD file against the facts that its manifest states of it: rows, totals, spans, names, geometry, counters.
+"""Every recorded AMD file against the facts that its manifest states of it: rows, totals, spans,
+names, geometry, counters.
 
 A fact is looked up by its words. A phrase that no check knows fails, so that none is passed over.
 """
@@ -39,8 +40,10 @@ REFUSED = {
 }
 # about the file's own form
 NOT_READ = re.compile(
-    r"\d+ columns|header \[|\d+ bytes|\d+ views|\d+ tables|schema_version|table suffix|\d+ packets|tracks \[|\d+ lines of rocminfo|first data row|first X |phases |"
-    r"process names \[|init/fini|non-matching lines|traceEvents|SQLite|\d+ tool entry|first clock snapshot|kernel names NOT quoted|\d+ kernel_symbols|\d+ agents$|"
+    r"\d+ columns|header \[|\d+ bytes|\d+ views|\d+ tables|schema_version|table suffix|\d+ "
+    r"packets|tracks \[|\d+ lines of rocminfo|first data row|first X |phases |"
+    r"process names \[|init/fini|non-matching lines|traceEvents|SQLite|\d+ tool entry|first "
+    r"clock snapshot|kernel names NOT quoted|\d+ kernel_symbols|\d+ agents$|"
     r"agents used|rocm_version|hbm_bw|track_event clock ids|process\(pid,init,fini\)"
 )
 
@@ -173,7 +176,9 @@ def all_ns(trace: Trace) -> int:
 
 
 def in_time(trace: Trace, _: Path, match: re.Match[str]) -> bool:
-    """Calls and submissions end with a line of the log; those that it shows only the return of may begin before."""
+    """Calls and submissions end with a line of the log; those that it shows only the return of may
+    begin before.
+    """
     ends = np.concatenate(
         [(table.start_ns + table.dur_ns)[table.source == 0] for table in (trace.api, trace.marks)]
     )
@@ -394,7 +399,10 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     (r"^marketing names (\{.*\})$", marketing),
     (r"^\d+ agents \((\d+) GPU\)$", lambda trace, path, match: len(trace.devices) == int(match[1])),
     (
-        r"^first GPU: (\w+), '([^']+)', Cu_Count (\d+), Num_Xcc (\d+), Simd_Count \d+, Lds_Size_In_Kb \d+, Max_Engine_Clk_Fcompute (\d+)$",
+        (
+            r"^first GPU: (\w+), '([^']+)', Cu_Count (\d+), Num_Xcc (\d+), Simd_Count \d+, "
+            r"Lds_Size_In_Kb \d+, Max_Engine_Clk_Fcompute (\d+)$"
+        ),
         lambda trace, path, match: (
             (
                 trace.devices[0].architecture,

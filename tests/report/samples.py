@@ -1,4 +1,6 @@
-"""Made-up summaries of the kinds that users meet. Every number here is invented; none was measured."""
+"""Made-up summaries of the kinds that users meet. Every number here is invented; none was
+measured.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +38,20 @@ KERNELS = (
         1240,
     ),
     (
-        "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)",
+        (
+            "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, "
+            "long, long, long, bool)"
+        ),
         "other",
         0.204,
         1860,
     ),
     (
         (
-            "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, "
-            "unsigned int, float, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, "
+            "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
+            "at::native::MeanOps<float, float, float, float>, "
+            "unsigned int, float, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, "
+            "float, float, float>, unsigned int, "
             "float, 4>)"
         ),
         "reduction",
@@ -53,8 +60,10 @@ KERNELS = (
     ),
     (
         (
-            "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<at::native::BinaryFunctor<float, float, float, "
-            "at::native::binary_internal::MulFunctor<float> > >(at::TensorIteratorBase&)::{lambda(int)#1}>(int, lambda)"
+            "void at::native::elementwise_kernel<128, 4, "
+            "at::native::gpu_kernel_impl<at::native::BinaryFunctor<float, float, float, "
+            "at::native::binary_internal::MulFunctor<float> > "
+            ">(at::TensorIteratorBase&)::{lambda(int)#1}>(int, lambda)"
         ),
         "elementwise",
         0.118,
@@ -63,7 +72,10 @@ KERNELS = (
     ("MIOpenBatchNormFwdInferSpatialEst.kd", "normalisation", 0.083, 1240),
     ("__amd_rocclr_copyBuffer", "copy", 0.031, 620),
     (
-        "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, false>(float*, float const*, int, int)",
+        (
+            "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, "
+            "false>(float*, float const*, int, int)"
+        ),
         "normalisation",
         0.022,
         310,
@@ -72,7 +84,9 @@ KERNELS = (
 
 
 def gpu_scan() -> Summary:
-    """A finished scan on an accelerator: two backends, three passes, telemetry, calibrated ceilings."""
+    """A finished scan on an accelerator: two backends, three passes, telemetry, calibrated
+    ceilings.
+    """
     torch = tuple(_gpu_point("torch", 2**k, 25_300.0) for k in range(2, 12))
     onnx = tuple(_gpu_point("onnxruntime", 2**k, 19_800.0) for k in range(2, 12))
     return Summary(
@@ -312,7 +326,10 @@ def _gpu_point(backend: str, batch: int, best: float) -> PointSummary:
 
 def _gpu_verdict(backend: str, idle: float) -> Verdict:
     if idle > 0.3:
-        evidence = f"the device is idle {100 * idle:.1f} % of the time: launches in progress {86 * idle:.1f} %"
+        evidence = (
+            f"the device is idle {100 * idle:.1f} % of the time: "
+            f"launches in progress {86 * idle:.1f} %"
+        )
         return Verdict(limiter="idle", share=idle, evidence=evidence, headroom=1 / (1 - idle))
     if backend == "torch":
         return Verdict(
@@ -321,7 +338,10 @@ def _gpu_verdict(backend: str, idle: float) -> Verdict:
             evidence="EdgeConv gathers at 71 % of the measured copy",
             headroom=1.4,
         )
-    evidence = f"kernels fill the device {100 - 100 * idle:.1f} % of the time; whether by compute or by bandwidth is not measured"
+    evidence = (
+        f"kernels fill the device {100 - 100 * idle:.1f} % of the time; "
+        "whether by compute or by bandwidth is not measured"
+    )
     return Verdict(limiter="undetermined", share=1 - idle, evidence=evidence)
 
 
@@ -448,7 +468,9 @@ def gpu_telemetry() -> tuple[TelemetryRow, ...]:
 
 
 def cpu_scan() -> Summary:
-    """What most first users get: the built-in model on a laptop's CPU, one torch pass, no accelerator."""
+    """What most first users get: the built-in model on a laptop's CPU, one torch pass, no
+    accelerator.
+    """
     points = tuple(_cpu_point(2**k) for k in range(9))
     series = _series("torch", points, 812.0, 3.0, 1.2)
     return Summary(
@@ -696,13 +718,18 @@ def command() -> Summary:
             limiter="idle",
             share=0.301,
             headroom=1.431,
-            evidence="the device is idle 30.1 % of the time: the host not ready 21.7 %, the host in a synchronisation call 5.9 %",
+            evidence=(
+                "the device is idle 30.1 % of the time: the host not ready 21.7 %, "
+                "the host in a synchronisation call 5.9 %"
+            ),
         ),
     )
 
 
 def failing() -> Summary:
-    """Points that ran out of memory, and a trace that lost kernels: seven findings, two of them errors."""
+    """Points that ran out of memory, and a trace that lost kernels: seven findings, two of them
+    errors.
+    """
     good = tuple(_gpu_point("torch", batch, 25_300.0) for batch in (64, 256))
     bad = tuple(
         PointSummary(
@@ -710,7 +737,10 @@ def failing() -> Summary:
             backend="torch",
             batch_size=batch,
             state="failed",
-            error="torch.OutOfMemoryError: HIP out of memory. Tried to allocate 48.00 GiB\n  at line 12",
+            error=(
+                "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 48.00 GiB\n"
+                "  at line 12"
+            ),
         )
         for batch in (4096, 8192)
     )
@@ -759,7 +789,9 @@ def empty() -> Summary:
 
 
 def odd_numbers() -> Summary:
-    """A point with figures that are not numbers, as a broken sensor gives them, and hostile text."""
+    """A point with figures that are not numbers, as a broken sensor gives them, and hostile
+    text.
+    """
     broken = Figure(
         value=math.nan, unit="W", low=math.nan, high=math.inf, source="<script>alert(1)</script>"
     )

@@ -59,7 +59,10 @@ def test_another_file_is_refused(tmp_path: Path, text: str | None) -> None:
 
 
 def line(n: int, at: int, items: int | None, source: str) -> str:
-    return f'{{"n": {n}, "monotonic_ns": {at}, "items": {"null" if items is None else items}, "source": "{source}"}}\n'
+    return (
+        f'{{"n": {n}, "monotonic_ns": {at}, "items": {"null" if items is None else items}, '
+        f'"source": "{source}"}}\n'
+    )
 
 
 def test_steps_last_from_end_to_end_and_the_scripts_own_marks_win(tmp_path: Path) -> None:

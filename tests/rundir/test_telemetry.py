@@ -83,7 +83,9 @@ def _row(
     gpu: tuple[float, int, float, int] = (math.nan, -1, math.nan, -1),
     missed: int = 0,
 ) -> tuple[float, ...]:
-    """A row due at START + tick x 100 ms: host read 1000 to 3000 ns later, GPUs 4000 to 8000 ns later; -1 is not read."""
+    """A row due at START + tick x 100 ms: host read 1000 to 3000 ns later, GPUs 4000 to 8000 ns
+    later; -1 is not read.
+    """
     at = START + tick * 100_000_000
     return (
         at,
@@ -149,7 +151,9 @@ def test_counters_become_rates_of_the_interval_and_instants_stay(tmp_path: Path)
 
 
 def test_a_file_without_a_row_yet_has_no_samples(tmp_path: Path) -> None:
-    """As a live view finds it before the sampler wrote its first second, with a device that says itself when it was read."""
+    """As a live view finds it before the sampler wrote its first second, with a device that says
+    itself when it was read.
+    """
     path = _file(tmp_path / "n1.samples.bin", [])
     assert len(telemetry.read(path).samples) == len(telemetry.read_tail(path, 10).samples) == 0
 

@@ -1,4 +1,6 @@
-"""How the workload itself ended, told apart from how a stand-in rocprofv3 around it did: every way of one with every way of the other."""
+"""How the workload itself ended, told apart from how a stand-in rocprofv3 around it did: every way
+of one with every way of the other.
+"""
 
 from __future__ import annotations
 

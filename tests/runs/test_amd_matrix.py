@@ -1,6 +1,8 @@
-"""Every layer around a script and a scan, alone and together, with ranks, children, crashes, hangs and no output: real processes under stand-ins.
+"""Every layer around a script and a scan, alone and together, with ranks, children, crashes, hangs
+and no output: real processes under stand-ins.
 
-Each cell asks for the right exit code, the right findings, and a run directory that can be read. What is peculiar to one tool is in test_amd_runs.
+Each cell asks for the right exit code, the right findings, and a run directory that can be read.
+What is peculiar to one tool is in test_amd_runs.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def expected(layer: str, *found: str) -> list[str]:
 
 
 def intact(node: Node, *passes: str) -> Trace:
-    """The run directory is whole: every pass is told, every file that it names is there, and all of it can be read again."""
+    """The run directory is whole: every pass is told, every file that it names is there, and all of
+    it can be read again.
+    """
     manifest = node.manifest
     assert (manifest.state, [record.name for record in manifest.passes]) == ("done", list(passes))
     assert [
@@ -129,7 +133,8 @@ def test_a_hang_at_exit_is_ended(tmp_path: Path, layer: str) -> None:
     assert time.monotonic() - began < 60  # it sleeps for ten minutes
     assert done.returncode == 3, done.stderr
     assert node.findings[0] == "profiler-hung"
-    # the program is killed first, and the tools around it write their files then; one gives up where the program fails
+    # the program is killed first, and the tools around it write their files then; one gives up
+    # where the program fails
     assert launched(node, layer) == (0 if layer == "rocprof-compute" else 5)
     intact(node, layer)
 

@@ -1,6 +1,8 @@
-"""Runs under stand-ins of AMD's tools, through real processes: exit codes, findings and a run directory that can be read.
+"""Runs under stand-ins of AMD's tools, through real processes: exit codes, findings and a run
+directory that can be read.
 
-The stand-ins accept exactly the options of one ROCm release and leave files in its formats (tests/fakes/stand_in_tools.py).
+The stand-ins accept exactly the options of one ROCm release and leave files in its formats
+(tests/fakes/stand_in_tools.py).
 """
 
 from __future__ import annotations
@@ -115,7 +117,10 @@ def test_a_tool_that_came_later_is_missing_with_the_way_out(tmp_path: Path) -> N
     assert done.returncode == 3
     assert done.stderr.splitlines() == [
         "error: rocprofv3 is not on this node (it came with ROCm 6.2; here is ROCm 6.1.1)",
-        "  use --profile rocprof (kernel statistics) or --profile torch; `profharness doctor --try` shows what works here",
+        (
+            "  use --profile rocprof (kernel statistics) or --profile torch; "
+            "`profharness doctor --try` shows what works here"
+        ),
     ]
     assert not node.run_dir.exists()
     planned = node.run("--profile", "rocprofv3", "--dry-run")
@@ -321,7 +326,8 @@ def test_a_dry_run_needs_nothing_and_writes_nothing(tmp_path: Path) -> None:
     )
     assert any(
         line.startswith(
-            "argv    rocprofv3 --kernel-trace --memory-copy-trace --pmc OccupancyPercent MeanOccupancyPerCU SIMD_UTILIZATION --output-format rocpd"
+            "argv    rocprofv3 --kernel-trace --memory-copy-trace --pmc OccupancyPercent "
+            "MeanOccupancyPerCU SIMD_UTILIZATION --output-format rocpd"
         )
         for line in lines
     )

@@ -200,6 +200,6 @@ def test_a_dry_run_says_that_refused_counters_are_halved(tmp_path: Path) -> None
     planned = node.run(*THREE, "--yes", "--dry-run")
     assert planned.returncode == 0
     assert (
-        "# rocprofv3-pmc1: if the tool refuses these counters together, each half of them gets an execution of its own"
-        in planned.stdout
+        "# rocprofv3-pmc1: if the tool refuses these counters together, "
+        "each half of them gets an execution of its own" in planned.stdout
     )

@@ -1,4 +1,6 @@
-"""`--capture` under stand-ins of rocprofv3: told to record by the hooks, by a period of time, or cut afterwards; and our ranges in its files."""
+"""`--capture` under stand-ins of rocprofv3: told to record by the hooks, by a period of time, or
+cut afterwards; and our ranges in its files.
+"""
 
 from __future__ import annotations
 

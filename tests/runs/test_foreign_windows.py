@@ -1,4 +1,6 @@
-"""Servers of others under layers: each level of the load is a window of its own, in what is recorded and in the merged trace."""
+"""Servers of others under layers: each level of the load is a window of its own, in what is
+recorded and in the merged trace.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ def test_each_level_is_a_file_of_its_own_and_nothing_lies_between(
 
 
 def test_the_load_waits_for_the_window(torch_run: tuple[Loaded, Path]) -> None:
-    """All of a level's requests are in its file: the recording had begun when the level's window did."""
+    """All of a level's requests are in its file: the recording had begun when the level's window
+    did.
+    """
     loaded, _ = torch_run
     trace = loaded.trace
     products = trace.ops.take([name == "aten::mm" for name in trace.strings.decode(trace.ops.name)])

@@ -1,7 +1,9 @@
-"""Whole scans of a real server process with a known service time, against what queueing theory says of it.
+"""Whole scans of a real server process with a known service time, against what queueing theory says
+of it.
 
-The server is a stand-in without a hand-over of its own; load generator, search, records and analysis are the real ones. The scans
-run ahead of other work (SCHED_RR) where the system allows that, since a core that is not there for milliseconds adds to the 20 ms.
+The server is a stand-in without a hand-over of its own; load generator, search, records and
+analysis are the real ones. The scans run ahead of other work (SCHED_RR) where the system allows
+that, since a core that is not there for milliseconds adds to the 20 ms.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ class Run:
 
 
 def ahead() -> tuple[str, ...]:
-    """The words that put a command ahead of all others on this machine; none where that is not allowed."""
+    """The words that put a command ahead of all others on this machine; none where that is not
+    allowed.
+    """
     words = ("chrt", "--rr", "1")
     try:
         return (
@@ -83,7 +87,10 @@ def scan(folder: Path, instances: int, *words: str) -> Run:
         port = found.getsockname()[1]
     server = (
         "--server-command",
-        f"{sys.executable} {SERVER} {port} --instances {instances} --service-ms {1e3 * SERVICE_S:g}",
+        (
+            f"{sys.executable} {SERVER} {port} --instances {instances} --service-ms "
+            f"{1e3 * SERVICE_S:g}"
+        ),
         "--ready",
         f"http://127.0.0.1:{port}/v2/health/ready",
         "--model",
@@ -124,7 +131,10 @@ def test_knee_and_maximum_are_found_within_5_percent(saturated: tuple[Run, int])
     series = run.series
     assert series.knee is not None
     assert series.knee.n is not None
-    told = f"knee {series.knee.n:.2f} of {instances}, maximum {max(series.throughput):.1f} of {instances / SERVICE_S:.0f}/s, hand-over {run.hand_over_ms:.2f} ms"
+    told = (
+        f"knee {series.knee.n:.2f} of {instances}, maximum {max(series.throughput):.1f} of "
+        f"{instances / SERVICE_S:.0f}/s, hand-over {run.hand_over_ms:.2f} ms"
+    )
     print(told)
     assert max(series.throughput) == pytest.approx(instances / SERVICE_S, rel=0.05), told
     run.skip_where_held_up(told)
@@ -211,14 +221,18 @@ def test_what_the_user_reads(saturated: tuple[Run, int]) -> None:
 
 OPEN_INSTANCES, OPEN_S, ATTEMPTS = 16, 20, 2
 MOST_LOST_S = 0.0025 * OPEN_S
-"""A machine that stood still for longer adds more to the slowest hundredth of the requests than the theory's tenth."""
+"""A machine that stood still for longer adds more to the slowest hundredth of the requests than the
+theory's tenth.
+"""
 
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, float]:
-    """16 instances, 20 s: of simulated queues with such windows 99.8 % have their p99 within 10 % of the stationary one (with 3 instances 57 %).
+    """16 instances, 20 s: of simulated queues with such windows 99.8 % have their p99 within 10 %
+    of the stationary one (with 3 instances 57 %).
 
-    With the seconds for which the machine stood still in the window; where that was too long for any load generator, it is done again.
+    With the seconds for which the machine stood still in the window; where that was too long for
+    any load generator, it is done again.
     """
     theory = SERVICE_S * stationary_quantile(OPEN_INSTANCES, LOAD, 0.99)
     for attempt in range(ATTEMPTS):
@@ -240,7 +254,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, float]:
             said, _ = witness.communicate("")
         lost_s = stood_still_s(run, said)
         print(
-            f"attempt {attempt + 1}: the machine stood still for {1e3 * lost_s:.0f} ms of {OPEN_S} s"
+            f"attempt {attempt + 1}: the machine stood still for {1e3 * lost_s:.0f} ms of "
+            f"{OPEN_S} s"
         )
         if lost_s <= MOST_LOST_S or p99_s(run) == pytest.approx(theory, rel=0.10):
             break
@@ -278,18 +293,24 @@ def stood_still_s(run: Run, said: str) -> float:
 def test_corrected_p99_at_70_percent_load_is_within_10_percent_of_queueing_theory(
     opened: tuple[Run, float],
 ) -> None:
-    """Of M/D/16 in steady state, and of the very arrivals that were made, where no chance is left."""
+    """Of M/D/16 in steady state, and of the very arrivals that were made, where no chance is
+    left.
+    """
     run, lost_s = opened
     point: PointSummary = run.summary.points[0]
     measured = p99_s(run)
     theory = SERVICE_S * stationary_quantile(OPEN_INSTANCES, LOAD, 0.99)
     exact = float(np.percentile(of_the_arrivals(run, point), 99))
-    told = f"p99 {1e3 * measured:.2f} ms of {point.requests} requests; theory {1e3 * theory:.2f} ms, for these arrivals {1e3 * exact:.2f} ms"
+    told = (
+        f"p99 {1e3 * measured:.2f} ms of {point.requests} requests; "
+        f"theory {1e3 * theory:.2f} ms, for these arrivals {1e3 * exact:.2f} ms"
+    )
     print(told)
     assert exact == pytest.approx(theory, rel=0.10), told
     if lost_s > MOST_LOST_S and measured != pytest.approx(theory, rel=0.10):
         pytest.skip(
-            f"this machine stood still for {1e3 * lost_s:.0f} ms of {OPEN_S} s, {ATTEMPTS} times over: {told}"
+            f"this machine stood still for {1e3 * lost_s:.0f} ms of {OPEN_S} s, "
+            f"{ATTEMPTS} times over: {told}"
         )
     assert measured == pytest.approx(theory, rel=0.10), told
     assert measured == pytest.approx(exact, rel=0.10), told
@@ -299,7 +320,9 @@ def test_corrected_p99_at_70_percent_load_is_within_10_percent_of_queueing_theor
 
 
 def of_the_arrivals(run: Run, point: PointSummary) -> Times:
-    """What the requests of the window would have taken with the hand-over of nothing, from when each was due."""
+    """What the requests of the window would have taken with the hand-over of nothing, from when
+    each was due.
+    """
     trace = run.loaded.trace
     source = next(
         at

@@ -1,4 +1,6 @@
-"""Multi-process scans: their points, refusals of bad topologies, and whole runs with pinned processes and a killed one."""
+"""Multi-process scans: their points, refusals of bad topologies, and whole runs with pinned
+processes and a killed one.
+"""
 
 from __future__ import annotations
 

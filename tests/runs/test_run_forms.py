@@ -1,4 +1,6 @@
-"""One program in a run directory, in every form that rocprofv3 writes: the same records, and the same merged trace."""
+"""One program in a run directory, in every form that rocprofv3 writes: the same records, and the
+same merged trace.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ READ = ("_trace.csv", "_counter_collection.csv")
 
 
 def run_of(root: Path, files: Sequence[Path], form: str) -> RunDir:
-    """A run directory whose manifest names these files of artifacts/ as one process's, as the layer does."""
+    """A run directory whose manifest names these files of artifacts/ as one process's, as the layer
+    does.
+    """
     run = RunDir.create(root)
     folder = run.artifacts_dir("rocprofv3", "node1", "4711")
     for path in files:

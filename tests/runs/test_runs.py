@@ -1,4 +1,6 @@
-"""Whole runs through real processes: the command line, real torch and onnxruntime workers, hooks, sampler, report."""
+"""Whole runs through real processes: the command line, real torch and onnxruntime workers, hooks,
+sampler, report.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def profharness(
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Exports of the built-in model are shared by the runs of this file, and leave the user's cache alone."""
+    """Exports of the built-in model are shared by the runs of this file, and leave the user's cache
+    alone.
+    """
     return {**ENV, "PROFHARNESS_CACHE": str(tmp_path_factory.mktemp("cache"))}
 
 
@@ -99,7 +103,9 @@ def test_every_point_has_throughput_and_each_layer_its_overhead(scan: tuple[Path
 
 
 def test_the_sources_line_up(scan: tuple[Path, Summary]) -> None:
-    """Marker self-check: at most 1 µs for torch, 2 µs for onnxruntime (as far as the machine can); every source is on the run's clock."""
+    """Marker self-check: at most 1 µs for torch, 2 µs for onnxruntime (as far as the machine can);
+    every source is on the run's clock.
+    """
     _, summary = scan
     assert all(source.clock == "run" for source in summary.sources)
     bounds = {
@@ -205,7 +211,8 @@ def test_a_failing_point_costs_itself_only_and_json_stays_pure(
 
 def test_a_scan_file_and_isolate(tmp_path: Path, cache: dict[str, str]) -> None:
     (tmp_path / "nightly.toml").write_text(
-        'batch_sizes = [1]\ntrials = 3\nmin_seconds = 0\nthreads = 1\nisolate = true\ninputs = "hep"\n'
+        "batch_sizes = [1]\ntrials = 3\nmin_seconds = 0\nthreads = 1\nisolate = true\n"
+        'inputs = "hep"\n'
     )
     done = profharness("run", "nightly.toml", "-o", "run", "--quiet", cwd=tmp_path, env=cache)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -349,7 +356,9 @@ def test_a_signal_death_of_the_command_is_the_runs_status(tmp_path: Path) -> Non
 
 
 def test_ranks_join_one_run_directory(tmp_path: Path) -> None:
-    """Plain processes with torchrun's variables: one directory, each rank's own trace, the manifest by rank 0."""
+    """Plain processes with torchrun's variables: one directory, each rank's own trace, the manifest
+    by rank 0.
+    """
     (tmp_path / "train.py").write_text(TRAIN)
     shared = {
         **ENV,

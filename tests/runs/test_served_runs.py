@@ -1,4 +1,6 @@
-"""Whole served scans on real servers: PyTriton with our workers inside, our load generator, real layers on the server's process."""
+"""Whole served scans on real servers: PyTriton with our workers inside, our load generator, real
+layers on the server's process.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,9 @@ def test_one_trace_holds_requests_server_side_operators_and_telemetry(particlene
 
 
 def test_operators_of_a_level_run_inside_its_executions(particlenet: Path) -> None:
-    """On one clock: what the layer recorded lies within the executions that the inference function timed itself."""
+    """On one clock: what the layer recorded lies within the executions that the inference function
+    timed itself.
+    """
     loaded, _ = read(particlenet)
     trace = loaded.trace
     marks = trace.marks.take(trace.marks.kind == trace.strings.find("execution"))
@@ -252,7 +256,9 @@ def test_profharness_serve_runs_under_a_layer_like_any_server(tmp_path: Path) ->
 
 
 def test_two_models_on_one_server_keep_their_own_times(tmp_path: Path) -> None:
-    """They sleep, so that sharing costs nothing but the machine's own noise: what is sure is that they run at the same time."""
+    """They sleep, so that sharing costs nothing but the machine's own noise: what is sure is that
+    they run at the same time.
+    """
     pytest.importorskip("pytriton", reason="needs the extra triton")
     targets = ("sleep@sleep_10ms", "sleep@sleep_11ms")
     profharness(
@@ -306,12 +312,16 @@ def test_two_models_on_one_server_keep_their_own_times(tmp_path: Path) -> None:
 
 
 def waiting(summary: Summary) -> str:
-    """How far other work kept the server and its clients from the cores; empty on a quiet machine."""
+    """How far other work kept the server and its clients from the cores; empty on a quiet
+    machine.
+    """
     return next((one.message for one in summary.findings if one.id == "cpu-pressure"), "")
 
 
 def test_what_a_server_of_known_service_time_can_do_at_most(tmp_path: Path) -> None:
-    """Its instances over the time that each request takes one: the 20 ms and the hand-over to the model's process."""
+    """Its instances over the time that each request takes one: the 20 ms and the hand-over to the
+    model's process.
+    """
     profharness(
         "run",
         "--via",
@@ -336,10 +346,15 @@ def test_what_a_server_of_known_service_time_can_do_at_most(tmp_path: Path) -> N
 
 @pytest.mark.skipif(
     (os.cpu_count() or 1) < 4,
-    reason="needs four cores: on fewer the hand-over to the model's process adds to the 20 ms; see test_known_service_time.py",
+    reason=(
+        "needs four cores: on fewer the hand-over to the model's process adds to the 20 ms; "
+        "see test_known_service_time.py"
+    ),
 )
 def test_knee_and_maximum_of_a_server_of_known_service_time(tmp_path: Path) -> None:
-    """X_max = n / 20 ms and a knee at n clients, both within 5 %; a machine whose cores are taken by others cannot show it."""
+    """X_max = n / 20 ms and a knee at n clients, both within 5 %; a machine whose cores are taken
+    by others cannot show it.
+    """
     profharness(
         "run",
         "saturation",
@@ -356,7 +371,10 @@ def test_knee_and_maximum_of_a_server_of_known_service_time(tmp_path: Path) -> N
     (series,) = summary.series
     assert series.knee is not None
     assert series.knee.n is not None
-    told = f"knee {series.knee.n:.2f} of {INSTANCES}, maximum {max(series.throughput):.1f} of {INSTANCES / SERVICE_S:.0f} requests/s"
+    told = (
+        f"knee {series.knee.n:.2f} of {INSTANCES}, maximum {max(series.throughput):.1f} of "
+        f"{INSTANCES / SERVICE_S:.0f} requests/s"
+    )
     if waiting(summary):
         pytest.skip(f"{waiting(summary)}: {told}")
     assert series.knee.n == pytest.approx(INSTANCES, rel=0.05), told
@@ -365,10 +383,15 @@ def test_knee_and_maximum_of_a_server_of_known_service_time(tmp_path: Path) -> N
 
 @pytest.mark.skipif(
     (os.cpu_count() or 1) < 4,
-    reason="needs four cores: where the server's processes and the clients share fewer, the load is not 70 %",
+    reason=(
+        "needs four cores: where the server's processes and the clients share fewer, "
+        "the load is not 70 %"
+    ),
 )
 def test_corrected_latency_at_70_percent_load_follows_queueing_theory(tmp_path: Path) -> None:
-    """p99 of done - intended within 10 % of what queueing theory gives for the very arrivals that were made."""
+    """p99 of done - intended within 10 % of what queueing theory gives for the very arrivals that
+    were made.
+    """
     rate = 0.7 * INSTANCES / SERVICE_S
     profharness(
         "run",

@@ -1,4 +1,6 @@
-"""Whole served scans through the command line, with stand-ins in place of the model server and the load generator."""
+"""Whole served scans through the command line, with stand-ins in place of the model server and the
+load generator.
+"""
 
 from __future__ import annotations
 
@@ -281,7 +283,8 @@ def test_a_server_that_refuses_ends_the_run_in_its_own_words(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_several_targets_have_servers_of_their_own_and_the_best_is_named(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(
-        'via = "triton"\nmodel = "sleep:20ms,sleep:40ms"\nconcurrency = [1, 2, 4]\nbatch_sizes = [1, 2]\ntelemetry = "off"\n'
+        'via = "triton"\nmodel = "sleep:20ms,sleep:40ms"\nconcurrency = [1, 2, 4]\n'
+        'batch_sizes = [1, 2]\ntelemetry = "off"\n'
     )
     done = profharness("run", "s.toml", "--quiet", "-o", "run", cwd=tmp_path, instances=2)
     assert done.returncode == 0, done.stderr
@@ -297,7 +300,9 @@ def test_several_targets_have_servers_of_their_own_and_the_best_is_named(tmp_pat
 
 @pytest.mark.slow
 def test_several_models_on_one_device_are_compared_with_a_device_each(tmp_path: Path) -> None:
-    """Each device answers 50/s: alone each model has one, together they share the first, spread each has its own again."""
+    """Each device answers 50/s: alone each model has one, together they share the first, spread
+    each has its own again.
+    """
     done = profharness(
         "run",
         "--via",
@@ -373,7 +378,11 @@ def test_a_server_of_anothers_ends_with_a_harness_that_is_killed(tmp_path: Path)
         Path(__file__).parent.parent / "fakes" / "stand_in_foreign_server.py",
     )
     # it is never ready, so the harness waits for it
-    server = f"{sys.executable} -c \"import os, runpy, sys; open('{pid}', 'w').write(str(os.getpid())); sys.argv = ['x', '0', '--after', '900']; runpy.run_path('{stand_in}', run_name='__main__')\""
+    server = (
+        f"{sys.executable} -c \"import os, runpy, sys; open('{pid}', "
+        "'w').write(str(os.getpid())); sys.argv = ['x', '0', '--after', '900']; "
+        f"runpy.run_path('{stand_in}', run_name='__main__')\""
+    )
     words = (
         "run",
         "--server-command",

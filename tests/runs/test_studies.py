@@ -1,4 +1,6 @@
-"""The published studies as scan files: each runs by name at reduced size on the CPU, and leaves the columns that were published."""
+"""The published studies as scan files: each runs by name at reduced size on the CPU, and leaves the
+columns that were published.
+"""
 
 from __future__ import annotations
 
@@ -189,7 +191,9 @@ def test_the_studies_of_the_experiments_graph(
 @pytest.mark.xdist_group("triton")
 @pytest.mark.skipif(not BINARY.exists(), reason="needs perf_analyzer (make perf-analyzer)")
 def test_the_perf_analyzer_study(tmp_path: Path) -> None:
-    """perf_analyzer gives up a level that it finds unstable, as a busy machine makes it; then the point says so."""
+    """perf_analyzer gives up a level that it finds unstable, as a busy machine makes it; then the
+    point says so.
+    """
     done = start(
         "particlenet-perf-analyzer",
         tmp_path,

@@ -1,4 +1,6 @@
-"""Two real processes that exchange tensors over gloo, under the torch layer: what is said of their collectives."""
+"""Two real processes that exchange tensors over gloo, under the torch layer: what is said of their
+collectives.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Runs that did not reach their end: what is missing is named, `ls` tells them apart, refusals are told once."""
+"""Runs that did not reach their end: what is missing is named, `ls` tells them apart, refusals are
+told once.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,8 @@ def test_missing_points_and_passes_are_named() -> None:
         )
     ).message
     assert text == (
-        "the run was interrupted; the bare pass was interrupted: 2 of 3 points are missing (torch-b2, torch-b1~1); "
+        "the run was interrupted; the bare pass was interrupted: "
+        "2 of 3 points are missing (torch-b2, torch-b1~1); "
         "the torch pass never began"
     )
     assert (

@@ -176,7 +176,8 @@ def test_perf_analyzers_own_arguments_reach_it(tmp_path: Path) -> None:
 
 def test_a_scan_file_may_ask_for_a_served_scan(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(
-        'scan = "saturation"\nmodel = "sleep:20ms"\nconcurrency = [1, 2, 4]\nlatency_limit = "p99=60ms"\ntime = 2\n'
+        'scan = "saturation"\nmodel = "sleep:20ms"\nconcurrency = [1, 2, 4]\n'
+        'latency_limit = "p99=60ms"\ntime = 2\n'
     )
     request = build_request(str(tmp_path / "s.toml"), {}, NO_REST)
     assert (request.scan, request.served, request.time) == ("saturation", True, 2.0)

@@ -91,7 +91,8 @@ def test_names_that_only_look_alike(name: str) -> None:
 
 @given(
     st.from_regex(
-        r"[A-Za-z_]{0,6}(TOKEN|secret|Passwd|API_KEY|access-key|Cookie|AUTH|PrivateKey|x)[A-Za-z_0-9]{0,6}",
+        r"[A-Za-z_]{0,6}(TOKEN|secret|Passwd|API_KEY|access-key|Cookie|AUTH|PrivateKey|"
+        r"x)[A-Za-z_0-9]{0,6}",
         fullmatch=True,
     )
 )
@@ -242,7 +243,11 @@ def test_nothing_else_is_touched(text: str) -> None:
 
 
 def test_plain_lines_of_an_environment() -> None:
-    text = "PATH=/bin:/usr/bin\nHF_TOKEN=abc.def-ghi/x+y\nDB_PASSWORD='two words'\nAPI_KEY=\"quoted-one\"\nLANG=C\nurl?api_key=12345678&x=1\n"
+    text = (
+        "PATH=/bin:/usr/bin\nHF_TOKEN=abc.def-ghi/x+y\nDB_PASSWORD='two words'\n"
+        'API_KEY="quoted-one"\nLANG=C\nurl?api_key=12345678&x=1\n'
+    )
     assert clean_text(text) == (
-        f"PATH=/bin:/usr/bin\nHF_TOKEN={MARKER}\nDB_PASSWORD='{MARKER}'\nAPI_KEY=\"{MARKER}\"\nLANG=C\nurl?api_key={MARKER}&x=1\n"
+        f"PATH=/bin:/usr/bin\nHF_TOKEN={MARKER}\nDB_PASSWORD='{MARKER}'\nAPI_KEY=\"{MARKER}\"\n"
+        f"LANG=C\nurl?api_key={MARKER}&x=1\n"
     )

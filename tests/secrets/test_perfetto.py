@@ -1,4 +1,6 @@
-"""Secrets in Perfetto traces: wherever rocprof-sys and the SDK may put them, and nothing else is changed."""
+"""Secrets in Perfetto traces: wherever rocprof-sys and the SDK may put them, and nothing else is
+changed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ PASSWORD = "correct-horse"
 
 
 def made() -> Trace:
-    """A kernel, host calls, metadata of a process, annotations with their names written out and interned."""
+    """A kernel, host calls, metadata of a process, annotations with their names written out and
+    interned.
+    """
     trace = Trace()
 
     def packet(at: int = 0) -> object:

@@ -1,4 +1,6 @@
-"""Secrets in files that tools left: found, told by name, and removed without a change to anything else."""
+"""Secrets in files that tools left: found, told by name, and removed without a change to anything
+else.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def environments(path: Path) -> list[dict[str, str]]:
 
 
 def with_log(path: Path, folder: Path) -> Path:
-    """The database as a killed writer leaves it: a table stands only in the write-ahead log beside it."""
+    """The database as a killed writer leaves it: a table stands only in the write-ahead log beside
+    it.
+    """
     folder.mkdir()
     writer = sqlite3.connect(path, isolation_level=None)
     writer.execute("PRAGMA journal_mode = WAL")
@@ -68,7 +72,9 @@ def with_log(path: Path, folder: Path) -> Path:
 
 
 def kineto(path: Path) -> Path:
-    """A trace with the environment as a JSON string in its metadata, kernels, and names with `token` in them."""
+    """A trace with the environment as a JSON string in its metadata, kernels, and names with
+    `token` in them.
+    """
     events = [
         {
             "ph": "X",

@@ -1,4 +1,6 @@
-"""Servers of others: addresses, readiness and metadata, against a stand-in that speaks KServe v2."""
+"""Servers of others: addresses, readiness and metadata, against a stand-in that speaks KServe
+v2.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,8 @@ def test_it_is_not_ready_before_it_says_so(start: Start):
 def test_without_the_configuration_extension_the_repository_says_it(start: Start, tmp_path: Path):
     (tmp_path / "tagger").mkdir()
     (tmp_path / "tagger" / "config.pbtxt").write_text(
-        'max_batch_size: 7 instance_group [ { count: 3 } ] input [ { name: "x" data_type: TYPE_FP32 dims: [ 2, -1 ] } ]'
+        'max_batch_size: 7 instance_group [ { count: 3 } ] input [ { name: "x" data_type: '
+        "TYPE_FP32 dims: [ 2, -1 ] } ]"
     )
     port, command = start("--no-config", "--model-repository", str(tmp_path))
     (model,) = found(f"http://127.0.0.1:{port}/health", command, "tagger").models

@@ -1,4 +1,6 @@
-"""Energy in windows, the check of energy counters, and what a power sensor can resolve: on made-up waveforms of known truth."""
+"""Energy in windows, the check of energy counters, and what a power sensor can resolve: on made-up
+waveforms of known truth.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,8 @@ def test_a_counter_must_move_and_agree():
     assert check_counter(counted(at, 0 * joules), power).why_not == "it never moved"
     assert check_counter(Samples.empty(), power).why_not == "there is no energy counter"
     assert check_counter(counted(at, joules), Samples.empty()).why_not == ""
-    # the rounded resolution of vendor tools (15.3 instead of 15.2588 µJ) is within the tolerance, and visible in the ratio
+    # the rounded resolution of vendor tools (15.3 instead of 15.2588 µJ) is within the tolerance,
+    # and visible in the ratio
     assert (
         check_counter(counted(at, joules * 15.3 / 15.2588), power).ratio
         > check_counter(counted(at, joules), power).ratio

@@ -169,8 +169,8 @@ def test_closed_loop_figures(clients: int, think: float) -> None:
 def test_answers_that_come_evenly_or_in_bursts_have_a_throughput_that_is_well_known(
     clients: int, widest: float
 ) -> None:
-    """A count is off by what the window's ends cut, not by what its inner stretches cut from each other: as independent they would say 8 to 9 %
-    of bursts.
+    """A count is off by what the window's ends cut, not by what its inner stretches cut from each
+    other: as independent they would say 8 to 9 % of bursts.
     """
     truth, widths, hits = min(clients, 3) / 0.02, [], 0
     for seed in range(40):
@@ -205,7 +205,8 @@ def test_rows_that_are_missing_break_littles_law() -> None:
 
 
 def test_corrected_latency_does_not_forgive_a_stall() -> None:
-    # a server that stands still for a second, and a generator that waits for it (Tene's coordinated omission)
+    # a server that stands still for a second, and a generator that waits for it (Tene's coordinated
+    # omission)
     intended = np.arange(0, 10 * S, 10 * MS)
     sent = np.where((intended >= 5 * S) & (intended < 6 * S), 6 * S, intended)
     requests = table(intended, sent, sent + MS)
@@ -219,7 +220,8 @@ def test_corrected_latency_does_not_forgive_a_stall() -> None:
 
 
 def test_a_server_that_cannot_keep_the_rate_is_not_the_generators_fault() -> None:
-    # 100 a second are due, 50 are served, and a client that ran out of connections sends the rest late
+    # 100 a second are due, 50 are served, and a client that ran out of connections sends the rest
+    # late
     intended = np.arange(0, 10 * S, 10 * MS)
     sent = np.maximum.accumulate(np.arange(len(intended)) * 20 * MS)
     requests = table(intended, sent, sent + 20 * MS)
@@ -322,7 +324,8 @@ def test_parts_sum_to_the_latency_and_tell_the_ways_apart() -> None:
     parts = level_figures(requests, level).parts
     assert parts is not None
     assert parts.complete
-    # of 3 ms transport half, since it lies between what the clock allows: 1.5 less the hand-over of 1 ms, and 1.5
+    # of 3 ms transport half, since it lies between what the clock allows: 1.5 less the hand-over of
+    # 1 ms, and 1.5
     assert parts.mean_ns(TRANSPORT_OUT) == pytest.approx(1.5 * MS, rel=1e-6)
     assert parts.mean_ns(QUEUE) == pytest.approx(3 * MS)
     assert parts.mean_ns(MODEL) == pytest.approx(8 * MS)

@@ -1,4 +1,6 @@
-"""Power of packages in a run: never halved, never doubled, with interval, idle and what is missing."""
+"""Power of packages in a run: never halved, never doubled, with interval, idle and what is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def telemetry(
     start=0,
     extra=(),
 ):
-    """Samples at 20 Hz on the run clock: power with a little ripple on the first devices, busy shares on all of them."""
+    """Samples at 20 Hz on the run clock: power with a little ripple on the first devices, busy
+    shares on all of them.
+    """
     strings, parts = Strings(), []
     at = start + np.arange(0, seconds * S, 50 * MS)
     ripple = np.where(np.arange(len(at)) % 2, 4.0, -4.0)
@@ -355,7 +359,8 @@ def test_power_beside_the_calibrated_product():
     found = against_gemm(known())
     assert found.value == pytest.approx((300 - 80) / (450 - 80), rel=0.005)
     assert found.low < found.value < found.high
-    # idle power of the run goes before that of the calibration: here the device is said to rest in its first second, at 300 W
+    # idle power of the run goes before that of the calibration: here the device is said to rest in
+    # its first second, at 300 W
     assert against_gemm(known(), idle=window(0, S)).value == pytest.approx(0, abs=0.02)
 
 
@@ -405,7 +410,9 @@ def test_a_cpu_is_compared_with_the_product_on_most_threads():
 
 
 def test_a_slow_sensor_is_a_finding_with_its_period_and_delay():
-    """New values every 200 ms, each the mean of the 200 ms before it; the counter tells what the power really was."""
+    """New values every 200 ms, each the mean of the 200 ms before it; the counter tells what the
+    power really was.
+    """
     rng = np.random.default_rng(5)
     at = np.arange(0, 30 * S, 20 * MS)
     true = np.repeat(

@@ -122,7 +122,9 @@ def test_drift_widens():
 
 
 def test_the_common_rates_interval_covers_the_truth():
-    """Two processes with noisy trials over one window: the interval holds their true rate about 19 times in 20."""
+    """Two processes with noisy trials over one window: the interval holds their true rate about 19
+    times in 20.
+    """
     inside = 0
     for seed in range(200):
         rng = np.random.default_rng(seed)

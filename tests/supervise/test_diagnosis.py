@@ -22,7 +22,10 @@ def ids(signs: Signs) -> list[str]:
             ["mixed-rocm"],
         ),
         (
-            "W: Device 0 could not be locked for profiling due to lack of permissions (capability SYS_PERFMON)",
+            (
+                "W: Device 0 could not be locked for profiling due to lack of permissions "
+                "(capability SYS_PERFMON)"
+            ),
             ["counters-inexact"],
         ),
         ("Unable to find all counters for agent 4 (gpu-0, gfx942)", ["counters-refused"]),
@@ -191,7 +194,10 @@ def test_a_status_that_is_a_guess_is_called_one() -> None:
 
 
 def test_a_refused_pass_is_judged_elsewhere() -> None:
-    said = "Could not construct profile cfg failed with error code 38: Request exceeds the capabilities of the\nhardware to collect"
+    said = (
+        "Could not construct profile cfg failed with error code 38: "
+        "Request exceeds the capabilities of the\nhardware to collect"
+    )
     assert failures.too_many_counters(said)
     assert failures.refused_line(said).startswith(
         "Could not construct profile cfg failed with error code 38"

@@ -1,4 +1,6 @@
-"""Why a layer inside a command's processes left nothing: from hello and bye files, and from real processes."""
+"""Why a layer inside a command's processes left nothing: from hello and bye files, and from real
+processes.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def test_processes_without_messages_say_nothing() -> None:
 def test_a_framework_without_a_hook_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real process that has torch's library mapped, and one that helloed and never used it after a fork."""
+    """A real process that has torch's library mapped, and one that helloed and never used it after
+    a fork.
+    """
     monkeypatch.setattr("profharness.supervise.hook_reports.EVERY_S", 0.0)
     library = tmp_path / "libtorch_cpu.so"
     library.write_bytes(bytes(4096))
@@ -141,7 +145,8 @@ def test_a_framework_without_a_hook_is_noticed(
         ("hook-not-loaded", "error", {"pid": process.pid})
     ]
     assert "used torch" in found[0].message
-    # the same process with its hook's hello: nothing is said, of a fork that used no framework neither
+    # the same process with its hook's hello: nothing is said, of a fork that used no framework
+    # neither
     for one in (hello(process.pid), Hello(pid=6, forked=True)):
         (tmp_path / f"hello-{one.pid}.json").write_bytes(msgspec.json.encode(one))
     found.clear()

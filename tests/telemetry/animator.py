@@ -1,7 +1,8 @@
-"""Rewrites an emulated device's table two hundred times a second with a power waveform of known energy.
+"""Rewrites an emulated device's table two hundred times a second with a power waveform of known
+energy.
 
-`python -m tests.telemetry.animator TABLE TRUTH`: until its stdin closes. TRUTH gets one line per write: CLOCK_BOOTTIME ns, the
-joules since the first, and CLOCK_BOOTTIME again when it was written.
+`python -m tests.telemetry.animator TABLE TRUTH`: until its stdin closes. TRUTH gets one line per
+write: CLOCK_BOOTTIME ns, the joules since the first, and CLOCK_BOOTTIME again when it was written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Emulated AMD hardware: a sysfs tree as the amdgpu and KFD drivers write it. Made-up values, real layouts.
+"""Emulated AMD hardware: a sysfs tree as the amdgpu and KFD drivers write it. Made-up values, real
+layouts.
 
-The binary tables are packed field by field in the order of the kernel's structures, with the compiler's alignment, so
-that they do not share the reader's table of offsets.
+The binary tables are packed field by field in the order of the kernel's structures, with the
+compiler's alignment, so that they do not share the reader's table of offsets.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ VRAM_MI250X, VRAM_MI300X = 68702699520, 206141652992
 
 @dataclass
 class State:
-    """What a device shows. `energy_j` and `power_w` are of the package; None stands for what the driver leaves unset."""
+    """What a device shows. `energy_j` and `power_w` are of the package; None stands for what the
+    driver leaves unset.
+    """
 
     power_w: int | None = 324
     energy_j: float | None = 1234.5
@@ -64,7 +67,9 @@ def table(version: str, state: State) -> bytes:
 
 
 def _whole(version: str, fmt: str, *values: int) -> bytes:
-    """The structure with its header and its padding at the end (`0Q`: the alignment of its longest member)."""
+    """The structure with its header and its padding at the end (`0Q`: the alignment of its longest
+    member).
+    """
     major, minor = (int(part) for part in version.split("."))
     packed = struct.Struct(f"@HBB {fmt} 0Q")
     return packed.pack(packed.size, major, minor, *values)
@@ -194,7 +199,9 @@ def _v15(s: State) -> bytes:
 
 
 def _xcps(s: State, jpegs: int, accumulators: int) -> tuple[str, list[int]]:
-    """Eight partitions: gfx_busy_inst[8], jpeg_busy, vcn_busy[4], then so many accumulators of [8]."""
+    """Eight partitions: gfx_busy_inst[8], jpeg_busy, vcn_busy[4], then so many accumulators
+    of [8].
+    """
     values: list[int] = []
     for place in range(8):
         busy = list(s.busy[place]) if place < len(s.busy) else []
@@ -289,7 +296,9 @@ def _v18(s: State) -> bytes:
 
 
 def attribute(number: int, kind: str, *values: int, unit: int = 0) -> bytes:
-    """One attribute of v1.9: unit, type, number and count in a 64-bit word, then the values, packed."""
+    """One attribute of v1.9: unit, type, number and count in a 64-bit word, then the values,
+    packed.
+    """
     word = unit << 24 | "BbHhIiQq".index(kind) << 20 | number << 10 | len(values)
     return struct.pack(f"<Q{len(values)}{kind}", word, *values)
 
@@ -324,7 +333,9 @@ def _v19(s: State) -> bytes:
 
 
 class Tree:
-    """A sysfs root that grows device by device; `metrics` rewrites a device's table in place, as one write."""
+    """A sysfs root that grows device by device; `metrics` rewrites a device's table in place, as
+    one write.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -418,7 +429,10 @@ class Tree:
             "revision": "0x01",
             "numa_node": "0",
             "vbios_version": "113-D65209-080",
-            "uevent": f"DRIVER=amdgpu\nPCI_CLASS=38000\nPCI_ID=1002:{device[2:].upper()}\nPCI_SUBSYS_ID=1002:0B0C\nPCI_SLOT_NAME={address}",
+            "uevent": (
+                f"DRIVER=amdgpu\nPCI_CLASS=38000\nPCI_ID=1002:{device[2:].upper()}\n"
+                f"PCI_SUBSYS_ID=1002:0B0C\nPCI_SLOT_NAME={address}"
+            ),
             "product_number": "102-D65209-00",
             "serial_number": "PCB0000",
             "mem_info_vram_vendor": "hynix",
@@ -440,7 +454,9 @@ class Tree:
             self.write(f"{folder}/{name}", text + "\n")
 
     def shown_clocks(self, folder: str, gpu: int, memory: int) -> None:
-        """The clocks in MHz as the driver lists them for AMD's library; the current one has a star."""
+        """The clocks in MHz as the driver lists them for AMD's library; the current one has a
+        star.
+        """
         self.write(f"{folder}/pp_dpm_sclk", f"0: 500Mhz\n1: {gpu}Mhz *\n2: {max(gpu, 1700)}Mhz\n")
         self.write(f"{folder}/pp_dpm_mclk", f"0: 400Mhz\n1: 700Mhz\n2: 1200Mhz\n3: {memory}Mhz *\n")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.telemetry.emulated import Tree
 
-# /sys is replaced by a file system that holds the real one's other branches and the tree's classes, devices and bus.
-# /dev/shm is private too: AMD's library leaves lock files there.
+# /sys is replaced by a file system that holds the real one's other branches and the tree's classes,
+# devices and bus. /dev/shm is private too: AMD's library leaves lock files there.
 SCRIPT = """
 set -e; tree=$1; new=$2; shift 2
 mount -t tmpfs tmpfs "$new"

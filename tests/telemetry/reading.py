@@ -1,4 +1,6 @@
-"""Reads sources once, as the sampler does, and gives each column's scaled value as the reader takes it out of the row."""
+"""Reads sources once, as the sampler does, and gives each column's scaled value as the reader takes
+it out of the row.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from profharness.telemetry.sources import Source
 
 
 def read(sources: Sequence[Source]) -> dict[tuple[str, str], float]:
-    """By device identity and metric (or role). A counter's value is its raw count × scale; shares and bits need two reads and are left out."""
+    """By device identity and metric (or role). A counter's value is its raw count × scale; shares
+    and bits need two reads and are left out.
+    """
     layout = Layout(sources)
     row = list(layout.blank)
     row[:3] = [0, 0, 0]

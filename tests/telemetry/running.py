@@ -26,7 +26,9 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = 90.0) -> 
 
 
 class Sampler:
-    """A sampler that samples into `folder` (host name `node`); as a context manager it is killed at the end."""
+    """A sampler that samples into `folder` (host name `node`); as a context manager it is killed at
+    the end.
+    """
 
     def __init__(
         self,

@@ -1,6 +1,8 @@
-"""The vendor's own tools over the same emulated trees: Debian's rocm-smi, and four versions of the package amdsmi over a stand-in library.
+"""The vendor's own tools over the same emulated trees: Debian's rocm-smi, and four versions of the
+package amdsmi over a stand-in library.
 
-`python tests/tools/get_amd_tools.py` fetches them; without them, and without namespaces, the tests skip with the reason.
+`python tests/tools/get_amd_tools.py` fetches them; without them, and without namespaces, the tests
+skip with the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from tests.telemetry.sources.test_amd import opened
 from tests.tools.get_amd_tools import DEFAULT, WHEELS, rocm_smi, wheel_folder
 
 TREES = ("mi250x", "SPX", "CPX")
-# The library of this rocm-smi knows tables up to v1.3 and aborts on newer ones: of newer parts it is asked only for what lies in other files.
+# The library of this rocm-smi knows tables up to v1.3 and aborts on newer ones: of newer parts it
+# is asked only for what lies in other files.
 ANY_PART = ("--showclocks", "--showmeminfo", "vram", "--showmaxpower", "--showbus", "--json")
 TWO_DIES = (
     "--showuse",
@@ -44,7 +47,8 @@ def ours(tree: Tree) -> dict[tuple[str, str], float]:
     return read(opened(tree.root)[0])
 
 
-# ---------------------------------------------------------------- rocm-smi 5.2.3, the real program and its real library
+# ---------------------------------------------------------------- rocm-smi 5.2.3, the real program
+# and its real library
 
 
 def asked(tree: Tree, folder: Path, *options: str) -> str:
@@ -71,7 +75,9 @@ def cards(printed: str) -> dict[str, dict[str, str]]:
 
 
 def concise(printed: str) -> list[tuple[float, float]]:
-    """Temperature at the edge and GPU % of each card, from the table that it prints without options."""
+    """Temperature at the edge and GPU % of each card, from the table that it prints without
+    options.
+    """
     rows = (line.split() for line in printed.splitlines())
     return [
         (float(row[1].removesuffix("c")), float(row[-1].removesuffix("%")))
@@ -104,9 +110,9 @@ def test_rocm_smi_reads_the_same_field_by_field(tmp_path: Path, kind: str) -> No
             mine.get("power_limit", 0.0)
         )
         assert mine["temperature_edge"] == pytest.approx(edge)
-        if (
-            kind == "CPX"
-        ):  # the driver has one figure for the card, and one for each partition, which is what we give
+        if kind == "CPX":
+            # the driver has one figure for the card, and one for each partition, which is what we
+            # give
             assert busy == 100
             assert [own[f"{FIRST}/{part}", "gpu_percent"] for part in range(8)] == [
                 100,
@@ -152,11 +158,14 @@ def test_rocm_smi_reads_the_same_power_energy_and_temperatures_of_two_dies(tmp_p
         )
 
 
-# ---------------------------------------------------------------- the package amdsmi, over a stand-in for its library
+# ---------------------------------------------------------------- the package amdsmi, over a
+# stand-in for its library
 
 
 def answers(state: State, kind: str, address: str) -> dict[str, Any]:
-    """What the library fills in for a device of that state: the names of AMD's header, in the units of the driver's table."""
+    """What the library fills in for a device of that state: the names of AMD's header, in the units
+    of the driver's table.
+    """
     common = {
         "energy_accumulator": state.energy,
         "system_clock_counter": state.stamp,
@@ -221,7 +230,9 @@ def scene(kind: str, root: Path) -> list[dict[str, Any]]:
 def real_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> str:
-    """Put one version of the package before the sampler's child, whose every load of the library meets the stand-in."""
+    """Put one version of the package before the sampler's child, whose every load of the library
+    meets the stand-in.
+    """
     version: str = request.param
     folder = wheel_folder(DEFAULT, version)
     if not folder.is_dir():
@@ -229,7 +240,8 @@ def real_package(
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(
-        "import json, os\nfrom tests.fakes.stand_in_libamd_smi import install\ninstall(json.loads(os.environ['STAND_IN_DEVICES']))\n"
+        "import json, os\nfrom tests.fakes.stand_in_libamd_smi import install\n"
+        "install(json.loads(os.environ['STAND_IN_DEVICES']))\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(site), str(folder), str(ROOT))))
     monkeypatch.setenv("ROCM_PATH", "/nowhere")
@@ -273,7 +285,9 @@ def test_the_real_package_reads_the_same_field_by_field(
 
 
 def spread_over_partitions(library: Source) -> set[tuple[str, str]]:
-    """The library repeats what the partitions share (clocks, temperatures) for each; we give it once, on the first."""
+    """The library repeats what the partitions share (clocks, temperatures) for each; we give it
+    once, on the first.
+    """
     return {
         (device.identity, column.metric or column.role)
         for device in library.devices[1:]

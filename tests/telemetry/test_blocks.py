@@ -1,4 +1,6 @@
-"""What a driver gives as one table is kept as it is: which parts of it, and what the reader makes of them."""
+"""What a driver gives as one table is kept as it is: which parts of it, and what the reader makes
+of them.
+"""
 
 from __future__ import annotations
 

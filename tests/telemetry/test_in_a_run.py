@@ -1,4 +1,6 @@
-"""Telemetry of emulated hardware in whole runs: `profharness run`, from the option to the summary."""
+"""Telemetry of emulated hardware in whole runs: `profharness run`, from the option to the
+summary.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def test_a_source_asked_for_by_name_that_gives_nothing_is_a_finding(tmp_path: Pa
 
 
 def test_a_process_of_somebody_else_on_the_device_is_a_finding(tmp_path: Path) -> None:
-    """The workload's own process and its child are on one die, and this one, which no root names, is beside them."""
+    """The workload's own process and its child are on one die, and this one, which no root names,
+    is beside them.
+    """
     tree = emulated.mi250x(
         tmp_path / "sys",
         emulated.State(stamp_ns=1),
@@ -97,7 +101,8 @@ def test_a_process_of_somebody_else_on_the_device_is_a_finding(tmp_path: Path) -
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(2.4)'])\n"
         "for pid in (os.getpid(), child.pid):\n"
         "    os.makedirs(f'{folder}/{pid}/stats_50000')\n"
-        "    for name, text in (('stats_50000/cu_occupancy', '11'), ('vram_50000', '4096')): open(f'{folder}/{pid}/{name}', 'w').write(text)\n"
+        "    for name, text in (('stats_50000/cu_occupancy', '11'), ('vram_50000', '4096')): "
+        "open(f'{folder}/{pid}/{name}', 'w').write(text)\n"
         "child.wait()"
     )
     command = [

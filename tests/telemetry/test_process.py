@@ -13,7 +13,10 @@ import pytest
 
 from tests.telemetry.running import ROOT, Sampler
 
-HEAD = "import json, os, signal, time\nfrom profharness.telemetry import process\ntimer = process.prepare()\n"
+HEAD = (
+    "import json, os, signal, time\nfrom profharness.telemetry import process\n"
+    "timer = process.prepare()\n"
+)
 
 
 def run(body: str) -> list[int]:

@@ -21,8 +21,8 @@ from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import DEVICE_METRICS, SAMPLE_METRICS
 from tests.telemetry.running import ROOT, Sampler, command, wait_for
 
-# When told to, burns CPU itself, in a thread, in long-lived children and in children too short to be seen, waits for them,
-# then says what all of it used meanwhile and stays until it is told to go.
+# When told to, burns CPU itself, in a thread, in long-lived children and in children too short to
+# be seen, waits for them, then says what all of it used meanwhile and stays until it is told to go.
 BUSY_TREE = """
 import os, subprocess, sys, threading, time
 def burn(seconds):
@@ -109,7 +109,10 @@ def test_cpu_time_of_a_busy_tree_is_what_the_tree_itself_counts(tmp_path: Path) 
 
 
 def test_a_process_that_ran_before_it_is_followed_brings_no_old_cpu_time(tmp_path: Path) -> None:
-    script = "import sys, time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\nsys.stdin.readline()"
+    script = (
+        "import sys, time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\n"
+        "sys.stdin.readline()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as old:
@@ -205,7 +208,8 @@ def test_missed_ticks_are_skipped_and_counted(tmp_path: Path) -> None:
     at, _, _ = values(trace, "processes_tree")
     assert done["missed"] >= 0.6 * hz * 0.9
     assert recorded(trace) == done["rows"]
-    # Every tick from the first to the last was either recorded or counted; the row at the end is off the grid.
+    # Every tick from the first to the last was either recorded or counted; the row at the end is
+    # off the grid.
     assert done["rows"] - 1 + done["missed"] == pytest.approx((at[-1] - at[0]) * hz / 1e9, abs=1.5)
     assert dict(trace.sources[0].details)["missed"] == str(done["missed"])
     assert any(
@@ -228,7 +232,8 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     spec = tmp_path / "spec.json"
     starter = (
         "import json, os, subprocess, sys\n"
-        f"json.dump({{'output_dir': {str(tmp_path)!r}, 'host': 'node', 'hz': 20, 'parent_pid': os.getpid()}}, open({str(spec)!r}, 'w'))\n"
+        f"json.dump({{'output_dir': {str(tmp_path)!r}, 'host': 'node', 'hz': 20, 'parent_pid': "
+        f"os.getpid()}}, open({str(spec)!r}, 'w'))\n"
         f"subprocess.Popen({command(spec)!r}, cwd={str(ROOT)!r}).wait()"
     )
     with subprocess.Popen([sys.executable, "-c", starter]) as parent:
@@ -338,9 +343,11 @@ def test_a_wrong_specification_is_named(tmp_path: Path, spec: str, said: str) ->
 
 def test_it_starts_cheaply_and_without_numpy(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from profharness.telemetry import sampler; import profharness.telemetry.sources.host.family; "
+        "import sys, time; from profharness.telemetry import sampler; "
+        "import profharness.telemetry.sources.host.family; "
         "print(time.process_time()); "
-        "print(*sorted(m.split('.')[0] for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names))"
+        "print(*sorted(m.split('.')[0] for m in sys.modules if m.split('.')[0] not in "
+        "sys.stdlib_module_names))"
     )
     ended = subprocess.run(
         [sys.executable, "-S", "-c", code],

@@ -1,9 +1,11 @@
-"""Fetch the real AMD tools that tests and a benchmark use: `python tests/tools/get_amd_tools.py [FOLDER]`.
+"""Fetch the real AMD tools that tests and a benchmark use: `python tests/tools/get_amd_tools.py
+[FOLDER]`.
 
-The Python package `amdsmi` in four versions (with pip, unpacked, never installed), and Debian's rocm-smi 5.2.3 with its
-library (with apt-get download and dpkg, unpacked, never installed; only where the machine has both). Every archive is
-checked against its hash. FOLDER is .tools/amd in the checkout unless given. What cannot be had is said, and is no failure:
-the tests that need it skip with the reason.
+The Python package `amdsmi` in four versions (with pip, unpacked, never installed), and Debian's
+rocm-smi 5.2.3 with its library (with apt-get download and dpkg, unpacked, never installed; only
+where the machine has both). Every archive is checked against its hash. FOLDER is .tools/amd in the
+checkout unless given. What cannot be had is said, and is no failure: the tests that need it skip
+with the reason.
 """
 
 from __future__ import annotations
@@ -62,7 +64,10 @@ def fetch_wheel(folder: Path, version: str) -> str:
         )
         found = list(Path(temporary).glob("*.whl"))
         if done.returncode or len(found) != 1:
-            return f"amdsmi {version} cannot be downloaded: {(done.stderr.strip().splitlines() or ['no wheel'])[-1]}"
+            return (
+                f"amdsmi {version} cannot be downloaded: "
+                f"{(done.stderr.strip().splitlines() or ['no wheel'])[-1]}"
+            )
         if _sha256(found[0]) != WHEELS[version]:
             return (
                 f"amdsmi {version} is not the archive that was checked: sha256 {_sha256(found[0])}"
@@ -87,7 +92,10 @@ def fetch_rocm_smi(folder: Path) -> str:
             check=False,
         )
         if done.returncode:
-            return f"rocm-smi cannot be downloaded: {(done.stderr.strip().splitlines() or ['apt-get failed'])[-1]}"
+            return (
+                "rocm-smi cannot be downloaded: "
+                f"{(done.stderr.strip().splitlines() or ['apt-get failed'])[-1]}"
+            )
         for package, digest in PACKAGES.items():
             (archive,) = Path(temporary).glob(f"{package.partition('=')[0]}_*.deb")
             if _sha256(archive) != digest:

@@ -1,9 +1,10 @@
 """Fetch Triton's perf_analyzer: `python tests/tools/get_perf_analyzer.py [FOLDER]`.
 
-The package of its name holds no binary, but the Linux wheels of tritonclient do; 2.51.0 is the newest that starts with
-glibc 2.34. The wheel is downloaded, never installed; wheel and binary are checked against the hashes below. Two
-libraries that the binary wants are linked from the bundle of nvidia-pytriton, where it is installed (the extra `triton`).
-FOLDER is .tools/perf-analyzer in the checkout unless given.
+The package of its name holds no binary, but the Linux wheels of tritonclient do; 2.51.0 is the
+newest that starts with glibc 2.34. The wheel is downloaded, never installed; wheel and binary are
+checked against the hashes below. Two libraries that the binary wants are linked from the bundle of
+nvidia-pytriton, where it is installed (the extra `triton`). FOLDER is .tools/perf-analyzer in the
+checkout unless given.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def link_libraries(folder: Path) -> None:
     found = importlib.util.find_spec("pytriton")
     if found is None or found.origin is None:
         sys.exit(
-            "the libraries that perf_analyzer wants come with nvidia-pytriton: install the extra `triton`"
+            "the libraries that perf_analyzer wants come with nvidia-pytriton: "
+            "install the extra `triton`"
         )
     bundle = Path(found.origin).parent.parent / "nvidia_pytriton.libs"
     for name, pattern in LIBRARIES.items():

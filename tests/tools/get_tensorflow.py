@@ -1,9 +1,11 @@
-"""Set up the interpreter with TensorFlow that tests use: `python tests/tools/get_tensorflow.py [FOLDER]`.
+"""Set up the interpreter with TensorFlow that tests use: `python tests/tools/get_tensorflow.py
+[FOLDER]`.
 
-TensorFlow does not share one environment well with the other frameworks, so it gets one of its own: a virtual environment
-with tensorflow-cpu and nvidia-pytriton, every package in the version of tensorflow-packages.txt, nothing resolved. FOLDER
-is .tools/tf in the checkout unless given; one that has these versions already is left as it is. What cannot be installed
-is said, and is no failure: the tests that need it skip with the reason.
+TensorFlow does not share one environment well with the other frameworks, so it gets one of its own:
+a virtual environment with tensorflow-cpu and nvidia-pytriton, every package in the version of
+tensorflow-packages.txt, nothing resolved. FOLDER is .tools/tf in the checkout unless given; one
+that has these versions already is left as it is. What cannot be installed is said, and is no
+failure: the tests that need it skip with the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ def interpreter(folder: Path = DEFAULT) -> Path:
 
 
 def is_complete(folder: Path = DEFAULT) -> bool:
-    """Whether these very versions were installed there, for an interpreter that is still on this machine."""
+    """Whether these very versions were installed there, for an interpreter that is still on this
+    machine.
+    """
     record = folder / "installed"
     return (
         record.is_file()

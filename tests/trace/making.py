@@ -119,7 +119,9 @@ def traces(draw: Any, max_rows: int = 12) -> Trace:
 
 
 def spelled(trace: Trace) -> dict[str, list[tuple[Any, ...]]]:
-    """Each kind of record with all codes and references spelled out: equal for traces that say the same."""
+    """Each kind of record with all codes and references spelled out: equal for traces that say the
+    same.
+    """
     ops = [
         (int(s), int(d), n)
         for s, d, n in zip(

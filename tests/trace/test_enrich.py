@@ -30,7 +30,9 @@ def _trace(
     points: tuple[list[str], list[str]] | None = None,
     source: Source = KINETO,
 ) -> Trace:
-    """Kernels by name in order of start; the k-th of rocprofv3 has 10 + k workgroups and 100 + k registers."""
+    """Kernels by name in order of start; the k-th of rocprofv3 has 10 + k workgroups and 100 + k
+    registers.
+    """
     strings = Strings()
     names = strings.codes([*torch, *rocprofv3])
     n, m = len(torch), len(rocprofv3)
@@ -70,9 +72,9 @@ def test_the_same_kernels_get_exactly_their_own_geometry(names: list[str]) -> No
     assert matches == (Match("torch", "rocprofv3", n, n),)
     (problem,) = enriched.problems
     assert (problem.severity, problem.source, problem.count) == ("info", "torch.json", n)
-    assert (
-        problem.message
-        == f"geometry of {n} of {n} kernels of the torch pass taken from the rocprofv3 pass by name and order"
+    assert problem.message == (
+        f"geometry of {n} of {n} kernels of the torch pass taken from the rocprofv3 pass by "
+        "name and order"
     )
 
 

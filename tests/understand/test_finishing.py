@@ -1,4 +1,6 @@
-"""A large run is understood from its parts: the same trace, figures and findings as in memory, in less of it."""
+"""A large run is understood from its parts: the same trace, figures and findings as in memory, in
+less of it.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ print(next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_ranks_that_are_written(tmp_path):
-    """What two more ranks of 20,000 kernels need are their columns, with operators and calls, and what the figures need; their files have 1,680 B per kernel."""
+    """What two more ranks of 20,000 kernels need are their columns, with operators and calls, and
+    what the figures need; their files have 1,680 B per kernel.
+    """
     peaks = []
     for ranks in (1, 3):
         run = _of_ranks(tmp_path / f"run{ranks}", ranks, 20_000)

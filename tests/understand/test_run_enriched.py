@@ -1,4 +1,6 @@
-"""A run with a torch pass on ROCm and a rocprofv3 pass: the merged trace has the geometry of both."""
+"""A run with a torch pass on ROCm and a rocprofv3 pass: the merged trace has the geometry of
+both.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from tests.fakes.rocprofv3_program import Program, program
 
 
 def run_of(root: Path, given: Program) -> Trace:
-    """What a run directory gives that holds the program under rocprofv3 and, a minute later, under torch.profiler."""
+    """What a run directory gives that holds the program under rocprofv3 and, a minute later, under
+    torch.profiler.
+    """
     run = RunDir.create(root)
     folder = run.artifacts_dir("rocprofv3", "node1", "4711")
     write_rocpd(folder / "4711_results.db", given)
@@ -97,6 +101,9 @@ def test_the_torch_pass_takes_geometry_and_keeps_its_times(tmp_path: Path) -> No
         (
             "info",
             40,
-            "geometry of 40 of 40 kernels of the torch pass taken from the rocprofv3 pass by name and order",
+            (
+                "geometry of 40 of 40 kernels of the torch pass taken from the rocprofv3 pass by "
+                "name and order"
+            ),
         )
     ]

@@ -1,4 +1,6 @@
-"""Artifacts of a run are read in their order, by as many processes as it takes, and none is fatal."""
+"""Artifacts of a run are read in their order, by as many processes as it takes, and none is
+fatal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""--step-range on loose files and runs: rocprofv3's CSV and JSON, Kineto, a real run, and a merge in memory and in parts."""
+"""--step-range on loose files and runs: rocprofv3's CSV and JSON, Kineto, a real run, and a merge
+in memory and in parts.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ COUNT = 4
 
 
 def ranged(name: str = "iteration {}", first: int = 3) -> Program:
-    """A program in C++: ranges of its own of 100 µs, in each the launch of a kernel of 10, 20, 30 and 40 µs."""
+    """A program in C++: ranges of its own of 100 µs, in each the launch of a kernel of 10, 20, 30
+    and 40 µs.
+    """
     calls, kernels = [], []
     for number in range(COUNT):
         at = START + number * LONG
@@ -182,11 +186,17 @@ def test_steps_that_a_tool_marks_go_before_names(tmp_path, capsys):
     [
         (
             ("--step-range", "work ("),
-            "--step-range: 'work (' is not a regular expression (missing ), unterminated subpattern at position 5)",
+            (
+                "--step-range: 'work (' is not a regular expression (missing ), "
+                "unterminated subpattern at position 5)"
+            ),
         ),
         (
             ("--step-range", "wrk.*"),
-            "--step-range wrk.*: no range of the program has a name that matches as a whole\n  ranges there are 'load', 'work 3'",
+            (
+                "--step-range wrk.*: no range of the program has a name that matches as a whole\n"
+                "  ranges there are 'load', 'work 3'"
+            ),
         ),
         (("--step-range", "work"), "ranges there are"),
     ],
@@ -221,9 +231,9 @@ def test_files_in_which_none_matches_say_so_beside_the_others(tmp_path, capsys):
     found = shown(capsys, *one, *other, "--step-range", r"work \d+")
     assert found["steps_from"] == r"ranges whose name matches 'work \d+'"
     (said,) = [one["message"] for one in found["findings"] if one["id"] == "step-range-unmatched"]
-    assert (
-        said
-        == r"results.json: --step-range work \d+: no range of the program has a name that matches as a whole; ranges there are 'job 3', 'load'"
+    assert said == (
+        r"results.json: --step-range work \d+: no range of the program has a name that "
+        r"matches as a whole; ranges there are 'job 3', 'load'"
     )
 
 
@@ -323,9 +333,9 @@ def test_what_a_run_recorded_counts_from_then_on(tmp_path, capsys):
     recorded(run, "nothing")
     summary = understand.finish(run.root)
     (said,) = [one for one in summary.findings if one.id == "step-range-unmatched"]
-    assert (
-        said.message
-        == "--step-range nothing: no range of the program has a name that matches as a whole; ranges there are 'load', 'work 3'"
+    assert said.message == (
+        "--step-range nothing: no range of the program has a name that matches as a whole; "
+        "ranges there are 'load', 'work 3'"
     )
     assert run_cli(["report", str(run.root), "--step-range", "nothing"]) == 2
     assert "ranges there are 'load', 'work 3'" in capsys.readouterr().err

@@ -96,7 +96,9 @@ def test_isolate_starts_one_process_per_point(tmp_path: Path) -> None:
 def test_a_worker_that_refuses_ends_the_pass_with_its_own_words(
     tmp_path: Path, code: int, kind: type[ProfharnessError], tool_status: int | None
 ) -> None:
-    """The words and the code are the worker's, also where a tool around it changed its exit status."""
+    """The words and the code are the worker's, also where a tool around it changed its exit
+    status.
+    """
     settings = {"refuse": code} | ({"tool_status": tool_status} if tool_status else {})
     with pytest.raises(kind) as caught:
         serve_all(tmp_path, points("ok", "ok"), settings)

@@ -14,7 +14,10 @@ from profharness.serving import ready
 from profharness.workers import server as server_process
 from profharness.workers.server import Server, ServerWork
 
-READY = "import os, pathlib, sys, time\nhere = pathlib.Path(os.environ['HERE'])\n(here / 'server-ready.json').write_text('{}')\n"
+READY = (
+    "import os, pathlib, sys, time\nhere = pathlib.Path(os.environ['HERE'])\n"
+    "(here / 'server-ready.json').write_text('{}')\n"
+)
 OBEDIENT = (
     READY + "while not (here / 'levels.jsonl').exists(): time.sleep(0.01)\nprint('stopped')\n"
 )
@@ -39,7 +42,10 @@ def server(
 
 def test_a_server_that_is_not_ready_yet_is_not_asked_but_told(tmp_path: Path) -> None:
     """It reads requests only once it serves: waiting for its answer would keep Ctrl-C waiting."""
-    slow = "import pathlib, os, time\n(pathlib.Path(os.environ['HERE']) / 'begun').touch()\ntime.sleep(60)\n"
+    slow = (
+        "import pathlib, os, time\n(pathlib.Path(os.environ['HERE']) / 'begun').touch()\n"
+        "time.sleep(60)\n"
+    )
 
     def interrupt() -> None:
         if (tmp_path / "begun").exists():
@@ -95,7 +101,11 @@ def test_a_server_that_ends_before_it_is_ready_says_why(tmp_path: Path) -> None:
 
 
 def test_a_server_that_refuses_says_so_in_its_words(tmp_path: Path) -> None:
-    refusing = 'import os, pathlib, sys\n(pathlib.Path(os.environ[\'HERE\']) / \'results-0-0.jsonl\').write_text(\'{"v":1,"kind":"error","error":"no model x","exit_status":2}\\n\')\nsys.exit(2)'
+    refusing = (
+        "import os, pathlib, sys\n(pathlib.Path(os.environ['HERE']) / "
+        '\'results-0-0.jsonl\').write_text(\'{"v":1,"kind":"error","error":"no model '
+        'x","exit_status":2}\\n\')\nsys.exit(2)'
+    )
     one, _ = server(tmp_path, refusing)
     with pytest.raises(UsageError, match="no model x"):
         one.ensure(Command(()))
@@ -138,7 +148,10 @@ def test_a_dead_server_is_noticed_and_started_again(
     one, pids = server(
         tmp_path,
         READY
-        + "print('illegal instruction', flush=True)\nos.kill(os.getpid(), 4) if not (here / 'again').exists() else time.sleep(100)\n",
+        + (
+            "print('illegal instruction', flush=True)\nos.kill(os.getpid(), "
+            "4) if not (here / 'again').exists() else time.sleep(100)\n"
+        ),
     )
     one.ensure(Command(()))
     while not one.died():

@@ -135,7 +135,9 @@ def kinds(records: Sequence[Mapping[str, object]]) -> list[object]:
 def until(
     condition: Callable[[], object], process: subprocess.Popen[str] | None, seconds: float = 60.0
 ) -> None:
-    """Wait for a condition, while the process lives if one is given; fails with its stderr otherwise."""
+    """Wait for a condition, while the process lives if one is given; fails with its stderr
+    otherwise.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         assert process is None or process.poll() is None, process.communicate() if process else ""

@@ -1,4 +1,6 @@
-"""The small programs around a workload: they end as it ended, note how, and stamp what MIOpen says."""
+"""The small programs around a workload: they end as it ended, note how, and stamp what MIOpen
+says.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def notes(folder: Path) -> list[dict[str, object]]:
 def test_they_end_as_the_command_ended_and_leave_its_streams_alone(
     tmp_path: Path, script: Path, code: str, status: int
 ) -> None:
-    words = f"import os, sys; sys.stdout.write('out' + sys.stdin.read()); sys.stdout.flush(); sys.stderr.write('err'); sys.stderr.flush(); {code}"
+    words = (
+        "import os, sys; sys.stdout.write('out' + sys.stdin.read()); sys.stdout.flush(); "
+        f"sys.stderr.write('err'); sys.stderr.flush(); {code}"
+    )
     done = run(script, tmp_path / "notes", sys.executable, "-c", words)
     assert (done.returncode, done.stdout) == (status, "outIN")
     assert done.stderr.startswith("err")
@@ -60,7 +65,8 @@ def test_they_end_as_the_command_ended_and_leave_its_streams_alone(
             status if status >= 0 else 128 - status,
             status < 0,
         )
-        assert note["end_monotonic_ns"] > note["start_monotonic_ns"]  # type: ignore[operator]  # both are numbers
+        # both are numbers
+        assert note["end_monotonic_ns"] > note["start_monotonic_ns"]  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("script", [STATUS, STAMP])
@@ -84,7 +90,10 @@ def test_the_command_may_come_in_a_variable(tmp_path: Path) -> None:
 
 
 def test_it_outlives_a_signal_to_the_group_and_notes_the_status(tmp_path: Path) -> None:
-    code = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(42)); print('ready', flush=True); time.sleep(60)"
+    code = (
+        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(42)); "
+        "print('ready', flush=True); time.sleep(60)"
+    )
     process = subprocess.Popen(
         [sys.executable, str(STATUS), str(tmp_path), "--", sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -102,15 +111,16 @@ def test_it_outlives_a_signal_to_the_group_and_notes_the_status(tmp_path: Path) 
 def test_miopen_lines_are_stamped_as_they_arrive(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
-        "for text in ('MIOpen(HIP): Info [a] one\\n', 'other\\n', 'cut in MIOpen(HIP): Info2 [b] ', 'two\\n', '12 MIOpen(HIP): Command [c] three'):\n"
+        "for text in ('MIOpen(HIP): Info [a] one\\n', 'other\\n', 'cut in MIOpen(HIP): "
+        "Info2 [b] ', 'two\\n', '12 MIOpen(HIP): Command [c] three'):\n"
         "    sys.stderr.write(text); sys.stderr.flush(); time.sleep(0.05)"
     )
     before = time.monotonic_ns()
     done = run(STAMP, tmp_path, sys.executable, "-c", code)
     after = time.monotonic_ns()
-    assert (
-        done.stderr
-        == "MIOpen(HIP): Info [a] one\nother\ncut in MIOpen(HIP): Info2 [b] two\n12 MIOpen(HIP): Command [c] three"
+    assert done.stderr == (
+        "MIOpen(HIP): Info [a] one\nother\ncut in MIOpen(HIP): Info2 [b] two\n"
+        "12 MIOpen(HIP): Command [c] three"
     )
     (log,) = tmp_path.glob("miopen-*.log")
     stamps, texts = zip(

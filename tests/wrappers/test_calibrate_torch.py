@@ -1,4 +1,6 @@
-"""In which order a calibration measures its products, and what it keeps of them; with a torch and times of the test's own."""
+"""In which order a calibration measures its products, and what it keeps of them; with a torch and
+times of the test's own.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_types_are_measured_in_turn_at_the_size_found_first(calibrate, torch, mo
 
 
 def test_a_slow_moment_of_the_machine_lowers_no_figure(calibrate, torch, monkeypatch):
-    """Whichever four measurements on end it falls on: a type's first round, or a round of all of them."""
+    """Whichever four measurements on end it falls on: a type's first round, or a round of all of
+    them.
+    """
     machine = Machine(calibrate, monkeypatch)
     calibrate.gemms(torch, CPU, lambda: None, 0.5)
     for start in range(1, len(machine.measured) - 2):

@@ -1,4 +1,6 @@
-"""`python exec_hook.py SCRIPT` must be `python SCRIPT` with the hooks: same output, same errors, same status."""
+"""`python exec_hook.py SCRIPT` must be `python SCRIPT` with the hooks: same output, same errors,
+same status.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,10 @@ def test_code_folder_and_zip_run_as_ever(runner: Runner) -> None:
         "x = (\n",
         "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e\n",
         "import os, signal; os.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(5)\n",
-        "import atexit, sys; atexit.register(lambda: print(sys.modules['__main__'].late, late))\nlate = 1\n",
+        (
+            "import atexit, sys; atexit.register(lambda: print(sys.modules['__main__'].late, "
+            "late))\nlate = 1\n"
+        ),
         "import sys; sys.excepthook = lambda *a: print('hooked', a[0].__name__); 1 / 0",
     ],
 )
@@ -95,8 +100,10 @@ def test_isolated_interpreter_keeps_its_path(runner: Runner) -> None:
 
 def test_spawned_children_find_the_script_as_main(runner: Runner) -> None:
     program = runner.script(
-        "import multiprocessing as m\nclass C:\n    def __init__(self, x): self.x = x\ndef f(c): return C(c.x + 1)\n"
-        "if __name__ == '__main__':\n    with m.get_context('spawn').Pool(1) as pool: print(pool.map(f, [C(1)])[0].x)\n"
+        "import multiprocessing as m\nclass C:\n    def __init__(self, x): self.x = x\n"
+        "def f(c): return C(c.x + 1)\n"
+        "if __name__ == '__main__':\n    with m.get_context('spawn').Pool(1) as pool: "
+        "print(pool.map(f, [C(1)])[0].x)\n"
     )
     hooked, plain = pair(runner, program)
     assert (

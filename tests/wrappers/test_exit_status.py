@@ -66,7 +66,8 @@ def test_nothing_is_loaded_for_it_unless_asked(runner: Runner) -> None:
 def test_a_folder_that_is_gone_changes_nothing(runner: Runner, tmp_path: Path) -> None:
     ran = runner.run(
         runner.script(
-            "import os, shutil, sys\nshutil.rmtree(os.environ['PROFHARNESS_HOOKS_DIR'])\nsys.exit(3)"
+            "import os, shutil, sys\nshutil.rmtree(os.environ['PROFHARNESS_HOOKS_DIR'])\n"
+            "sys.exit(3)"
         ),
         PROFHARNESS_EXIT_STATUS="1",
     )

@@ -1,4 +1,6 @@
-"""The note of process groups that a recording takes: groups that were destroyed, several, and none."""
+"""The note of process groups that a recording takes: groups that were destroyed, several, and
+none.
+"""
 
 from __future__ import annotations
 

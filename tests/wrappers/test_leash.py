@@ -13,10 +13,19 @@ import pytest
 
 LEASH = Path(__file__).resolve().parents[2] / "wrappers" / "leash.py"
 # starts the leash as the launcher does, in a group of its own, and says so
-STARTER = "import subprocess, sys, time\nsubprocess.Popen(sys.argv[1:], process_group=0)\nprint('started', flush=True)\ntime.sleep(100)\n"
-SERVER = "import os, pathlib, signal, sys, time\n{before}pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))\ntime.sleep(100)\n"
+STARTER = (
+    "import subprocess, sys, time\nsubprocess.Popen(sys.argv[1:], process_group=0)\n"
+    "print('started', flush=True)\ntime.sleep(100)\n"
+)
+SERVER = (
+    "import os, pathlib, signal, sys, time\n"
+    "{before}pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))\ntime.sleep(100)\n"
+)
 DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-QUICK = "import runpy, sys\nsys.path.insert(0, {folder!r})\nimport leash\nleash.GRACE_S = 0.2\nleash.main(sys.argv[1:])\n"
+QUICK = (
+    "import runpy, sys\nsys.path.insert(0, {folder!r})\nimport leash\nleash.GRACE_S = 0.2\n"
+    "leash.main(sys.argv[1:])\n"
+)
 
 
 def gone(pid: int) -> bool:
@@ -71,8 +80,10 @@ def test_it_ends_as_its_command_did(program: str, status: int) -> None:
 
 def test_a_signal_to_the_group_reaches_the_command_once(tmp_path: Path) -> None:
     counting = (
-        "import pathlib, signal, sys, time\nseen = []\nsignal.signal(signal.SIGTERM, lambda *_: seen.append(1))\n"
-        "pathlib.Path(sys.argv[1]).write_text('up')\nwhile not seen: time.sleep(0.01)\ntime.sleep(0.3)\nsys.exit(40 + len(seen))\n"
+        "import pathlib, signal, sys, time\nseen = []\nsignal.signal(signal.SIGTERM, "
+        "lambda *_: seen.append(1))\n"
+        "pathlib.Path(sys.argv[1]).write_text('up')\nwhile not seen: time.sleep(0.01)\n"
+        "time.sleep(0.3)\nsys.exit(40 + len(seen))\n"
     )
     note = tmp_path / "up"
     process = subprocess.Popen(

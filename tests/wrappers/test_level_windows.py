@@ -1,4 +1,6 @@
-"""The windows of a level, as the load generator and the hooks in a server of another's agree on them."""
+"""The windows of a level, as the load generator and the hooks in a server of another's agree on
+them.
+"""
 
 from __future__ import annotations
 

@@ -197,7 +197,10 @@ def test_settings_and_pings_are_answered_and_a_farewell_is_heard(load: SimpleNam
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", ""),
         (
-            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n10;x=1\r\n0123456789abcdef\r\n0\r\n\r\n",
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n10;x=1\r\n"
+                b"0123456789abcdef\r\n0\r\n\r\n"
+            ),
             "",
         ),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nCONTENT-LENGTH: 0\r\n\r\n", ""),

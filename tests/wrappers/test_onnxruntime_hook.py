@@ -74,7 +74,10 @@ sys.exit(4)
 
 def test_markers_bound_the_clock_to_two_microseconds(runner: Runner) -> None:
     offset, width = clock_offset_ns()
-    end = "from onnxruntime_hook import marker_session\nmarker_session('out/marker.json')\nopen('bare', 'w').write(str(bare_ns()))"
+    end = (
+        "from onnxruntime_hook import marker_session\nmarker_session('out/marker.json')\n"
+        "open('bare', 'w').write(str(bare_ns()))"
+    )
     ran = runner.run(runner.script(MODEL + bare_markers.ONNXRUNTIME + end), hooked=False)
     assert (ran.status, ran.err) == (0, "")
     path = runner.folder / "out" / "marker.json"

@@ -1,4 +1,6 @@
-"""The hooks in processes without a framework: they say hello, change nothing, and survive whatever the program does."""
+"""The hooks in processes without a framework: they say hello, change nothing, and survive whatever
+the program does.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ def test_rank_is_read_from_the_launchers(
 def test_nothing_happens_without_the_variables(runner: Runner) -> None:
     ran = runner.run(
         "-c",
-        "import sys; print('profharness_hook' in sys.modules, 'profharness' in repr(sys.meta_path))",
+        "import sys; print('profharness_hook' in sys.modules, "
+        "'profharness' in repr(sys.meta_path))",
         PROFHARNESS_HOOKS_DIR="",
     )
     assert ran.out == "False False\n"
@@ -66,11 +69,19 @@ PROGRAMS = {
     "message": "import sys; sys.exit('told you')",
     "exception": "def f():\n    raise ValueError('bad')\nprint('before')\nf()\n",
     "killed": "import os, signal; print('x', flush=True); os.kill(os.getpid(), signal.SIGTERM)",
-    "interrupted": "import os, signal; os.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(5)",
+    "interrupted": (
+        "import os, signal; os.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(5)"
+    ),
     "vanished": "import os; os._exit(9)",
     "streams": "import sys; sys.stderr.write('warn\\n'); print(input())",
-    "atexit": "import atexit; atexit.register(print, 'late'); print(sorted(m for m in __import__('sys').modules if m == 'sitecustomize'))",
-    "ours gone": "import sys; sys.path[:] = [p for p in sys.path if 'wrappers' not in p]; import json; print(json.dumps([1]))",
+    "atexit": (
+        "import atexit; atexit.register(print, 'late'); print(sorted(m for m in "
+        "__import__('sys').modules if m == 'sitecustomize'))"
+    ),
+    "ours gone": (
+        "import sys; sys.path[:] = [p for p in sys.path if 'wrappers' not in p]; "
+        "import json; print(json.dumps([1]))"
+    ),
 }
 
 
@@ -97,7 +108,8 @@ def test_users_sitecustomize_and_usercustomize_run(runner: Runner) -> None:
         f"base/lib/{version}/site-packages/usercustomize.py",
     )
     program = runner.script(
-        "import sys, site; print(chained, getattr(__builtins__, 'user', site.ENABLE_USER_SITE), sys.modules['sitecustomize'].__file__)"
+        "import sys, site; print(chained, getattr(__builtins__, 'user', "
+        "site.ENABLE_USER_SITE), sys.modules['sitecustomize'].__file__)"
     )
     hooked, plain = runner.both(
         program, PYTHONPATH=hooks_path(runner.folder / "site"), PYTHONUSERBASE=str(base)
@@ -125,7 +137,8 @@ def test_no_name_of_ours_hides_one_of_the_users(runner: Runner) -> None:
     for name in ("marks", "torch_hook", "exec_hook", "probe"):
         runner.script("mine = True", f"lib/{name}.py")
     program = runner.script(
-        "import marks, torch_hook, exec_hook, probe\nprint(marks.mine, torch_hook.mine, exec_hook.mine, probe.mine)"
+        "import marks, torch_hook, exec_hook, probe\nprint(marks.mine, torch_hook.mine, "
+        "exec_hook.mine, probe.mine)"
     )
     assert (
         runner.run(program, PYTHONPATH=hooks_path(runner.folder / "lib")).out
@@ -135,7 +148,8 @@ def test_no_name_of_ours_hides_one_of_the_users(runner: Runner) -> None:
 
 def test_forked_child_says_hello_and_ends_as_it_likes(runner: Runner) -> None:
     program = runner.script(
-        "import os, sys\npid = os.fork()\nif pid == 0:\n    sys.exit(7)\nprint(os.waitpid(pid, 0)[1] >> 8)"
+        "import os, sys\npid = os.fork()\nif pid == 0:\n    sys.exit(7)\nprint(os.waitpid(pid, "
+        "0)[1] >> 8)"
     )
     ran = runner.run(program)
     assert (ran.status, ran.out, ran.err) == (0, "7\n", "")
@@ -148,7 +162,8 @@ def test_forked_child_says_hello_and_ends_as_it_likes(runner: Runner) -> None:
 def test_multiprocessing_children_say_hello(runner: Runner, start: str) -> None:
     program = runner.script(
         "import multiprocessing as m, os\ndef f(x): return os.getpid()\n"
-        f"if __name__ == '__main__':\n    with m.get_context({start!r}).Pool(1) as pool: print(pool.map(f, [1])[0])\n"
+        f"if __name__ == '__main__':\n    with m.get_context({start!r}).Pool(1) as pool: "
+        "print(pool.map(f, [1])[0])\n"
     )
     ran = runner.run(program)
     assert ran.status == 0, ran.err
@@ -158,7 +173,8 @@ def test_multiprocessing_children_say_hello(runner: Runner, start: str) -> None:
 def test_subprocesses_say_hello_even_when_started_from_sys_path(runner: Runner) -> None:
     program = runner.script(
         "import os, subprocess, sys\nenv = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))\n"
-        "print(subprocess.run([sys.executable, '-c', 'import os; print(os.getpid())'], env=env, stdout=-1).stdout.decode().strip())\n"
+        "print(subprocess.run([sys.executable, '-c', 'import os; print(os.getpid())'], "
+        "env=env, stdout=-1).stdout.decode().strip())\n"
     )
     ran = runner.run(program)
     assert {hello["pid"] for hello in ran.hellos} == {ran.pid, int(ran.out)}
@@ -166,7 +182,8 @@ def test_subprocesses_say_hello_even_when_started_from_sys_path(runner: Runner) 
 
 def test_second_program_in_the_same_process_gets_its_own_hello(runner: Runner) -> None:
     program = runner.script(
-        "import os, sys\nif len(sys.argv) == 1:\n    os.execv(sys.executable, [sys.executable, __file__, 'again'])\nprint('second')"
+        "import os, sys\nif len(sys.argv) == 1:\n    os.execv(sys.executable, [sys.executable, "
+        "__file__, 'again'])\nprint('second')"
     )
     ran = runner.run(program)
     assert [hello["pid"] for hello in ran.hellos] == [ran.pid, ran.pid]
@@ -188,7 +205,8 @@ def test_unwritable_folder_costs_one_line_and_nothing_else(runner: Runner) -> No
     assert ran.err.startswith("profharness: ")
 
 
-# -- arming at the import of a framework: a small stand-in package takes the place of the real one -------------------
+# -- arming at the import of a framework: a small stand-in package takes the place of the real one
+# -------------------
 
 FAKE = "__version__ = '9.8.7'\nvalue = 41\n"
 
@@ -207,15 +225,22 @@ def fake_framework(runner: Runner, text: str = FAKE) -> str:
         "import importlib, tensorflow; tensorflow = importlib.reload(tensorflow)",
         "import importlib.util as u; assert u.find_spec('tensorflow').origin; import tensorflow",
         (
-            "import importlib.util as u, sys; s = u.find_spec('tensorflow'); s.loader = u.LazyLoader(s.loader); tensorflow = u.module_from_spec(s); "
+            "import importlib.util as u, sys; s = u.find_spec('tensorflow'); "
+            "s.loader = u.LazyLoader(s.loader); tensorflow = u.module_from_spec(s); "
             "sys.modules['tensorflow'] = tensorflow; s.loader.exec_module(tensorflow)"
         ),
-        "import threading; t = threading.Thread(target=__import__, args=('tensorflow',)); t.start(); t.join(); import tensorflow",
+        (
+            "import threading; t = threading.Thread(target=__import__, args=('tensorflow',)); "
+            "t.start(); t.join(); import tensorflow"
+        ),
     ],
 )
 def test_framework_is_noticed_however_it_is_imported(runner: Runner, program: str) -> None:
     path = fake_framework(runner)
-    check = "\nassert tensorflow.value == 41\nprint(type(tensorflow.__loader__).__name__, 'exec_module' in vars(tensorflow.__spec__.loader))"
+    check = (
+        "\nassert tensorflow.value == 41\nprint(type(tensorflow.__loader__).__name__, "
+        "'exec_module' in vars(tensorflow.__spec__.loader))"
+    )
     ran = runner.run(runner.script(program + check), PYTHONPATH=path)
     assert (ran.status, ran.out, ran.err) == (0, "SourceFileLoader False\n", "")
     assert ran.hello["frameworks"] == {"tensorflow": "9.8.7"}
@@ -224,7 +249,8 @@ def test_framework_is_noticed_however_it_is_imported(runner: Runner, program: st
 def test_looking_for_a_framework_is_not_using_it(runner: Runner) -> None:
     ran = runner.run(
         "-c",
-        "import importlib.util as u; print(u.find_spec('tensorflow') is not None, u.find_spec('nothing_here'))",
+        "import importlib.util as u; print(u.find_spec('tensorflow') is not None, "
+        "u.find_spec('nothing_here'))",
         PYTHONPATH=fake_framework(runner),
     )
     assert ran.out == "True None\n"
@@ -258,12 +284,14 @@ def test_framework_that_the_hook_does_not_understand_still_works(runner: Runner)
     assert "Traceback" in (runner.folder / "hooks" / f"hook-{ran.pid}.log").read_text()
 
 
-# -- the user's own marks ---------------------------------------------------------------------------------------------
+# -- the user's own marks
+# ---------------------------------------------------------------------------------------------
 
 
 def test_marks_do_nothing_without_profharness(runner: Runner) -> None:
     program = runner.script(
-        "import profharness_mark\nwith profharness_mark.range('load'):\n    profharness_mark.step(items=4)\nprint('ok')"
+        "import profharness_mark\nwith profharness_mark.range('load'):\n"
+        "    profharness_mark.step(items=4)\nprint('ok')"
     )
     ran = runner.run(program, hooked=False, PYTHONPATH=str(WRAPPERS))
     assert (ran.status, ran.out, ran.err) == (0, "ok\n", "")
@@ -271,7 +299,8 @@ def test_marks_do_nothing_without_profharness(runner: Runner) -> None:
 
 def test_steps_are_logged_with_times_and_items(runner: Runner) -> None:
     program = runner.script(
-        "import profharness_mark, time\nstart = time.monotonic_ns()\nfor i in range(5):\n    with profharness_mark.range('work'): pass\n"
+        "import profharness_mark, time\nstart = time.monotonic_ns()\nfor i in range(5):\n"
+        "    with profharness_mark.range('work'): pass\n"
         "    profharness_mark.step(items=10 * i)\nprint(start, time.monotonic_ns())"
     )
     ran = runner.run(program)
@@ -291,7 +320,8 @@ def test_steps_are_logged_with_times_and_items(runner: Runner) -> None:
 
 def test_a_kill_loses_a_tenth_of_a_second_of_steps(runner: Runner) -> None:
     program = runner.script(
-        "import profharness_mark, sys, time\nfor i in range(60):\n    profharness_mark.step()\n    time.sleep(0.01)\n"
+        "import profharness_mark, sys, time\nfor i in range(60):\n    profharness_mark.step()\n"
+        "    time.sleep(0.01)\n"
         "print(i, flush=True)\nsys.stdin.read()"
     )
     env = runner.environment()
@@ -315,7 +345,8 @@ def test_a_kill_loses_a_tenth_of_a_second_of_steps(runner: Runner) -> None:
 
 def test_forked_child_has_its_own_step_log(runner: Runner) -> None:
     program = runner.script(
-        "import os, profharness_mark\nprofharness_mark.step(1)\npid = os.fork()\nprofharness_mark.step(2 if pid else 3)\n"
+        "import os, profharness_mark\nprofharness_mark.step(1)\npid = os.fork()\n"
+        "profharness_mark.step(2 if pid else 3)\n"
         "if pid: os.waitpid(pid, 0)\n"
     )
     ran = runner.run(program)

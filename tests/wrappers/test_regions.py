@@ -1,4 +1,6 @@
-"""`--capture steps=A:B` inside the process: when the tracer is told to record, with a stand-in library that writes it down."""
+"""`--capture steps=A:B` inside the process: when the tracer is told to record, with a stand-in
+library that writes it down.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The model server's parts that need neither Triton nor a framework: its plan, its place, its records, the levels it follows."""
+"""The model server's parts that need neither Triton nor a framework: its plan, its place, its
+records, the levels it follows.
+"""
 
 from __future__ import annotations
 
@@ -190,7 +192,8 @@ def test_a_workspace_outlives_its_process_only_until_the_next_start(
 
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\nimport os, serving_place\n"
-        "w = serving_place.Workspace(['m'], sys.argv[2])\nos.mkdir(w.path)\nw.note(sys.argv[3:])\nos.kill(os.getpid(), 9)\n"
+        "w = serving_place.Workspace(['m'], sys.argv[2])\nos.mkdir(w.path)\n"
+        "w.note(sys.argv[3:])\nos.kill(os.getpid(), 9)\n"
     )
     stubs = Path(
         f"/tmp/folder{secrets.token_hex(3)}"
@@ -484,7 +487,8 @@ def test_the_servers_last_words_are_its_last_error(tmp_path: Path):
     log = tmp_path / "log"
     assert serving_start.last_words(str(log)) == "it wrote no log"
     log.write_text(
-        'I1120 12:13:35.1 9 a.cc:1] "fine"\nE1120 12:13:39.4 9 main.cc:535] "failed to start: port taken"\nI1120 12:13:39.5 9 b.cc:2] "bye"\n'
+        'I1120 12:13:35.1 9 a.cc:1] "fine"\nE1120 12:13:39.4 9 main.cc:535] "failed to start: '
+        'port taken"\nI1120 12:13:39.5 9 b.cc:2] "bye"\n'
     )
     assert serving_start.last_words(str(log)) == "failed to start: port taken"
 

@@ -1,4 +1,6 @@
-"""The torch hook in real training and inference scripts. A process that imports torch takes seconds, so they are few."""
+"""The torch hook in real training and inference scripts. A process that imports torch takes
+seconds, so they are few.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def run(runner: Runner, text: str, capture: str = "", **variables: str) -> Ran:
 
 
 def clock_offset_ns() -> tuple[int, int]:
-    """REALTIME - MONOTONIC from the tightest of many bracketed readings, and half the width of its bracket."""
+    """REALTIME - MONOTONIC from the tightest of many bracketed readings, and half the width of its
+    bracket.
+    """
     best = min(
         (
             (after - before, real - (before + after) // 2)
@@ -75,7 +79,9 @@ def clock_offset_ns() -> tuple[int, int]:
 
 
 def marker_bounds(events: list[tuple[int, int]], markers: list[list[int]]) -> tuple[int, int]:
-    """The interval of trace clock less ours that all markers allow: [max(end - after), min(start - before)]."""
+    """The interval of trace clock less ours that all markers allow: [max(end - after), min(start -
+    before)].
+    """
     assert len(events) == len(markers)
     return (
         max(end - after for (_, end), (_, after) in zip(events, markers, strict=True)),
@@ -102,7 +108,9 @@ def torch_markers(path: Path) -> list[tuple[int, int]]:
 
 @pytest.fixture(scope="module")
 def trained(shared_runner: Callable[[str], Runner]) -> Ran:
-    """Forty steps under the default capture, and an exception at the end; before it what a marker takes while nothing records."""
+    """Forty steps under the default capture, and an exception at the end; before it what a marker
+    takes while nothing records.
+    """
     offset = clock_offset_ns()
     ran = run(
         shared_runner("trained"),
@@ -135,9 +143,9 @@ def test_default_capture_is_twenty_steps_after_warm_up(trained: Ran) -> None:
 def test_the_programs_own_ending_is_untouched(trained: Ran) -> None:
     assert trained.status == 1
     assert trained.out == "trained\n"
-    assert (
-        trained.err
-        == f"Traceback (most recent call last):\n  File \"{trained.folder}/program.py\", line 13, in <module>\n    raise ValueError('at the end')\nValueError: at the end\n"
+    assert trained.err == (
+        f'Traceback (most recent call last):\n  File "{trained.folder}/program.py", '
+        "line 13, in <module>\n    raise ValueError('at the end')\nValueError: at the end\n"
     )
 
 
@@ -305,7 +313,9 @@ print(sum(event.count for event in own.key_averages() if event.key == "Optimizer
 
 @pytest.mark.parametrize("around", ["the loop", "each step"])
 def test_a_range_of_the_script_does_not_cost_the_window(runner: Runner, around: str) -> None:
-    """It is open when the early stretch and the probe end, and is renewed so that the next recording may start."""
+    """It is open when the early stretch and the probe end, and is renewed so that the next
+    recording may start.
+    """
     ran = run(
         runner,
         TRAIN
@@ -335,7 +345,9 @@ print('end')
 
 
 def test_every_range_that_is_open_at_the_end_is_seen(runner: Runner) -> None:
-    """Also where a range around it has ended before it: torch then ends both at once. A write to freed memory was the price."""
+    """Also where a range around it has ended before it: torch then ends both at once. A write to
+    freed memory was the price.
+    """
     ran = run(
         runner,
         """
@@ -420,7 +432,9 @@ print(ranges.in_backward(torch))
 
 
 def test_no_recording_ends_inside_of_a_backward_pass(runner: Runner) -> None:
-    """As with recomputed activations, where Python runs inside of it: autograd would bring the ended recording back."""
+    """As with recomputed activations, where Python runs inside of it: autograd would bring the
+    ended recording back.
+    """
     ran = run(
         runner,
         """
@@ -500,7 +514,9 @@ print('end')
 
 @pytest.mark.parametrize("idle", [False, True])
 def test_optimizers_that_step_inside_of_the_backward_pass(runner: Runner, idle: bool) -> None:
-    """To spare memory for gradients. Windows begin and end between passes; also when the early stretch ended long ago."""
+    """To spare memory for gradients. Windows begin and end between passes; also when the early
+    stretch ended long ago.
+    """
     ran = run(
         runner,
         (
@@ -539,7 +555,9 @@ print('end')
 def test_an_early_stretch_that_ends_inside_of_a_range_does_not_cost_the_steps(
     runner: Runner, cap: str
 ) -> None:
-    """By the clock or by its events, as in a first step that takes long to compile, within DistributedDataParallel's own range."""
+    """By the clock or by its events, as in a first step that takes long to compile, within
+    DistributedDataParallel's own range.
+    """
     ran = run(
         runner,
         """
@@ -569,7 +587,9 @@ print('end')
 
 
 def test_nothing_is_opened_or_closed_while_torch_imports_a_module(runner: Runner) -> None:
-    """The first optimizer step imports torch._dynamo for seconds, and a profiler that starts or ends imports too."""
+    """The first optimizer step imports torch._dynamo for seconds, and a profiler that starts or
+    ends imports too.
+    """
     ran = run(
         runner,
         """
@@ -737,7 +757,9 @@ sys.exit(5)
 def test_on_a_device_build_the_window_waits_for_the_device_and_for_graph_captures(
     runner: Runner,
 ) -> None:
-    """A CPU build that is told it has a device: its runtime starts late, and a graph is being captured at first."""
+    """A CPU build that is told it has a device: its runtime starts late, and a graph is being
+    captured at first.
+    """
     ran = runner.run(
         runner.script("""
 import os, sys, time, types, torch

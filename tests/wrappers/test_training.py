@@ -1,4 +1,6 @@
-"""The training workloads: CIFAR-100's format, ranks, the scripts themselves, and both by name under layers."""
+"""The training workloads: CIFAR-100's format, ranks, the scripts themselves, and both by name under
+layers.
+"""
 
 from __future__ import annotations
 
@@ -302,7 +304,9 @@ def test_the_hubs_weights_when_insisted_on(tmp_path: Path) -> None:
     ],
 )
 def test_by_name_under_a_layer(tmp_path: Path, name: str, words: list[str], ranks: int) -> None:
-    """As a command of that name: its steps are found, and its operators lie inside them; two ranks add their gradients up."""
+    """As a command of that name: its steps are found, and its operators lie inside them; two ranks
+    add their gradients up.
+    """
     several = ["--ranks", str(ranks)] if ranks > 1 else []
     done = subprocess.run(
         [

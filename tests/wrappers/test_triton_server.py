@@ -131,7 +131,9 @@ def test_the_ready_file_says_what_is_served_and_where(server: Server):
 
 
 def test_nothing_of_it_is_reachable_from_outside(server: Server):
-    """All of its listening sockets are on loopback (proc(5): 0100007F is 127.0.0.1 in /proc/net/tcp, also as IPv6 writes it)."""
+    """All of its listening sockets are on loopback (proc(5): 0100007F is 127.0.0.1 in
+    /proc/net/tcp, also as IPv6 writes it).
+    """
     ports = {
         int(server.ready[name].rpartition(":")[2].partition("/")[0])
         for name in ("grpc", "http", "metrics")
@@ -191,7 +193,9 @@ def levels_executions(server: Server, key: str) -> tuple[np.ndarray, np.ndarray]
 
 
 def test_a_level_records_executions_with_their_requests(server: Server):
-    """Four requests of one item at once make batches; instances work at the same time; all lies between open and close."""
+    """Four requests of one item at once make batches; instances work at the same time; all lies
+    between open and close.
+    """
     server.window("open", "flush-earlier")
     server.window("close", "flush-earlier")
     opened = server.window("open", "level")
@@ -330,7 +334,9 @@ time.sleep(600)
 
 
 def test_it_ends_with_the_harness_and_a_killed_one_is_swept_up_after(tmp_path: Path):
-    """The harness is killed: the server ends. The server is killed: Triton ends, and the next start removes its workspace."""
+    """The harness is killed: the server ends. The server is killed: Triton ends, and the next start
+    removes its workspace.
+    """
     home = short_home()
     control = Control(tmp_path, {"backend": "torch", "model": "sleep:1ms"})
     env = {**control.env, "PYTRITON_HOME": str(home)}
@@ -358,7 +364,10 @@ def test_it_ends_with_the_harness_and_a_killed_one_is_swept_up_after(tmp_path: P
         until(lambda: all(map(gone, below)), None, 60)
         until(lambda: not server.memory(), None, 60)
         assert len(list(server.home.iterdir())) == 2  # the workspace and its lock
-        sweep = "import sys; sys.path.insert(0, sys.argv[1]); import serving_place; serving_place.Workspace(['m'], sys.argv[2]).close()"
+        sweep = (
+            "import sys; sys.path.insert(0, sys.argv[1]); import serving_place; "
+            "serving_place.Workspace(['m'], sys.argv[2]).close()"
+        )
         subprocess.run([sys.executable, "-c", sweep, str(WORKLOADS), str(server.home)], check=True)
         assert list(server.home.iterdir()) == []
 
@@ -475,7 +484,9 @@ def test_a_missing_device_is_refused_and_the_cpu_stands_in_only_when_allowed(tmp
 
 
 def test_when_triton_cannot_start_its_own_words_are_told_at_once(tmp_path: Path):
-    """A key that does not belong to any certificate: Triton ends, and nobody waits two minutes for it."""
+    """A key that does not belong to any certificate: Triton ends, and nobody waits two minutes for
+    it.
+    """
     (tmp_path / "cert.pem").write_text("no certificate\n")
     begun = time.monotonic()
     said = refused(

@@ -1,4 +1,6 @@
-"""The worker of several processes: pinning checked through /proc, one common window, and deaths that end a point."""
+"""The worker of several processes: pinning checked through /proc, one common window, and deaths
+that end a point.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,9 @@ def test_pinning_to_the_node_takes_all_of_its_cpus(tmp_path: Path) -> None:
 
 
 def test_the_window_is_one_for_all(tmp_path: Path) -> None:
-    """The second process's batches take three times as long; both are busy over the whole window, and after it."""
+    """The second process's batches take three times as long; both are busy over the whole window,
+    and after it.
+    """
     pinned = Pinned(tmp_path, [place(CPUS[0]), place(CPUS[-1])])
     result = pinned.measure(2)
     opens, closes = result["window"]
@@ -153,7 +157,8 @@ def test_the_window_is_one_for_all(tmp_path: Path) -> None:
         assert len(rows) == result["streams"][number]["batches"] >= 1
         assert opens <= starts.min() <= starts.max() < closes
         assert (starts[1:] >= ends[:-1]).all()
-        # one batch after the other: what lies between them is less than the batches themselves, also on a busy machine
+        # one batch after the other: what lies between them is less than the batches themselves,
+        # also on a busy machine
         assert (starts[1:] - ends[:-1]).sum() <= (ends - starts).sum()
 
 

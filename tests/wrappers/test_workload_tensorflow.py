@@ -1,4 +1,6 @@
-"""The tensorflow backend: real CMS models against their reference values, SavedModels, FLOP counts, whole runs."""
+"""The tensorflow backend: real CMS models against their reference values, SavedModels, FLOP counts,
+whole runs.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,9 @@ def test_models_of_the_experiment_give_their_reference_values(
 @pytest.mark.slow
 @of_one_process
 def test_deepmets_cost_is_that_of_its_four_layers(facts: dict[str, Any], shared: Path) -> None:
-    """41.9 MFLOP an event: 4500 x 2 x (32*64 + 64*32 + 32*16 + 16*3), and the embedding lookups' products."""
+    """41.9 MFLOP an event: 4500 x 2 x (32*64 + 64*32 + 32*16 + 16*3), and the embedding lookups'
+    products.
+    """
     assert shared.is_dir()
     assert facts["deepmet1"]["count"][0] == pytest.approx(
         4500 * 2 * (32 * 64 + 64 * 32 + 32 * 16 + 16 * 3), rel=2e-3

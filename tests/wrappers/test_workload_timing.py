@@ -38,7 +38,9 @@ def timing(workloads: Path) -> ModuleType:
 
 
 def action(timing: ModuleType, clock: Clock, durations_ns: list[int], *, before_ns: int = 0):
-    """Runs that take the given times (the last for ever), with inputs that take `before_ns` to make."""
+    """Runs that take the given times (the last for ever), with inputs that take `before_ns` to
+    make.
+    """
     left = list(durations_ns)
 
     def prepare() -> None:

@@ -1,4 +1,6 @@
-"""The torch worker and ParticleNet: cost, exports, real model files, compilation, and points through real processes."""
+"""The torch worker and ParticleNet: cost, exports, real model files, compilation, and points
+through real processes.
+"""
 
 from __future__ import annotations
 
@@ -288,11 +290,15 @@ def test_torchscript_is_not_compiled_again(scaled: Path, tmp_path: Path) -> None
 
 
 def narrow(folder: Path) -> Path:
-    """The torch worker with a ParticleNet of narrow blocks: the same code to compile, in two thirds of the time."""
+    """The torch worker with a ParticleNet of narrow blocks: the same code to compile, in two thirds
+    of the time.
+    """
     script = folder / "narrow.py"
     script.write_text(
-        f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport batch_torch, particlenet, worker\n"
-        "particlenet.BLOCKS = ((32,), (32,), (32,))\nsys.exit(worker.main(batch_torch.load, os.environ))\n"
+        f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport batch_torch, "
+        "particlenet, worker\n"
+        "particlenet.BLOCKS = ((32,), (32,), (32,))\nsys.exit(worker.main(batch_torch.load, "
+        "os.environ))\n"
     )
     return script
 

@@ -1,4 +1,6 @@
-"""Real Triton servers for tests: started through the worker's own protocol, and spoken to by Triton's client library."""
+"""Real Triton servers for tests: started through the worker's own protocol, and spoken to by
+Triton's client library.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ class Server:
 
 
 def slowest_end_s(started_s: float) -> float:
-    """Six seconds, which the end of a server takes less than; as long as its start where a slow or busy machine took longer for that."""
+    """Six seconds, which the end of a server takes less than; as long as its start where a slow or
+    busy machine took longer for that.
+    """
     return max(6.0, started_s)
 
 

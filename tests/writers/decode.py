@@ -1,7 +1,8 @@
-"""What a Perfetto file says, by the official protos: the stack of each track replayed, names resolved.
+"""What a Perfetto file says, by the official protos: the stack of each track replayed, names
+resolved.
 
-It knows nothing of the writer, and follows the rules of a trace processor: interned names per sequence,
-an end closes the innermost begin of its track.
+It knows nothing of the writer, and follows the rules of a trace processor: interned names per
+sequence, an end closes the innermost begin of its track.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def decode(path: Path) -> Decoded:
 
 
 def submissions(event: pb.TrackEvent) -> tuple[int, ...]:
-    """gpu_correlation.render_stage_submission_event_ids, which the protos of the package do not know."""
+    """gpu_correlation.render_stage_submission_event_ids, which the protos of the package do not
+    know.
+    """
     ids: list[int] = []
     for item in unknown_fields.UnknownFieldSet(event):
         if item.field_number == 3000:

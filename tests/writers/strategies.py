@@ -1,5 +1,6 @@
-"""Random traces that are hard on a writer: touching, nested, crossing and zero-length spans; several hosts,
-ranks and passes that share pids; calls that launch many records; names with any characters.
+"""Random traces that are hard on a writer: touching, nested, crossing and zero-length spans;
+several hosts, ranks and passes that share pids; calls that launch many records; names with any
+characters.
 """
 
 from __future__ import annotations

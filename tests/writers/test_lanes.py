@@ -54,7 +54,8 @@ def test_flat_lanes_hold_no_overlap_and_are_as_few_as_possible(
             assert sum(a[0] < b[1] and b[0] < a[1] for b in rows if b is not a) == 0
     for group in {s[0] for s in spans}:
         mine = [(s, s + d) for g, s, d in spans if g == group]
-        # at its start a span is open beside the others; an empty one only beside those that it lies strictly inside
+        # at its start a span is open beside the others; an empty one only beside those that it lies
+        # strictly inside
         deepest = max(
             sum(s < at < e for s, e in mine) + 1 if at == end else sum(s <= at < e for s, e in mine)
             for at, end in mine

@@ -162,7 +162,9 @@ def test_both_representations_draw_the_same_arrows(trace: Trace) -> None:
 
 
 def _linked(trace: Trace) -> list[int]:
-    """Device rows with a call of the same file (or one beside it, of the same process), process and correlation, by plain loops."""
+    """Device rows with a call of the same file (or one beside it, of the same process), process and
+    correlation, by plain loops.
+    """
     devices = (trace.kernels, trace.copies)
     process = [(s.pass_name, s.layer, s.format, s.host, s.rank, s.pid) for s in trace.sources]
     with_calls, with_work = (

@@ -73,7 +73,9 @@ def test_varints_are_as_short_as_protobuf_makes_them(rows: list[tuple[int, bool]
 def test_varints_of_every_length_in_columns_and_sizes(
     rows: list[tuple[int, bool]], mask: int
 ) -> None:
-    """Ids are hashes of 64 bits; a message's size is a varint too, and rows may share all of its bytes or none."""
+    """Ids are hashes of 64 bits; a message's size is a varint too, and rows may share all of its
+    bytes or none.
+    """
     values = np.asarray([number & (2**64 - 1) & mask for number, _ in rows], np.uint64)
     sizes = np.asarray([number % 300 for number, _ in rows], np.int64)
     present = np.asarray([flag for _, flag in rows])

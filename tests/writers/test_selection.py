@@ -1,4 +1,6 @@
-"""Records that have no place on the time axis of a file are left out, and counted with the reason."""
+"""Records that have no place on the time axis of a file are left out, and counted with the
+reason.
+"""
 
 from __future__ import annotations
 

@@ -48,5 +48,6 @@ def test_memory_grows_with_row_numbers_only(benchmark_module: ModuleType, tmp_pa
         tracemalloc.stop()
         return most
 
-    # a row has about ten numbers of 8 bytes while it is joined; its encoded form would take 73 and its slots 200 more
+    # a row has about ten numbers of 8 bytes while it is joined; its encoded form would take 73 and
+    # its slots 200 more
     assert (peak(300_000) - peak(100_000)) / 200_000 < 160

@@ -27,7 +27,9 @@ from profharness.trace.model import (
 )
 from profharness.writers.perfetto import WriteOptions, write
 from tests.conftest import shared_path
-from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401  fixtures
+
+# fixtures
+from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401
 from tests.writers.test_perfetto import wanted, wanted_requests
 
 BASE = 1_795_000_000_000_000_000  # epoch ns: the largest times that occur
@@ -35,7 +37,9 @@ FACTS = shared_path("fixtures/kineto/facts.json")
 
 
 def busy_trace(rows: int = 300) -> Trace:
-    """Two hosts, two passes, ranks that share pids; overlapping, touching, nested, crossing and empty spans."""
+    """Two hosts, two passes, ranks that share pids; overlapping, touching, nested, crossing and
+    empty spans.
+    """
     random = np.random.default_rng(11)
     strings = Strings(
         (
@@ -153,7 +157,8 @@ def arrows(client: TraceProcessor) -> Counter[tuple[int, int, str]]:
     return Counter(
         (r.a, r.b, r.n)
         for r in client.query(
-            "SELECT a.ts AS a, b.ts AS b, b.name AS n FROM flow JOIN slice a ON slice_out = a.id JOIN slice b ON slice_in = b.id"
+            "SELECT a.ts AS a, b.ts AS b, b.name AS n FROM flow JOIN slice a ON slice_out = "
+            "a.id JOIN slice b ON slice_in = b.id"
         )
     )
 
@@ -175,7 +180,8 @@ NOT_GPU = "SELECT s.ts, s.dur, s.name FROM slice s WHERE s.id NOT IN (SELECT id 
 
 
 @pytest.fixture
-def busy(tmp_path: Path, load_trace: LoadTrace) -> tuple[Trace, TraceProcessor]:  # noqa: F811  the fixture that is imported
+# the fixture that is imported
+def busy(tmp_path: Path, load_trace: LoadTrace) -> tuple[Trace, TraceProcessor]:  # noqa: F811
     trace = busy_trace()
     write(trace, tmp_path / "t.pftrace.gz", attributes={"run_id": "r7"})
     return trace, load_trace(tmp_path / "t.pftrace.gz")
@@ -217,7 +223,8 @@ def test_hosts_passes_and_devices_stand_apart(busy: tuple[Trace, TraceProcessor]
     owners = Counter(
         (r.process, r.track)
         for r in client.query(
-            "SELECT p.name AS process, t.name AS track FROM gpu_slice g JOIN process p USING (upid) JOIN gpu_track t ON g.track_id = t.id"
+            "SELECT p.name AS process, t.name AS track FROM gpu_slice g JOIN process p USING "
+            "(upid) JOIN gpu_track t ON g.track_id = t.id"
         )
     )
     assert all(track.startswith(process) for process, track in owners)
@@ -232,7 +239,8 @@ def test_hosts_passes_and_devices_stand_apart(busy: tuple[Trace, TraceProcessor]
     threads = Counter(
         (r.process, r.thread)
         for r in client.query(
-            "SELECT p.name AS process, t.name AS thread FROM thread t JOIN process p USING (upid) WHERE t.name LIKE 'thread 1%'"
+            "SELECT p.name AS process, t.name AS thread FROM thread t JOIN process p USING "
+            "(upid) WHERE t.name LIKE 'thread 1%'"
         )
     )
     assert set(threads.values()) == {1}
@@ -257,7 +265,8 @@ def test_launch_arguments_and_attributes_can_be_queried(busy: tuple[Trace, Trace
     assert attributes["trace_attribute.profharness.source.3.pass"] == "rocprofv3"
 
 
-def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811  the fixture that is imported
+# the fixture that is imported
+def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811
     trace = busy_trace()
     write(trace, tmp_path / "t.pftrace", options=WriteOptions(gpu_repr="track-event"))
     client = load_trace(tmp_path / "t.pftrace")
@@ -271,7 +280,8 @@ def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: Load
     assert forward.total() > 20
 
 
-def test_calls_inside_ops_keep_their_parents(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811  the fixture that is imported
+# the fixture that is imported
+def test_calls_inside_ops_keep_their_parents(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811
     strings = Strings(("step", "aten::mm", "hipLaunchKernel", "hip", "range"))
     one = {"pid": 3, "tid": 3, "source": 0}
     trace = Trace(
@@ -283,7 +293,8 @@ def test_calls_inside_ops_keep_their_parents(tmp_path: Path, load_trace: LoadTra
     )
     write(trace, tmp_path / "t.pftrace")
     rows = load_trace(tmp_path / "t.pftrace").query(
-        "SELECT s.ts, s.name, s.depth, p.name AS parent FROM slice s LEFT JOIN slice p ON s.parent_id = p.id"
+        "SELECT s.ts, s.name, s.depth, p.name AS parent FROM slice s LEFT JOIN slice p ON "
+        "s.parent_id = p.id"
     )
     assert Counter((r.ts, r.name, r.depth, r.parent) for r in rows) == Counter(
         [
@@ -309,7 +320,10 @@ def fixture_traces() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", fixture_traces())
 def test_real_traces_come_out_exact(
-    shared: Path, name: str, tmp_path: Path, load_trace: LoadTrace  # noqa: F811  the fixture that is imported
+    shared: Path,
+    name: str,
+    tmp_path: Path,
+    load_trace: LoadTrace,  # noqa: F811  the fixture that is imported
 ) -> None:
     (facts,) = [f for f in json.loads(FACTS.read_text()) if f["file"] == name]
     trace = read(shared / "fixtures" / "kineto" / name)

@@ -26,7 +26,16 @@ from load_inputs import prepare
 from load_level import COLUMNS, DONE, SENT
 from load_plan import CONSTANT, POISSON, arrivals_from
 from load_server_side import ServerCpu
-from load_settings import GRPC, ClientSpec, Level, Server, judged, read_client_spec, read_server, same_model
+from load_settings import (
+    GRPC,
+    ClientSpec,
+    Level,
+    Server,
+    judged,
+    read_client_spec,
+    read_server,
+    same_model,
+)
 from load_window import Windows
 from perf_analyzer_run import Ran, run
 from protocol import Asked, Refusal, Settings

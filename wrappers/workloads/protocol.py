@@ -13,7 +13,18 @@ import re
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 VERSION = 1
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.05

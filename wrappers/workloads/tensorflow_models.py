@@ -196,7 +196,9 @@ def _saved(tf: Any, path: str, device: str) -> Loaded:
 
     def operations(full: Sequence[inputs.TensorSpec]) -> List[Any]:
         # a loaded signature keeps the shapes that it was saved with, its functions too: freezing inlines them
-        from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+        from tensorflow.python.framework.convert_to_constants import (
+            convert_variables_to_constants_v2,
+        )
 
         return _sized(tf, convert_variables_to_constants_v2(function).graph.as_graph_def(), full)
 

@@ -29,7 +29,17 @@ from load_level import Surroundings, busy_processes, first_connections, run_leve
 from load_loop import Plan
 from load_messages import GRPC_SERVICE, Message, Region, grpc_message, http_message, plain_message
 from load_plan import Arrivals, arrivals_from, shares
-from load_settings import GRPC, ClientSpec, Level, Model, Server, judged, read_client_spec, read_server, same_model
+from load_settings import (
+    GRPC,
+    ClientSpec,
+    Level,
+    Model,
+    Server,
+    judged,
+    read_client_spec,
+    read_server,
+    same_model,
+)
 from load_shared_memory import SharedTensors
 from load_window import Windows
 from protocol import BAD_INPUT, Asked, Refusal, Settings

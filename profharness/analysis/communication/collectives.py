@@ -1,11 +1,13 @@
 """Collectives of a trace, rank by rank, and how fast they moved data by nccl-tests' definitions.
 
-On a device a collective is its kernel; on the CPU the range from the rank's call until the collective was complete there.
+On a device a collective is its kernel; on the CPU the range from the rank's call until the
+collective was complete there.
 
-Sizes: of a reduction to all, a broadcast and a reduction to one the buffer of a rank; of a gather to all, a
-scattered reduction, and an exchange of all with all the whole, which is the ranks' parts together. Algorithm
-bandwidth is size over time; bus bandwidth multiplies by what each rank must send at least, so that it compares
-with the hardware whatever the number of ranks (nccl-tests, doc/PERFORMANCE.md).
+Sizes: of a reduction to all, a broadcast and a reduction to one the buffer of a rank; of a gather
+to all, a scattered reduction, and an exchange of all with all the whole, which is the ranks' parts
+together. Algorithm bandwidth is size over time; bus bandwidth multiplies by what each rank must
+send at least, so that it compares with the hardware whatever the number of ranks (nccl-tests,
+doc/PERFORMANCE.md).
 """
 
 from __future__ import annotations
@@ -50,9 +52,11 @@ _ALONE = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "sca
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Collectives of one rank (kernels, or ranges of the host) in order of start, ns on its clock. `what[i]` is a position in `texts`.
+    """Collectives of one rank (kernels, or ranges of the host) in order of start, ns on its clock.
+    `what[i]` is a position in `texts`.
 
-    `common_clock` says that these times compare with those of other ranks of the same run as they are.
+    `common_clock` says that these times compare with those of other ranks of the same run as they
+    are.
     """
 
     rank: str
@@ -64,7 +68,9 @@ class Arrivals:
 
 
 def arrivals(trace: Trace) -> tuple[Arrivals, ...]:
-    """Those of every rank (of every device where one process drives several) that ran a collective; on the CPU apart from those on devices."""
+    """Those of every rank (of every device where one process drives several) that ran a collective;
+    on the CPU apart from those on devices.
+    """
     pool: dict[str, int] = {}
     found = _on_devices(trace, pool)
     taken = {one.rank for one in found}
@@ -86,7 +92,9 @@ def arrivals(trace: Trace) -> tuple[Arrivals, ...]:
 
 @dataclass(frozen=True, eq=False)
 class HostRank:
-    """Collectives of one process on the CPU in order of start, ns; `told` are codes of their texts, `pids` its processes."""
+    """Collectives of one process on the CPU in order of start, ns; `told` are codes of their texts,
+    `pids` its processes.
+    """
 
     label: str
     rank: int | None
@@ -204,7 +212,9 @@ def _texts(trace: Trace, rows: I64, pool: dict[str, int]) -> I64:
 
 
 def message_bytes(collective: Collective) -> int | None:
-    """The size that nccl-tests states for a call; None where elements, type or group are not recorded."""
+    """The size that nccl-tests states for a call; None where elements, type or group are not
+    recorded.
+    """
     size = _BYTES.get(collective.dtype)
     elements = [one for one in (collective.in_elements, collective.out_elements) if one is not None]
     if size is None or not elements:
@@ -213,7 +223,9 @@ def message_bytes(collective: Collective) -> int | None:
 
 
 def bus_factor(kind: str, ranks: int | None) -> float | None:
-    """What algorithm bandwidth is multiplied by; None where the number of ranks is needed and not known."""
+    """What algorithm bandwidth is multiplied by; None where the number of ranks is needed and not
+    known.
+    """
     if kind not in _ALONE and kind != "all_reduce":
         return 1.0
     if not ranks:
@@ -227,7 +239,9 @@ def described(text: str) -> Collective:
 
 
 def relabelled(parts: Sequence[tuple[str, Sequence[Arrivals]]]) -> list[Arrivals]:
-    """Arrivals of several files with one pool of texts and distinct names; those that share a name get their file's in front."""
+    """Arrivals of several files with one pool of texts and distinct names; those that share a name
+    get their file's in front.
+    """
     names = [one.rank for _, group in parts for one in group]
     pool: dict[str, int] = {}
     found = []

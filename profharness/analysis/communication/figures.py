@@ -1,4 +1,6 @@
-"""Communication of a trace, of many files, or of a run: what it costs each device, how fast it is, which rank is late."""
+"""Communication of a trace, of many files, or of a run: what it costs each device, how fast it is,
+which rank is late.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ from profharness.trace.model import NULL, Trace
 HIGH_EXPOSED = 0.10
 ONE_RANK = "the traces of several ranks of one job (one file per rank, or a run of them)"
 UNMATCHED = "ranks whose collectives agree in kind and order"
-GROUPS = "the process group of each collective, which torch does not record on the CPU where there are several"
+GROUPS = (
+    "the process group of each collective, which torch does not record on the CPU where "
+    "there are several"
+)
 _HANDING_OVER = re.compile(r"^c10d::")
 
 
@@ -107,7 +112,8 @@ def device_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
 
 
 def host_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
-    """Time of the collectives of each rank that ran them on the CPU: exposed where none of its operators ran meanwhile.
+    """Time of the collectives of each rank that ran them on the CPU: exposed where none of its
+    operators ran meanwhile.
 
     c10d's own operators only hand a collective over, so they hide none.
     """
@@ -173,7 +179,9 @@ def _rows(ranks: Sequence[Arrivals], shortest: dict[int, intervals.F64]) -> list
 def communication_findings(
     found: Communication | None, split: Partition | None
 ) -> tuple[Finding, ...]:
-    """A persistent straggler, and collectives that nothing overlaps for a tenth of the time or more."""
+    """A persistent straggler, and collectives that nothing overlaps for a tenth of the time or
+    more.
+    """
     if found is None:
         return ()
     return (
@@ -192,7 +200,8 @@ def _exposed(split: Partition) -> tuple[Finding, ...]:
     return (
         finding(
             "exposed-communication",
-            f"collectives run alone {100 * share:.1f} % of the time (of {100 * whole:.1f} % in all): the device waits for them",
+            f"collectives run alone {100 * share:.1f} % of the time (of {100 * whole:.1f} % in "
+            "all): the device waits for them",
             exposed_share=share,
             communication_share=whole,
         ),
@@ -208,7 +217,8 @@ def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
     return (
         finding(
             "exposed-communication",
-            f"collectives run alone {100 * share:.1f} % of the time (of {100 * whole:.1f} % in all): the ranks wait for them",
+            f"collectives run alone {100 * share:.1f} % of the time (of {100 * whole:.1f} % in "
+            "all): the ranks wait for them",
             exposed_share=share,
             communication_share=whole,
         ),
@@ -218,7 +228,9 @@ def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
 def joined(
     parts: Sequence[tuple[str, Communication | None]], ranks: Sequence[Arrivals]
 ) -> Communication | None:
-    """Of many files: the devices of each (under the file's name where two share theirs), and all ranks together."""
+    """Of many files: the devices of each (under the file's name where two share theirs), and all
+    ranks together.
+    """
     rows = [(file, row) for file, found in parts if found is not None for row in found.devices]
     if not rows and not ranks:
         return None

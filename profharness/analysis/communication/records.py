@@ -1,4 +1,6 @@
-"""What the analysis says of collectives and copies between devices, as typed records. Nothing is computed here."""
+"""What the analysis says of collectives and copies between devices, as typed records. Nothing is
+computed here.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,12 @@ import msgspec
 
 
 class CommunicationTime(msgspec.Struct, frozen=True, kw_only=True):
-    """One device in the window, in ns: when a collective ran, of which exposed (no other kernel ran) and overlapped by one.
+    """One device in the window, in ns: when a collective ran, of which exposed (no other kernel
+    ran) and overlapped by one.
 
-    `peer_copies` are copies from device to device, with the union of their time; bytes are None where one is not known.
-    A rank whose collectives ran on the CPU has a row of its own (`on_host`): exposed is where none of its operators ran.
+    `peer_copies` are copies from device to device, with the union of their time; bytes are None
+    where one is not known. A rank whose collectives ran on the CPU has a row of its own
+    (`on_host`): exposed is where none of its operators ran.
     """
 
     device: str
@@ -25,11 +29,13 @@ class CommunicationTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CollectiveRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls of one collective with one size, over all ranks. Times are of kernels (ranges on the CPU), waiting for late ranks included.
+    """Calls of one collective with one size, over all ranks. Times are of kernels (ranges on the
+    CPU), waiting for late ranks included.
 
-    `bytes` is the size of the collective as nccl-tests states it, `transfer_ns` the median over calls of the shortest kernel
-    among the ranks seen (the last one to arrive waits for nobody); bandwidths, in B/s, are over that time, and at least
-    that high where only one rank was seen (`ranks`). None where sizes or the group are not recorded.
+    `bytes` is the size of the collective as nccl-tests states it, `transfer_ns` the median over
+    calls of the shortest kernel among the ranks seen (the last one to arrive waits for nobody);
+    bandwidths, in B/s, are over that time, and at least that high where only one rank was seen
+    (`ranks`). None where sizes or the group are not recorded.
     """
 
     kind: str
@@ -46,7 +52,8 @@ class CollectiveRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One rank over the matched calls: how often it came last by more than the clocks can hide, how long it waited for others.
+    """One rank over the matched calls: how often it came last by more than the clocks can hide, how
+    long it waited for others.
 
     `last_costly` is how often it came last in the calls that make up most of the waiting (80 %).
     """
@@ -60,10 +67,12 @@ class RankRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Skew(msgspec.Struct, frozen=True, kw_only=True):
-    """Differences of arrival at the same collective: the last rank's kernel start less the first one's, in ns, over matched calls.
+    """Differences of arrival at the same collective: the last rank's kernel start less the first
+    one's, in ns, over matched calls.
 
-    `noticeable` calls have a difference that counts, `costly` ones make up most (80 %) of all waiting; `aligned` says how the ranks' clocks were put together. The wait of a
-    rank in a call is the last arrival less its own.
+    `noticeable` calls have a difference that counts, `costly` ones make up most (80 %) of all
+    waiting; `aligned` says how the ranks' clocks were put together. The wait of a rank in a call is
+    the last arrival less its own.
     """
 
     ranks: int
@@ -80,7 +89,9 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Communication(msgspec.Struct, frozen=True, kw_only=True):
-    """Collectives and peer copies of a trace, of many files, or of a run. `skew` None: `needs` says what would give it."""
+    """Collectives and peer copies of a trace, of many files, or of a run. `skew` None: `needs` says
+    what would give it.
+    """
 
     devices: tuple[CommunicationTime, ...]
     collectives: tuple[CollectiveRow, ...]

@@ -1,8 +1,9 @@
 """Ranks against each other: who arrives late at the same collective, and who waits.
 
-A collective's kernel starts when its rank arrives and ends, on all ranks, when the last one has come and the data are
-through. Calls are matched by their order in each process group. Ranks on one clock (a run's) are compared as they are;
-others are put together by the common end of their collectives.
+A collective's kernel starts when its rank arrives and ends, on all ranks, when the last one has
+come and the data are through. Calls are matched by their order in each process group. Ranks on one
+clock (a run's) are compared as they are; others are put together by the common end of their
+collectives.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ NOTICEABLE_NS = 20_000
 """A smaller difference of arrival is within what launches and clocks scatter by."""
 FEWEST = 8
 _LATE = 0.5
-# Captures of one job begin this many collectives apart at most, besides what one has more than the other.
+# Captures of one job begin this many collectives apart at most, besides what one has more than the
+# other.
 _REACH = 64
 _CHANCE = 1e-3
 _COSTS = 0.02
@@ -36,7 +38,9 @@ _MEET = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Calls that several ranks have: `start` and `dur` are (calls, ranks) ns, `what` positions in the texts, `ranks` positions in the list given."""
+    """Calls that several ranks have: `start` and `dur` are (calls, ranks) ns, `what` positions in
+    the texts, `ranks` positions in the list given.
+    """
 
     ranks: tuple[int, ...]
     start: I64
@@ -47,8 +51,9 @@ class Matched:
 def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
     """The calls of each process group by their order, and how many calls have no partner.
 
-    The sequences of two ranks must agree in kind (and size, where all ranks move as much). Captures that begin at
-    different calls are shifted where only one shift fits, or the clocks tell. Calls of groups that cannot be told apart stay without.
+    The sequences of two ranks must agree in kind (and size, where all ranks move as much). Captures
+    that begin at different calls are shifted where only one shift fits, or the clocks tell. Calls
+    of groups that cannot be told apart stay without.
     """
     found: list[Matched] = []
     left = 0
@@ -107,7 +112,9 @@ def _join(members: Sequence[tuple[int, Arrivals, I64]]) -> Matched | None:
 
 
 def _signature(one: Arrivals, rows: I64) -> I64:
-    """A number per call that is equal where kind (and size, where all ranks move as much) are; the texts are of one pool for all ranks."""
+    """A number per call that is equal where kind (and size, where all ranks move as much) are; the
+    texts are of one pool for all ranks.
+    """
     told = [described(text) for text in one.texts]
     signs = [(each.kind, None if each.kind in _UNEVEN else each.in_elements) for each in told]
     number = {sign: place for place, sign in enumerate(dict.fromkeys(signs))}
@@ -119,9 +126,11 @@ _Side = tuple[Arrivals, I64, I64]
 
 
 def _shift(first: _Side, other: _Side) -> int | None:
-    """By how many calls the other rank's sequence is shifted; None where no shift fits, or several do and nothing tells which.
+    """By how many calls the other rank's sequence is shifted; None where no shift fits, or several
+    do and nothing tells which.
 
-    On one clock the shift with the nearest ends is taken; else none where the sequences are equally long.
+    On one clock the shift with the nearest ends is taken; else none where the sequences are equally
+    long.
     """
     (one, rows, base), (two, own, sign) = first, other
     clocked = one.common_clock and two.common_clock
@@ -216,7 +225,9 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
 
 
 def straggler(found: Skew | None) -> tuple[Finding, ...]:
-    """A rank that comes last in at least half of the noticeable calls, or of the costly ones, beyond chance, and costs the others at least 2 % of their time."""
+    """A rank that comes last in at least half of the noticeable calls, or of the costly ones,
+    beyond chance, and costs the others at least 2 % of their time.
+    """
     if found is None or found.wait_share < _COSTS:
         return ()
     late = max(found.rows, key=lambda row: row.last)
@@ -225,7 +236,10 @@ def straggler(found: Skew | None) -> tuple[Finding, ...]:
         told, rank = f"{late.last} of {found.noticeable} collectives with a difference", late
     elif _beyond_chance(dear.last_costly, found.costly, found.ranks):
         told, rank = (
-            f"{dear.last_costly} of the {found.costly} collectives that cost {100 * _MOST:.0f} % of the waiting",
+            (
+                f"{dear.last_costly} of the {found.costly} collectives that cost {100 * _MOST:.0f} "
+                "% of the waiting"
+            ),
             dear,
         )
     else:
@@ -279,7 +293,9 @@ def _tail(successes: int, trials: int, probability: float) -> float:
 
 
 def transfer_ns(groups: Sequence[Matched], ranks: Sequence[Arrivals]) -> dict[int, F64]:
-    """Per kind of call (position in the texts) the shortest kernel of each call among the ranks that are matched, and each kernel of those that are not."""
+    """Per kind of call (position in the texts) the shortest kernel of each call among the ranks
+    that are matched, and each kernel of those that are not.
+    """
     shortest: dict[int, list[F64]] = {}
     joined: set[int] = set()
     for group in groups:

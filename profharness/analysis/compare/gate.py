@@ -1,11 +1,13 @@
-"""`--fail-on`: conditions on the changes between two runs, for use as a gate in continuous integration.
+"""`--fail-on`: conditions on the changes between two runs, for use as a gate in continuous
+integration.
 
     EXPR      := CONDITION { ("," | "or") CONDITION }
     CONDITION := NAME OPERATOR NUMBER ["%"]
     OPERATOR  := "<" | "<=" | ">" | ">="
 
-NAME is a figure of the comparison (throughput, latency, latency_p99, busy ...). With "%" NUMBER is the change in
-per cent, b / a - 1; without, the difference b - a in the figure's own unit. Nothing is evaluated as code.
+NAME is a figure of the comparison (throughput, latency, latency_p99, busy ...). With "%" NUMBER is
+the change in per cent, b / a - 1; without, the difference b - a in the figure's own unit. Nothing
+is evaluated as code.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _EXAMPLE = "write a condition such as 'throughput<-5%' or 'latency_p99>2%, laten
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition; `bound` is a relative change where `relative`, else a difference in the figure's unit."""
+    """One condition; `bound` is a relative change where `relative`, else a difference in the
+    figure's unit.
+    """
 
     name: str
     sign: str
@@ -60,7 +64,9 @@ class Breach:
 
 
 def parse(text: str) -> tuple[Condition, ...]:
-    """The conditions of an expression; any of them fails the gate. Raises UsageError for anything else."""
+    """The conditions of an expression; any of them fails the gate. Raises UsageError for anything
+    else.
+    """
     found = []
     for part in _SEPARATOR.split(text):
         match = _CONDITION.fullmatch(part)
@@ -76,8 +82,9 @@ def parse(text: str) -> tuple[Condition, ...]:
 def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple[Breach, ...]:
     """Where the conditions hold. Raises UsageError for a name that no figure of the comparison has.
 
-    A gate that can never fail is a mistake, not a pass: so it is refused also when the runs share no points, and for a
-    figure that has no noise bound anywhere, where a change cannot be told from chance.
+    A gate that can never fail is a mistake, not a pass: so it is refused also when the runs share
+    no points, and for a figure that has no noise bound anywhere, where a change cannot be told from
+    chance.
     """
     deltas = [(point.point, delta) for point in comparison.points for delta in point.deltas]
     deltas += [("", delta) for delta in comparison.run]
@@ -93,7 +100,8 @@ def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple
         if all(delta.significant is None for _, delta in deltas if delta.name == condition.name):
             bounded = sorted({delta.name for _, delta in deltas if delta.significant is not None})
             raise UsageError(
-                f"--fail-on: {condition.name!r} has no noise bound in these runs, so that no change of it can be told from chance",
+                f"--fail-on: {condition.name!r} has no noise bound in these runs, "
+                "so that no change of it can be told from chance",
                 f"figures with one: {', '.join(bounded)}"
                 if bounded
                 else "raise --trials, so that figures have intervals",

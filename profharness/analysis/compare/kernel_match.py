@@ -1,4 +1,6 @@
-"""Whether two traced passes ran the same kernels: figures joined across passes rest on that (METRICS 2)."""
+"""Whether two traced passes ran the same kernels: figures joined across passes rest on that
+(METRICS 2).
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ PerTrial = dict[str, float]
 
 
 def kernels_differ(trace: Trace, trials: Trials) -> tuple[Finding, ...]:
-    """One finding per point whose kernels per trial, by function name, differ by more than 2 % between two passes.
+    """One finding per point whose kernels per trial, by function name, differ by more than 2 %
+    between two passes.
 
-    Tools spell template arguments differently, so that names are cut to the function. Kernels outside trials
-    (warm-up) do not count; within a pass each layer stands for itself.
+    Tools spell template arguments differently, so that names are cut to the function. Kernels
+    outside trials (warm-up) do not count; within a pass each layer stands for itself.
     """
     by_point: dict[str, dict[tuple[str, str], PerTrial]] = {}
     for (pass_name, point), counts in _counts(trace, trials).items():
@@ -34,7 +37,8 @@ def kernels_differ(trace: Trace, trials: Trials) -> tuple[Finding, ...]:
             found.append(
                 finding(
                     "kernels-differ",
-                    f"kernels per trial differ by {100 * worst[0]:.1f} % between the passes {first[0]} and {worst[1][0]}",
+                    f"kernels per trial differ by {100 * worst[0]:.1f} % between the passes "
+                    f"{first[0]} and {worst[1][0]}",
                     point=point,
                     difference_share=worst[0],
                 )

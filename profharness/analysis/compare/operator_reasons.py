@@ -1,7 +1,8 @@
-"""Why a command without device work moved between two runs: operators that switched, run on other inputs, or take longer.
+"""Why a command without device work moved between two runs: operators that switched, run on other
+inputs, or take longer.
 
-An operator's effect is its own time per step in both runs, as a share of A's: its share of the operators' time, times
-the share of the window in which any operator ran.
+An operator's effect is its own time per step in both runs, as a share of A's: its share of the
+operators' time, times the share of the window in which any operator ran.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class OperatorSide:
-    """One run's operators: `time` per step (any unit), the table by operator, and the share of the window in which one ran."""
+    """One run's operators: `time` per step (any unit), the table by operator, and the share of the
+    window in which one ran.
+    """
 
     time: float
     table: Hotspots
@@ -42,7 +45,9 @@ def side(summary: Summary, time: float) -> OperatorSide | None:
 
 
 def operator_reasons(a: OperatorSide, b: OperatorSide, noise: float | None) -> list[Reason]:
-    """Operators that one run has alone, as one switch; those of both whose effect exceeds the noise and a twentieth of A's time. The largest first."""
+    """Operators that one run has alone, as one switch; those of both whose effect exceeds the noise
+    and a twentieth of A's time. The largest first.
+    """
     stretch, least = b.time / a.time, max(noise or 0.0, _LEAST)
     before, after = ({row.name: row for row in one.table.rows} for one in (a, b))
     found = list(_switch(a, b, stretch))
@@ -94,7 +99,9 @@ def _said(one: HotspotRow, two: HotspotRow, calls: float) -> str:
 
 
 def other_inputs(one: HotspotRow, two: HotspotRow) -> str:
-    """`on bfloat16 instead of float`, `on inputs 512x384 instead of 128x384`; empty where the inputs are alike or not known."""
+    """`on bfloat16 instead of float`, `on inputs 512x384 instead of 128x384`; empty where the
+    inputs are alike or not known.
+    """
     parts = []
     for words, before, after in (
         ("", _types(one.dtypes), _types(two.dtypes)),

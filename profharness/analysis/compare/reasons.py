@@ -1,10 +1,12 @@
-"""Why a point, a command or a kernel moved between two runs: what changed with it, and how much of the change it explains.
+"""Why a point, a command or a kernel moved between two runs: what changed with it, and how much of
+the change it explains.
 
-The time of a trial (or step) is split into the parts of its device window: compute, exposed communication, exposed
-copies, idle by cause. The differences of these parts sum to the whole difference, so that each part's is its effect.
-A part counts when its effect exceeds the noise of the comparison and a tenth of the change. Within compute the
-kernels are compared by name. Clock, fill, launch-bound share and cores change nothing by themselves: they are
-told beside the parts that they explain.
+The time of a trial (or step) is split into the parts of its device window: compute, exposed
+communication, exposed copies, idle by cause. The differences of these parts sum to the whole
+difference, so that each part's is its effect. A part counts when its effect exceeds the noise of
+the comparison and a tenth of the change. Within compute the kernels are compared by name. Clock,
+fill, launch-bound share and cores change nothing by themselves: they are told beside the parts that
+they explain.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ _CAUSES = {
     "synchronisation_ns": "synchronisation",
     "host_not_ready_ns": "the host not ready",
 }
-# Figures that explain: name, kind, in words, and the smallest change that counts (relative, or of the share itself).
+# Figures that explain: name, kind, in words, and the smallest change that counts (relative, or of
+# the share itself).
 _MODIFIERS: tuple[tuple[str, Kind, str, float, bool], ...] = (
     ("clock_gpu", "clock", "the device's clock", 0.03, True),
     ("throttle_power", "throttled", "time held down by the power limit", 0.03, False),
@@ -65,7 +68,8 @@ _MODIFIERS: tuple[tuple[str, Kind, str, float, bool], ...] = (
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that changed. `effect` is what it adds to the time per trial or step, as a share of A's; None for what only explains.
+    """Something that changed. `effect` is what it adds to the time per trial or step, as a share of
+    A's; None for what only explains.
 
     `noise` is the effect that chance gives, where known.
     """
@@ -78,7 +82,9 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Side:
-    """One run's view of a point or a command: time per trial or step (any unit), the split of its window, figures and kernels."""
+    """One run's view of a point or a command: time per trial or step (any unit), the split of its
+    window, figures and kernels.
+    """
 
     time: float
     partition: Partition | None
@@ -87,7 +93,9 @@ class Side:
 
 
 def reasons(a: Side, b: Side, noise: float | None) -> tuple[Reason, ...]:
-    """The reasons of a change from `a` to `b`, the largest effect first, then what explains. `noise` is the relative change that chance gives."""
+    """The reasons of a change from `a` to `b`, the largest effect first, then what explains.
+    `noise` is the relative change that chance gives.
+    """
     change = b.time / a.time - 1
     least = max(noise or 0.0, _WORTH * abs(change), _LEAST if noise is None else 0.0)
     parts = [one for one in _parts(a, b) if abs(one.effect or 0.0) > least]
@@ -114,7 +122,9 @@ _Effects = dict[str, tuple[float, float]]
 
 
 def _effects(a: Side, b: Side) -> _Effects:
-    """Per part its time per trial in both, as shares of a's whole time; empty where one of the runs has no split."""
+    """Per part its time per trial in both, as shares of a's whole time; empty where one of the runs
+    has no split.
+    """
     if (
         a.partition is None
         or b.partition is None
@@ -147,15 +157,21 @@ def _parts(a: Side, b: Side) -> Iterator[Reason]:
             "copy": "exposed copies",
             "idle": f"idle: {_CAUSES[cause]}" if cause else "idle time",
         }[kind]
-        yield Reason(kind=kind, message=f"{words} {_moved(before, after)}", effect=after - before)  # type: ignore[arg-type]  # one of the three keys above
+        # one of the three keys above
+        yield Reason(kind=kind, message=f"{words} {_moved(before, after)}", effect=after - before)  # type: ignore[arg-type]
 
 
 def _moved(before: float, after: float) -> str:
-    return f"{'rose' if after > before else 'fell'} from {format_share(before)} to {format_share(after)} of A's time"
+    return (
+        f"{'rose' if after > before else 'fell'} from {format_share(before)} to "
+        f"{format_share(after)} of A's time"
+    )
 
 
 def _kernels(a: Side, b: Side, least: float) -> Iterator[Reason]:
-    """Kernels that one run has alone, as one switch; kernels of both that take more or less time, by calls and by time per call."""
+    """Kernels that one run has alone, as one switch; kernels of both that take more or less time,
+    by calls and by time per call.
+    """
     if not a.kernels or not b.kernels or a.partition is None or b.partition is None:
         return
     whole = (a.partition.window_ns, b.partition.window_ns)
@@ -182,7 +198,9 @@ def _kernels(a: Side, b: Side, least: float) -> Iterator[Reason]:
 def switched(
     before: Sequence[PointKernel], after: Sequence[PointKernel], whole: str = "kernel time"
 ) -> str:
-    """Kernels that only one side has, with their share of its kernel time (called `whole`); empty where that is under 5 % on both."""
+    """Kernels that only one side has, with their share of its kernel time (called `whole`); empty
+    where that is under 5 % on both.
+    """
     names = {one.name for one in before}, {one.name for one in after}
     gone, new = (
         [one for one in before if one.name not in names[1]],
@@ -242,7 +260,9 @@ def _short(name: str) -> str:
 
 
 def _modifiers(a: Mapping[str, Figure], b: Mapping[str, Figure]) -> Iterator[Reason]:
-    """Figures of both runs that differ by more than their intervals and the least change that counts."""
+    """Figures of both runs that differ by more than their intervals and the least change that
+    counts.
+    """
     for name, kind, words, least, relative in _MODIFIERS:
         first, second = a.get(name), b.get(name)
         if (
@@ -279,7 +299,9 @@ def _plain(value: float, unit: str) -> str:
 
 
 class RowReason(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a hotspot moved: `noise` is the relative change of its mean that chance gives, None where not known."""
+    """Why a hotspot moved: `noise` is the relative change of its mean that chance gives, None where
+    not known.
+    """
 
     message: str
     noise: float | None = None
@@ -292,7 +314,9 @@ def row_reason(
     tables: tuple[Hotspots, Hotspots],
     clock: float | None,
 ) -> RowReason:
-    """What changed about a kernel or an operator; `clock` is b's clock over a's where both are known."""
+    """What changed about a kernel or an operator; `clock` is b's clock over a's where both are
+    known.
+    """
     if a is None or b is None:
         return RowReason(message="new" if a is None else "gone")
     noise = _noise(a, b)
@@ -365,7 +389,9 @@ def _clocked(change: float, clock: float) -> str:
 
 
 def _beside(a: HotspotRow, b: HotspotRow, change: float, otherwise: str) -> str:
-    """Whether an operator's time moved on the device or on the host; `otherwise` where neither is known."""
+    """Whether an operator's time moved on the device or on the host; `otherwise` where neither is
+    known.
+    """
     if a.kernel_ns is None or b.kernel_ns is None or not a.calls or not b.calls:
         return otherwise
     kernels = (b.kernel_ns / b.calls) / (a.kernel_ns / a.calls) - 1 if a.kernel_ns else 0.0

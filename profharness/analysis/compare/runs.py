@@ -1,8 +1,9 @@
 """Two runs against each other, point by point: what changed, and what is noise.
 
-A change counts as significant when the logarithm of the ratio exceeds the two intervals combined; these hold
-the trials' scatter and the drift of the repeated points. With several points the bound is widened (Sidak), so
-that comparing ten points of equal runs raises a false alarm in about one comparison of twenty.
+A change counts as significant when the logarithm of the ratio exceeds the two intervals combined;
+these hold the trials' scatter and the drift of the repeated points. With several points the bound
+is widened (Sidak), so that comparing ten points of equal runs raises a false alarm in about one
+comparison of twenty.
 """
 
 from __future__ import annotations
@@ -65,10 +66,12 @@ _HIGHER = (
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure in both runs: `change` is b / a - 1, `noise` the largest |change| that chance explains (None: not known).
+    """One figure in both runs: `change` is b / a - 1, `noise` the largest |change| that chance
+    explains (None: not known).
 
-    `significant` is None where no noise is known, False where it is not bounded (an interval that reaches 0): then
-    `unbounded` says that nothing can be told. `better` says which way is up for this figure.
+    `significant` is None where no noise is known, False where it is not bounded (an interval that
+    reaches 0): then `unbounded` says that nothing can be told. `better` says which way is up for
+    this figure.
     """
 
     name: str
@@ -97,7 +100,9 @@ class PointComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HotspotDelta(msgspec.Struct, frozen=True, kw_only=True):
-    """One kernel or operator: calls and mean time per call in both runs; None where a run does not have it."""
+    """One kernel or operator: calls and mean time per call in both runs; None where a run does not
+    have it.
+    """
 
     name: str
     category: str
@@ -133,9 +138,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that both runs have, and what only one has. `asked` and `ran_on` are what else may explain a change.
+    """Everything that both runs have, and what only one has. `asked` and `ran_on` are what else may
+    explain a change.
 
-    `errors_a` and `errors_b` are the ids of each run's own findings of that severity: figures to be trusted less.
+    `errors_a` and `errors_b` are the ids of each run's own findings of that severity: figures to be
+    trusted less.
     """
 
     schema: int = SCHEMA
@@ -210,7 +217,9 @@ def _differences(a: dict[str, str], b: dict[str, str]) -> tuple[Difference, ...]
 
 
 def simultaneous(comparisons: int) -> float:
-    """Two-sided 95 % normal bound that holds for this many independent comparisons at once (Sidak)."""
+    """Two-sided 95 % normal bound that holds for this many independent comparisons at once
+    (Sidak).
+    """
     each = 1 - 0.95 ** (1 / max(comparisons, 1))
     return NormalDist().inv_cdf(1 - each / 2)
 
@@ -329,7 +338,9 @@ def _table_kernels(summary: Summary) -> tuple[PointKernel, ...]:
 
 
 def _with_basics(point: PointSummary) -> dict[str, Figure]:
-    """The point's figures with throughput and mean latency first, whatever the summary's reader kept."""
+    """The point's figures with throughput and mean latency first, whatever the summary's reader
+    kept.
+    """
     found: dict[str, Figure] = {}
     throughput = point.metrics.get("throughput")
     if throughput is None and point.throughput is not None:
@@ -365,7 +376,9 @@ def _figures(a: dict[str, Figure], b: dict[str, Figure], widening: float) -> Ite
 
 
 def _delta(name: str, a: Figure, b: Figure, widening: float) -> Delta | None:
-    """The change of one figure; None where a run did not measure it, or it is not positive in both."""
+    """The change of one figure; None where a run did not measure it, or it is not positive in
+    both.
+    """
     if a.value is None or b.value is None or a.value <= 0 or b.value <= 0:
         return None
     log_ratio = math.log(b.value / a.value)

@@ -1,8 +1,9 @@
 """Throughput over batch size: T(b) = T_max b / (b^p + h^p)^(1/p), fitted in logarithms (METRICS 4).
 
-p = 1 is the hyperbola of a fixed cost plus a cost per item; a large p is a sharp corner at h, where the
-asymptotes T_max b / h and T_max meet. The model serves for intervals and extrapolation; b90 comes from a
-monotone interpolation of the measured points. Pure functions; jumps are looked for in `jumps`.
+p = 1 is the hyperbola of a fixed cost plus a cost per item; a large p is a sharp corner at h, where
+the asymptotes T_max b / h and T_max meet. The model serves for intervals and extrapolation; b90
+comes from a monotone interpolation of the measured points. Pure functions; jumps are looked for in
+`jumps`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _STARTS_P = (0.6, 1.0, 1.6, 3.0, 8.0)
 
 
 class BatchModel:
-    """log T over log b; parameters log T_max, log h, log p, and with `step` the logarithm of a jump."""
+    """log T over log b; parameters log T_max, log h, log p, and with `step` the logarithm of a
+    jump.
+    """
 
     def __init__(self, level: F64, step: F64 | None = None) -> None:
         self.level = level
@@ -31,7 +34,8 @@ class BatchModel:
         self.step = step
 
     def __call__(self, theta: F64) -> tuple[F64, F64]:
-        # Contiguous: on strided input numpy picks its exp by where the arrays lie, and last digits would vary.
+        # Contiguous: on strided input numpy picks its exp by where the arrays lie, and last digits
+        # would vary.
         p = np.exp(theta[:, 2].copy())[:, None]
         distance = self.log_level - theta[:, 1:2]
         u = p * distance
@@ -77,7 +81,9 @@ BATCH = BatchFamily()
 
 
 def batch_curve(fit: CurveFit, seed: str) -> BatchCurve:
-    """The parameters with 95 % intervals, and b90; values and ends that the data do not bound are None."""
+    """The parameters with 95 % intervals, and b90; values and ends that the data do not bound are
+    None.
+    """
     copies = refit_copies(fit, seed)
     high = np.exp(BATCH.box(fit.measured)[1])
     best, thetas = np.exp(fit.theta), np.exp(copies.theta)
@@ -90,7 +96,9 @@ def batch_curve(fit: CurveFit, seed: str) -> BatchCurve:
 
 
 def _bend(value: float, copies: F64) -> Estimate:
-    """p, whose ends are open where copies reach the limits of the fit: a bend between two levels can be of any sharpness."""
+    """p, whose ends are open where copies reach the limits of the fit: a bend between two levels
+    can be of any sharpness.
+    """
     found = interval_of(value, copies)
     low, high = found.low, found.high
     return Estimate(
@@ -109,9 +117,11 @@ def corner(fit: CurveFit, copies: Copies) -> Estimate:
 
 
 def _b90(fit: CurveFit, copies: Copies) -> Estimate:
-    """Where 90 % of T_max is reached on the measured points; value and high are None when that is not in the scan.
+    """Where 90 % of T_max is reached on the measured points; value and high are None when that is
+    not in the scan.
 
-    The interval also holds where the fitted curves cross, since the points between two levels are not measured.
+    The interval also holds where the fitted curves cross, since the points between two levels are
+    not measured.
     """
     level = fit.measured.level
     goal = np.array([np.log(0.9) + fit.theta[0]])
@@ -128,16 +138,19 @@ def _b90(fit: CurveFit, copies: Copies) -> Estimate:
 
 
 def model_crossing(thetas: F64, share: float) -> F64:
-    """Level at which the curve reaches this share of T_max: h share / (1 - share^p)^(1/p), per copy."""
+    """Level at which the curve reaches this share of T_max: h share / (1 - share^p)^(1/p), per
+    copy.
+    """
     h, p = np.exp(thetas[:, 1:3].T.copy())
     return np.asarray(h * share / (-np.expm1(p * np.log(share))) ** (1 / p))
 
 
 def monotone_crossing(level: F64, logs: F64, goals: F64) -> F64:
-    """First level at which the running maximum of each row (log T) reaches its goal, linear in the logarithms.
+    """First level at which the running maximum of each row (log T) reaches its goal, linear in the
+    logarithms.
 
-    (points,), (rows, points), (rows,) -> (rows,); infinity where the row stays below. A goal below the first
-    point gives the first level.
+    (points,), (rows, points), (rows,) -> (rows,); infinity where the row stays below. A goal below
+    the first point gives the first level.
     """
     rising = np.maximum.accumulate(logs, axis=1)
     reached = rising >= goals[:, None]

@@ -1,7 +1,9 @@
-"""Fit a family of curves to a measured series in logarithms, and refit noisy copies of it for intervals.
+"""Fit a family of curves to a measured series in logarithms, and refit noisy copies of it for
+intervals.
 
-The families are in `curves` (throughput over batch size) and `usl` (over concurrency); what they share is
-here: weights from the stated errors plus the scatter that these do not explain, and a parametric bootstrap.
+The families are in `curves` (throughput over batch size) and `usl` (over concurrency); what they
+share is here: weights from the stated errors plus the scatter that these do not explain, and a
+parametric bootstrap.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _TINY = 1e-6
 
 @dataclass(frozen=True)
 class Measured:
-    """One series: distinct levels in rising order, throughput in items/s, its relative standard errors (0: not known)."""
+    """One series: distinct levels in rising order, throughput in items/s, its relative standard
+    errors (0: not known).
+    """
 
     level: F64
     throughput: F64
@@ -51,7 +55,9 @@ class Measured:
         return Measured(self.level[position:], self.throughput[position:], self.error[position:])
 
     def times(self, factor: float, position: int) -> Measured:
-        """All levels, those before this position with this factor, which is as uncertain as what lies behind it."""
+        """All levels, those before this position with this factor, which is as uncertain as what
+        lies behind it.
+        """
         before = np.arange(len(self.level)) < position
         error = float(np.sqrt(np.mean(self.error[~before] ** 2) / max((~before).sum(), 1)))
         return Measured(
@@ -67,7 +73,9 @@ class Family(Protocol):
     parameters: int
 
     def model(self, level: F64, step: F64 | None = None) -> Model:
-        """Log throughput; `step` (copies, points) adds the logarithm of a jump as a further, last parameter."""
+        """Log throughput; `step` (copies, points) adds the logarithm of a jump as a further, last
+        parameter.
+        """
         ...
 
     def box(self, measured: Measured) -> tuple[F64, F64]: ...
@@ -77,7 +85,9 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class CurveFit:
-    """Best parameters, the noise per point (relative), and whether that was estimated from the residuals."""
+    """Best parameters, the noise per point (relative), and whether that was estimated from the
+    residuals.
+    """
 
     family: Family
     measured: Measured
@@ -101,7 +111,9 @@ class CurveFit:
 
 
 def fit_curve(family: Family, measured: Measured) -> CurveFit | None:
-    """The weighted fit; None where no degree of freedom is left. Scatter beyond the stated errors is added to all points."""
+    """The weighted fit; None where no degree of freedom is left. Scatter beyond the stated errors
+    is added to all points.
+    """
     if len(measured.level) <= family.parameters:
         return None
     logs, bounds, grid = np.log(measured.throughput), family.box(measured), family.starts(measured)
@@ -152,7 +164,9 @@ def refit_copies(fit: CurveFit, seed: str, copies: int = REPLICATES) -> Copies:
 def interval_of(
     value: float, copies: F64, limits: tuple[float, float] = (-np.inf, np.inf)
 ) -> Estimate:
-    """Percentile interval around `value`; an end beyond its limit (or not finite) is not bounded by the data: None."""
+    """Percentile interval around `value`; an end beyond its limit (or not finite) is not bounded by
+    the data: None.
+    """
     low, high = np.quantile(copies, [_TAIL, 1 - _TAIL], method="nearest")
     low, high = min(low, value), max(high, value)
     return Estimate(
@@ -163,7 +177,8 @@ def interval_of(
 
 
 def local_noise(measured: Measured) -> float:
-    """Relative noise from third divided differences of log T (any spacing), blind to smooth bends; 0 below 5 levels.
+    """Relative noise from third divided differences of log T (any spacing), blind to smooth bends;
+    0 below 5 levels.
 
     The median of the absolute values is used, so that a single jump or corner does not count.
     """

@@ -1,12 +1,15 @@
-"""Jumps of throughput between two levels: a kernel switch or a transport limit, not a property of the curve.
+"""Jumps of throughput between two levels: a kernel switch or a transport limit, not a property of
+the curve.
 
-The smooth curve is tried against the same curve times a factor from one level on, for every level, by likelihood
-ratio with the levels' own standard errors. Smooth is what either family of curves describes (`curves`, `usl`), and the
-sharp corner that both only approach: in proportion up to a limit, as with so many instances of equal requests. The
-best gain over all levels is judged against its own distribution on simulated smooth series, so that choosing the
-best place costs what it should. Where the curve with the jump does not meet the levels within their errors, or these
-are not known, its own misfit is the yardstick, and the jump must also stand out from both neighbouring intervals: a
-bend that neither family has does not. What can be found: `benchmarks/step_detection.py`.
+The smooth curve is tried against the same curve times a factor from one level on, for every level,
+by likelihood ratio with the levels' own standard errors. Smooth is what either family of curves
+describes (`curves`, `usl`), and the sharp corner that both only approach: in proportion up to a
+limit, as with so many instances of equal requests. The best gain over all levels is judged against
+its own distribution on simulated smooth series, so that choosing the best place costs what it
+should. Where the curve with the jump does not meet the levels within their errors, or these are not
+known, its own misfit is the yardstick, and the jump must also stand out from both neighbouring
+intervals: a bend that neither family has does not. What can be found:
+`benchmarks/step_detection.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from profharness.trace.model import F64, I64
 
 SIMULATIONS = 375
 FEWEST_LEVELS = 7
-# Smaller factors are what the difference between a real curve and a formula of three parameters can look like.
+# Smaller factors are what the difference between a real curve and a formula of three parameters can
+# look like.
 SMALLEST = 1.2
 _FAMILIES: tuple[Family, ...] = (BATCH, USL)
 _LEVEL = 0.035
@@ -38,9 +42,11 @@ _INNER = 2
 # What a three-parameter curve may miss of a real, smooth series without that being a jump.
 _MODEL_ERROR = 0.01
 _LOCAL_SHARE = 0.3
-# A single place exceeds this by chance in every twentieth series: choosing among several only makes it worse.
+# A single place exceeds this by chance in every twentieth series: choosing among several only makes
+# it worse.
 _NEVER = 3.84
-# By chance the best of thirty jumps (fifteen places, two families) gains this much less than once in 300 series:
+# By chance the best of thirty jumps (fifteen places, two families) gains this much less than once
+# in 300 series:
 # 30 times the tail of chi-square with one degree of freedom.
 _CERTAIN = 15.0
 _START_JUMPS = (-0.4, 0.0, 0.3, 0.8)
@@ -54,7 +60,9 @@ _Z99 = 2.5758293035489004
 
 @dataclass(frozen=True)
 class _Search:
-    """What is compared: the levels, the errors that weigh them, and the jumps: for every level 0 before and 1 from it on."""
+    """What is compared: the levels, the errors that weigh them, and the jumps: for every level 0
+    before and 1 from it on.
+    """
 
     measured: Measured
     sigma: F64
@@ -74,7 +82,9 @@ class _Search:
     def smooth(
         self, family: Family, start: F64, logs: F64, settled_at: float = _SETTLED
     ) -> tuple[F64, F64]:
-        """Parameters and weighted squares of the curve without a jump: (copies, parameters), (copies,)."""
+        """Parameters and weighted squares of the curve without a jump: (copies, parameters),
+        (copies,).
+        """
         fits = least_squares(
             family.model(self.measured.level),
             start,
@@ -88,7 +98,9 @@ class _Search:
     def jumped(
         self, family: Family, start: F64, logs: F64, edge: int, settled_at: float = _SETTLED
     ) -> tuple[F64, F64]:
-        """Weighted squares and jumps (copies, places) of the fits that start at these parameters, the last being the jump."""
+        """Weighted squares and jumps (copies, places) of the fits that start at these parameters,
+        the last being the jump.
+        """
         low, high = family.box(self.measured)
         steps = self.jumps_from(edge)
         copies, places = len(start), len(steps)
@@ -105,7 +117,9 @@ class _Search:
         return fits.squares.reshape(copies, places), fits.theta[:, -1].reshape(copies, places)
 
     def corner(self, logs: F64) -> tuple[F64, F64]:
-        """Throughput in proportion up to a limit: the levels' logs (copies, points) and weighted squares (copies,)."""
+        """Throughput in proportion up to a limit: the levels' logs (copies, points) and weighted
+        squares (copies,).
+        """
         x, weight = np.log(self.measured.level), 1 / self.sigma**2
         rising = np.arange(len(x) + 1)[:, None] > np.arange(
             len(x)
@@ -130,7 +144,9 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Tried:
-    """Per copy: the weighted squares of the best curve without and with a jump, that jump (log) and its place."""
+    """Per copy: the weighted squares of the best curve without and with a jump, that jump (log) and
+    its place.
+    """
 
     without: F64
     best: F64
@@ -138,7 +154,9 @@ class _Tried:
     place: I64
 
     def gain(self, freedom: int, *, known: bool) -> F64:
-        """The likelihood ratio, or the gain per remaining mean square; 0 for a jump that is too small to be one."""
+        """The likelihood ratio, or the gain per remaining mean square; 0 for a jump that is too
+        small to be one.
+        """
         gain = self.without - self.best
         scaled = gain if known else gain / np.maximum(self.best / freedom, 1e-300)
         return np.where(np.abs(self.jump) < math.log(SMALLEST), 0.0, scaled)
@@ -147,9 +165,10 @@ class _Tried:
 def find_step(measured: Measured, seed: str) -> StepChange | None:
     """The most significant jump, of a factor of at least 1.2, at the first level after it.
 
-    Needs seven levels, since a curve and a jump have four parameters between them; with fewer see `impossible_rise`.
-    Where no simulation is needed to see it (many starts find more than a simulation does from one, but nothing that
-    large comes by chance), it may lie at the second level or the last; else two levels lie on either side.
+    Needs seven levels, since a curve and a jump have four parameters between them; with fewer see
+    `impossible_rise`. Where no simulation is needed to see it (many starts find more than a
+    simulation does from one, but nothing that large comes by chance), it may lie at the second
+    level or the last; else two levels lie on either side.
     """
     if len(measured.level) < FEWEST_LEVELS:
         return None
@@ -204,7 +223,9 @@ def _change(measured: Measured, tried: _Tried, edge: int) -> StepChange:
 
 
 def _sigma(measured: Measured, logs: F64) -> F64:
-    """Errors with what a formula may miss; where they are not known, what the better smooth curve leaves, for all alike."""
+    """Errors with what a formula may miss; where they are not known, what the better smooth curve
+    leaves, for all alike.
+    """
     if measured.errors_known:
         return np.hypot(measured.error, _MODEL_ERROR)
     even = _Search(measured, np.ones(len(measured.level)))
@@ -231,7 +252,9 @@ def _smoothest(search: _Search, family: Family, logs: F64) -> tuple[F64, F64]:
 
 
 def _thorough(search: _Search, family: Family, theta: F64, logs: F64, edge: int) -> tuple[F64, F64]:
-    """The measured series from many starts: the curve that a large jump leaves is far from the smooth one."""
+    """The measured series from many starts: the curve that a large jump leaves is far from the
+    smooth one.
+    """
     starts = np.vstack([theta, family.starts(search.measured)[::_EVERY]])
     jumps = np.repeat(_START_JUMPS, len(starts))[:, None]
     squares, jumps = search.jumped(
@@ -242,7 +265,9 @@ def _thorough(search: _Search, family: Family, theta: F64, logs: F64, edge: int)
 
 
 def _choose(smooth: Sequence[F64], jumped: Sequence[tuple[F64, F64]]) -> _Tried:
-    """The best over families, without and with a jump: squares (copies,), squares and jumps (copies, candidates)."""
+    """The best over families, without and with a jump: squares (copies,), squares and jumps
+    (copies, candidates).
+    """
     squares, jumps = (np.hstack(parts) for parts in zip(*jumped, strict=True))
     places = jumped[0][0].shape[1]
     chosen, rows = squares.argmin(axis=1), np.arange(len(squares))
@@ -255,7 +280,9 @@ def _choose(smooth: Sequence[F64], jumped: Sequence[tuple[F64, F64]]) -> _Tried:
 def _beyond_chance(
     search: _Search, smooth: Sequence[tuple[F64, F64]], seen: tuple[float, bool], seed: str
 ) -> bool:
-    """Whether series around the better smooth curve reach the statistic seen in fewer than 3.5 % of the cases; stops when that is clear."""
+    """Whether series around the better smooth curve reach the statistic seen in fewer than 3.5 % of
+    the cases; stops when that is clear.
+    """
     statistic, known = seen
     if statistic < _NEVER:
         return False
@@ -289,7 +316,8 @@ def _best_smooth(search: _Search, smooth: Sequence[tuple[F64, F64]], logs: F64) 
 
 
 def stands_out(measured: Measured, position: int, jump: float) -> bool:
-    """Whether log T changes into `position` by more (or, downwards, less) than the slopes on both sides explain.
+    """Whether log T changes into `position` by more (or, downwards, less) than the slopes on both
+    sides explain.
 
     One standard error of that difference is granted, where errors are known.
     """
@@ -312,9 +340,11 @@ def stands_out(measured: Measured, position: int, jump: float) -> bool:
 
 
 def impossible_rise(measured: Measured) -> StepChange | None:
-    """Over batch sizes: throughput that grows by at least 20 % more than the batch, which no fixed kernel gives.
+    """Over batch sizes: throughput that grows by at least 20 % more than the batch, which no fixed
+    kernel gives.
 
-    A batch that holds another takes at least as long, so T(b) / b cannot rise; for scans too short to fit.
+    A batch that holds another takes at least as long, so T(b) / b cannot rise; for scans too short
+    to fit.
     """
     if len(measured.level) < 2 or not measured.errors_known:
         return None

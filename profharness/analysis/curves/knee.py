@@ -1,4 +1,6 @@
-"""Where adding clients stops paying: N_knee = X_max / lambda, and how many jobs a device carries (METRICS 4)."""
+"""Where adding clients stops paying: N_knee = X_max / lambda, and how many jobs a device carries
+(METRICS 4).
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ from profharness.stats.bootstrap import Z95
 from profharness.trace.model import F64
 
 MARGIN = 0.09
-# A series that still grows by more than the square root of its level has no plateau to take X_max from.
+# A series that still grows by more than the square root of its level has no plateau to take X_max
+# from.
 _RISING = 0.5
 
 
 def knee_of_law(fit: CurveFit, copies: Copies) -> Knee:
-    """X_max / lambda with X_max the law's highest throughput inside the scan (its peak, or the largest level)."""
+    """X_max / lambda with X_max the law's highest throughput inside the scan (its peak, or the
+    largest level).
+    """
     top = float(fit.measured.level[-1])
     value = float(_reach(fit.theta[None, :], top)[0])
     return _knee(interval_of(value, _reach(copies.theta, top)), still_rising(fit))
@@ -39,7 +44,9 @@ def knee_of_asymptotes(fit: CurveFit, copies: Copies) -> Knee:
 
 
 def knee_of_points(measured: Measured) -> Knee:
-    """Highest throughput over the throughput per client of the smallest level, for series that no curve describes."""
+    """Highest throughput over the throughput per client of the smallest level, for series that no
+    curve describes.
+    """
     best = int(measured.throughput.argmax())
     value = float(measured.throughput[best] / measured.throughput[0] * measured.level[0])
     if not measured.errors_known:
@@ -49,7 +56,9 @@ def knee_of_points(measured: Measured) -> Knee:
 
 
 def still_rising(fit: CurveFit) -> bool:
-    """Whether the fitted throughput grows faster than the square root of the level at the end of the scan."""
+    """Whether the fitted throughput grows faster than the square root of the level at the end of
+    the scan.
+    """
     top = fit.measured.level[-1]
     near: Any = np.array([top / 1.01, top])
     values = fit.family.model(near)(fit.theta[None, :])[0][0]
@@ -78,7 +87,9 @@ def in_jobs(knee: Knee, clients_per_job: int) -> Knee:
 
 
 def devices_for(jobs: int, knee: Knee, margin: float = MARGIN) -> Estimate:
-    """Devices that carry `jobs` jobs: ceil(jobs / jobs per device); the interval from the knee's, ends swapped."""
+    """Devices that carry `jobs` jobs: ceil(jobs / jobs per device); the interval from the knee's,
+    ends swapped.
+    """
 
     def needed(end: float | None) -> int | None:
         each = None if end is None else jobs_per_device(Knee(n=end), margin)

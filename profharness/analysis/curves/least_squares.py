@@ -1,7 +1,7 @@
 """Weighted least squares for many noisy copies of one small curve at once.
 
-A fit, its bootstrap and the simulation behind the step test are the same few-parameter problem on ten
-points, hundreds of times: Levenberg-Marquardt in numpy over a leading axis does them together.
+A fit, its bootstrap and the simulation behind the step test are the same few-parameter problem on
+ten points, hundreds of times: Levenberg-Marquardt in numpy over a leading axis does them together.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from profharness.trace.model import F64, I64
 
 ITERATIONS = 40
 _MAX_DAMPING = 1e5
-# A step that gains no more than this share, and was not short only for its damping, was the last that is worth it.
-# With 1e-7 one copy in a thousand stops in a flat valley, up to 14 % above its least sum.
+# A step that gains no more than this share, and was not short only for its damping, was the last
+# that is worth it. With 1e-7 one copy in a thousand stops in a flat valley, up to 14 % above its
+# least sum.
 _SETTLED, _ALMOST_UNDAMPED = 1e-10, 0.1
 Bools = npt.NDArray[np.bool_]
 
 
 class Model(Protocol):
-    """Values and derivatives of a curve: (copies, parameters) -> (copies, points), (copies, points, parameters)."""
+    """Values and derivatives of a curve: (copies, parameters) -> (copies, points), (copies, points,
+    parameters).
+    """
 
     def __call__(self, theta: F64) -> tuple[F64, F64]: ...
 
@@ -51,9 +54,10 @@ def least_squares(
 ) -> Fits:
     """Minimise sum of weight * (y - model)^2 for each copy, inside the box `bounds`.
 
-    `start` is (copies, parameters), `y` broadcasts to (copies, points), `weight` is (points,). Steps that do not lower
-    the sum are refused and damped further, so the result is never worse than the start. Copies that have settled
-    (a step gains less than this share of their sum) are left alone, so that the slowest does not set the cost of all.
+    `start` is (copies, parameters), `y` broadcasts to (copies, points), `weight` is (points,).
+    Steps that do not lower the sum are refused and damped further, so the result is never worse
+    than the start. Copies that have settled (a step gains less than this share of their sum) are
+    left alone, so that the slowest does not set the cost of all.
     """
     found = np.clip(start, *bounds)
     squares = np.empty(len(found))
@@ -77,7 +81,9 @@ def least_squares(
 
 @dataclass
 class _State:
-    """Where every copy stands: parameters, the curve and its derivatives there, the sum of squares, its damping."""
+    """Where every copy stands: parameters, the curve and its derivatives there, the sum of squares,
+    its damping.
+    """
 
     theta: F64
     values: F64
@@ -134,7 +140,9 @@ class _State:
 
 
 def _step(slopes: F64, weight: F64, residual: F64, damping: F64) -> F64:
-    """The damped Gauss-Newton step. Plain sums rather than einsum, whose last digits depend on memory alignment."""
+    """The damped Gauss-Newton step. Plain sums rather than einsum, whose last digits depend on
+    memory alignment.
+    """
     weighted = slopes * np.broadcast_to(weight, residual.shape)[:, :, None]
     size = slopes.shape[2]
     normal = np.empty((len(slopes), size, size))
@@ -152,9 +160,11 @@ def _step(slopes: F64, weight: F64, residual: F64, damping: F64) -> F64:
 
 
 def extra_scatter(residual: F64, known: F64, freedom: int) -> float:
-    """Scatter tau beyond the known errors, so that sum of r^2 / (known^2 + tau^2) equals the degrees of freedom.
+    """Scatter tau beyond the known errors, so that sum of r^2 / (known^2 + tau^2) equals the
+    degrees of freedom.
 
-    The moment estimate of random-effects meta-analysis (Paule and Mandel 1982); 0 where the known errors suffice.
+    The moment estimate of random-effects meta-analysis (Paule and Mandel 1982); 0 where the known
+    errors suffice.
     """
     if freedom < 1 or (residual**2).sum() == 0:
         return 0.0
@@ -176,12 +186,13 @@ def noisy_copies(
 ) -> F64:
     """`copies` of a curve with normal noise; with `freedom`, its size is itself drawn.
 
-    When sigma was estimated from few residuals, its own uncertainty belongs into the intervals: each copy
-    gets sigma * sqrt(freedom / chi2), as in the posterior of a normal variance.
+    When sigma was estimated from few residuals, its own uncertainty belongs into the intervals:
+    each copy gets sigma * sqrt(freedom / chi2), as in the posterior of a normal variance.
     """
     noise = rng.standard_normal((copies, len(values))) * sigma
     if freedom is not None:
-        # Below one degree of freedom nothing is known; a single draw is capped at Student's 97.5 % quantile.
+        # Below one degree of freedom nothing is known; a single draw is capped at Student's 97.5 %
+        # quantile.
         scale = np.sqrt(max(freedom, 1) / np.maximum(rng.chisquare(max(freedom, 1), copies), 1e-3))
         noise *= np.minimum(scale, student95(max(freedom, 1)))[:, None]
     return np.asarray(values + noise)

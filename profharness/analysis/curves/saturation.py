@@ -1,4 +1,5 @@
-"""From a scan's levels to its curves: what bends them, where they level off, and what to run at (METRICS 4).
+"""From a scan's levels to its curves: what bends them, where they level off, and what to run at
+(METRICS 4).
 
 Order: are the columns credible; is there a jump; then the curve, on the levels from the jump on.
 """
@@ -64,8 +65,9 @@ def series(
 ) -> tuple[Series, ...]:
     """One Series per distinct key, in the order of the table; deterministic for the same table.
 
-    Rows of one series with the same level are averaged. `margin` is the distance kept below the knee.
-    `flagged` names the levels whose trials are known to be wrong; None judges them by the columns.
+    Rows of one series with the same level are averaged. `margin` is the distance kept below the
+    knee. `flagged` names the levels whose trials are known to be wrong; None judges them by the
+    columns.
     """
     return tuple(_series(table, key, rows, margin, flagged) for key, rows in table.groups().items())
 
@@ -117,7 +119,9 @@ def _series(
 
 
 def fit_levels(level: F64, wrong: Container[float]) -> Bools:
-    """Which levels a curve is fitted on: those whose measurement is sound, or all where these are too few for a curve."""
+    """Which levels a curve is fitted on: those whose measurement is sound, or all where these are
+    too few for a curve.
+    """
     sound = np.array([at not in wrong for at in level.tolist()])
     return sound if sound.sum() > BATCH.parameters else np.ones_like(sound)
 
@@ -128,7 +132,10 @@ def _fitted_on(level: F64, used: Bools, wrong: Mapping[float, str]) -> str:
     if not flagged:
         return ""
     if used.all():
-        return f"fitted on all {len(level)} levels, though {len(flagged)} are flagged ({_by_kind(level, wrong)}): the others are too few for a curve"
+        return (
+            f"fitted on all {len(level)} levels, though {len(flagged)} are flagged "
+            f"({_by_kind(level, wrong)}): the others are too few for a curve"
+        )
     return f"fitted on {used.sum()} of {len(level)} levels: left out {_by_kind(level, wrong)}"
 
 
@@ -152,7 +159,9 @@ def _by_kind(level: F64, wrong: Mapping[float, str]) -> str:
 
 
 def _average(table: ScanTable, rows: list[int]) -> tuple[F64, F64, F64, F64, F64]:
-    """Level, throughput, its error, latency, its error; repeated levels averaged, errors with them."""
+    """Level, throughput, its error, latency, its error; repeated levels averaged, errors with
+    them.
+    """
     level = table.level[rows]
     distinct, where = np.unique(level, return_inverse=True)
     count = np.bincount(where)
@@ -191,7 +200,9 @@ def _checks(axis: Axis, columns: tuple[F64, F64, F64, F64, F64]) -> tuple[Findin
 
 
 def _by_level(checks: tuple[Finding, ...]) -> dict[float, str]:
-    """Levels that the columns show to be wrong, and by what. An odd trial does not make a level wrong."""
+    """Levels that the columns show to be wrong, and by what. An odd trial does not make a level
+    wrong.
+    """
     return {
         float(level): one.id
         for one in checks
@@ -203,7 +214,9 @@ def _by_level(checks: tuple[Finding, ...]) -> dict[float, str]:
 def indistinct(
     level: F64, throughput: F64, low: F64, high: F64, flagged: Container[float] = ()
 ) -> tuple[float, ...]:
-    """The levels whose interval overlaps that of the highest throughput; those that are flagged or have no interval are left out."""
+    """The levels whose interval overlaps that of the highest throughput; those that are flagged or
+    have no interval are left out.
+    """
     sound = np.array([at not in flagged for at in level.tolist()])
     best = int(np.where(sound, throughput, -np.inf).argmax())
     overlapping = sound & (high >= low[best])
@@ -247,7 +260,9 @@ def _left_out(level: F64, flagged: Mapping[float, str]) -> str:
 def recommend_within_latency(
     level: F64, throughput: F64, latency_ms: F64, limit_ms: float, flagged: Container[float] = ()
 ) -> Recommended | None:
-    """The best throughput among the sound levels whose latency keeps the limit; None where none does."""
+    """The best throughput among the sound levels whose latency keeps the limit; None where none
+    does.
+    """
     allowed = (latency_ms <= limit_ms) & np.array([at not in flagged for at in level.tolist()])
     if not allowed.any():
         return None
@@ -260,8 +275,8 @@ def _analyse(
 ) -> tuple[StepChange | None, _Fitted]:
     """The jump first; then the curve from the jump on.
 
-    Where levels that are known to be `wrong` had to be taken: a jump up to a level after one whose warm-up is in its mean is
-    none, and such levels do not count against the curve.
+    Where levels that are known to be `wrong` had to be taken: a jump up to a level after one whose
+    warm-up is in its mean is none, and such levels do not count against the curve.
     """
     leaky = frozenset(at for at, kind in wrong.items() if kind == "warmup-leak")
     batch = axis == "batch_size"
@@ -280,7 +295,9 @@ def _analyse(
 
 
 def after_jump(measured: Measured, step: StepChange | None, position: int) -> Measured:
-    """The levels from the jump on; where these are too few for a curve, all of them, those before it times its factor."""
+    """The levels from the jump on; where these are too few for a curve, all of them, those before
+    it times its factor.
+    """
     rest = measured.from_position(position)
     return (
         rest
@@ -340,7 +357,9 @@ def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> _Fitted:
         if knee.n is not None and knee.n < measured.level[0]:
             knee = knee_of_points(
                 measured
-            )  # a corner before the first level is the curve's, not the data's: one client gives lambda
+                # a corner before the first level is the curve's, not the data's: one client gives
+                # lambda
+            )
         return _Fitted(knee=knee, findings=(*poor, *_beyond(measured, None, knee)))
     copies = refit_copies(law, seed)
     usl = usl_law(law, copies)
@@ -382,7 +401,9 @@ def _beyond(measured: Measured, usl: Usl | None, knee: Knee) -> tuple[Finding, .
 
 
 def _poor_fit(fit: CurveFit, what: str, wrong: Container[float] = ()) -> tuple[Finding, ...]:
-    """Residual test: a point further off than 10 % and than three times its noise, not counting the levels that are known to be wrong."""
+    """Residual test: a point further off than 10 % and than three times its noise, not counting the
+    levels that are known to be wrong.
+    """
     noise = np.hypot(fit.measured.error, local_noise(fit.measured))
     residual = np.abs(fit.residual)
     sound = np.array([at not in wrong for at in fit.measured.level.tolist()])
@@ -394,7 +415,8 @@ def _poor_fit(fit: CurveFit, what: str, wrong: Container[float] = ()) -> tuple[F
     return (
         finding(
             "poor-fit",
-            f"{what} misses the measured throughput by {100 * misfit:.0f} % at {fit.measured.level[worst]:g}",
+            f"{what} misses the measured throughput by {100 * misfit:.0f} % at "
+            f"{fit.measured.level[worst]:g}",
             misfit_share=misfit,
             at=float(fit.measured.level[worst]),
         ),
@@ -402,16 +424,20 @@ def _poor_fit(fit: CurveFit, what: str, wrong: Container[float] = ()) -> tuple[F
 
 
 def _outdone(law: CurveFit, curve: CurveFit) -> tuple[Finding, ...]:
-    """The law against a corner of any sharpness with as many parameters: clearly worse means that it does not hold."""
+    """The law against a corner of any sharpness with as many parameters: clearly worse means that
+    it does not hold.
+    """
     if _rms(law) <= _MISFIT_RMS or law.freedom < 1 or fall_observed(law):
         return ()
-    # both have as many parameters: the difference of Akaike's criteria, with the small-sample factor of `_EVIDENCE`
+    # both have as many parameters: the difference of Akaike's criteria, with the small-sample
+    # factor of `_EVIDENCE`
     if _deviance(law) - _deviance(curve) <= _EVIDENCE * len(law.measured.level) / law.freedom:
         return ()
     return (
         finding(
             "poor-fit",
-            f"the Universal Scalability Law misses the series by {100 * _rms(law):.1f} % on average, "
+            f"the Universal Scalability Law misses the series by {100 * _rms(law):.1f} % on "
+            "average, "
             f"a corner of asymptotes by {100 * _rms(curve):.1f} %",
             law_rms=_rms(law),
             asymptotes_rms=_rms(curve),
@@ -420,7 +446,9 @@ def _outdone(law: CurveFit, curve: CurveFit) -> tuple[Finding, ...]:
 
 
 def _deviance(fit: CurveFit) -> float:
-    """-2 log likelihood of the residuals (but for a constant), under the noise that this curve leaves: what it misses is noise to it."""
+    """-2 log likelihood of the residuals (but for a constant), under the noise that this curve
+    leaves: what it misses is noise to it.
+    """
     return float((fit.residual**2 / fit.sigma**2 + 2 * np.log(fit.sigma)).sum())
 
 
@@ -442,7 +470,8 @@ def _step_finding(step: StepChange | None, measured: Measured) -> tuple[Finding,
     return (
         finding(
             "step",
-            f"throughput changes by a factor of {step.ratio:.2f} against the trend at {step.at:g}{doubt}",
+            f"throughput changes by a factor of {step.ratio:.2f} against the trend at "
+            f"{step.at:g}{doubt}",
             at=step.at,
             ratio=step.ratio,
         ),
@@ -450,7 +479,9 @@ def _step_finding(step: StepChange | None, measured: Measured) -> tuple[Finding,
 
 
 def _fall(measured: Measured, usl: Usl | None) -> tuple[Finding, ...]:
-    """The largest level against the best one: beyond 3 % and three standard errors (or by the law's own interval)."""
+    """The largest level against the best one: beyond 3 % and three standard errors (or by the law's
+    own interval).
+    """
     peak = int(measured.throughput.argmax())
     top = len(measured.level) - 1
     if peak == top:

@@ -1,7 +1,8 @@
-"""Throughput over concurrency: the Universal Scalability Law (Gunther), and where its throughput peaks.
+"""Throughput over concurrency: the Universal Scalability Law (Gunther), and where its throughput
+peaks.
 
-X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)). Contention sigma may be negative, since batching makes
-clients help each other; coherency kappa is not. Fitted in logarithms (METRICS 4).
+X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)). Contention sigma may be negative, since
+batching makes clients help each other; coherency kappa is not. Fitted in logarithms (METRICS 4).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _SIGMAS = (-0.5, 0.0, 0.02, 0.1, 0.5)
 
 
 class UslModel:
-    """log X over N; parameters log lambda, sigma, kappa, and with `step` the logarithm of a jump."""
+    """log X over N; parameters log lambda, sigma, kappa, and with `step` the logarithm of a
+    jump.
+    """
 
     def __init__(self, level: F64, step: F64 | None = None) -> None:
         self.level = level
@@ -55,7 +58,9 @@ class UslFamily:
         return UslModel(level, step)
 
     def box(self, measured: Measured) -> tuple[F64, F64]:
-        """Bounds of log lambda, sigma, kappa; with the smallest sigma and no kappa the load is still positive."""
+        """Bounds of log lambda, sigma, kappa; with the smallest sigma and no kappa the load is
+        still positive.
+        """
         each = measured.throughput / measured.level
         widest = max(float(measured.level[-1]) - 1, 1.0)
         low = np.array(
@@ -65,7 +70,9 @@ class UslFamily:
         return low, np.array([np.log(each.max() * _LAMBDA_FACTOR), _SIGMA_LIMIT, _KAPPA_LIMIT])
 
     def starts(self, measured: Measured) -> F64:
-        """A grid over sigma and kappa with the lambda that suits each, and the linear fit of N / X: (starts, 3)."""
+        """A grid over sigma and kappa with the lambda that suits each, and the linear fit of N / X:
+        (starts, 3).
+        """
         n, x = measured.level, measured.throughput
         widest = float(n[-1])
         kappas = np.array([0.0, 0.1, 1.0, 10.0]) / widest**2
@@ -87,7 +94,8 @@ def peaks(thetas: F64) -> F64:
 
 
 def fall_observed(fit: CurveFit) -> bool:
-    """Whether the series itself comes down: the last level is below the best one beyond their errors, and the law peaks inside the scan.
+    """Whether the series itself comes down: the last level is below the best one beyond their
+    errors, and the law peaks inside the scan.
 
     A plateau's last level is always a little below or above its best one.
     """
@@ -100,7 +108,9 @@ def fall_observed(fit: CurveFit) -> bool:
 
 
 def usl_law(fit: CurveFit, copies: Copies) -> Usl:
-    """The law with 95 % intervals. Without a fall in the data the peak is None, its low end the largest level measured."""
+    """The law with 95 % intervals. Without a fall in the data the peak is None, its low end the
+    largest level measured.
+    """
     lambdas = np.exp(copies.theta[:, 0].copy())
     low, high = USL.box(fit.measured)
     top = float(fit.measured.level[-1])

@@ -12,7 +12,9 @@ def accelerator(trace: Trace, device: int) -> Accelerator | None:
 
 
 def of_device(device: Device) -> Accelerator:
-    """A device as a source describes it; what the source does not say comes from the table, what neither says is None."""
+    """A device as a source describes it; what the source does not say comes from the table, what
+    neither says is None.
+    """
     return identify(
         name=device.name,
         architecture=device.architecture,

@@ -1,10 +1,12 @@
-"""What kind of work a kernel or an operator does, by rules that are data: the first one that matches wins.
+"""What kind of work a kernel or an operator does, by rules that are data: the first one that
+matches wins.
 
-Most rules look at a kernel's own function name, without return type, template arguments and parameters:
-a `sum` among the template arguments of an elementwise kernel does not make it a reduction. Frameworks
-that put the operation into a template argument (torch's elementwise kernels) have rules for the whole
-name. Triton kernels fused by torch's inductor are judged by their scheduling prefix, since the rest of
-their name lists every operator that was near (`triton_red_fused_add_addmm_...` multiplies no matrix).
+Most rules look at a kernel's own function name, without return type, template arguments and
+parameters: a `sum` among the template arguments of an elementwise kernel does not make it a
+reduction. Frameworks that put the operation into a template argument (torch's elementwise kernels)
+have rules for the whole name. Triton kernels fused by torch's inductor are judged by their
+scheduling prefix, since the rest of their name lists every operator that was near
+(`triton_red_fused_add_addmm_...` multiplies no matrix).
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ _NAMES = 1 << 14  # that are judged once: more than a model has kernels
 
 @dataclass(frozen=True)
 class Rule:
-    """`pattern` is searched in the function name alone, or in the whole name where `whole`. It is compiled once a name gets that far."""
+    """`pattern` is searched in the function name alone, or in the whole name where `whole`. It is
+    compiled once a name gets that far.
+    """
 
     category: Category
     pattern: str
@@ -71,11 +75,13 @@ KERNEL_RULES: tuple[Rule, ...] = (
     _rule("copy", r"reshape_and_cache|concat_and_cache|copy_blocks|swap_blocks"),
     _rule(
         "attention",
-        r"attn_|_attn|[Aa]ttention|flash_(fwd|bwd)|fmha|Fmha|_mha_|mla_(fwd|decode|prefill)|flashinfer.*(Decode|Prefill)",
+        r"attn_|_attn|[Aa]ttention|flash_(fwd|bwd)|fmha|Fmha|_mha_|mla_(fwd|decode|prefill)|"
+        r"flashinfer.*(Decode|Prefill)",
     ),
     _rule(
         "copy",
-        r"^__amd_rocclr_(copy|fill)|^MEMORY_COPY|^(hip|cuda)?[Mm]em(cpy|set)|[Ff]ill_?[Bb]uffer|recat_copy",
+        r"^__amd_rocclr_(copy|fill)|^MEMORY_COPY|^(hip|cuda)?[Mm]em(cpy|set)|[Ff]ill_?[Bb]uffer|"
+        r"recat_copy",
     ),
     _rule(
         "normalisation",
@@ -84,8 +90,10 @@ KERNEL_RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "conv",
-        r"[Cc]onv(olve|olution)?(_|[A-Z0-9]|\b)|scudnn|winograd|Winograd|igemm_(fwd|bwd|wrw)|implicit_gemm|implicit_convolve"
-        r"|[fd]prop|dgrad|wgrad|bwd_weight|[Ii]m2[Cc]ol|im2d2col|Im2d2Col|[Cc]ol2[Ii]m|cask_cudnn|MIOpenConv|3dconv",
+        r"[Cc]onv(olve|olution)?(_|[A-Z0-9]|\b)|scudnn|winograd|Winograd|igemm_(fwd|bwd|wrw)|"
+        r"implicit_gemm|implicit_convolve"
+        r"|[fd]prop|dgrad|wgrad|bwd_weight|[Ii]m2[Cc]ol|im2d2col|Im2d2Col|[Cc]ol2[Ii]m|"
+        r"cask_cudnn|MIOpenConv|3dconv",
     ),
     _rule(
         "conv",
@@ -94,13 +102,15 @@ KERNEL_RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "gemm",
-        r"^Cijk_|(?<!fb)[Gg]emm(?!_gpu)|GEMM|gemv|nvjet|matmul|MatMul|wvSplitK|LLMM1|splitKreduce|splitk|SplitK|cublas",
+        r"^Cijk_|(?<!fb)[Gg]emm(?!_gpu)|GEMM|gemv|nvjet|matmul|MatMul|wvSplitK|LLMM1|"
+        r"splitKreduce|splitk|SplitK|cublas",
     ),
     _rule("gemm", r"cutlass_?\w*(gemm|tensorop)", whole=True),
     # torch puts the operation of its loops into the template arguments
     _rule(
         "copy",
-        r"elementwise.*(direct_copy_kernel|copy_device_to_device|(float|bfloat16|half|float8\w*|e4m3\w*|e5m2\w*)_?copy_kernel|FillFunctor"
+        r"elementwise.*(direct_copy_kernel|copy_device_to_device|(float|bfloat16|half|float8\w*|"
+        r"e4m3\w*|e5m2\w*)_?copy_kernel|FillFunctor"
         r"|CopyFunctor<|_to_float_gpu|_float_to_)",
         whole=True,
     ),
@@ -108,17 +118,21 @@ KERNEL_RULES: tuple[Rule, ...] = (
     _rule("elementwise", r"elementwise|multi_tensor_apply"),
     _rule(
         "reduction",
-        r"[Rr]educe|_reduction|Reduction|(?<![A-Za-z])sum(?![a-z])|arg_?(max|min)|[Cc]riterion_updateOutput|[Nn]orm[12]?Kernel"
+        r"[Rr]educe|_reduction|Reduction|(?<![A-Za-z])sum(?![a-z])|arg_?(max|min)|"
+        r"[Cc]riterion_updateOutput|[Nn]orm[12]?Kernel"
         r"|DotKernel|dot_kernel|(max|avg)_pool|Pooling|[Cc]ount_?[Nn]onzero",
     ),
     _rule(
         "copy",
-        r"[Tt]ranspose|CatArray|nchwTo|nhwcTo|NCHW2|NHWC2|(?<![A-Za-z])copy(?![a-z])|Copy(?![a-z])|[Mm]emset|[Mm]em_?[Cc]py|permute",
+        r"[Tt]ranspose|CatArray|nchwTo|nhwcTo|NCHW2|NHWC2|(?<![A-Za-z])copy(?![a-z])|"
+        r"Copy(?![a-z])|[Mm]emset|[Mm]em_?[Cc]py|permute",
     ),
     _rule(
         "elementwise",
-        r"TensorOp|[Aa]ct(ivation)?_and_mul|[Aa]ctivation|[Rr]otary|[Rr]ope(?![a-z])|Adam|adam|sgd|[Dd]ropout"
-        r"|[Ss]calePackedTensor|OpTensor|Op[1-5]dTensor|[Qq]uant|add_?bias|bias_?add|gelu|silu|relu|sigmoid|clamp_|arange",
+        r"TensorOp|[Aa]ct(ivation)?_and_mul|[Aa]ctivation|[Rr]otary|[Rr]ope(?![a-z])|Adam|adam|"
+        r"sgd|[Dd]ropout"
+        r"|[Ss]calePackedTensor|OpTensor|Op[1-5]dTensor|[Qq]uant|add_?bias|bias_?add|gelu|silu|"
+        r"relu|sigmoid|clamp_|arange",
     ),
 )
 
@@ -126,42 +140,53 @@ _AUTOGRAD = re.compile(r"^autograd::engine::evaluate_function: ")
 OP_RULES: tuple[Rule, ...] = (
     _rule(
         "communication",
-        r"^(nccl|rccl|gloo|c10d)(:|_)|record_param_comms|all_?reduce|all_?gather|reduce_scatter|all_to_all|[Bb]roadcast_$",
+        r"^(nccl|rccl|gloo|c10d)(:|_)|record_param_comms|all_?reduce|all_?gather|reduce_scatter|"
+        r"all_to_all|[Bb]roadcast_$",
     ),
     _rule("attention", r"attention|Attention|_mha_"),
     _rule(
         "normalisation",
-        r"_norm(_|alization|$)|norm_backward|Norm(alization|Backward)|[Ss]oftmax|batch_norm|layer_norm|group_norm",
+        r"_norm(_|alization|$)|norm_backward|Norm(alization|Backward)|[Ss]oftmax|batch_norm|"
+        r"layer_norm|group_norm",
     ),
     _rule("conv", r"[Cc]onv(olution|_?\d|Transpose|Integer|Backward|$|_)"),
     _rule(
         "gemm",
-        r"^(add)?b?mm(_|$)|^baddbmm|^addmv|^mv$|^linear(_|$)|[Mm]at_?[Mm]ul|^einsum|_scaled_mm|Gemm|^Einsum|^(Add)?B?mmBackward",
+        r"^(add)?b?mm(_|$)|^baddbmm|^addmv|^mv$|^linear(_|$)|[Mm]at_?[Mm]ul|^einsum|_scaled_mm|"
+        r"Gemm|^Einsum|^(Add)?B?mmBackward",
     ),
     _rule(
         "copy",
-        r"^_?(to|copy|copy_|to_copy|clone|contiguous|cat|stack|fill_|zero_|zeros|ones|full|pin_memory)(_|$)|^(Cast|Concat|Transpose"
+        r"^_?(to|copy|copy_|to_copy|clone|contiguous|cat|stack|fill_|zero_|zeros|ones|full|"
+        r"pin_memory)(_|$)|^(Cast|Concat|Transpose"
         r"|Identity|Memcpy\w*|Split|Slice|Pad|Expand|Tile)(_|$|\d)|^Optimizer\.zero_grad",
     ),
     _rule(
         "reduction",
-        r"^(sum|mean|amax|amin|max|min|argmax|argmin|prod|any|all|var|std|norm|linalg_vector_norm|cumsum|logsumexp|nll_loss\w*"
-        r"|cross_entropy_loss|mse_loss|max_pool\w*|avg_pool\w*|adaptive_\w*pool\w*)(_|$)|^Reduce[A-Z]|Pool($|_|\d)|^Arg(Max|Min)|^(Sum|Mean)(Backward|$)",
+        r"^(sum|mean|amax|amin|max|min|argmax|argmin|prod|any|all|var|std|norm|"
+        r"linalg_vector_norm|cumsum|logsumexp|nll_loss\w*"
+        r"|cross_entropy_loss|mse_loss|max_pool\w*|avg_pool\w*|adaptive_\w*pool\w*)(_|$)|"
+        r"^Reduce[A-Z]|Pool($|_|\d)|^Arg(Max|Min)|^(Sum|Mean)(Backward|$)",
     ),
     _rule(
         "elementwise",
-        r"^(add|sub|mul|div|pow|exp|log|sqrt|rsqrt|neg|abs|relu|leaky_relu|gelu|silu|elu|sigmoid|tanh|clamp\w*|where|dropout|native_dropout"
-        r"|threshold\w*|lerp|addcmul|addcdiv|erf|sin|cos|eq|ne|gt|ge|lt|le|maximum|minimum|masked_fill|hardtanh|bitwise\w*|logical\w*|_foreach\w*"
-        r"|_fused_adam\w*)(_|$)|^(Add|Sub|Mul|Div|Pow|Exp|Log|Sqrt|Neg|Abs|Relu|LeakyRelu|Gelu|Silu|Elu|Sigmoid|Tanh|Clip|Where|Dropout|Erf|Sin|Cos"
+        r"^(add|sub|mul|div|pow|exp|log|sqrt|rsqrt|neg|abs|relu|leaky_relu|gelu|silu|elu|"
+        r"sigmoid|tanh|clamp\w*|where|dropout|native_dropout"
+        r"|threshold\w*|lerp|addcmul|addcdiv|erf|sin|cos|eq|ne|gt|ge|lt|le|maximum|minimum|"
+        r"masked_fill|hardtanh|bitwise\w*|logical\w*|_foreach\w*"
+        r"|_fused_adam\w*)(_|$)|^(Add|Sub|Mul|Div|Pow|Exp|Log|Sqrt|Neg|Abs|Relu|LeakyRelu|Gelu|"
+        r"Silu|Elu|Sigmoid|Tanh|Clip|Where|Dropout|Erf|Sin|Cos"
         r"|Equal|Greater|Less|Not|And|Or|Max|Min|BiasGelu|FastGelu|QuickGelu)(Backward|$|_|\d)",
     ),
 )
 
 
 def function_name(name: str) -> str:
-    """A kernel's own function: `at::native::reduce_kernel` from a demangled signature, a plain name as it is.
+    """A kernel's own function: `at::native::reduce_kernel` from a demangled signature, a plain name
+    as it is.
 
-    Return type, template arguments, parameters and what belongs to an anonymous namespace are left out.
+    Return type, template arguments, parameters and what belongs to an anonymous namespace are left
+    out.
     """
     text = (
         name.replace("(anonymous namespace)::", "")

@@ -1,4 +1,6 @@
-"""The two roofs over a device: operations per second by type, and memory bandwidth; measured there where that was done, else the data sheet."""
+"""The two roofs over a device: operations per second by type, and memory bandwidth; measured there
+where that was done, else the data sheet.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,18 @@ CALIBRATED = "calibrated"
 """The word by which a measured ceiling is known in the notes of figures."""
 
 ABOVE_SHEET, ABOVE_MEASURED = 1.05, 1.2
-"""Shares of a ceiling that no program exceeds: clocks may lie a little above the data sheet's, and what one program reached another may beat."""
+"""Shares of a ceiling that no program exceeds: clocks may lie a little above the data sheet's, and
+what one program reached another may beat.
+"""
 
 NO_CEILING = "a known device, or `profharness calibrate` on it"
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """One roof in FLOP/s or B/s. `measured` says that a program reached it on this device; `source` is where it comes from."""
+    """One roof in FLOP/s or B/s. `measured` says that a program reached it on this device; `source`
+    is where it comes from.
+    """
 
     value: float
     source: str
@@ -39,7 +45,9 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The roofs of one device. `calibration` is None where it was not measured; `needs` says what would give the roofs that it lacks."""
+    """The roofs of one device. `calibration` is None where it was not measured; `needs` says what
+    would give the roofs that it lacks.
+    """
 
     device: Accelerator
     calibration: Calibration | None = None
@@ -53,7 +61,9 @@ class Ceilings:
         return self.peak(dtype)
 
     def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> Ceiling | None:
-        """The dense peak of the data sheet, at its clock or at the one given; of fp32 and fp64 the higher of vector and matrix units."""
+        """The dense peak of the data sheet, at its clock or at the one given; of fp32 and fp64 the
+        higher of vector and matrix units.
+        """
         best = self.device.best_peak(dtype, clock_mhz)
         if best is None:
             return None
@@ -100,7 +110,9 @@ def of_name(
     compute_units: int | None = None,
     software: dict[str, str] | None = None,
 ) -> Ceilings:
-    """The roofs of a device that only a name (and perhaps its size) is known of: an accelerator, or a CPU by its model."""
+    """The roofs of a device that only a name (and perhaps its size) is known of: an accelerator, or
+    a CPU by its model.
+    """
     return Ceilings(
         identify(name=name, architecture=architecture, compute_units=compute_units),
         calibration_of(calibrations, name=name, compute_units=compute_units, software=software),

@@ -1,6 +1,8 @@
-"""What a hotspot table says of each kernel beyond its times: fill, occupancy, achieved FLOP/s and bytes per second (METRICS 6).
+"""What a hotspot table says of each kernel beyond its times: fill, occupancy, achieved FLOP/s and
+bytes per second (METRICS 6).
 
-Means over the kernel's calls, weighted by time; None where less than 90 % of a kernel's time is known.
+Means over the kernel's calls, weighted by time; None where less than 90 % of a kernel's time is
+known.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from profharness.trace.model import I32, NULL, Trace
 
 
 def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
-    """The table of one trace with these columns filled in, for rows by kernel; by op with the inputs; any other table as it is."""
+    """The table of one trace with these columns filled in, for rows by kernel; by op with the
+    inputs; any other table as it is.
+    """
     kernels, strings = facts.trace.kernels, facts.trace.strings
     if table.by == "op":
         return _with_inputs(table, facts.trace)
@@ -62,7 +66,9 @@ def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
 
 
 def _with_inputs(table: Hotspots, trace: Trace) -> Hotspots:
-    """Each op's rows with the shapes and types of inputs with which it was called most often (of equally many, the first met)."""
+    """Each op's rows with the shapes and types of inputs with which it was called most often (of
+    equally many, the first met).
+    """
     ops, strings = trace.ops, trace.strings
     known = np.flatnonzero(ops.shapes != NULL)
     if not len(known):
@@ -89,7 +95,9 @@ def _with_inputs(table: Hotspots, trace: Trace) -> Hotspots:
 
 
 def fill_of_kernels(trace: Trace) -> F64:
-    """The share of its device's compute units that each kernel's workgroups can occupy; NaN where not known."""
+    """The share of its device's compute units that each kernel's workgroups can occupy; NaN where
+    not known.
+    """
     kernels = trace.kernels
     found = np.full(len(kernels), np.nan)
     for device in distinct(kernels.device).tolist():

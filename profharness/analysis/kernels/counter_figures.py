@@ -12,7 +12,9 @@ from profharness.analysis.records import Figure
 
 
 def figure(share: Share) -> Callable[[Measurement], Figure]:
-    """The figure over the windows: the mean over kernels, by their time (by their number where they have none)."""
+    """The figure over the windows: the mean over kernels, by their time (by their number where they
+    have none).
+    """
 
     def compute(m: Measurement) -> Figure:
         values = m.facts.shares.get(share.name)
@@ -25,7 +27,10 @@ def figure(share: Share) -> Callable[[Measurement], Figure]:
                 value=None,
                 unit="share",
                 source=m.origin,
-                needs=f"counters (--pmc {share.derived[0]}, or {names}) on a device whose units are known"
+                needs=(
+                    f"counters (--pmc {share.derived[0]}, or {names}) on a device whose units "
+                    "are known"
+                )
                 if share.raw
                 else f"counters (--pmc {share.derived[0]})",
             )

@@ -8,8 +8,8 @@ import msgspec
 class CounterRow(msgspec.Struct, frozen=True, kw_only=True):
     """One hardware counter over the dispatches of one kernel that have it, as the tool wrote it.
 
-    `sum` is None for counters in per cent, of which a sum says nothing. `unit` is `count` where it is not known.
-    Counters of different passes are of different executions.
+    `sum` is None for counters in per cent, of which a sum says nothing. `unit` is `count` where it
+    is not known. Counters of different passes are of different executions.
     """
 
     kernel: str

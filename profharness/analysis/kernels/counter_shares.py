@@ -1,9 +1,11 @@
-"""How a device's units were used, by hardware counters: the derived metrics of rocprofiler, from the tool or from the raw counters.
+"""How a device's units were used, by hardware counters: the derived metrics of rocprofiler, from
+the tool or from the raw counters.
 
-Definitions are those of rocprofiler-sdk's counter_defs.yaml. A derived counter that the tool computed is taken as it is.
-From raw counters: GRBM counts clocks on every XCC and tools sum over them, so that it is divided by the number of
-XCCs; SQ and TCC counts are sums over all units. A figure whose counters were not collected, or whose device does not say
-its units (or XCCs), is not measured.
+Definitions are those of rocprofiler-sdk's counter_defs.yaml. A derived counter that the tool
+computed is taken as it is. From raw counters: GRBM counts clocks on every XCC and tools sum over
+them, so that it is divided by the number of XCCs; SQ and TCC counts are sums over all units. A
+figure whose counters were not collected, or whose device does not say its units (or XCCs), is not
+measured.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _ONE_XCC = frozenset({"gfx908", "gfx90a"})
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Per kernel, of its device: compute units, SIMDs, XCCs, waves that a compute unit holds, lanes of a wave; NaN where not known."""
+    """Per kernel, of its device: compute units, SIMDs, XCCs, waves that a compute unit holds, lanes
+    of a wave; NaN where not known.
+    """
 
     units: F64
     simds: F64
@@ -36,7 +40,9 @@ class Units:
 
 @dataclass(frozen=True)
 class Share:
-    """One figure: the tool's names for it (values in per cent unless `whole`), the raw counters, and its value from them as a share."""
+    """One figure: the tool's names for it (values in per cent unless `whole`), the raw counters,
+    and its value from them as a share.
+    """
 
     name: str
     better: str
@@ -115,7 +121,9 @@ SHARES: tuple[Share, ...] = (
 
 
 def of_kernels(trace: Trace) -> dict[str, F64]:
-    """Every figure that the counters of a trace give, per kernel (NaN for those without), by name."""
+    """Every figure that the counters of a trace give, per kernel (NaN for those without), by
+    name.
+    """
     units = _units(trace)
     found = {}
     with np.errstate(

@@ -1,4 +1,6 @@
-"""Raw hardware counters as a table: what was asked for by name, whether or not a figure is made of it."""
+"""Raw hardware counters as a table: what was asked for by name, whether or not a figure is made of
+it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def _percentages() -> frozenset[str]:
 
 
 def counter_rows(trace: Trace) -> tuple[CounterRow, ...]:
-    """A row per pass, kernel name and counter: kernels with the most time first, then by name; counters by name."""
+    """A row per pass, kernel name and counter: kernels with the most time first, then by name;
+    counters by name.
+    """
     counters, kernels = trace.counters, trace.kernels
     rows = np.flatnonzero(np.isfinite(counters.value))
     if not len(rows):
@@ -78,7 +82,9 @@ def counter_rows(trace: Trace) -> tuple[CounterRow, ...]:
 def _row(
     trace: Trace, what: tuple[int, int, str], figures: tuple[int, float, float, float]
 ) -> CounterRow:
-    """`what` are the codes of kernel and counter, and the pass; `figures` number, sum, lowest and highest value."""
+    """`what` are the codes of kernel and counter, and the pass; `figures` number, sum, lowest and
+    highest value.
+    """
     counter = trace.strings[what[1]]
     number, total, low, high = figures
     unit = unit_of(counter)
@@ -96,7 +102,9 @@ def _row(
 
 
 def joined(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[CounterRow, ...]:
-    """Of several files: rows of one pass, kernel and counter together, in the order in which they come."""
+    """Of several files: rows of one pass, kernel and counter together, in the order in which they
+    come.
+    """
     found: dict[tuple[str | None, str, str], CounterRow] = {}
     for row in (row for group in groups for row in group):
         key = (row.pass_name, row.kernel, row.counter)

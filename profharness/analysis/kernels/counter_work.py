@@ -1,12 +1,15 @@
-"""Hardware counters as work: bytes that crossed from the L2 to the fabric, of these to memory, and operations, per dispatch of each kernel.
+"""Hardware counters as work: bytes that crossed from the L2 to the fabric, of these to memory, and
+operations, per dispatch of each kernel.
 
-A counter pass serialises kernels, so that its times are not used: only what a dispatch moves and computes is taken
-from it, by kernel name (and number of workgroups where both sides have it), and set against times of another pass.
-FETCH_SIZE and WRITE_SIZE are KiB between L2 and fabric (Infinity Cache, HBM, other devices): an upper bound of what
-HBM moves. The requests among them that are addressed to the device's own DRAM are counted apart, but not their sizes:
-of the bytes they are given the share that they are of the requests. Where an Infinity Cache lies between (gfx942 on)
-its hits are among them. MFMA operations are counted in units of 512 (rocprofiler's MfmaFlops, which leaves out 8 bits
-and less: these are added here), vector operations per wave of 64 lanes, a multiply-add being two.
+A counter pass serialises kernels, so that its times are not used: only what a dispatch moves and
+computes is taken from it, by kernel name (and number of workgroups where both sides have it), and
+set against times of another pass. FETCH_SIZE and WRITE_SIZE are KiB between L2 and fabric (Infinity
+Cache, HBM, other devices): an upper bound of what HBM moves. The requests among them that are
+addressed to the device's own DRAM are counted apart, but not their sizes: of the bytes they are
+given the share that they are of the requests. Where an Infinity Cache lies between (gfx942 on) its
+hits are among them. MFMA operations are counted in units of 512 (rocprofiler's MfmaFlops, which
+leaves out 8 bits and less: these are added here), vector operations per wave of 64 lanes, a
+multiply-add being two.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from profharness.trace.columns.keys import coded
 from profharness.trace.model import F64, I64, NULL, Trace
 
 KIB = 1024.0
-# The raw counters behind them: (all requests, those of 32 B, those of 128 B, those to DRAM) and (all, those of 64 B, those to DRAM); gfx942 on has the second names.
+# The raw counters behind them: (all requests, those of 32 B, those of 128 B, those to DRAM) and
+# (all, those of 64 B, those to DRAM); gfx942 on has the second names.
 _READ_RAW = (
     ("TCC_EA_RDREQ_sum", "TCC_EA_RDREQ_32B_sum", "", "TCC_EA_RDREQ_DRAM_sum"),
     ("TCC_EA0_RDREQ_sum", "TCC_EA0_RDREQ_32B_sum", "TCC_BUBBLE_sum", "TCC_EA0_RDREQ_DRAM_sum"),
@@ -36,7 +40,8 @@ _WRITTEN = ("WRITE_SIZE", "WriteSize")
 _MATRIX = ("MfmaFlops",)
 _MOPS = 512.0
 _LANES = 64.0
-# By type: the derived total, the raw matrix counter, the suffix of the raw vector counters, the derived matrix counter.
+# By type: the derived total, the raw matrix counter, the suffix of the raw vector counters, the
+# derived matrix counter.
 _TYPES: tuple[tuple[Dtype, str, str, str, str], ...] = (
     ("fp64", "TOTAL_64_OPS", "SQ_INSTS_VALU_MFMA_MOPS_F64", "F64", "MfmaFlopsF64"),
     ("fp32", "TOTAL_32_OPS", "SQ_INSTS_VALU_MFMA_MOPS_F32", "F32", "MfmaFlopsF32"),
@@ -52,9 +57,11 @@ ARCHITECTURES = {"gfx908": False, "gfx90a": False, "gfx942": True, "gfx950": Tru
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Per kernel, of one dispatch: bytes between L2 and fabric, of these to and from memory, hardware operations; NaN where not counted.
+    """Per kernel, of one dispatch: bytes between L2 and fabric, of these to and from memory,
+    hardware operations; NaN where not counted.
 
-    `by_type` are the operations by type; those that no type is known of stand in `operations` alone.
+    `by_type` are the operations by type; those that no type is known of stand in `operations`
+    alone.
     """
 
     fabric_bytes: F64
@@ -74,7 +81,9 @@ class Counted:
 
 
 def counted_work(counted: Trace, timed: Trace) -> Counted:
-    """For the kernels of `timed`, the mean of what the counters of `counted` say of dispatches like it."""
+    """For the kernels of `timed`, the mean of what the counters of `counted` say of dispatches like
+    it.
+    """
     nothing = np.full(len(timed.kernels), np.nan)
     if not len(counted.counters):
         return Counted(nothing, nothing, nothing, {})
@@ -89,7 +98,9 @@ def counted_work(counted: Trace, timed: Trace) -> Counted:
 
 
 def mean_of_dispatches(counted: Trace, timed: Trace, values: F64) -> F64:
-    """A column over the kernels of `counted` as one over those of `timed`: the mean over dispatches like each."""
+    """A column over the kernels of `counted` as one over those of `timed`: the mean over dispatches
+    like each.
+    """
     return _mean_by(_keys(counted, timed), values)
 
 
@@ -112,7 +123,9 @@ def per_dispatch(trace: Trace) -> Counted:
 
 
 def _read(trace: Trace) -> tuple[F64, F64]:
-    """Bytes read through the fabric, and the share of the requests that went to DRAM (NaN where not counted)."""
+    """Bytes read through the fabric, and the share of the requests that went to DRAM (NaN where not
+    counted).
+    """
     read, share = KIB * first_of(trace, _READ), np.full(len(trace.kernels), np.nan)
     for whole, short, long, dram in _READ_RAW:
         bubbles = column(trace, long) if long else np.zeros(len(trace.kernels))
@@ -140,7 +153,9 @@ def _written(trace: Trace) -> tuple[F64, F64]:
 
 
 def _shared(known: F64, part: F64, whole: F64) -> F64:
-    """Part over whole, at most 1 (the two may be of different executions), where nothing is known yet."""
+    """Part over whole, at most 1 (the two may be of different executions), where nothing is known
+    yet.
+    """
     return np.where(
         np.isfinite(known),
         known,
@@ -153,7 +168,9 @@ def _shared(known: F64, part: F64, whole: F64) -> F64:
 
 
 def _operations(trace: Trace) -> dict[Dtype, F64]:
-    """Operations by type: the tool's totals, else vector and matrix instructions, else the tool's matrix totals."""
+    """Operations by type: the tool's totals, else vector and matrix instructions, else the tool's
+    matrix totals.
+    """
     found: dict[Dtype, F64] = {}
     for dtype, total, matrix, vector, derived in _TYPES:
         known = column(trace, total) if total else np.full(len(trace.kernels), np.nan)

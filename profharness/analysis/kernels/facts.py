@@ -1,4 +1,6 @@
-"""What is known of every kernel of a trace, worked out once for all windows that are asked for: residency, work, rates."""
+"""What is known of every kernel of a trace, worked out once for all windows that are asked for:
+residency, work, rates.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from profharness.trace.model import F64, Trace
 
 @dataclass(frozen=True, eq=False)
 class Yardstick:
-    """What a trace is measured against: ceilings measured on its devices, and the counters of another pass of the same run.
+    """What a trace is measured against: ceilings measured on its devices, and the counters of
+    another pass of the same run.
 
     `software` tells which of several calibrations of a device is meant.
     """
@@ -35,7 +38,9 @@ NO_YARDSTICK = Yardstick()
 
 @dataclass(eq=False)
 class KernelFacts:
-    """Each property is an array (or holds arrays) over the kernels of the trace, made when it is first asked for."""
+    """Each property is an array (or holds arrays) over the kernels of the trace, made when it is
+    first asked for.
+    """
 
     trace: Trace
     yardstick: Yardstick = NO_YARDSTICK
@@ -55,7 +60,9 @@ class KernelFacts:
 
     @cached_property
     def counted(self) -> Counted | None:
-        """What counters say of each kernel: those of the counter pass, else the trace's own; None where there are none."""
+        """What counters say of each kernel: those of the counter pass, else the trace's own; None
+        where there are none.
+        """
         other = self.yardstick.counted
         if other is not None and len(other.counters):
             found = counter_work.counted_work(other, self.trace)
@@ -67,7 +74,9 @@ class KernelFacts:
 
     @cached_property
     def shares(self) -> dict[str, F64]:
-        """What counters say of how the units were used, per kernel, by name; empty without counters."""
+        """What counters say of how the units were used, per kernel, by name; empty without
+        counters.
+        """
         other = self.yardstick.counted
         if other is not None and len(other.counters):
             return {
@@ -78,7 +87,9 @@ class KernelFacts:
 
     @cached_property
     def timed(self) -> bool:
-        """Whether the durations of kernels may be set against their work: not where the same records carry the counters."""
+        """Whether the durations of kernels may be set against their work: not where the same
+        records carry the counters.
+        """
         return not len(self.trace.counters)
 
     @cached_property

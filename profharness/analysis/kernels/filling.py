@@ -1,9 +1,10 @@
 """Fill: how much of the device the running kernels can occupy, from their workgroups (METRICS 3).
 
-    fill = (1/|W|) integral over W of min(1, sum over running kernels of workgroups / compute units) dt
+    fill = (1/|W|) integral over W of min(1, sum over running kernels of workgroups / compute units)
+    dt
 
-Workgroups beyond one per compute unit count no further; whether one is enough to keep a unit working is
-a question of occupancy, not of fill.
+Workgroups beyond one per compute unit count no further; whether one is enough to keep a unit
+working is a question of occupancy, not of fill.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ UNDERFILLED = 0.5
 class Fill:
     """Fill of one device over windows: all times in ns.
 
-    `filled_ns` is the integral of fill, `underfilled_ns` the time in which compute kernels ran with a
-    fill below 0.5, `unknown_ns` the time in which kernels without geometry ran. `known_kernel_ns` of
-    `kernel_ns` is the summed kernel time with geometry.
+    `filled_ns` is the integral of fill, `underfilled_ns` the time in which compute kernels ran with
+    a fill below 0.5, `unknown_ns` the time in which kernels without geometry ran. `known_kernel_ns`
+    of `kernel_ns` is the summed kernel time with geometry.
     """
 
     window_ns: int
@@ -43,8 +44,9 @@ class Fill:
 class Offered:
     """What the kernels of one device offer its compute units in a merged set of windows.
 
-    `fill` is None where their number is not known. `filled` are the times in which compute kernels ran that do not leave
-    more than half of the units empty; kernels without geometry count as filling them, as does everything where their number is not known.
+    `fill` is None where their number is not known. `filled` are the times in which compute kernels
+    ran that do not leave more than half of the units empty; kernels without geometry count as
+    filling them, as does everything where their number is not known.
     """
 
     fill: Fill | None

@@ -23,10 +23,11 @@ Integers = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """Values sorted by group, then by value. `first[g]` is where group `g` begins and `key[g]` its key.
+    """Values sorted by group, then by value. `first[g]` is where group `g` begins and `key[g]` its
+    key.
 
-    `count` is the number of values in each group. Where `weight` is given, each entry stands for so many
-    equal values; without it for one.
+    `count` is the number of values in each group. Where `weight` is given, each entry stands for so
+    many equal values; without it for one.
     """
 
     key: I64
@@ -67,7 +68,9 @@ class Grouped:
         return self.value[np.searchsorted(upto, before + rank, "right")]
 
     def deviations(self) -> F64:
-        """Sample standard deviation per group (n - 1), as rocprofv3 prints it; 0 for a single value."""
+        """Sample standard deviation per group (n - 1), as rocprofv3 prints it; 0 for a single
+        value.
+        """
         if not len(self.first):
             return np.empty(0)
         mean = self.sums() / self.count
@@ -100,7 +103,9 @@ class Grouped:
 
 
 def group(key: Integers, value: I64, weight: I64 | None = None) -> Grouped:
-    """Values by key, groups in rising order of key; with `weight` each stands for so many equal ones (at least 1)."""
+    """Values by key, groups in rising order of key; with `weight` each stands for so many equal
+    ones (at least 1).
+    """
     if not len(key):
         empty = np.empty(0, np.int64)
         return Grouped(empty, empty, empty, empty)
@@ -123,7 +128,9 @@ def group(key: Integers, value: I64, weight: I64 | None = None) -> Grouped:
 
 
 def combinations(columns: Sequence[Integers], weight: I64 | None = None) -> tuple[I64, I64]:
-    """Each distinct combination of the columns, in rising order: a row that has it, and how often it occurs (or the sum of weights)."""
+    """Each distinct combination of the columns, in rising order: a row that has it, and how often
+    it occurs (or the sum of weights).
+    """
     if not len(columns[0]):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     packed = pack(columns)
@@ -136,9 +143,11 @@ def combinations(columns: Sequence[Integers], weight: I64 | None = None) -> tupl
 
 
 def modes(key: Integers, columns: Sequence[Integers], weight: I64 | None = None) -> tuple[I64, I64]:
-    """The most common combination of the columns within each group: keys (rising), and a row that has it.
+    """The most common combination of the columns within each group: keys (rising), and a row that
+    has it.
 
-    Among equally common ones the smallest combination wins, so that the answer does not depend on order.
+    Among equally common ones the smallest combination wins, so that the answer does not depend on
+    order.
     """
     row, count = combinations([key, *columns], weight)
     if not len(row):

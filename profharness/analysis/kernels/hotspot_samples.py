@@ -1,4 +1,6 @@
-"""A hotspot table with telemetry: the mean of each metric asked for while the kernels (or operators) of a row ran."""
+"""A hotspot table with telemetry: the mean of each metric asked for while the kernels (or
+operators) of a row ran.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,11 @@ Owners = tuple[I64, F64, Spans]
 
 
 def with_samples(table: Hotspots, records: Trace, trace: Trace, metrics: Sequence[str]) -> Hotspots:
-    """The table of `records` (one pass of `trace`) whose rows have the means of the metrics over their device time.
+    """The table of `records` (one pass of `trace`) whose rows have the means of the metrics over
+    their device time.
 
-    Rows by op: over the kernels that the operators launched; without any kernel in the trace, over the operators' own time.
+    Rows by op: over the kernels that the operators launched; without any kernel in the trace, over
+    the operators' own time.
     """
     group, sign, spans = _members(table, records)
     place = {row.name: number for number, row in enumerate(table.rows)}
@@ -87,7 +91,9 @@ def _sampled(row: HotspotRow, samples: dict[str, Figure]) -> SampledRow:
 
 
 def _members(table: Hotspots, records: Trace) -> Owners:
-    """Code of the group, sign and time of every record that counts for a row; a child of an operator counts against it."""
+    """Code of the group, sign and time of every record that counts for a row; a child of an
+    operator counts against it.
+    """
     kernels, ops = records.kernels, records.ops
     if table.by == "category":
         copies = records.copies

@@ -1,8 +1,9 @@
-"""Where device time (or operator time) goes: groups of kernels, of operators, or of categories (METRICS 6); and host calls.
+"""Where device time (or operator time) goes: groups of kernels, of operators, or of categories
+(METRICS 6); and host calls.
 
-Totals are exact integers and equal the vendors' statistics on the same records. One trace is one pass:
-nothing here adds up passes (`analysis.passes` chooses one). Where a trace holds no kernels, or no operators,
-but a tool's own statistics of them, these are the table.
+Totals are exact integers and equal the vendors' statistics on the same records. One trace is one
+pass: nothing here adds up passes (`analysis.passes` chooses one). Where a trace holds no kernels,
+or no operators, but a tool's own statistics of them, these are the table.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ I64 = npt.NDArray[np.int64]
 
 
 def default(trace: Trace, devices: Sequence[DeviceCounts] | None = None) -> Hotspots:
-    """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on device kernels.
+    """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on
+    device kernels.
 
     `devices` are the `counts_of_devices`, where they are known.
     """
@@ -54,7 +56,8 @@ def by_kernel(trace: Trace) -> Hotspots:
 
 
 def by_op(trace: Trace) -> Hotspots:
-    """Framework operators by name: `total_ns` is their duration less their children's, `kernel_ns` what they launched.
+    """Framework operators by name: `total_ns` is their duration less their children's, `kernel_ns`
+    what they launched.
 
     Statistics of host calls stand here too: their time includes what they call.
     """
@@ -67,9 +70,11 @@ def by_category(trace: Trace) -> Hotspots:
 
 
 def by_call(trace: Trace) -> Hotspots:
-    """Host calls into runtimes by name, with what their logs say besides: submissions of kernels, lines of MIOpen.
+    """Host calls into runtimes by name, with what their logs say besides: submissions of kernels,
+    lines of MIOpen.
 
-    `total_ns` is the time until the return, with the calls inside it, as the vendors' statistics have it.
+    `total_ns` is the time until the return, with the calls inside it, as the vendors' statistics
+    have it.
     """
     return grouped(trace, "call")
 
@@ -77,7 +82,9 @@ def by_call(trace: Trace) -> Hotspots:
 def tally(
     trace: Trace, by: Grouping | None, devices: Sequence[DeviceCounts] | None = None
 ) -> Tally:
-    """The groups behind a table, to be joined with those of other files; None and `devices` as for `default`."""
+    """The groups behind a table, to be joined with those of other files; None and `devices` as for
+    `default`.
+    """
     makers: dict[Grouping, Callable[[Trace], Tally]] = {
         "kernel": _of_kernels,
         "op": _of_ops,
@@ -122,7 +129,8 @@ def default_grouping(trace: Trace) -> Grouping:
 
 
 def own_ns(ops: Ops) -> I64:
-    """Each operator's duration less the parts that its direct children cover, in ns; never negative.
+    """Each operator's duration less the parts that its direct children cover, in ns; never
+    negative.
 
     A child that sticks out of its parent (rounded times) is taken only as far as it lies inside.
     """
@@ -139,7 +147,9 @@ def own_ns(ops: Ops) -> I64:
 
 
 def children(ops: Ops) -> tuple[I64, I64]:
-    """Rows of the operators that run inside of another one of their thread, and the row of that one."""
+    """Rows of the operators that run inside of another one of their thread, and the row of that
+    one.
+    """
     parent = nest(ops.start_ns, ops.dur_ns, pack([ops.source, ops.pid, ops.tid])).parent
     child = np.flatnonzero(parent != NULL)
     return child, parent[child]
@@ -200,7 +210,9 @@ def _of_categories(trace: Trace) -> Tally:
 
 
 def _of_calls(trace: Trace) -> Tally:
-    """Each distinct name is judged once; a function that several libraries have counts for the first."""
+    """Each distinct name is judged once; a function that several libraries have counts for the
+    first.
+    """
     api, marks, strings = trace.api, trace.marks, trace.strings
     codes, first = (part.tolist() for part in np.unique(api.name, return_index=True))
     calls = {

@@ -1,13 +1,18 @@
-"""How many waves the running kernels keep on the compute units, and what the last round of workgroups wastes (METRICS 3).
+"""How many waves the running kernels keep on the compute units, and what the last round of
+workgroups wastes (METRICS 3).
 
-    occupancy         resident waves over the waves that the units hold: min(workgroups / units, slots) x waves per
+    occupancy         resident waves over the waves that the units hold: min(workgroups / units,
+                      slots) x waves per
                       workgroup / waves per unit, as CUPTI and Kineto estimate it
-    wave_quantisation workgroups / (ceil(workgroups / (slots x units)) x slots x units): an upper bound of what the last,
+    wave_quantisation workgroups / (ceil(workgroups / (slots x units)) x slots x units): an upper
+    bound of what the last,
                       partly empty round costs; only for kernels of more than one round
-    slots_full_time   share of the window in which the running kernels offer at least slots x units workgroups: no room
+    slots_full_time   share of the window in which the running kernels offer at least slots x units
+                      workgroups: no room
                       was left, which does not say that the units worked
 
-It rests on registers and LDS per kernel, which not every tool records; `coverage` is the share of kernel time that has them.
+It rests on registers and LDS per kernel, which not every tool records; `coverage` is the share of
+kernel time that has them.
 """
 
 from __future__ import annotations
@@ -30,7 +35,8 @@ from profharness.trace.model import NULL, Kernels, Trace
 class Residency:
     """One entry per kernel. `slots` is NULL and the rest NaN where it cannot be known.
 
-    `offered` is workgroups over what all units hold at once; `quantisation` is NaN too for kernels of one round.
+    `offered` is workgroups over what all units hold at once; `quantisation` is NaN too for kernels
+    of one round.
     """
 
     slots: I64
@@ -72,7 +78,9 @@ def residency(trace: Trace) -> Residency:
 
 
 def kernel_slots(kernels: Kernels, device: Accelerator) -> I64:
-    """Workgroups per compute unit of each kernel; each distinct shape is worked out once. NULL where not known."""
+    """Workgroups per compute unit of each kernel; each distinct shape is worked out once. NULL
+    where not known.
+    """
     if device.limits is None or not len(kernels):
         return np.full(len(kernels), NULL, np.int64)
     lds = np.where(
@@ -100,9 +108,10 @@ def threads(kernels: Kernels) -> I64:
 class Occupancy:
     """Occupancy of one device over windows: all times in ns.
 
-    `resident_ns` is the integral of occupancy over `known_ns`, the time in which a kernel with known registers ran;
-    `blind_ns` the time in which one without them ran. `full_ns`: no slot was free. `rounds_ns` is the summed time of
-    kernels of more than one round, `useful_ns` the same times their quantisation.
+    `resident_ns` is the integral of occupancy over `known_ns`, the time in which a kernel with
+    known registers ran; `blind_ns` the time in which one without them ran. `full_ns`: no slot was
+    free. `rounds_ns` is the summed time of kernels of more than one round, `useful_ns` the same
+    times their quantisation.
     """
 
     window_ns: int
@@ -122,7 +131,9 @@ class Occupancy:
 
 
 def occupancy(trace: Trace, device: int, windows: Intervals, held: Residency) -> Occupancy:
-    """The occupancy of a device in a merged set of windows; without coverage where nothing is known of its kernels."""
+    """The occupancy of a device in a merged set of windows; without coverage where nothing is known
+    of its kernels.
+    """
     kernels = trace.kernels
     here = kernels.device == device
     known, blind = here & (held.slots != NULL), here & (held.slots == NULL)

@@ -1,10 +1,11 @@
 """Which kernels run at a roof of the device, and how the time that fills it divides (METRICS 3).
 
-A kernel is compute-bound or bandwidth-bound when it reaches at least 60 % of that ceiling, inside-kernel when it is
-known to reach neither (latency, LDS, gathers, atomics), undetermined when neither its operations nor its traffic are
-known. Traffic is what counters say where a counter pass exists, else what its tensors need at least. That a roof is
-not reached can be said of measured ones only: no real program reaches the peak of a data sheet. A rate above what is
-possible says nothing of the kernel: its operations or its device are wrong, or its traffic stays in a cache.
+A kernel is compute-bound or bandwidth-bound when it reaches at least 60 % of that ceiling,
+inside-kernel when it is known to reach neither (latency, LDS, gathers, atomics), undetermined when
+neither its operations nor its traffic are known. Traffic is what counters say where a counter pass
+exists, else what its tensors need at least. That a roof is not reached can be said of measured ones
+only: no real program reaches the peak of a data sheet. A rate above what is possible says nothing
+of the kernel: its operations or its device are wrong, or its traffic stays in a cache.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ CLASSES = ("compute", "bandwidth", "inside_kernel", "undetermined")
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Per kernel: its shares of the compute and of the bandwidth ceiling (NaN where not known), and its class.
+    """Per kernel: its shares of the compute and of the bandwidth ceiling (NaN where not known), and
+    its class.
 
-    `flops` and `moved` are operations and bytes of the kernel; `counted` says which have their traffic from counters,
-    `above` which do more operations per second than their device can.
+    `flops` and `moved` are operations and bytes of the kernel; `counted` says which have their
+    traffic from counters, `above` which do more operations per second than their device can.
     """
 
     flops: F64
@@ -61,7 +63,9 @@ class Rates:
 def rates(
     trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: Counted | None = None
 ) -> Rates:
-    """Rates of all kernels against the roofs of their devices. Useful operations come before those that counters saw."""
+    """Rates of all kernels against the roofs of their devices. Useful operations come before those
+    that counters saw.
+    """
     kernels = trace.kernels
     flops, moved = work.flops, work.low_bytes
     from_counters = np.zeros(len(kernels), np.bool_)
@@ -91,7 +95,9 @@ def rates(
 
 
 def _kinds(compute: F64, bandwidth: F64, known: Mask) -> I64:
-    """The higher of the roofs that are reached; where none is and the kernel is known well enough to say so, inside-kernel."""
+    """The higher of the roofs that are reached; where none is and the kernel is known well enough
+    to say so, inside-kernel.
+    """
     high, wide = np.nan_to_num(compute), np.nan_to_num(bandwidth)
     kind = np.where(known, INSIDE, UNDETERMINED)
     kind = np.where((wide >= REACHED) & (wide > high), BANDWIDTH, kind)
@@ -102,7 +108,9 @@ Part = Literal["value", "limit"]
 
 
 def _compute_roofs(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], part: Part) -> F64:
-    """Per kernel the ceiling of the type that it multiplies in; operations known from counters alone are set against the highest."""
+    """Per kernel the ceiling of the type that it multiplies in; operations known from counters
+    alone are set against the highest.
+    """
     kernels = trace.kernels
     found = np.full(len(kernels), np.nan)
     for device, roof in roofs.items():
@@ -126,7 +134,9 @@ def _bandwidth_roofs(trace: Trace, roofs: dict[int, Ceilings], part: Part) -> F6
 
 @dataclass(frozen=True)
 class FilledSplit:
-    """The compute time that fills a device, in ns, disjoint by class in the order of CLASSES; `said` is each class's evidence."""
+    """The compute time that fills a device, in ns, disjoint by class in the order of CLASSES;
+    `said` is each class's evidence.
+    """
 
     ns: tuple[int, int, int, int]
     said: tuple[str, str, str, str]
@@ -141,7 +151,8 @@ def filled_split(
 ) -> FilledSplit:
     """Of the times in which each device was `filled`, in a merged set of windows.
 
-    Where kernels of several classes run at once, the time counts for the one that comes first in CLASSES.
+    Where kernels of several classes run at once, the time counts for the one that comes first in
+    CLASSES.
     """
     total = np.zeros(len(CLASSES), np.int64)
     talking = is_communication(trace.strings, trace.kernels)
@@ -169,7 +180,9 @@ def filled_split(
 
 
 def _evidence(trace: Trace, found: Rates, inside: I64, kind: int, *, measured: bool) -> str:
-    """The kernel of the class that takes most time, with the share of its roof that it reaches on average."""
+    """The kernel of the class that takes most time, with the share of its roof that it reaches on
+    average.
+    """
     rows = np.flatnonzero((found.kind == kind) & (inside > 0))
     if not len(rows) or kind == UNDETERMINED:
         return ""

@@ -1,14 +1,18 @@
-"""How many workgroups of a kernel one compute unit holds at once, by the rules of its architecture (METRICS 3).
+"""How many workgroups of a kernel one compute unit holds at once, by the rules of its architecture
+(METRICS 3).
 
-AMD (LLVM's AMDGPU backend and the HIP runtime's occupancy query): each SIMD holds as many waves as its wave slots,
-its vector and its scalar registers allow; the waves of a workgroup are dealt out evenly over the SIMDs, the next
-workgroup going on where the last one stopped, so that all of the SIMDs' places can be used. LDS is shared by the
-unit; workgroups of several waves need one of its barriers each.
+AMD (LLVM's AMDGPU backend and the HIP runtime's occupancy query): each SIMD holds as many waves as
+its wave slots, its vector and its scalar registers allow; the waves of a workgroup are dealt out
+evenly over the SIMDs, the next workgroup going on where the last one stopped, so that all of the
+SIMDs' places can be used. LDS is shared by the unit; workgroups of several waves need one of its
+barriers each.
 
-NVIDIA (the CUDA occupancy calculator): registers are given out per warp within each of the SM's four parts, shared
-memory per block with what the system reserves; blocks and warps are limited by number.
+NVIDIA (the CUDA occupancy calculator): registers are given out per warp within each of the SM's
+four parts, shared memory per block with what the system reserves; blocks and warps are limited by
+number.
 
-Everything is an array over kernels (or over distinct shapes); NULL stands for what was not recorded.
+Everything is an array over kernels (or over distinct shapes); NULL stands for what was not
+recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +29,9 @@ _NO_LIMIT = np.int64(2**31)
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """What each kernel asks for: work-items of a workgroup, registers per work-item (scalar: per wave), LDS bytes in all."""
+    """What each kernel asks for: work-items of a workgroup, registers per work-item (scalar: per
+    wave), LDS bytes in all.
+    """
 
     threads: I64
     vector_registers: I64
@@ -40,7 +46,9 @@ def waves_per_workgroup(limits: AmdLimits | NvidiaLimits, threads: I64) -> I64:
 
 
 def slots(limits: AmdLimits | NvidiaLimits, shapes: Shapes) -> I64:
-    """Workgroups that one compute unit holds; NULL where the record lacks something, or says what cannot have run."""
+    """Workgroups that one compute unit holds; NULL where the record lacks something, or says what
+    cannot have run.
+    """
     held = _amd(limits, shapes) if isinstance(limits, AmdLimits) else _nvidia(limits, shapes)
     return np.where((held > 0) & _recorded(limits, shapes), held, NULL)
 
@@ -69,7 +77,9 @@ def _amd(limits: AmdLimits, shapes: Shapes) -> I64:
 
 
 def _waves_by_vector_registers(limits: AmdLimits, shapes: Shapes) -> I64:
-    """Unified files hold the architectural registers, aligned to 4, and the accumulators after them; split ones the larger of both."""
+    """Unified files hold the architectural registers, aligned to 4, and the accumulators after
+    them; split ones the larger of both.
+    """
     arch, accum = np.maximum(shapes.vector_registers, 0), np.maximum(shapes.accum_registers, 0)
     asked = _aligned(arch, 4) + accum if limits.unified else np.maximum(arch, accum)
     return _share(

@@ -1,7 +1,9 @@
-"""Hotspots before they are a table: exact groups that are small enough to send, and that can be joined.
+"""Hotspots before they are a table: exact groups that are small enough to send, and that can be
+joined.
 
-A tally holds each distinct duration of a group once, with how often it occurs, so that sums, extremes, medians and
-deviations of many files together are those of all their records, whatever the number of files.
+A tally holds each distinct duration of a group once, with how often it occurs, so that sums,
+extremes, medians and deviations of many files together are those of all their records, whatever the
+number of files.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ NO_GROUPS = group(np.empty(0, np.int64), np.empty(0, np.int64))
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """Launch shapes: (n, 4) of workgroups and workgroup size x, y, z; the group of each, and how many kernels had it."""
+    """Launch shapes: (n, 4) of workgroups and workgroup size x, y, z; the group of each, and how
+    many kernels had it.
+    """
 
     group: I64
     shape: I64
@@ -48,7 +52,9 @@ class Shapes:
 
 @dataclass(frozen=True, eq=False)
 class Launchers:
-    """Operators that launched kernels: position in `names`, the group of each, and how many kernels it launched there."""
+    """Operators that launched kernels: position in `names`, the group of each, and how many kernels
+    it launched there.
+    """
 
     names: tuple[str, ...]
     group: I64
@@ -56,7 +62,9 @@ class Launchers:
     count: I64
 
     def commonest(self) -> dict[int, str]:
-        """The operator that launched most kernels of each group; of equals the first in the alphabet."""
+        """The operator that launched most kernels of each group; of equals the first in the
+        alphabet.
+        """
         rank = np.argsort(np.argsort(np.array(self.names))) if self.names else np.empty(0, np.int64)
         keys, rows = modes(self.group, [rank[self.name]], self.count)
         return {
@@ -70,7 +78,8 @@ NO_LAUNCHERS = Launchers((), np.empty(0, np.int64), np.empty(0, np.int64), np.em
 
 @dataclass(frozen=True)
 class Busy:
-    """Device time, summed over devices: union of kernels, with copies, and from each device's first start to its last end.
+    """Device time, summed over devices: union of kernels, with copies, and from each device's first
+    start to its last end.
 
     `identities` are host and identity of those devices that have one.
     """
@@ -83,9 +92,11 @@ class Busy:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Groups by name: `groups.key` are positions in `names` and `categories`. `printed` are rows that a tool added up itself.
+    """Groups by name: `groups.key` are positions in `names` and `categories`. `printed` are rows
+    that a tool added up itself.
 
-    `kernel_ns` is what each group's operators launched; empty where that is not known. `busy` is None without device work.
+    `kernel_ns` is what each group's operators launched; empty where that is not known. `busy` is
+    None without device work.
     """
 
     by: Grouping
@@ -168,7 +179,8 @@ def join(tallies: Sequence[Tally]) -> Tally:
 
 
 def alike(tallies: Sequence[Tally]) -> list[Tally]:
-    """Those that can be joined: those by kernel where any has kernels: a file without any has nothing to add to them.
+    """Those that can be joined: those by kernel where any has kernels: a file without any has
+    nothing to add to them.
 
     Without any the same holds for operators, and then for host calls.
     """

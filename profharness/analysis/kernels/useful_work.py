@@ -1,7 +1,8 @@
-"""Figures of useful work in a trace's windows: FLOP/s, bytes per second, their shares of the ceilings, and the roofline.
+"""Figures of useful work in a trace's windows: FLOP/s, bytes per second, their shares of the
+ceilings, and the roofline.
 
-Useful FLOPs are those of matrix products with recorded shapes; traffic is what counters say, else the bytes that the
-operators' tensors need at least. Each figure says which of them it is.
+Useful FLOPs are those of matrix products with recorded shapes; traffic is what counters say, else
+the bytes that the operators' tensors need at least. Each figure says which of them it is.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def _lacking(unit: str, m: Measurement, needs: str) -> Figure:
 def _over_peak(
     m: Measurement, peak_of: Callable[[Ceilings, Dtype], Ceiling | None]
 ) -> tuple[float, str] | None:
-    """Sum over types of FLOPs / ceiling, over the windows of all devices; None where a type has none. With the source of the largest type."""
+    """Sum over types of FLOPs / ceiling, over the windows of all devices; None where a type has
+    none. With the source of the largest type.
+    """
     work, inside = m.facts.work, m.kernel_shares
     total, sources = 0.0, []
     for device, roof in m.facts.roofs.items():
@@ -196,7 +199,9 @@ def operational_intensity(m: Measurement) -> Figure:
 
 
 def ceiling_flops(m: Measurement) -> Figure:
-    """The compute roof of the type that most FLOPs are in, of one device; of fp32 where none are known."""
+    """The compute roof of the type that most FLOPs are in, of one device; of fp32 where none are
+    known.
+    """
     work, inside = m.facts.work, m.kernel_shares
     amounts = [
         float(np.nansum(np.where(work.dtype == code, work.flops * inside, 0.0)))
@@ -241,13 +246,17 @@ def fabric_bytes(m: Measurement) -> Figure:
 
 
 def hbm_bytes(m: Measurement) -> Figure:
-    """Bytes to and from memory, by counters of DRAM requests; not measured where the architecture's were not collected."""
+    """Bytes to and from memory, by counters of DRAM requests; not measured where the architecture's
+    were not collected.
+    """
     counted = m.facts.counted
     if counted is None or not np.isfinite(counted.hbm_bytes).any():
         return _lacking(
             "B",
             m,
-            "counters of DRAM requests (--pmc TCC_EA0_RDREQ_DRAM_sum and TCC_EA0_WRREQ_DRAM_sum, TCC_EA_... before gfx942, beside FETCH_SIZE and WRITE_SIZE)",
+            "counters of DRAM requests (--pmc TCC_EA0_RDREQ_DRAM_sum and "
+            "TCC_EA0_WRREQ_DRAM_sum, TCC_EA_... before gfx942, "
+            "beside FETCH_SIZE and WRITE_SIZE)",
         )
     total, known = int(m.kernel_ns.sum()), np.isfinite(counted.hbm_bytes)
     return Figure(
@@ -260,7 +269,9 @@ def hbm_bytes(m: Measurement) -> Figure:
 
 
 def hfu(m: Measurement) -> Figure:
-    """Operations that the hardware did, by counters, each type over its peak; where no type is known, over that with most useful FLOPs."""
+    """Operations that the hardware did, by counters, each type over its peak; where no type is
+    known, over that with most useful FLOPs.
+    """
     counted = m.facts.counted
     if counted is None or not np.isfinite(counted.operations).any() or not m.facts.timed:
         return _lacking("share", m, "a counter pass (--pmc MfmaFlops) beside one without counters")
@@ -285,7 +296,9 @@ def hfu(m: Measurement) -> Figure:
 
 
 def _hfu_by_type(m: Measurement) -> Figure | None:
-    """The sum over types of operations / peak; None where a kernel's operations have no type, or a type no peak."""
+    """The sum over types of operations / peak; None where a kernel's operations have no type, or a
+    type no peak.
+    """
     counted, inside = m.facts.counted, m.kernel_shares
     if counted is None or not counted.by_type:
         return None
@@ -317,7 +330,9 @@ def _hfu_by_type(m: Measurement) -> Figure | None:
 
 
 def of_class(kind: int) -> Callable[[Measurement], Figure]:
-    """The share of the window in which kernels of this class fill the device; the note is the evidence."""
+    """The share of the window in which kernels of this class fill the device; the note is the
+    evidence.
+    """
 
     def compute(m: Measurement) -> Figure:
         split, rates = m.filled_split, m.facts.rates

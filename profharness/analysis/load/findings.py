@@ -1,4 +1,6 @@
-"""What is wrong with a level of load, as findings (METRICS 5, load): a check of the generator before one of the server."""
+"""What is wrong with a level of load, as findings (METRICS 5, load): a check of the generator
+before one of the server.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def level_findings(
     max_batch_size: int | None = None,
     instances: int = 1,
 ) -> tuple[Finding, ...]:
-    """All findings of one level. `max_batch_size` (items) and `instances` are the server's, where they are known."""
+    """All findings of one level. `max_batch_size` (items) and `instances` are the server's, where
+    they are known.
+    """
     found = [
         _littles_law(figures, point),
         _generator_bound(figures, point),
@@ -41,7 +45,8 @@ def _littles_law(figures: LevelFigures, point: str | None) -> Finding | None:
     words = "were asked for" if figures.level.mode == "closed" else "were in flight"
     return finding(
         "littles-law",
-        f"rate times latency{' and think time' if figures.think_ns else ''} gives {seen:.4g} requests in flight, {little.expected:.4g} {words} "
+        f"rate times latency{' and think time' if figures.think_ns else ''} gives {seen:.4g} "
+        f"requests in flight, {little.expected:.4g} {words} "
         f"({100 * little.error:.1f} % apart, {100 * little.tolerance:.1f} % allowed)",
         point=point,
         expected=little.expected,
@@ -59,11 +64,13 @@ def _generator_bound(figures: LevelFigures, point: str | None) -> Finding | None
     # a server that cannot keep the rate holds up the sends too, and `rate-not-reached` says so
     if figures.level.mode == "open" and own.late_share > LATE_LIMIT and not _misses_rate(figures):
         reasons.append(
-            f"{100 * own.late_share:.0f} % of the requests were sent late (99 % within {format_ns(own.lag_p99_ns)})"
+            f"{100 * own.late_share:.0f} % of the requests were sent late (99 % within "
+            f"{format_ns(own.lag_p99_ns)})"
         )
     if figures.level.mode == "closed" and own.lag_share > LAG_LIMIT:
         reasons.append(
-            f"clients sent their next request {format_ns(own.lag_mean_ns)} late on average, {100 * own.lag_share:.0f} % of a latency"
+            f"clients sent their next request {format_ns(own.lag_mean_ns)} late on average, "
+            f"{100 * own.lag_share:.0f} % of a latency"
         )
     if not reasons:
         return None
@@ -82,7 +89,8 @@ def _errors(figures: LevelFigures, point: str | None) -> Finding | None:
         return None
     return finding(
         "errors",
-        f"{figures.failed} of {figures.failed + figures.requests} requests failed or got no answer in time",
+        f"{figures.failed} of {figures.failed + figures.requests} requests failed or got no "
+        "answer in time",
         point=point,
         failed=figures.failed,
         failed_share=figures.failed_share,
@@ -95,7 +103,8 @@ def _rate(figures: LevelFigures, point: str | None) -> Finding | None:
     seconds = figures.level.window_ns / 1e9
     return finding(
         "rate-not-reached",
-        f"{figures.request_rate:.4g} requests/s were answered of {figures.offered / seconds:.4g} that were due",
+        f"{figures.request_rate:.4g} requests/s were answered of "
+        f"{figures.offered / seconds:.4g} that were due",
         point=point,
         reached_share=figures.rate_reached or 0.0,
         answered_per_s=figures.request_rate,
@@ -142,7 +151,9 @@ def _unstable(figures: LevelFigures, point: str | None) -> Finding | None:
 def _small_batches(
     figures: LevelFigures, point: str | None, max_batch_size: int | None, instances: int
 ) -> Finding | None:
-    """Batches far below what was waiting for each instance, and below what the server may put together."""
+    """Batches far below what was waiting for each instance, and below what the server may put
+    together.
+    """
     sizes = figures.batches
     if sizes is None or sizes.executions < FEWEST_EXECUTIONS or not figures.requests:
         return None
@@ -154,7 +165,8 @@ def _small_batches(
         return None
     return finding(
         "small-batches",
-        f"the server ran {sizes.mean:.3g} items at once on average where {possible:.3g} were waiting",
+        f"the server ran {sizes.mean:.3g} items at once on average where {possible:.3g} were "
+        "waiting",
         point=point,
         mean_batch=sizes.mean,
         possible_batch=possible,

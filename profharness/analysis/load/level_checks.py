@@ -1,9 +1,11 @@
-"""What published columns give away about the trials behind them: warm-up in the mean, odd trials, missing synchronisation.
+"""What published columns give away about the trials behind them: warm-up in the mean, odd trials,
+missing synchronisation.
 
-With throughput T = mean(s/t) and latency L = mean(t) over the same trials, T L / s is 1 for equal trials and
-1 + CV^2 for evenly scattered ones (CV the relative scatter of t). Trials far from the rest break the balance
-of the two relative standard errors: a slow trial weighs on L, a fast one on T. The identity
-1 - s/(T L) = -corr(t, 1/t) * n * e_T * e_L also bounds the number of trials n from below, so n need not be known.
+With throughput T = mean(s/t) and latency L = mean(t) over the same trials, T L / s is 1 for equal
+trials and 1 + CV^2 for evenly scattered ones (CV the relative scatter of t). Trials far from the
+rest break the balance of the two relative standard errors: a slow trial weighs on L, a fast one on
+T. The identity 1 - s/(T L) = -corr(t, 1/t) * n * e_T * e_L also bounds the number of trials n from
+below, so n need not be known.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ import msgspec
 from profharness.findings import Finding, finding
 
 MATERIAL = 0.01
-# The two standard errors of evenly scattered trials agree; their ratio's logarithm has a standard deviation of
-# sqrt(6 e_T e_L) (sampling error of the skewness of log t), of which four are asked for, and a factor of two.
+# The two standard errors of evenly scattered trials agree; their ratio's logarithm has a standard
+# deviation of sqrt(6 e_T e_L) (sampling error of the skewness of log t), of which four are asked
+# for, and a factor of two.
 _SIGMAS = 4.0
 _LOPSIDED = 2.0
-# One trial that takes ten times as long as the rest is a compilation or a first touch, not a disturbance.
+# One trial that takes ten times as long as the rest is a compilation or a first touch, not a
+# disturbance.
 _WARMUP_SLOWDOWN = 10.0
 # Without standard errors: no scatter of trials that anyone would publish gives this.
 _BLATANT = 1.5
@@ -29,7 +33,9 @@ _BLATANT = 1.5
 
 @dataclass(frozen=True)
 class Level:
-    """One published level. `error_t` and `error_l` are relative standard errors of throughput and latency, None if not given."""
+    """One published level. `error_t` and `error_l` are relative standard errors of throughput and
+    latency, None if not given.
+    """
 
     at: float
     consistency: float
@@ -39,7 +45,9 @@ class Level:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What one level's columns say: a finding id, and the slowdown of the odd trial where it is one trial."""
+    """What one level's columns say: a finding id, and the slowdown of the odd trial where it is one
+    trial.
+    """
 
     kind: str
     at: float
@@ -48,7 +56,9 @@ class Diagnosis:
 
 
 def diagnose(level: Level) -> Diagnosis | None:
-    """The finding of one level, or None where the columns agree with evenly scattered trials within 1 %."""
+    """The finding of one level, or None where the columns agree with evenly scattered trials within
+    1 %.
+    """
     excess = level.consistency - 1
     if excess <= MATERIAL:
         return None
@@ -81,8 +91,8 @@ def diagnose(level: Level) -> Diagnosis | None:
 def _slowdown(excess: float, consistency: float, errors: float) -> float:
     """How many times the others' length the odd trial took, were it one alone.
 
-    One trial of k times the length among n equal ones gives T L / s - 1 = (k - 1)^2 / k * (n - 1) / n^2, with n from
-    the identity above.
+    One trial of k times the length among n equal ones gives T L / s - 1 = (k - 1)^2 / k * (n - 1) /
+    n^2, with n from the identity above.
     """
     trials = max(excess / consistency / errors, 2.0)
     ratio = excess * trials**2 / (trials - 1)
@@ -107,7 +117,10 @@ def _finding(kind: str, group: list[Diagnosis]) -> Finding:
         f"{low:.3g} to {worst.consistency:.3g}" if len(group) > 1 else f"{worst.consistency:.3g}"
     )
     text = {
-        "missing-sync": "a few trials end far too early and raise the mean: the timer stops before the device does",
+        "missing-sync": (
+            "a few trials end far too early and raise the mean: "
+            "the timer stops before the device does"
+        ),
         "warmup-leak": "a trial of many times the others' length is in the mean latency",
         "outlier-trial": "a slow trial is in the mean latency",
     }[kind]

@@ -61,7 +61,9 @@ class LoadedLevel:
 
     @cached_property
     def rates(self) -> F64 | None:
-        """Items/s in a few equal parts of the window, so few that none is without an answer; None where that cannot be."""
+        """Items/s in a few equal parts of the window, so few that none is without an answer; None
+        where that cannot be.
+        """
         ended = in_window(self.requests, self.level)
         good = ended.take(ended.ok == 1)
         parts = (block_rates(good.done_ns, good.items, self.level, count) for count in FEW_PARTS)
@@ -74,7 +76,8 @@ Levels = dict[tuple[str, str], LoadedLevel]
 def collect(trace: Trace, manifest: Manifest) -> Levels:
     """Levels by (pass, point key); those without requests or without a window are left out.
 
-    The load generator's window is on CLOCK_MONOTONIC, the trace on the run's clock: the mark of the level's point has it.
+    The load generator's window is on CLOCK_MONOTONIC, the trace on the run's clock: the mark of the
+    level's point has it.
     """
     requests, marks = trace.requests, trace.marks
     records = {
@@ -243,7 +246,9 @@ def _costs(figures: LevelFigures, source: str) -> Iterator[tuple[str, Figure]]:
 
 
 def server_limits(manifest: Manifest, level: Level) -> tuple[int | None, int]:
-    """Largest batch and instances: of a server of ours as asked, of another's as it told; (None, 1) where it is not known."""
+    """Largest batch and instances: of a server of ours as asked, of another's as it told; (None, 1)
+    where it is not known.
+    """
     settings = manifest.scan.settings if manifest.scan is not None else {}
     if settings.get("url") or settings.get("server_command"):
         return level.gathers, level.instances or 1

@@ -1,7 +1,8 @@
 """Several models on one server at once, against each alone under the same load. Pure.
 
-A client process asks one model, so the requests of a shared level fall apart by client; throughput of each model is judged
-as that of any level (`load.level_figures`), over the window that all of them have in common.
+A client process asks one model, so the requests of a shared level fall apart by client; throughput
+of each model is judged as that of any level (`load.level_figures`), over the window that all of
+them have in common.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _MS = 1e6
 def shared_levels(
     points: Sequence[PointSummary], levels: Levels, reference: str, drifts: Mapping[str, Drift]
 ) -> tuple[SharedLevel, ...]:
-    """Every shared level of the reference pass, in the points' order; `drifts` are those of each target's repeats, "" of all."""
+    """Every shared level of the reference pass, in the points' order; `drifts` are those of each
+    target's repeats, "" of all.
+    """
     alone = {
         (point.backend, point.batch_size, point.concurrency): point
         for point in points

@@ -8,9 +8,11 @@ from profharness.stats.estimate import Estimate
 
 
 class SharedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """One model alone and together with the others: items/s, median latency in ms, and the slowdown alone / together.
+    """One model alone and together with the others: items/s, median latency in ms, and the slowdown
+    alone / together.
 
-    Ends of the slowdown are those of the two rates' intervals at their worst. None where the model was not measured alone.
+    Ends of the slowdown are those of the two rates' intervals at their worst. None where the model
+    was not measured alone.
     """
 
     target: str
@@ -22,7 +24,8 @@ class SharedModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedLevel(msgspec.Struct, frozen=True, kw_only=True):
-    """All models at once, each under `concurrency` requests in flight. `total` is the sum of their rates in items/s.
+    """All models at once, each under `concurrency` requests in flight. `total` is the sum of their
+    rates in items/s.
 
     `spread`: each model on a device of its own, where there are several; else all on one.
     """

@@ -1,8 +1,10 @@
-"""What an operator has to do at least, from its recorded shapes: operations of matrix products, bytes that must move.
+"""What an operator has to do at least, from its recorded shapes: operations of matrix products,
+bytes that must move.
 
-FLOPs are counted as torch's own counter counts them: matrix products only, two per multiply-add. Bytes are a lower
-bound of memory traffic: every tensor is read or written once, whatever the caches and the kernel do. What has no
-formula here (convolutions, whose strides are not recorded; attention, whose mask is not; gathers) is NaN.
+FLOPs are counted as torch's own counter counts them: matrix products only, two per multiply-add.
+Bytes are a lower bound of memory traffic: every tensor is read or written once, whatever the caches
+and the kernel do. What has no formula here (convolutions, whose strides are not recorded;
+attention, whose mask is not; gathers) is NaN.
 """
 
 from __future__ import annotations
@@ -48,8 +50,9 @@ _PEAK_OF: dict[str, Dtype] = {
     "c10::Half": "fp16",
     "signed char": "int8",
 }
-# Kernels that multiply fp32 operands in TF32 (AMD: XF32), by their names: CUTLASS calls its instruction m16n8k8 on fp32 operands
-# s1688gemm (s1688f32gemm takes three of them for fp32's own precision), cuDNN and later libraries say tf32.
+# Kernels that multiply fp32 operands in TF32 (AMD: XF32), by their names: CUTLASS calls its
+# instruction m16n8k8 on fp32 operands s1688gemm (s1688f32gemm takes three of them for fp32's own
+# precision), cuDNN and later libraries say tf32.
 _TF32 = re.compile(r"[tx]f32|s1688gemm", re.IGNORECASE)
 _TRUTHS = frozenset(
     (
@@ -91,7 +94,9 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Work:
-    """FLOPs, bytes at least, and the type of the operands of a matrix product; None where no formula applies."""
+    """FLOPs, bytes at least, and the type of the operands of a matrix product; None where no
+    formula applies.
+    """
 
     flops: float | None = None
     low_bytes: float | None = None
@@ -103,10 +108,11 @@ NOTHING = Work()
 
 @dataclass(frozen=True, eq=False)
 class KernelWork:
-    """Per kernel: its share of its operator's work, by its share of the operator's kernel time. NaN where not known.
+    """Per kernel: its share of its operator's work, by its share of the operator's kernel time. NaN
+    where not known.
 
-    `dtype` is a position in `dtypes`, NULL where the operator multiplies no matrices: the type of the operands, or TF32 where
-    the kernel's name says that it rounds fp32 operands to that.
+    `dtype` is a position in `dtypes`, NULL where the operator multiplies no matrices: the type of
+    the operands, or TF32 where the kernel's name says that it rounds fp32 operands to that.
     """
 
     flops: F64
@@ -116,7 +122,9 @@ class KernelWork:
 
 
 def of_kernels(trace: Trace) -> KernelWork:
-    """The work of every kernel that a recorded operator launched; an operator counts once, however many kernels it has."""
+    """The work of every kernel that a recorded operator launched; an operator counts once, however
+    many kernels it has.
+    """
     kernels, ops = trace.kernels, trace.ops
     flops, low_bytes = np.full(len(kernels), np.nan), np.full(len(kernels), np.nan)
     dtype = np.full(len(kernels), NULL, np.int64)
@@ -165,7 +173,9 @@ def _in_tf32(trace: Trace, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_
 
 
 def work_of(name: str, shapes: str, types: str) -> Work:
-    """The work of one operator from its name and the recorded JSON of its inputs' extents and types."""
+    """The work of one operator from its name and the recorded JSON of its inputs' extents and
+    types.
+    """
     tensors = read_tensors(shapes, types)
     if tensors is None:
         return NOTHING
@@ -176,7 +186,9 @@ def work_of(name: str, shapes: str, types: str) -> Work:
 
 
 def _traffic(name: str, own: str, tensors: list[Tensor]) -> float | None:
-    """Bytes that must move, by what kind of operator it is; a kernel that inductor fused lists every tensor that it touches."""
+    """Bytes that must move, by what kind of operator it is; a kernel that inductor fused lists
+    every tensor that it touches.
+    """
     if name.startswith("triton_"):
         return sum(tensor.size for tensor in tensors)
     category = op_category(name)
@@ -188,7 +200,9 @@ def _traffic(name: str, own: str, tensors: list[Tensor]) -> float | None:
 
 
 def read_tensors(shapes: str, types: str) -> list[Tensor] | None:
-    """The tensors among an operator's inputs; None where they are not recorded or one is of an unknown type (a list of tensors)."""
+    """The tensors among an operator's inputs; None where they are not recorded or one is of an
+    unknown type (a list of tensors).
+    """
     try:
         extents, kinds = msgspec.json.decode(shapes), msgspec.json.decode(types)
     except msgspec.DecodeError:
@@ -229,7 +243,9 @@ def _product(left: Tensor, right: Tensor, further: tuple[Tensor, ...]) -> Work:
 
 
 def _streamed(own: str, tensors: list[Tensor]) -> float:
-    """Inputs read once and the result written once; the result has the broadcast shape and the type of the largest input."""
+    """Inputs read once and the result written once; the result has the broadcast shape and the type
+    of the largest input.
+    """
     if own in _WRITES_ONLY:
         return tensors[0].size
     read = sum(tensor.size for tensor in tensors)

@@ -1,4 +1,6 @@
-"""What held a device's clock down: the modifier of a verdict (METRICS 3), never a limiter of its own."""
+"""What held a device's clock down: the modifier of a verdict (METRICS 3), never a limiter of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ _CAUSES = (
 
 
 def clock_caps(figures: Mapping[str, Figure], busy: float = 0.0) -> Iterator[str]:
-    """One clause per cause, from throttle residency; without any, the clock itself where the device was `busy` (a share) nearly always.
+    """One clause per cause, from throttle residency; without any, the clock itself where the device
+    was `busy` (a share) nearly always.
 
-    The clock's share of its peak is `mfu` over `mfu_at_clock`, which divide by the peak at either clock.
+    The clock's share of its peak is `mfu` over `mfu_at_clock`, which divide by the peak at either
+    clock.
     """
     shares = {
         words: share for name, words in _CAUSES if (share := _value(figures, name)) is not None
@@ -32,7 +36,10 @@ def clock_caps(figures: Mapping[str, Figure], busy: float = 0.0) -> Iterator[str
     )
     whole, at_clock = _value(figures, "mfu"), _value(figures, "mfu_at_clock")
     if not shares and busy >= BUSY and whole and at_clock and whole < LOWERED * at_clock:
-        yield f"the clock was at {format_share(whole / at_clock)} of its peak, for a reason that the driver does not tell"
+        yield (
+            f"the clock was at {format_share(whole / at_clock)} of its peak, "
+            "for a reason that the driver does not tell"
+        )
 
 
 def _value(figures: Mapping[str, Figure], name: str) -> float | None:

@@ -1,8 +1,10 @@
-"""Where a trace and the driver's own figures cannot both be right: idle in the one, busy in the other (METRICS 5).
+"""Where a trace and the driver's own figures cannot both be right: idle in the one, busy in the
+other (METRICS 5).
 
-The driver's GPU % alone proves little: it counts short gaps as busy, lags by its averaging time, and some parts show
-100 % for an idle process. So only gaps of a second and more count, without their first part, and power (or else the
-clock) must say the same as the GPU %. Another process may be the reason, where the driver shows one.
+The driver's GPU % alone proves little: it counts short gaps as busy, lags by its averaging time,
+and some parts show 100 % for an idle process. So only gaps of a second and more count, without
+their first part, and power (or else the clock) must say the same as the GPU %. Another process may
+be the reason, where the driver shows one.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ OTHERS = "gpu_processes_other"
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """One device: when the trace has work on it and when none for long, and what telemetry has of it."""
+    """One device: when the trace has work on it and when none for long, and what telemetry has of
+    it.
+    """
 
     name: str
     work: Intervals
@@ -88,7 +92,8 @@ def _busy_in_gaps(seen: _Seen) -> Iterator[Finding]:
     grave: Severity = "error" if witnesses and seen.certain and not others else "warning"
     yield finding(
         "idle-contradicted",
-        f"the trace has no work on device {seen.name} for {format_ns(seen.gaps.total)} in which the driver says {busy:.0f} % busy{proof}{why}",
+        f"the trace has no work on device {seen.name} for {format_ns(seen.gaps.total)} in which "
+        f"the driver says {busy:.0f} % busy{proof}{why}",
         severity=grave,
         idle_ns=seen.gaps.total,
         gpu_percent=busy,
@@ -104,7 +109,8 @@ def _idle_at_work(seen: _Seen) -> Iterator[Finding]:
         return
     yield finding(
         "idle-contradicted",
-        f"the trace has work on device {seen.name} for {format_ns(spans.total)} in which the driver says {busy:.0f} % busy: "
+        f"the trace has work on device {seen.name} for {format_ns(spans.total)} in which the "
+        f"driver says {busy:.0f} % busy: "
         "its times are not those of the telemetry, or it is another device",
         severity="warning",
         busy_ns=spans.total,
@@ -113,7 +119,9 @@ def _idle_at_work(seen: _Seen) -> Iterator[Finding]:
 
 
 def _like_work(seen: _Seen, metric: str) -> float | None:
-    """Where the value in the gaps lies between the lowest value seen and that at work; None where it does not rise at work."""
+    """Where the value in the gaps lies between the lowest value seen and that at work; None where
+    it does not rise at work.
+    """
     stream = seen.streams.get(metric)
     gaps, work = seen.mean(metric, seen.gaps), seen.mean(metric, seen.work)
     if stream is None or gaps is None:
@@ -173,7 +181,8 @@ def _seen(trace: Trace, position: int, name: str, streams: dict[str, Stream]) ->
 
 
 def _silent(trace: Trace, source: int, work: Intervals) -> tuple[Intervals, bool]:
-    """Spans of a second and more between the source's records without work, and whether it recorded meanwhile.
+    """Spans of a second and more between the source's records without work, and whether it recorded
+    meanwhile.
 
     Where a source has host records, a span without any of them is one in which it was paused.
     """

@@ -1,4 +1,6 @@
-"""Telemetry of a run: rows for the report, and figures over chosen times (a point's trials in the bare pass)."""
+"""Telemetry of a run: rows for the report, and figures over chosen times (a point's trials in the
+bare pass).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ _SUMS = frozenset(
 
 
 def rows(trace: Trace) -> tuple[TelemetryRow, ...]:
-    """One row per metric and device over the whole run; `at_s` counts from the run's first sample."""
+    """One row per metric and device over the whole run; `at_s` counts from the run's first
+    sample.
+    """
     every = streams(trace)
     first = min((int(one.samples.at_ns[0]) for one in every), default=0)
     return tuple(_row(one, first) for one in every)
@@ -81,9 +85,11 @@ def figure_name(metric: str) -> str:
 
 
 def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[str, Figure]:
-    """Means (of memory: the peak) of every metric inside the windows; metrics without a sample there are left out.
+    """Means (of memory: the peak) of every metric inside the windows; metrics without a sample
+    there are left out.
 
-    Of several devices each has its own figures, named by its number, and those that worked in the windows share the plain name.
+    Of several devices each has its own figures, named by its number, and those that worked in the
+    windows share the plain name.
     """
     several = len({one.device for one in every if one.device}) > 1
     active = used(every, when) if several else ()
@@ -125,7 +131,9 @@ def _figure(one: Stream, when: Intervals, source: str) -> Figure | None:
 
 
 def _slow(samples: Samples, weight: I64) -> str:
-    """Says that intervals reach far beyond the time asked for: points next to each other then show the same figure."""
+    """Says that intervals reach far beyond the time asked for: points next to each other then show
+    the same figure.
+    """
     length = samples.until_ns - samples.at_ns
     covered = int(length[weight > 0].sum())
     if covered <= SLOW_FACTOR * int(weight.sum()) or not (length > 0).all():

@@ -1,8 +1,10 @@
-"""Telemetry joined to records: the mean of a metric while certain kernels, copies or operators ran (METRICS 3 and 6).
+"""Telemetry joined to records: the mean of a metric while certain kernels, copies or operators ran
+(METRICS 3 and 6).
 
-A sample holds until the next one, at most for twice their usual distance, as a counter track shows it; a value that covers
-an interval holds in it. A mean weights each value with the time of the records in it, concurrent ones each by itself, so
-that the means of parts add up to that of the whole by their total times.
+A sample holds until the next one, at most for twice their usual distance, as a counter track shows
+it; a value that covers an interval holds in it. A mean weights each value with the time of the
+records in it, concurrent ones each by itself, so that the means of parts add up to that of the
+whole by their total times.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ LONGEST_HOLD = 2
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Records with a time, in ns: where each ran (position in `trace.devices`, NULL for the host) and who recorded it."""
+    """Records with a time, in ns: where each ran (position in `trace.devices`, NULL for the host)
+    and who recorded it.
+    """
 
     start_ns: I64
     end_ns: I64
@@ -44,9 +48,11 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class Integrals:
-    """Of each record: the integral of the metric over the part of its time that samples cover (unit times ns), and that part in ns.
+    """Of each record: the integral of the metric over the part of its time that samples cover (unit
+    times ns), and that part in ns.
 
-    `every_ns` is the usual time that one value holds, `lacks` what would give values that are missing.
+    `every_ns` is the usual time that one value holds, `lacks` what would give values that are
+    missing.
     """
 
     value: F64
@@ -56,9 +62,11 @@ class Integrals:
 
 
 def named(text: str, trace: Trace) -> tuple[str, ...]:
-    """The metrics that a list such as `power,clock` asks for: by name, or by first word the first of the table that was sampled.
+    """The metrics that a list such as `power,clock` asks for: by name, or by first word the first
+    of the table that was sampled.
 
-    Raises UsageError for an empty list, an unknown name, and one of which the trace holds no sample.
+    Raises UsageError for an empty list, an unknown name, and one of which the trace holds no
+    sample.
     """
     sampled = list(dict.fromkeys(one.metric for one in streams(trace)))
     words = [word.strip() for word in text.split(",")]
@@ -97,7 +105,9 @@ def _one(word: str, sampled: Sequence[str], trace: Trace) -> str:
 
 
 def held(stream: Stream) -> Stream:
-    """The same with every instant holding until the next sample; what overlaps the next one ends there."""
+    """The same with every instant holding until the next sample; what overlaps the next one ends
+    there.
+    """
     samples = stream.samples
     if not len(samples):
         return stream
@@ -140,7 +150,9 @@ Places = dict[tuple[str, int], Samples]
 
 
 def _by_place(trace: Trace, metric: str) -> Places:
-    """The metric's held samples by host and device. A package's power stands for each of its devices."""
+    """The metric's held samples by host and device. A package's power stands for each of its
+    devices.
+    """
     samples, found = trace.samples, Places()
     rows = np.flatnonzero(samples.metric == trace.strings.find(metric))
     chosen = replace(trace, samples=samples.take(rows))
@@ -170,7 +182,9 @@ def _package(trace: Trace, identity: str) -> str:
 
 
 def _sampled_place(trace: Trace, known: Places, host: str, device: int) -> tuple[str, int]:
-    """Where the device was sampled: itself, or what bears its number on its host where the record's tool gives no address."""
+    """Where the device was sampled: itself, or what bears its number on its host where the record's
+    tool gives no address.
+    """
     if device == NULL or (host, device) in known or trace.devices[device].identity:
         return host, device
     numbered = [(own, place) for own, place in known if place != NULL and own == host]
@@ -184,7 +198,9 @@ def _only(of_host: dict[str, Samples]) -> Samples | None:
 
 
 def _over(samples: Samples, start: I64, end: I64) -> tuple[F64, F64]:
-    """Integral and covered ns between `start` and `end`; the samples are in order and do not overlap."""
+    """Integral and covered ns between `start` and `end`; the samples are in order and do not
+    overlap.
+    """
     origin = int(samples.at_ns[0])
     at, until = samples.at_ns - origin, samples.until_ns - origin
     length = until - at
@@ -205,7 +221,9 @@ def _over(samples: Samples, start: I64, end: I64) -> tuple[F64, F64]:
 
 
 def mean_figure(metric: str, found: Integrals, sums: tuple[float, float, float, float]) -> Figure:
-    """The mean over a group of records by the sums of their integrals, covered ns, ns, and number; not measured below 90 % coverage."""
+    """The mean over a group of records by the sums of their integrals, covered ns, ns, and number;
+    not measured below 90 % coverage.
+    """
     integral, covered_ns, total_ns, calls = sums
     unit, coverage = unit_of(metric), covered_ns / total_ns if total_ns else 0.0
     if coverage < NEEDED_COVERAGE:
@@ -214,7 +232,10 @@ def mean_figure(metric: str, found: Integrals, sums: tuple[float, float, float, 
         )
     note = ""
     if calls and found.every_ns > total_ns / calls:
-        note = f"one value every {format_ns(found.every_ns)}, longer than the records: it also holds what ran beside and between them"
+        note = (
+            f"one value every {format_ns(found.every_ns)}, longer than the records: "
+            "it also holds what ran beside and between them"
+        )
     return Figure(
         value=integral / covered_ns,
         unit=unit,

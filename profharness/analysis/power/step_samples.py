@@ -1,4 +1,6 @@
-"""Telemetry step by step: means over each step, and its energy where it lasts long enough for the power sensor."""
+"""Telemetry step by step: means over each step, and its energy where it lasts long enough for the
+power sensor.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ _LONGER = "a longer step: 20 periods of the power sensor"
 
 
 def with_samples(steps: Sequence[StepSummary], trace: Trace) -> tuple[StepSummary, ...]:
-    """The steps with every metric that was sampled in them, under the names that points use, and their energy.
+    """The steps with every metric that was sampled in them, under the names that points use, and
+    their energy.
 
-    Figures say where one value holds longer than the step; power by the energy counter stands where the step is long enough.
+    Figures say where one value holds longer than the step; power by the energy counter stands where
+    the step is long enough.
     """
     every = streams(trace)
     if not every:

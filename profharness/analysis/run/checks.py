@@ -1,4 +1,6 @@
-"""What speaks against a run's own measurement: parts that are missing, other work on the CPU, a CPU quota, holes in the sampling."""
+"""What speaks against a run's own measurement: parts that are missing, other work on the CPU, a CPU
+quota, holes in the sampling.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,17 @@ from profharness.findings import Finding, finding
 from profharness.rundir.manifest import Manifest, PassRecord
 from profharness.trace.model import Source, Trace
 
-# Waiting for a core this share of the time that the process tree wanted one makes throughput differ visibly.
+# Waiting for a core this share of the time that the process tree wanted one makes throughput differ
+# visibly.
 WAITING = 0.05
 # A process that wants less than this of a core sleeps: what it waits for is not the CPU.
 HARDLY = 0.05
 # Cores that others must have used to be what the workload waited for.
 OTHERS = 0.1
-NOBODY = "nothing else ran here: its own threads met on the same cores, or the host of a virtual machine took them; fewer threads may do as much"
+NOBODY = (
+    "nothing else ran here: its own threads met on the same cores, "
+    "or the host of a virtual machine took them; fewer threads may do as much"
+)
 THROTTLED = 0.01
 MISSED = 0.05
 TOO_SLOW = "sampled too slowly"
@@ -75,16 +81,21 @@ def _missing(manifest: Manifest, record: PassRecord) -> str:
     listed = ", ".join(absent[:_NAMED]) + (
         f" and {len(absent) - _NAMED} more" if len(absent) > _NAMED else ""
     )
-    return f"the {record.name} pass {how}: {len(absent)} of {len(planned)} points are missing ({listed})"
+    return (
+        f"the {record.name} pass {how}: {len(absent)} of {len(planned)} points are missing "
+        f"({listed})"
+    )
 
 
 _SECOND_MASKS = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 
 
 def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
-    """Nodes on which two variables hide devices one after the other: HIP counts among those that ROCR_VISIBLE_DEVICES leaves.
+    """Nodes on which two variables hide devices one after the other: HIP counts among those that
+    ROCR_VISIBLE_DEVICES leaves.
 
-    A second mask that names all that are left, in order, changes nothing. One that counts beyond them loses devices.
+    A second mask that names all that are left, in order, changes nothing. One that counts beyond
+    them loses devices.
     """
     found = []
     for node in manifest.nodes:
@@ -94,11 +105,16 @@ def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
         if not first or not second or second == [str(number) for number in range(len(first))]:
             continue
         lost = [one for one in second if one.isdigit() and int(one) >= len(first)]
-        said = f"ROCR_VISIBLE_DEVICES leaves {len(first)} {'device' if len(first) == 1 else 'devices'} on {node.host or 'the node'}, of which {name}={','.join(second)} counts"
+        said = (
+            f"ROCR_VISIBLE_DEVICES leaves {len(first)} "
+            f"{'device' if len(first) == 1 else 'devices'} on {node.host or 'the node'}, "
+            f"of which {name}={','.join(second)} counts"
+        )
         found.append(
             finding(
                 "mask-applied-twice",
-                f"{said}: {'device ' + ', '.join(lost) + ' is not among them' if lost else 'other devices are used than either says'}",
+                f"{said}: "
+                f"{'device ' + ', '.join(lost) + ' is not among them' if lost else 'other devices are used than either says'}",
                 severity="error" if lost else "warning",
                 rocr=",".join(first),
                 hip=",".join(second),
@@ -112,7 +128,9 @@ def _listed(mask: str) -> list[str]:
 
 
 def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Finding, ...]:
-    """Findings from figures over the measured time (`run_telemetry.figures_in`) and from the sampler's own account."""
+    """Findings from figures over the measured time (`run_telemetry.figures_in`) and from the
+    sampler's own account.
+    """
     return (
         *_cpu(figures),
         *_device(figures),
@@ -138,13 +156,16 @@ def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
 
 
 def alone(figures: Mapping[str, Figure]) -> bool:
-    """Whether hardly anything else ran on the node: what the workload waited for was no other work that can be seen from here."""
+    """Whether hardly anything else ran on the node: what the workload waited for was no other work
+    that can be seen from here.
+    """
     ran, node = _value(figures, "cores_used"), _value(figures, "cpu_node")
     return ran is not None and node is not None and node - ran < OTHERS
 
 
 def waiting_share(figures: Mapping[str, Figure]) -> float | None:
-    """The share of the time that the process tree wanted a core and waited for one; 0 where that does not matter.
+    """The share of the time that the process tree wanted a core and waited for one; 0 where that
+    does not matter.
 
     None where it was not measured, or sampled too slowly for the time asked for.
     """
@@ -169,7 +190,8 @@ def _device(figures: Mapping[str, Figure]) -> Iterator[Finding]:
     if others:
         yield finding(
             "device-shared",
-            f"processes that are not the workload's used its devices meanwhile: {others:.3g} on average",
+            "processes that are not the workload's used its devices meanwhile: "
+            f"{others:.3g} on average",
             other_processes=others,
         )
 
@@ -194,7 +216,9 @@ def _gaps(source: Source) -> Iterator[Finding]:
 
 
 def _lost(source: Source) -> Iterator[Finding]:
-    """Sources of telemetry that failed while they were read, and AMD's library where it could not be used at all."""
+    """Sources of telemetry that failed while they were read, and AMD's library where it could not
+    be used at all.
+    """
     details = dict(source.details)
     for name, text in details.items():
         kind, _, part = name.partition(".")

@@ -1,4 +1,6 @@
-"""Which pass of a run speaks for kernels: never a sum over passes, and within a pass never over two tools."""
+"""Which pass of a run speaks for kernels: never a sum over passes, and within a pass never over two
+tools.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,14 @@ ORDER = ("rocprofv3", "rocprof", "rocprof-sys", "torch")
 def choose(
     trace: Trace, wanted: str | None = None, perturbing: frozenset[str] = frozenset()
 ) -> tuple[str | None, Trace]:
-    """The pass asked for, else the first with kernels in `ORDER`, else the first with operators, or with host calls; and its records.
+    """The pass asked for, else the first with kernels in `ORDER`, else the first with operators, or
+    with host calls; and its records.
 
     Passes that are `perturbing` speak only where no other holds kernels.
 
-    Sources of other passes, and other tools' device records and calls of the same pass, are left out. A
-    trace of loose files (no source names a pass) is returned whole, with None. Raises UsageError for a
-    pass that the trace does not hold.
+    Sources of other passes, and other tools' device records and calls of the same pass, are left
+    out. A trace of loose files (no source names a pass) is returned whole, with None. Raises
+    UsageError for a pass that the trace does not hold.
     """
     names = list(dict.fromkeys(source.pass_name for source in trace.sources if source.pass_name))
     if wanted is not None and wanted not in names:
@@ -70,7 +73,9 @@ def _holding(trace: Trace, sources: npt.NDArray[np.int32]) -> list[int]:
 
 
 def _first(trace: Trace, positions: Sequence[int], perturbing: frozenset[str]) -> Source | None:
-    """The source whose layer comes first in ORDER; layers that are not in it come last, in the order of the trace."""
+    """The source whose layer comes first in ORDER; layers that are not in it come last, in the
+    order of the trace.
+    """
 
     def place(position: int) -> tuple[bool, int]:
         source = trace.sources[position]

@@ -1,4 +1,6 @@
-"""What instrumentation costs: one minus the throughput under a layer over the bare throughput, at the same points."""
+"""What instrumentation costs: one minus the throughput under a layer over the bare throughput, at
+the same points.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ def layer_overhead(
 ) -> Estimate:
     """1 - T_layer / T_bare over points given in the same order as rates per trial (items/s).
 
-    Points count equally (geometric mean of their ratios). The 95 % interval comes from block bootstraps of
-    both passes and is widened by the drift of the repeated bare points; no
-    layer takes more than all of the throughput, so it ends at 1. An end is None when a pass has a
-    single trial somewhere. Raises ValueError without points or for unequal lengths.
+    Points count equally (geometric mean of their ratios). The 95 % interval comes from block
+    bootstraps of both passes and is widened by the drift of the repeated bare points; no layer
+    takes more than all of the throughput, so it ends at 1. An end is None when a pass has a single
+    trial somewhere. Raises ValueError without points or for unequal lengths.
     """
     if not bare or len(bare) != len(layer):
         raise ValueError("overhead needs the same points in both passes")

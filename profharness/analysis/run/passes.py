@@ -13,7 +13,8 @@ from profharness.rundir.manifest import Manifest, NodeRecord, PassRecord
 from profharness.stats.throughput import Drift, drift_between, largest_drift, summarise_trials
 from profharness.trace.model import FIRST_STEP, STEPS, Trace
 
-# The settings of a scan that bear on throughput and latency; the others say what is recorded, and where.
+# The settings of a scan that bear on throughput and latency; the others say what is recorded, and
+# where.
 _MEASURED = (
     "backend",
     "model",
@@ -71,7 +72,9 @@ _THREADS = frozenset(
 
 
 def repeats(trials: Trials, reference: str) -> tuple[Drift, ...]:
-    """The drift of every repeated point of the reference pass, each repeat against the first measurement."""
+    """The drift of every repeated point of the reference pass, each repeat against the first
+    measurement.
+    """
     found = []
     for (pass_name, key), repeat in trials.items():
         point = base_of(key)
@@ -89,7 +92,9 @@ def repeats(trials: Trials, reference: str) -> tuple[Drift, ...]:
 
 
 def drifts(found: Sequence[Drift], backends: dict[str, str]) -> dict[str, Drift]:
-    """The drift that widens the intervals of each backend, and of all under the empty name: the largest, beyond chance or not."""
+    """The drift that widens the intervals of each backend, and of all under the empty name: the
+    largest, beyond chance or not.
+    """
     groups: dict[str, list[Drift]] = {"": []}
     for drift in found:
         for backend in {"", backends.get(drift.point, "")}:
@@ -98,7 +103,9 @@ def drifts(found: Sequence[Drift], backends: dict[str, str]) -> dict[str, Drift]
 
 
 def pass_rows(view: RunView, trace: Trace) -> tuple[PassRow, ...]:
-    """Every pass with the overhead of its layers over all points (or steady steps) that it shares with the bare pass."""
+    """Every pass with the overhead of its layers over all points (or steady steps) that it shares
+    with the bare pass.
+    """
     keys = sorted({point for _, point in view.trials if base_of(point) == point})
     windows = {record.name: captured(trace, record.name) for record in view.manifest.passes}
     return tuple(
@@ -116,7 +123,9 @@ def pass_rows(view: RunView, trace: Trace) -> tuple[PassRow, ...]:
 
 
 def captured(trace: Trace, pass_name: str) -> tuple[int | None, int | None]:
-    """First step and number of steps that all captures of the pass agree on; (None, None) where they differ or say nothing."""
+    """First step and number of steps that all captures of the pass agree on; (None, None) where
+    they differ or say nothing.
+    """
     stated = [dict(source.details) for source in trace.sources if source.pass_name == pass_name]
     found = {
         (int(facts[FIRST_STEP]), int(facts[STEPS]))
@@ -153,7 +162,9 @@ def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Es
 
 
 def _of_steps(trace: Trace, pass_name: str) -> Estimate | None:
-    """From the steady steps of both passes, the profiled ones of the second; None where one of them shows fewer than two."""
+    """From the steady steps of both passes, the profiled ones of the second; None where one of them
+    shows fewer than two.
+    """
     bare, layer = steady_steps(trace, BARE), steady_steps(trace, pass_name, profiled=True)
     if min(len(bare), len(layer)) < 2:
         return None
@@ -173,7 +184,9 @@ def _seconds(record: PassRecord) -> float | None:
 
 
 def run_info(manifest: Manifest, path: str) -> RunInfo:
-    """Identity and provenance. The device is the one that points name most, else the first node's accelerator, else its CPU."""
+    """Identity and provenance. The device is the one that points name most, else the first node's
+    accelerator, else its CPU.
+    """
     node = manifest.nodes[0] if manifest.nodes else NodeRecord(host="")
     git = (
         ""
@@ -205,7 +218,9 @@ def run_info(manifest: Manifest, path: str) -> RunInfo:
 
 
 def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
-    """What was asked for and bears on the figures, by name: a scan's settings, or a command's words and capture; thread variables."""
+    """What was asked for and bears on the figures, by name: a scan's settings, or a command's words
+    and capture; thread variables.
+    """
     found = {
         f"variable {name}": value for name, value in node.variables.items() if name in _THREADS
     }
@@ -250,6 +265,8 @@ def _device(manifest: Manifest, node: NodeRecord) -> str:
 
 
 def allowed_cores(manifest: Manifest) -> float | None:
-    """CPU cores that the workload may run on, of the first node; None where the probe does not say."""
+    """CPU cores that the workload may run on, of the first node; None where the probe does
+    not say.
+    """
     cores = len(manifest.nodes[0].cpus_allowed) if manifest.nodes else 0
     return float(cores) if cores else None

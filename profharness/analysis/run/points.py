@@ -1,6 +1,8 @@
-"""One point of a run over all of its passes: throughput and latency from the bare pass, device figures from the traced one.
+"""One point of a run over all of its passes: throughput and latency from the bare pass, device
+figures from the traced one.
 
-What needs two passes (overhead, busy and fill against the bare trial time) is joined by point, never by time.
+What needs two passes (overhead, busy and fill against the bare trial time) is joined by point,
+never by time.
 """
 
 from __future__ import annotations
@@ -55,14 +57,18 @@ class RunView:
     levels: Levels = field(default_factory=dict)
 
     def rates(self, pass_name: str, point: str) -> F64 | None:
-        """Items/s of the point's trials, or of the parts of a level's window; None where the pass has none."""
+        """Items/s of the point's trials, or of the parts of a level's window; None where the pass
+        has none.
+        """
         trials, level = self.trials.get((pass_name, point)), self.levels.get((pass_name, point))
         if trials is not None:
             return trials.rates
         return level.rates if level is not None else None
 
     def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
-        """Statistics of the point in a pass (default: the reference); None where it has no trials."""
+        """Statistics of the point in a pass (default: the reference); None where it has no
+        trials.
+        """
         found = self.trials.get((pass_name or self.reference, point))
         return (
             None
@@ -87,7 +93,9 @@ class PointResult:
 
 
 def summarise(view: RunView, point: str, device: PointSummary | None) -> PointResult:
-    """Join everything about one point. `device` holds the figures of the pass that speaks for kernels, if any."""
+    """Join everything about one point. `device` holds the figures of the pass that speaks for
+    kernels, if any.
+    """
     records, stats = view.records(point), view.stats(point)
     record = records[0] if records else None
     base = device if device is not None else PointSummary(point=point)
@@ -146,7 +154,8 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     )
     found = trial_findings(trials.durations_ns, stats, point)
     if any(record.device == "cpu" for record in records):
-        # a CPU runs in the timed thread: there is no device to wait for, fast trials are the machine's doing
+        # a CPU runs in the timed thread: there is no device to wait for, fast trials are the
+        # machine's doing
         found = tuple(one for one in found if one.id != "missing-sync")
     return PointResult(summary, (*found, *_record_findings(records)))
 
@@ -207,7 +216,10 @@ def _model(manifest: Manifest) -> str:
 
 
 def _origin(view: RunView, stats: TrialStats) -> str:
-    return f"{view.reference or 'loose'} pass, {stats.trials} {'trial' if stats.trials == 1 else 'trials'}"
+    return (
+        f"{view.reference or 'loose'} pass, {stats.trials} "
+        f"{'trial' if stats.trials == 1 else 'trials'}"
+    )
 
 
 def rate_unit(view: RunView) -> str:
@@ -216,7 +228,9 @@ def rate_unit(view: RunView) -> str:
 
 
 def _throughput(trials: PointTrials, stats: TrialStats) -> float:
-    """Mean over trials of items/t; of several processes the items of their common window over its length."""
+    """Mean over trials of items/t; of several processes the items of their common window over its
+    length.
+    """
     common = together(trials)
     return stats.throughput if common is None else common.throughput
 
@@ -297,7 +311,9 @@ def _ms(value_ns: float | None) -> float | None:
 def _bare_figures(
     view: RunView, point: str, traced: dict[str, Figure], stats: TrialStats
 ) -> dict[str, Figure]:
-    """Device time per traced trial over the bare trial time (METRICS 2); needs trials of the point in both passes."""
+    """Device time per traced trial over the bare trial time (METRICS 2); needs trials of the point
+    in both passes.
+    """
     other = (
         None
         if view.chosen in (None, view.reference) or view.reference != BARE
@@ -324,7 +340,9 @@ def _bare_figures(
 def _work_figures(
     view: RunView, record: PointRecord | None, stats: TrialStats, so_far: dict[str, Figure]
 ) -> dict[str, Figure]:
-    """FLOPs and bytes against the ceilings of the point's device; energy needs power, which `power_figures` looks for."""
+    """FLOPs and bytes against the ceilings of the point's device; energy needs power, which
+    `power_figures` looks for.
+    """
     found = {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
     if record is None:
         return found
@@ -376,7 +394,8 @@ def _record_findings(records: list[PointRecord]) -> Iterator[Finding]:
 def overheads(
     view: RunView, points: list[str], backend: str = "", only: PassRecord | None = None
 ) -> dict[str, Estimate]:
-    """Overhead per layer over the given points; passes with several layers give each the cost of all together.
+    """Overhead per layer over the given points; passes with several layers give each the cost of
+    all together.
 
     A framework's own layer is not counted where another backend ran. Empty without a bare pass.
     """

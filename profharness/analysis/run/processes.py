@@ -1,4 +1,6 @@
-"""Figures of a point that several processes measured at once: over their common window, and as the classic tool prints them."""
+"""Figures of a point that several processes measured at once: over their common window, and as the
+classic tool prints them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def together(trials: PointTrials) -> CommonWindow | None:
 
 
 def process_figures(trials: PointTrials, origin: str, unit: str, drift: Drift) -> dict[str, Figure]:
-    """Throughput over the common window (its interval widened by the drift of repeated points), the sum of each one's own, their spread."""
+    """Throughput over the common window (its interval widened by the drift of repeated points), the
+    sum of each one's own, their spread.
+    """
     found = together(trials)
     if found is None:
         return {}
@@ -49,7 +53,9 @@ def process_figures(trials: PointTrials, origin: str, unit: str, drift: Drift) -
 
 
 def classic(trials: PointTrials, model: str) -> Classic | None:
-    """None for one process. By that tool's definitions: each process over its own first start to last end, latencies pooled, std with ddof 0."""
+    """None for one process. By that tool's definitions: each process over its own first start to
+    last end, latencies pooled, std with ddof 0.
+    """
     if trials.processes == 1:
         return None
     rates = []

@@ -1,4 +1,6 @@
-"""A run's classic resource curves: device and memory shares over time, with the begin of each point of the scan."""
+"""A run's classic resource curves: device and memory shares over time, with the begin of each point
+of the scan.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ GPU, GPU_USED, GPU_TOTAL = "gpu_percent", "gpu_memory_used", "gpu_memory_total"
 
 @dataclass(frozen=True, eq=False)
 class Resources:
-    """Per cent over seconds from the first sample; `marks`: seconds at which a point of the scan began, and its batch size."""
+    """Per cent over seconds from the first sample; `marks`: seconds at which a point of the scan
+    began, and its batch size.
+    """
 
     seconds: F64
     use: F64
@@ -26,7 +30,9 @@ class Resources:
 
 
 def columns(trace: Trace, manifest: Manifest | None) -> Resources | None:
-    """The first device that reports its use; without one the node's CPU and RAM. None where neither was sampled."""
+    """The first device that reports its use; without one the node's CPU and RAM. None where neither
+    was sampled.
+    """
     samples, find = trace.samples, trace.strings.find
     of_device = find(GPU) != NULL and bool((samples.metric == find(GPU)).any())
     metric = find(GPU if of_device else CPU_NODE)

@@ -27,7 +27,9 @@ _UNSTEADY = "unstable-level"
 def eased_by_pressure(
     findings: Iterable[Finding], points: Sequence[PointSummary], told: Sequence[Finding]
 ) -> tuple[Finding, ...]:
-    """Findings on odd trials as warnings where other work held the CPU; `told` is what telemetry says of the whole run."""
+    """Findings on odd trials as warnings where other work held the CPU; `told` is what telemetry
+    says of the whole run.
+    """
     pressed = {point.point for point in points if under_pressure(point.metrics, told)}
     return tuple(
         eased(one, "the workload waited for cores meanwhile, which may explain it")
@@ -43,7 +45,8 @@ def run_series(
     source: str,
     clients_per_job: int = 1,
 ) -> tuple[Series, ...]:
-    """One curve per backend (and batch size, where clients are what varies) over the level that the scan varies.
+    """One curve per backend (and batch size, where clients are what varies) over the level that the
+    scan varies.
 
     The trials were judged one by one, so the columns made from them are not judged again.
     """
@@ -60,7 +63,9 @@ def run_series(
 
 
 def _with_capacity(one: Series, points: Sequence[PointSummary], clients_per_job: int) -> Series:
-    """Of a served scan: the knee in jobs, and what the server needs at the measured level that is nearest to it."""
+    """Of a served scan: the knee in jobs, and what the server needs at the measured level that is
+    nearest to it.
+    """
     if one.axis != "concurrency" or one.knee is None or not any(point.mode for point in points):
         return one
     at = one.knee.n if one.knee.n is not None else one.levels[-1]
@@ -89,7 +94,9 @@ def _figure(point: PointSummary, name: str) -> float | None:
 
 
 def run_table(points: Sequence[PointSummary], source: str) -> ScanTable | None:
-    """The measured points as a table of levels; None for fewer than two levels. Open loops are no levels of a curve."""
+    """The measured points as a table of levels; None for fewer than two levels. Open loops are no
+    levels of a curve.
+    """
     measured = _measured(points)
     axis = _axis(measured)
     if axis is None:
@@ -138,7 +145,9 @@ def belongs(point: PointSummary, one: Series) -> bool:
 def _flagged(
     points: Sequence[PointSummary], axis: Axis, columns: Sequence[str], findings: Sequence[Finding]
 ) -> dict[tuple[str, ...], dict[float, str]]:
-    """By series and level, the error that a finding on the trials or on the load raised, or that the level had not settled."""
+    """By series and level, the error that a finding on the trials or on the load raised, or that
+    the level had not settled.
+    """
     wrong = {
         one.point: one.id
         for one in findings
@@ -189,7 +198,10 @@ def _explained(item: Finding, one: Series, points: Sequence[PointSummary]) -> Fi
     told = switched(before.kernels, after.kernels)
     return msgspec.structs.replace(
         item,
-        message=f"{item.message}; kernels {f'switch there: {told}' if told else 'are the same on both sides'}",
+        message=(
+            f"{item.message}; kernels "
+            f"{f'switch there: {told}' if told else 'are the same on both sides'}"
+        ),
     )
 
 

@@ -1,8 +1,9 @@
 """Steps of a command: rate and items per second of its steady steps, per pass.
 
-The hooks' own log of steps is taken where a pass has one, since it covers the whole pass; a tool's trace shows
-only its capture window. Steps inside a window are slowed by the profiler, and the one after it holds the writing of
-the trace, so the figures come from steps outside where there are enough.
+The hooks' own log of steps is taken where a pass has one, since it covers the whole pass; a tool's
+trace shows only its capture window. Steps inside a window are slowed by the profiler, and the one
+after it holds the writing of the trace, so the figures come from steps outside where there are
+enough.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ Where = Literal["outside", "inside", "everywhere"]
 
 @dataclass(frozen=True, eq=False)
 class SteadySteps:
-    """Steady steps of all processes of one pass, and how many leading ones were left out. Times in ns.
+    """Steady steps of all processes of one pass, and how many leading ones were left out. Times in
+    ns.
 
     `where` says on which side of the capture window they lie, everywhere if the pass has none.
     """
@@ -68,10 +70,12 @@ class _Group:
 
 
 def steady_steps(trace: Trace, pass_name: str, *, profiled: bool = False) -> SteadySteps:
-    """The steady steps of a pass; empty where it shows none. `items` only where every step says them.
+    """The steady steps of a pass; empty where it shows none. `items` only where every step says
+    them.
 
-    Outside of the capture windows where every process has five such steps, else inside; `profiled` asks for those inside.
-    The steps next to a window are left out: they hold its opening or the writing of its trace.
+    Outside of the capture windows where every process has five such steps, else inside; `profiled`
+    asks for those inside. The steps next to a window are left out: they hold its opening or the
+    writing of its trace.
     """
     groups = _logged(trace, pass_name)
     windows = _windows(trace, pass_name, groups)
@@ -166,7 +170,8 @@ def _steady_of(
 def _windows(
     trace: Trace, pass_name: str, logged: dict[int, list[Step]]
 ) -> dict[int, list[tuple[int, int]]]:
-    """The capture windows of each process that logged steps: from the first to the last record of each of its files.
+    """The capture windows of each process that logged steps: from the first to the last record of
+    each of its files.
 
     A file that is not on the run's clock says by its sidecar which steps it holds.
     """
@@ -197,7 +202,9 @@ def _windows(
 
 
 def _by_number(source: Source, group: list[Step]) -> tuple[int, int] | None:
-    """The time of the steps that the sidecar names, in the log of the same process (labels end in the step's number)."""
+    """The time of the steps that the sidecar names, in the log of the same process (labels end in
+    the step's number).
+    """
     facts = dict(source.details)
     if FIRST_STEP not in facts or STEPS not in facts:
         return None
@@ -217,7 +224,9 @@ def _same_process(one: Source, other: Source) -> bool:
 
 
 def _span(trace: Trace, place: int) -> tuple[int, int] | None:
-    """From the start of the first record of a source on the host to the end of the last; its steps where it marks any."""
+    """From the start of the first record of a source on the host to the end of the last; its steps
+    where it marks any.
+    """
     marks = trace.marks
     steps_here = (
         (marks.source == place) & (marks.kind == trace.strings.find("step")) & (marks.kind != NULL)
@@ -239,12 +248,13 @@ def _span(trace: Trace, place: int) -> tuple[int, int] | None:
 
 
 def step_figures(manifest: Manifest, trace: Trace) -> dict[str, Figure]:
-    """Steps and items per second of a command, from the bare pass or the first pass that shows steps.
+    """Steps and items per second of a command, from the bare pass or the first pass that shows
+    steps.
 
-    One estimate behind all three: the steps of a process over the time that they took, so that steps_per_second is
-    1 / step_time. Steps per second is the mean over processes (each step is one of the whole job), items per second
-    the sum, both over the time in which all processes stepped where there is such a time. Passes that perturb the
-    workload do not tell its rate.
+    One estimate behind all three: the steps of a process over the time that they took, so that
+    steps_per_second is 1 / step_time. Steps per second is the mean over processes (each step is one
+    of the whole job), items per second the sum, both over the time in which all processes stepped
+    where there is such a time. Passes that perturb the workload do not tell its rate.
     """
     if manifest.kind != "command":
         return {}
@@ -284,7 +294,8 @@ def _figures(found: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
         for end in (stats.latency_high_ns, stats.latency_low_ns)
     )
     words = (
-        f", {found.left_out} slower {'one' if found.left_out == 1 else 'ones'} at the start left out"
+        f", {found.left_out} slower {'one' if found.left_out == 1 else 'ones'} at the start "
+        "left out"
         if found.left_out
         else ""
     )
@@ -325,7 +336,9 @@ def _figures(found: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
 
 
 def _in_common(found: SteadySteps) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """The steps in the time that all processes have in common; all steps where that leaves a process without two."""
+    """The steps in the time that all processes have in common; all steps where that leaves a
+    process without two.
+    """
     owners = np.unique(found.owner)
     ends = found.starts_ns + found.durations_ns
     opens = max(int(found.starts_ns[found.owner == one].min()) for one in owners)

@@ -1,7 +1,8 @@
-"""A whole run as one Summary: every point over all passes, curves, overheads, findings, telemetry, provenance.
+"""A whole run as one Summary: every point over all passes, curves, overheads, findings, telemetry,
+provenance.
 
-The pass that speaks for kernels gives device figures (`passes.choose`), the bare pass throughput and latency;
-nothing is summed over passes.
+The pass that speaks for kernels gives device figures (`passes.choose`), the bare pass throughput
+and latency; nothing is summed over passes.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ HIGH_OVERHEAD = 0.05
 def summarise_run(
     manifest: Manifest, trace: Trace, source: str, calibrations: tuple[Calibration, ...] = ()
 ) -> Summary:
-    """The summary of a run from its manifest and its merged, aligned trace; `source` is the run as the user named it.
+    """The summary of a run from its manifest and its merged, aligned trace; `source` is the run as
+    the user named it.
 
-    Works on what a killed run left: points without trials keep their state, missing passes leave figures out.
-    `calibrations` are ceilings measured on its devices.
+    Works on what a killed run left: points without trials keep their state, missing passes leave
+    figures out. `calibrations` are ceilings measured on its devices.
     """
     chosen, records = passes.choose(trace, perturbing=_perturbing(manifest))
     cores = allowed_cores(manifest)
@@ -75,7 +77,8 @@ def summarise_run(
         run_points.summarise(view, point, by_id.get(point))
         for point in _points(manifest, view.trials)
     ]
-    # a point's share of a peak may come from another pass than its device's figures: it is judged when they stand together
+    # a point's share of a peak may come from another pass than its device's figures: it is judged
+    # when they stand together
     of_device = tuple(one for one in device.findings if one.id != "above-peak" or one.point is None)
     found = _unique(
         (
@@ -175,9 +178,11 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
 
 
 def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:
-    """Without the accelerators of the node where every point ran on its CPU: what they do and draw is another's.
+    """Without the accelerators of the node where every point ran on its CPU: what they do and draw
+    is another's.
 
-    Without the figures of the run's own processes where its server ran already: there were none to follow.
+    Without the figures of the run's own processes where its server ran already: there were none to
+    follow.
     """
     if manifest.scan is not None and manifest.scan.settings.get("url"):
         every = tuple(one for one in every if not one.metric.endswith("_tree"))
@@ -186,7 +191,9 @@ def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, .
 
 
 def _points(manifest: Manifest, trials: Trials) -> list[str]:
-    """Points in the order of the manifest, then those that only the trace knows; repeats belong to their point."""
+    """Points in the order of the manifest, then those that only the trace knows; repeats belong to
+    their point.
+    """
     return list(
         dict.fromkeys(
             [*(record.id for record in manifest.points), *(base_of(key) for _, key in trials)]
@@ -195,7 +202,9 @@ def _points(manifest: Manifest, trials: Trials) -> list[str]:
 
 
 def _in_order(points: tuple[PointSummary, ...]) -> tuple[PointSummary, ...]:
-    """Levels of load from small to large, closed loops first: a search measures them in another order."""
+    """Levels of load from small to large, closed loops first: a search measures them in another
+    order.
+    """
     if not all(point.mode for point in points):
         return points
     backends = list(dict.fromkeys(point.backend for point in points))
@@ -250,7 +259,9 @@ def _overhead_findings(rows: tuple[PassRow, ...]) -> tuple[Finding, ...]:
 
 
 def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
-    """More kernel time in a traced trial than a bare trial lasts: the two passes cannot have run the same."""
+    """More kernel time in a traced trial than a bare trial lasts: the two passes cannot have run
+    the same.
+    """
     found = []
     for point in points:
         busy = point.metrics.get("busy_bare")
@@ -267,7 +278,9 @@ def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
 
 
 def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
-    """Telemetry over the pass that throughput comes from, or over the whole run where no trials show."""
+    """Telemetry over the pass that throughput comes from, or over the whole run where no trials
+    show.
+    """
     if not view.telemetry:
         return {}
     spans = [

@@ -1,4 +1,5 @@
-"""What is wrong with the trials of a point: warm-up in the mean, odd trials, timers stopped too early, too few.
+"""What is wrong with the trials of a point: warm-up in the mean, odd trials, timers stopped too
+early, too few.
 
 Pure checks on durations (METRICS 1). A finding never changes a figure.
 """
@@ -21,11 +22,12 @@ FEWEST_TRIALS = 10
 FAR_MADS = 10
 MATERIAL = 0.01
 SIGMAS = 3.0
-# A sigma from the median absolute deviation of normal noise: sigma = 1.4826 MAD, and its square has a
-# relative standard error of 2.33 / sqrt(n).
+# A sigma from the median absolute deviation of normal noise: sigma = 1.4826 MAD, and its square has
+# a relative standard error of 2.33 / sqrt(n).
 _SIGMA_PER_MAD = 1.4826
 _SQUARE_ERROR = 2.33
-# Launch-only trials take a small part of a full one; a clock that boosts at the start does not halve a trial.
+# Launch-only trials take a small part of a full one; a clock that boosts at the start does not
+# halve a trial.
 _UNSYNCED_BELOW = 0.5
 _EARLY_SHARE = 0.1
 _EARLY_AT_LEAST = 3
@@ -52,11 +54,12 @@ class _Spread:
 def trial_findings(
     durations_ns: npt.ArrayLike, stats: TrialStats, point: str | None = None
 ) -> tuple[Finding, ...]:
-    """Findings of one point, in the order missing-sync, warmup-leak or outlier-trial, too-few-trials.
+    """Findings of one point, in the order missing-sync, warmup-leak or outlier-trial,
+    too-few-trials.
 
     Of fewer than ten trials one that was disturbed looks like a fault: there an error is a warning.
-    Trials further than 10 MAD from the median count when they move the mean by more than 1 %; and the
-    consistency counts when it exceeds 1 + CV^2 by more than its error and by 1 %.
+    Trials further than 10 MAD from the median count when they move the mean by more than 1 %; and
+    the consistency counts when it exceeds 1 + CV^2 by more than its error and by 1 %.
     """
     times = np.asarray(durations_ns, np.int64).astype(np.float64)
     median = float(np.median(times))
@@ -81,7 +84,9 @@ def trial_findings(
 
 
 def eased(found: Finding, why: str = "") -> Finding:
-    """The finding as a warning at most, where so few trials, or other work (`why`), may explain it as well."""
+    """The finding as a warning at most, where so few trials, or other work (`why`), may explain it
+    as well.
+    """
     if found.severity != "error":
         return found
     return msgspec.structs.replace(
@@ -99,8 +104,10 @@ def _missing_sync(spread: _Spread, point: str | None) -> Finding | None:
     shortest = float(spread.times[fast].min())
     return finding(
         "missing-sync",
-        f"{int(fast.sum())} of {fast.size} trials end far below the rest (shortest {format_ns(shortest)}, "
-        f"median {format_ns(spread.median)}) and raise the mean throughput by {100 * moved:.1f} %: the timer stopped before the device did",
+        f"{int(fast.sum())} of {fast.size} trials end far below the rest (shortest "
+        f"{format_ns(shortest)}, "
+        f"median {format_ns(spread.median)}) and raise the mean throughput by {100 * moved:.1f} "
+        "%: the timer stopped before the device did",
         point=point,
         trials=int(fast.sum()),
         shortest_ns=shortest,
@@ -129,7 +136,8 @@ def _slow_trials(spread: _Spread, point: str | None) -> Finding | None:
     words = "at the start, before the steady part" if leak else "far above the rest"
     return finding(
         "warmup-leak" if leak else "outlier-trial",
-        f"{where} {words} (longest {format_ns(longest)}, median {format_ns(spread.median)}) {'raises' if one else 'raise'} the mean time by {100 * moved:.1f} %",
+        f"{where} {words} (longest {format_ns(longest)}, median {format_ns(spread.median)}) "
+        f"{'raises' if one else 'raise'} the mean time by {100 * moved:.1f} %",
         point=point,
         trials=int(slow.sum()),
         longest_ns=longest,
@@ -151,7 +159,8 @@ def _excess(spread: _Spread, stats: TrialStats, point: str | None) -> Finding | 
     leak = bool(np.median(spread.times[:early]) > 1.05 * np.median(spread.times[early:]))
     return finding(
         "warmup-leak" if leak else "outlier-trial",
-        f"mean throughput times mean time is {stats.consistency:.3f} of the items, {1 + square:.3f} expected from the scatter: "
+        f"mean throughput times mean time is {stats.consistency:.3f} of the items, "
+        f"{1 + square:.3f} expected from the scatter: "
         + ("the first trials are slower" if leak else "a few trials are far from the rest"),
         point=point,
         consistency=stats.consistency,
@@ -167,7 +176,8 @@ def drift_finding(drift: Drift) -> tuple[Finding, ...]:
     return (
         finding(
             "drift",
-            f"{drift.point or 'a repeated point'} changed by {100 * drift.relative:+.1f} % between its first "
+            f"{drift.point or 'a repeated point'} changed by {100 * drift.relative:+.1f} % "
+            "between its first "
             "measurement and the repeat at the end",
             point=drift.point or None,
             drift_share=drift.relative,

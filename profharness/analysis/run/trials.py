@@ -1,7 +1,7 @@
 """The trials of a run by pass and point, from the marks of its trace, each trial once.
 
-The harness's own trials.csv is the record of a trial; a tool's trace that shows the same spans repeats it and is
-used only where the first is missing.
+The harness's own trials.csv is the record of a trial; a tool's trace that shows the same spans
+repeats it and is used only where the first is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ BARE = "bare"
 
 @dataclass(frozen=True, eq=False)
 class PointTrials:
-    """Trials of one point in one pass, by start. `owner` numbers the processes that ran them; times in ns."""
+    """Trials of one point in one pass, by start. `owner` numbers the processes that ran them; times
+    in ns.
+    """
 
     pass_name: str
     key: str
@@ -49,7 +51,8 @@ Trials = dict[tuple[str, str], PointTrials]
 
 
 def collect(trace: Trace, items_per_trial: dict[str, int] | None = None) -> Trials:
-    """Trials by (pass, point key). Marks without items take `items_per_trial` of their point, else 1.
+    """Trials by (pass, point key). Marks without items take `items_per_trial` of their point, else
+    1.
 
     Repeats of a point keep their own keys (`id~1`). Trials without duration are left out.
     """
@@ -79,7 +82,9 @@ def collect(trace: Trace, items_per_trial: dict[str, int] | None = None) -> Tria
 def _preferred(
     trace: Trace, groups: list[tuple[int, npt.NDArray[np.intp]]]
 ) -> list[npt.NDArray[np.intp]]:
-    """Our own record where there is one; else one tool's, the one with most trials, in all of its processes."""
+    """Our own record where there is one; else one tool's, the one with most trials, in all of its
+    processes.
+    """
     own = [rows for source, rows in groups if trace.sources[source].layer == OWN_LAYER]
     if own:
         return own
@@ -107,6 +112,8 @@ def base_of(key: str) -> str:
 
 
 def reference_pass(trials: Collection[tuple[str, str]], passes: tuple[str, ...]) -> str:
-    """The pass that throughput comes from: bare, else the first of the run that has trials (its figures are inflated)."""
+    """The pass that throughput comes from: bare, else the first of the run that has trials (its
+    figures are inflated).
+    """
     present = {name for name, _ in trials}
     return next((name for name in (BARE, *passes) if name in present), min(present, default=""))

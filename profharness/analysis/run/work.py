@@ -1,7 +1,9 @@
-"""Useful work of a point of a run: FLOP/s and bytes over its trial time in the pass that throughput comes from, against the ceilings.
+"""Useful work of a point of a run: FLOP/s and bytes over its trial time in the pass that throughput
+comes from, against the ceilings.
 
-FLOPs of an item were counted once by the worker, outside any timed region, or given. Bytes are a lower bound: weights
-and inputs read once per trial. The ceilings are those of the device that the point ran on: calibrated, else the data sheet.
+FLOPs of an item were counted once by the worker, outside any timed region, or given. Bytes are a
+lower bound: weights and inputs read once per trial. The ceilings are those of the device that the
+point ran on: calibrated, else the data sheet.
 """
 
 from __future__ import annotations
@@ -59,16 +61,24 @@ def ceilings_of(manifest: Manifest, record: PointRecord, yardstick: Yardstick) -
 
 
 def _calibration_of_cpu(threads: int | None, others: Iterable[Calibration]) -> str:
-    """What gives a CPU its roofs. They are of a number of threads: those of another number say nothing."""
+    """What gives a CPU its roofs. They are of a number of threads: those of another number say
+    nothing.
+    """
     if threads is None:
         return "a calibration of this CPU: `profharness calibrate --device cpu`"
     known = sorted({one.compute_units for one in others if one.compute_units is not None})
     beside = f" (there is one with {' and '.join(map(str, known))})" if known else ""
-    return f"a calibration of this CPU with {threads} thread{'' if threads == 1 else 's'}{beside}: `profharness calibrate --threads {threads}`"
+    return (
+        f"a calibration of this CPU with {threads} "
+        f"thread{'' if threads == 1 else 's'}{beside}: `profharness calibrate --threads "
+        f"{threads}`"
+    )
 
 
 def _threads(manifest: Manifest, node: NodeRecord, record: PointRecord) -> int | None:
-    """Cores that a scan's framework used: as it said itself, else as asked, else by OMP_NUM_THREADS, else all that it may use."""
+    """Cores that a scan's framework used: as it said itself, else as asked, else by
+    OMP_NUM_THREADS, else all that it may use.
+    """
     if (said := number(record.notes.get("threads"))) is not None:
         return int(said)
     asked = manifest.scan.settings.get("threads") if manifest.scan is not None else None
@@ -87,7 +97,8 @@ def work_figures(
     roofs: Ceilings | None,
     traced: Mapping[str, Figure],
 ) -> dict[str, Figure]:
-    """Figures of FLOPs and bytes over the trial time; those that a trace's operators or counters gave stay where a point has none of its own.
+    """Figures of FLOPs and bytes over the trial time; those that a trace's operators or counters
+    gave stay where a point has none of its own.
 
     `traced` also holds the point's telemetry, of which the clock is used.
     """

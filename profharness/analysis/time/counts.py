@@ -1,4 +1,6 @@
-"""Whole-trace counts, exactly as DESIGN 8 defines them: spans and unions of half-open intervals, in ns."""
+"""Whole-trace counts, exactly as DESIGN 8 defines them: spans and unions of half-open intervals, in
+ns.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,12 @@ I64 = npt.NDArray[np.int64]
 def count(
     trace: Trace, links: Links | None = None, devices: Sequence[DeviceCounts] | None = None
 ) -> TraceCounts:
-    """Counts over all devices: sums, except the span, which goes from the first start to the last end.
+    """Counts over all devices: sums, except the span, which goes from the first start to the last
+    end.
 
-    `ranks` counts the distinct ranks among the sources, a source without one counting as a rank of its
-    own kind; `unlinked_kernels` is None where no source with kernels holds a host call. `devices` are
-    the `counts_of_devices`, where they are known.
+    `ranks` counts the distinct ranks among the sources, a source without one counting as a rank of
+    its own kind; `unlinked_kernels` is None where no source with kernels holds a host call.
+    `devices` are the `counts_of_devices`, where they are known.
     """
     kernels, copies = trace.kernels, trace.copies
     placed = not no_places(trace)
@@ -88,7 +91,9 @@ def counts_of_devices(trace: Trace) -> list[DeviceCounts]:
 
 
 def devices_with_work(trace: Trace) -> list[int]:
-    """Positions of the devices that ran a kernel or a copy; NULL stands for records that name none."""
+    """Positions of the devices that ran a kernel or a copy; NULL stands for records that name
+    none.
+    """
     return sorted(
         {
             int(device)
@@ -99,10 +104,11 @@ def devices_with_work(trace: Trace) -> list[int]:
 
 
 def device_keys(trace: Trace) -> dict[int, str]:
-    """How each working device is called: the tool's number for one source, `host/rank/device` for several.
+    """How each working device is called: the tool's number for one source, `host/rank/device` for
+    several.
 
-    A host or rank that is not known is a dash. Where two devices would share a key (loose files without
-    identity), the file's name stands in place of the host.
+    A host or rank that is not known is a dash. Where two devices would share a key (loose files
+    without identity), the file's name stands in place of the host.
     """
     working = devices_with_work(trace)
     if len(_device_sources(trace)) <= 1:
@@ -120,7 +126,9 @@ def device_keys(trace: Trace) -> dict[int, str]:
 
 
 def pass_of(trace: Trace) -> str | None:
-    """The pass of the sources that hold device work (all sources where none does); None for loose files."""
+    """The pass of the sources that hold device work (all sources where none does); None for loose
+    files.
+    """
     names = sorted({source.pass_name for source in _working_sources(trace) if source.pass_name})
     return ", ".join(names) or None
 
@@ -152,7 +160,9 @@ def _device(trace: Trace, device: int, *, placed: bool = True) -> DeviceCounts:
 
 
 def _stream_keys(device: I32, stream: I32) -> I64:
-    """Streams as the trace numbers them; records without one count as one stream of their device."""
+    """Streams as the trace numbers them; records without one count as one stream of their
+    device.
+    """
     return np.where(stream != NULL, stream.astype(np.int64), -2 - device.astype(np.int64))
 
 

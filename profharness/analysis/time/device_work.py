@@ -1,7 +1,9 @@
-"""All device work of a trace in one table, with the host calls that launched it, and the queues that it forms.
+"""All device work of a trace in one table, with the host calls that launched it, and the queues
+that it forms.
 
-A stream is taken as a queue in order of launch. Work whose launch is not in the file counts as launched
-at its own start. Graph kernels are launched together, by the one call that launches the graph.
+A stream is taken as a queue in order of launch. Work whose launch is not in the file counts as
+launched at its own start. Graph kernels are launched together, by the one call that launches the
+graph.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(eq=False)
 class Work:
-    """All device work of a trace, kernels before copies: times and the row of the launching call (NULL: none)."""
+    """All device work of a trace, kernels before copies: times and the row of the launching call
+    (NULL: none).
+    """
 
     start: I64
     end: I64
@@ -43,7 +47,9 @@ class Work:
 
     @cached_property
     def launched(self) -> I64:
-        """When each piece of work was launched: the start of its call, its own start where there is none or the clocks disagree."""
+        """When each piece of work was launched: the start of its call, its own start where there is
+        none or the clocks disagree.
+        """
         if not len(self.api):
             return self.start
         called = self.api.start_ns[np.maximum(self.call, 0)]
@@ -51,7 +57,9 @@ class Work:
 
     @cached_property
     def ready(self) -> I64:
-        """When each piece of work was ready to run: its call's return, or its own start where that came first or no call is known."""
+        """When each piece of work was ready to run: its call's return, or its own start where that
+        came first or no call is known.
+        """
         if not len(self.api):
             return self.start
         row = np.maximum(self.call, 0)
@@ -59,7 +67,9 @@ class Work:
         return np.where(self.call == NULL, self.start, np.minimum(returned, self.start))
 
     def on(self, device: int) -> I64:
-        """Rows of one device with a duration, by start; among equals linked ones first, by launching call."""
+        """Rows of one device with a duration, by start; among equals linked ones first, by
+        launching call.
+        """
         rows = np.flatnonzero((self.device == device) & (self.end > self.start))
         ordered: I64 = rows[
             np.lexsort((self.call[rows], self.call[rows] == NULL, self.start[rows]))
@@ -68,7 +78,9 @@ class Work:
 
     @cached_property
     def first_of_call(self) -> Mask:
-        """Which records are the earliest of their launching call: all but the later kernels of a graph."""
+        """Which records are the earliest of their launching call: all but the later kernels of a
+        graph.
+        """
         order = np.lexsort((self.start, self.call))
         call = self.call[order]
         first = np.zeros(len(order), np.bool_)
@@ -99,8 +111,8 @@ def work_of(trace: Trace) -> Work:
 class Delays:
     """Kernel start less launch start, in ns, one entry per linked kernel (`kernel` is its row).
 
-    Where `met_empty`, the stream held no unfinished work at the launch and the delay is a launch latency;
-    elsewhere it is a queue delay. Negative delays show clocks that disagree.
+    Where `met_empty`, the stream held no unfinished work at the launch and the delay is a launch
+    latency; elsewhere it is a queue delay. Negative delays show clocks that disagree.
     """
 
     kernel: I64
@@ -127,7 +139,9 @@ def delays(trace: Trace, work: Work) -> Delays:
 
 
 def queued_ns(work: Work, windows: Intervals) -> int:
-    """The integral of queue depth, the number of launched and unfinished pieces of work, over a merged set of windows: the time each is queued, in sum."""
+    """The integral of queue depth, the number of launched and unfinished pieces of work, over a
+    merged set of windows: the time each is queued, in sum.
+    """
     return int(intervals.inside_ns(Intervals(work.launched, work.end), windows).sum())
 
 

@@ -1,19 +1,22 @@
-"""Why a device was idle: each instant of each gap gets the first cause that fits, in the order of METRICS 2.
+"""Why a device was idle: each instant of each gap gets the first cause that fits, in the order of
+METRICS 2.
 
-A gap lies between two pieces of device work (kernels or copies). What ends it, and the host call that
-launched that piece, tell the cause:
+A gap lies between two pieces of device work (kernels or copies). What ends it, and the host call
+that launched that piece, tell the cause:
 
-1. no host record: the piece has no launching call in the file, or the host's records do not reach there;
+1. no host record: the piece has no launching call in the file, or the host's records do not reach
+  there;
 2. waiting on a copy or an event: the piece had been launched behind an event wait of the launching
-   thread, or a copy with this device at its other end was running elsewhere, or the launching thread was
-   inside another copy call;
-3. queued gap: the launch had returned before the gap began (dispatch, barrier, cache flush, graph replay);
+   thread, or a copy with this device at its other end was running elsewhere, or the launching
+   thread was inside another copy call;
+3. queued gap: the launch had returned before the gap began (dispatch, barrier, cache flush, graph
+  replay);
 4. launch in progress: from the start of the launching call to the end of the gap;
 5. synchronisation: the launching thread was inside a synchronisation call;
 6. host not ready: none of these; the launching call had not begun.
 
-After the last piece of work there is no launching call: the threads that launched on this device are
-looked at together. All measures are integer ns, so the causes sum to the idle time exactly.
+After the last piece of work there is no launching call: the threads that launched on this device
+are looked at together. All measures are integer ns, so the causes sum to the idle time exactly.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ MICRO_GAP_NS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Idle gaps of one device over `[low, high)`; `next` is the row in Work that ends the gap, NULL for the last one."""
+    """Idle gaps of one device over `[low, high)`; `next` is the row in Work that ends the gap, NULL
+    for the last one.
+    """
 
     start: I64
     end: I64
@@ -53,7 +58,9 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Busy:
-    """All work of one device: its rows in Work by start, their starts, and the times in which any of it ran, merged."""
+    """All work of one device: its rows in Work by start, their starts, and the times in which any
+    of it ran, merged.
+    """
 
     rows: I64
     start: I64
@@ -62,7 +69,9 @@ class Busy:
 
 @dataclass(frozen=True, eq=False)
 class HostThread:
-    """What one host thread did, as merged sets: copy calls, synchronisation, and how far its source's records reach."""
+    """What one host thread did, as merged sets: copy calls, synchronisation, and how far its
+    source's records reach.
+    """
 
     copying: Intervals
     synchronising: Intervals
@@ -76,7 +85,9 @@ class HostThread:
 
 @dataclass(eq=False)
 class IdleAnalysis:
-    """Idle causes of one trace. Not frozen only because what is shared between windows is computed once."""
+    """Idle causes of one trace. Not frozen only because what is shared between windows is computed
+    once.
+    """
 
     trace: Trace
     _busy: dict[int, Busy] = field(default_factory=dict, init=False)
@@ -88,7 +99,9 @@ class IdleAnalysis:
         return work_of(self.trace)
 
     def causes(self, device: int, windows: Intervals) -> IdleCauses:
-        """Idle time of a device in a merged set of windows, by cause; `micro_ns` counts gaps that are shorter than 10 µs in full."""
+        """Idle time of a device in a merged set of windows, by cause; `micro_ns` counts gaps that
+        are shorter than 10 µs in full.
+        """
         if not len(windows):
             return IdleCauses()
         gaps = self.gaps(device, int(windows.start[0]), int(windows.end[-1]))
@@ -110,7 +123,9 @@ class IdleAnalysis:
         return int(intervals.inside_ns(gaps.intervals(), windows).max(initial=0))
 
     def gaps(self, device: int, low_ns: int, high_ns: int) -> Gaps:
-        """The device's gaps that reach into [low, high). Those at its ends begin and end there, if no work lies beyond."""
+        """The device's gaps that reach into [low, high). Those at its ends begin and end there, if
+        no work lies beyond.
+        """
         if device not in self._gaps or self._gaps[device][:2] != (low_ns, high_ns):
             self._gaps[device] = low_ns, high_ns, self._gaps_in(device, low_ns, high_ns)
         return self._gaps[device][2]
@@ -145,7 +160,9 @@ class IdleAnalysis:
     def _launched(
         self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts
     ) -> None:
-        """The stretch of each gap after its launching call began: waiting, queued, or launch in progress."""
+        """The stretch of each gap after its launching call began: waiting, queued, or launch in
+        progress.
+        """
         known = call != NULL
         start, end, ended_by, call = (
             gaps.start[known],
@@ -168,7 +185,9 @@ class IdleAnalysis:
     def _before_launch(
         self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts
     ) -> None:
-        """The stretch of each gap before its launching call began: what was the launching thread doing?"""
+        """The stretch of each gap before its launching call began: what was the launching thread
+        doing?
+        """
         api = self.trace.api
         linked = call != NULL
         began = np.where(
@@ -249,7 +268,9 @@ class IdleAnalysis:
         return self._threads[number]
 
     def _all_launching(self, device: int) -> HostThread:
-        """The threads that launched work on this device, taken together; the calls of the device's sources where none is known."""
+        """The threads that launched work on this device, taken together; the calls of the device's
+        sources where none is known.
+        """
         mine = self.work.device == device
         calls = self.work.call[mine & (self.work.call != NULL)]
         if len(calls):

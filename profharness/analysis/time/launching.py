@@ -1,9 +1,11 @@
-"""Launch-bound time: the device is idle or draining its last kernel while the host is in, or between, launches.
+"""Launch-bound time: the device is idle or draining its last kernel while the host is in, or
+between, launches.
 
 Idle counts only while no further work is queued: a device that pauses before work whose launch has
-returned is not held back by launching. The host counts as launching from one kernel launch to the next of
-the same thread while no more than `BETWEEN_LAUNCHES_NS` lie between them, outside synchronisation and copy
-calls: a longer pause is the workload's own (loading data, reading a file) and shows as `host not ready`.
+returned is not held back by launching. The host counts as launching from one kernel launch to the
+next of the same thread while no more than `BETWEEN_LAUNCHES_NS` lie between them, outside
+synchronisation and copy calls: a longer pause is the workload's own (loading data, reading a file)
+and shows as `host not ready`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ BETWEEN_LAUNCHES_NS = 1_000_000
 
 
 def launch_bound_ns(work: Work, device: int, windows: Intervals, launching: Intervals) -> int:
-    """Launch-bound time of a device in a merged set of windows, in ns; `launching` is what `host_launching` says of it."""
+    """Launch-bound time of a device in a merged set of windows, in ns; `launching` is what
+    `host_launching` says of it.
+    """
     here = (
         (work.device == device)
         & (work.end > work.start)

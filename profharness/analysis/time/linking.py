@@ -18,8 +18,8 @@ Mask = npt.NDArray[np.bool_]
 class Links:
     """`api[i]` is the row of the call that launched record `i`, NULL where the file holds none.
 
-    `has_calls[i]` says whether the record's source holds any host call at all, `in_graph[i]` whether the
-    call launches a graph.
+    `has_calls[i]` says whether the record's source holds any host call at all, `in_graph[i]`
+    whether the call launches a graph.
     """
 
     api: I64

@@ -1,4 +1,6 @@
-"""Every figure step by step: a step of several processes lasts from its first start to its last end over all of them."""
+"""Every figure step by step: a step of several processes lasts from its first start to its last end
+over all of them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _OWN_MARKS = "profharness."
 
 @dataclass(frozen=True)
 class Selection:
-    """Steps by their own number (by position in time where they have none), `first` and up to `last` (not included); None for no bound."""
+    """Steps by their own number (by position in time where they have none), `first` and up to
+    `last` (not included); None for no bound.
+    """
 
     first: int | None = None
     last: int | None = None
@@ -38,7 +42,9 @@ class Selection:
 
 
 def parse(text: str) -> Selection:
-    """`all`, `3`, `10:30`, `10:` or `:5`. Raises UsageError for anything else, and for an empty range."""
+    """`all`, `3`, `10:30`, `10:` or `:5`. Raises UsageError for anything else, and for an empty
+    range.
+    """
     if text == "all":
         return Selection()
     low, colon, high = text.partition(":")
@@ -57,9 +63,11 @@ def parse(text: str) -> Selection:
 def step_summaries(
     trace: Trace, facts: KernelFacts, selection: Selection
 ) -> tuple[StepSummary, ...]:
-    """The chosen steps (or trials) in order of time, each measured on its own; none where all were asked for and the trace marks none.
+    """The chosen steps (or trials) in order of time, each measured on its own; none where all were
+    asked for and the trace marks none.
 
-    Raises UsageError, with the steps that there are, where it holds none of those that were asked for.
+    Raises UsageError, with the steps that there are, where it holds none of those that were asked
+    for.
     """
     chosen = _chosen(_together(steps(trace)), selection, trace)
     whole = Whole(trace, facts)
@@ -104,13 +112,18 @@ def _chosen(
             words((selection.first, selection.last)),
             held((min(known), max(known)), counted=counted)
             if known
-            else f"the trace marks no steps; --step-range REGEX makes ranges of the program into steps: {there_are(range_names(trace))}",
+            else (
+                "the trace marks no steps; --step-range REGEX makes ranges of the program "
+                f"into steps: {there_are(range_names(trace))}"
+            ),
         )
     return chosen
 
 
 def _plain(step: Step) -> str:
-    """The label; of our own mark (`profharness.trial:POINT:3`) the words `trial 3`. A number that the name lacks stands behind it."""
+    """The label; of our own mark (`profharness.trial:POINT:3`) the words `trial 3`. A number that
+    the name lacks stands behind it.
+    """
     if step.label.startswith(_OWN_MARKS) and step.number is not None:
         return f"{step.label.removeprefix(_OWN_MARKS).partition(':')[0]} {step.number}"
     said = step.number is None or str(step.number) in re.findall(r"\d+", step.label)
@@ -118,7 +131,9 @@ def _plain(step: Step) -> str:
 
 
 def _together(every: Sequence[Step]) -> list[list[Step]]:
-    """Steps of several processes that belong together: of one point, of equal name (or place, where a process uses a name twice), at one time."""
+    """Steps of several processes that belong together: of one point, of equal name (or place, where
+    a process uses a name twice), at one time.
+    """
     groups: dict[tuple[str, str, int], list[Step]] = {}
     names = [_plain(step) for step in every]
     repeated = len({(step.process, name) for step, name in zip(every, names, strict=True)}) < len(

@@ -1,7 +1,8 @@
-"""Windows to measure in: trials, steps and the steady part of a run, from the trace's own marks (METRICS 2).
+"""Windows to measure in: trials, steps and the steady part of a run, from the trace's own marks
+(METRICS 2).
 
-A trace's whole length says little where a capture has a long lead-in; figures belong to trials where the
-workload marked them, else to the steps after warm-up, else to all device work.
+A trace's whole length says little where a capture has a long lead-in; figures belong to trials
+where the workload marked them, else to the steps after warm-up, else to all device work.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Where figures hold: a merged set of intervals and the words for it. `steps` counts the marks inside."""
+    """Where figures hold: a merged set of intervals and the words for it. `steps` counts the marks
+    inside.
+    """
 
     when: Intervals
     label: str
@@ -32,7 +35,9 @@ class Windows:
 
 @dataclass(frozen=True)
 class Step:
-    """One step or trial of one process. `items` and `number` are None where the mark does not say."""
+    """One step or trial of one process. `items` and `number` are None where the mark does not
+    say.
+    """
 
     label: str
     start_ns: int
@@ -51,8 +56,9 @@ class Step:
 def steps(trace: Trace, point: str | None = None) -> list[Step]:
     """Trials where the trace (or the point) has any, else steps, by process and start.
 
-    Where several sources mark them (a tool's file and the harness's own record of the trials), those of
-    sources with device work count alone, else those of sources with operators: they share its clock.
+    Where several sources mark them (a tool's file and the harness's own record of the trials),
+    those of sources with device work count alone, else those of sources with operators: they share
+    its clock.
     """
     marks = trace.marks
     for kind in ("trial", "step"):
@@ -96,8 +102,9 @@ def _read(trace: Trace, rows: I64) -> list[Step]:
 def steady(of_process: list[Step]) -> list[Step]:
     """The steps of one process without its slow first ones.
 
-    A leading step is dropped while it is longer than the median by more than five standard deviations
-    (from the median absolute deviation) and by more than a tenth; at least two steps stay.
+    A leading step is dropped while it is longer than the median by more than five standard
+    deviations (from the median absolute deviation) and by more than a tenth; at least two steps
+    stay.
     """
     lengths = np.array([step.dur_ns for step in of_process], np.float64)
     if len(lengths) < 3:
@@ -114,9 +121,9 @@ def steady(of_process: list[Step]) -> list[Step]:
 def measured(trace: Trace, point: str | None = None) -> Windows:
     """The window that figures of the trace (or of one of its points) belong to.
 
-    Trials: the time inside trials. Steps: from the first steady step to the last. For several processes
-    the time that all of them have in common. Where marks and device work do not meet (their clocks are not
-    aligned), and where there are no marks: all device work, or all operators.
+    Trials: the time inside trials. Steps: from the first steady step to the last. For several
+    processes the time that all of them have in common. Where marks and device work do not meet
+    (their clocks are not aligned), and where there are no marks: all device work, or all operators.
     """
     found = steps(trace, point)
     if found:
@@ -129,7 +136,9 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
 
 
 def everything(trace: Trace) -> Windows:
-    """From the first to the last device work; of operators where there is none; empty for an empty trace."""
+    """From the first to the last device work; of operators where there is none; empty for an empty
+    trace.
+    """
     for tables, words in (
         ((trace.kernels, trace.copies), "all device work"),
         ((trace.ops,), "all operators"),
@@ -183,7 +192,9 @@ def _by_process(found: list[Step]) -> list[list[Step]]:
 
 
 def _common(sets: list[Intervals]) -> Intervals:
-    """What all sets have in common; their union where they have nothing in common (processes that ran in turn)."""
+    """What all sets have in common; their union where they have nothing in common (processes that
+    ran in turn).
+    """
     common = sets[0]
     for other in sets[1:]:
         common = intervals.intersect(common, other)

@@ -1,8 +1,9 @@
-"""Whether the kernels of a trace lie on a time axis at all: of some tools only their durations, or only their counters, mean something.
+"""Whether the kernels of a trace lie on a time axis at all: of some tools only their durations, or
+only their counters, mean something.
 
-rocprof-compute runs the program once per set of counters and joins the executions: begins and ends are of one of them, or
-means over all (`join_prof` of rocprofiler-compute), so that dispatches have lengths and no places. A counter table without
-times has neither.
+rocprof-compute runs the program once per set of counters and joins the executions: begins and ends
+are of one of them, or means over all (`join_prof` of rocprofiler-compute), so that dispatches have
+lengths and no places. A counter table without times has neither.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _REPLAYED = "rocprof-compute"
 
 
 def no_timeline(trace: Trace) -> str:
-    """Why the kernels lie on no time axis, as what a figure would need; empty where they do, and without kernels."""
+    """Why the kernels lie on no time axis, as what a figure would need; empty where they do, and
+    without kernels.
+    """
     kernels = trace.kernels
     if not len(kernels):
         return ""
@@ -28,14 +31,22 @@ def no_timeline(trace: Trace) -> str:
         for position in positions
         if position != NULL
     ):
-        return f"{TIMELINE} of one execution (rocprof-compute measures each dispatch in several): --profile rocprofv3"
+        return (
+            f"{TIMELINE} of one execution (rocprof-compute measures each dispatch in "
+            "several): --profile rocprofv3"
+        )
     if not kernels.dur_ns.any():
-        return f"{TIMELINE} (no kernel in the file has a length): record kernels with their times, as --profile rocprofv3 does"
+        return (
+            f"{TIMELINE} (no kernel in the file has a length): "
+            "record kernels with their times, as --profile rocprofv3 does"
+        )
     return ""
 
 
 def no_places(trace: Trace) -> bool:
-    """Whether nothing can be said of unions and spans either: starts stand for no instant of one execution."""
+    """Whether nothing can be said of unions and spans either: starts stand for no instant of one
+    execution.
+    """
     if not no_timeline(trace):
         return False
     replayed = any(

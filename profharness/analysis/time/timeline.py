@@ -1,8 +1,9 @@
-"""Device time of a window split into disjoint parts: compute, exposed communication, exposed copy, idle (METRICS 2).
+"""Device time of a window split into disjoint parts: compute, exposed communication, exposed copy,
+idle (METRICS 2).
 
-The parts are measured in this order: what computes is compute, whatever else runs beside it. They sum to
-the window exactly. For several devices each is split on its own and the parts are added, so that the
-window of the sum is the number of devices times the window.
+The parts are measured in this order: what computes is compute, whatever else runs beside it. They
+sum to the window exactly. For several devices each is split on its own and the parts are added, so
+that the window of the sum is the number of devices times the window.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class DeviceTimeline:
 
 
 def timeline(trace: Trace, device: int) -> DeviceTimeline:
-    """The timeline of the device at this position in `trace.devices`; kept with the table of kernels, since every split asks for it."""
+    """The timeline of the device at this position in `trace.devices`; kept with the table of
+    kernels, since every split asks for it.
+    """
     return trace.kernels.kept(
         (timeline, device), (trace.copies, trace.strings), lambda: _timeline(trace, device)
     )
@@ -60,7 +63,9 @@ def _timeline(trace: Trace, device: int) -> DeviceTimeline:
 
 
 def is_communication(strings: Strings, kernels: Kernels) -> npt.NDArray[np.bool_]:
-    """Which kernels are collectives (RCCL, NCCL and their like) by name; each distinct name is judged once. Kept, and not to be written to."""
+    """Which kernels are collectives (RCCL, NCCL and their like) by name; each distinct name is
+    judged once. Kept, and not to be written to.
+    """
     return kernels.kept(
         is_communication, (strings,), lambda: _is_communication(strings, kernels.name)
     )
@@ -81,7 +86,9 @@ def _is_communication(strings: Strings, names: npt.NDArray[np.int32]) -> npt.NDA
 
 
 def partition(trace: Trace, start_ns: int, end_ns: int, device: int | None = None) -> Partition:
-    """The split of [start, end) on one device (a position in `trace.devices`), or on all that did work."""
+    """The split of [start, end) on one device (a position in `trace.devices`), or on all that did
+    work.
+    """
     return partition_windows(
         trace, intervals.window(start_ns, end_ns), None if device is None else (device,)
     )
@@ -93,7 +100,9 @@ def partition_windows(
     devices: tuple[int, ...] | None = None,
     idle: IdleAnalysis | None = None,
 ) -> Partition:
-    """The split of a merged set of windows. With an `idle` analysis the causes of idle time are split too."""
+    """The split of a merged set of windows. With an `idle` analysis the causes of idle time are
+    split too.
+    """
     chosen = tuple(devices_with_work(trace)) if devices is None else devices
     parts = [
         _one(timeline(trace, device), windows, idle.causes(device, windows) if idle else None)

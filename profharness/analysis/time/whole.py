@@ -1,4 +1,6 @@
-"""What is the same in all windows of a trace, worked out once, and the part of it that one set of windows can see."""
+"""What is the same in all windows of a trace, worked out once, and the part of it that one set of
+windows can see.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from profharness.trace.model import I64, Trace
 
 @dataclass(frozen=True, eq=False)
 class Near:
-    """A trace with only those kernels and copies that reach into a set of windows; `rows` are those kernels in the whole trace, None: all."""
+    """A trace with only those kernels and copies that reach into a set of windows; `rows` are those
+    kernels in the whole trace, None: all.
+    """
 
     trace: Trace
     rows: I64 | None
@@ -26,7 +30,9 @@ class Near:
 
 @dataclass(eq=False)
 class Whole:
-    """One trace, with what is known of each of its kernels. Not frozen only because its parts are made when they are asked for first."""
+    """One trace, with what is known of each of its kernels. Not frozen only because its parts are
+    made when they are asked for first.
+    """
 
     trace: Trace
     facts: KernelFacts
@@ -62,7 +68,9 @@ class Whole:
         return self._launching[device]
 
     def near(self, windows: Intervals) -> Near:
-        """What a merged set of windows can see of the devices' work. A whole trace stays as it is."""
+        """What a merged set of windows can see of the devices' work. A whole trace stays as
+        it is.
+        """
         kernels, copies = self.trace.kernels, self.trace.copies
         rows = intervals.reaching(intervals.lasting(kernels.start_ns, kernels.dur_ns), windows)
         moved = intervals.reaching(intervals.lasting(copies.start_ns, copies.dur_ns), windows)

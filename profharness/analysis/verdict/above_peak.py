@@ -1,8 +1,9 @@
-"""Shares of a peak that cannot be: no device does more than its peak, whatever the arithmetic says (METRICS 5).
+"""Shares of a peak that cannot be: no device does more than its peak, whatever the arithmetic says
+(METRICS 5).
 
-A data sheet's peak holds at its highest clock; what a calibration reached is the best of one library on one day, and a
-clock that is sampled is not exact. So a little above one is possible, and is said of nobody. Beyond that the figure is
-wrong, and no verdict is built on it.
+A data sheet's peak holds at its highest clock; what a calibration reached is the best of one
+library on one day, and a clock that is sampled is not exact. So a little above one is possible, and
+is said of nobody. Beyond that the figure is wrong, and no verdict is built on it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,14 @@ _COMPUTE = {
 }
 _TRAFFIC = {"bandwidth_share": "memory bandwidth", "roofline_share": "FLOP/s of the roofline"}
 _NOT_OF_ONE_SHEET = frozenset({"mfu_at_clock", "roofline_share"})
-_OF_AN_ITEM = "the FLOPs of an item are those of another shape (or --flops-per-item is wrong), or the timer stopped before the device had finished"
-_OF_A_TRACE = "shapes that belong to other work, kernels or parts of them that the trace lacks, or fp32 products that ran in a faster type (TF32)"
+_OF_AN_ITEM = (
+    "the FLOPs of an item are those of another shape (or --flops-per-item is wrong), "
+    "or the timer stopped before the device had finished"
+)
+_OF_A_TRACE = (
+    "shapes that belong to other work, kernels or parts of them that the trace "
+    "lacks, or fp32 products that ran in a faster type (TF32)"
+)
 _OF_COUNTERS = "counters of other kernels, or of another architecture"
 
 
@@ -47,7 +54,9 @@ def impossible(name: str, figure: Figure | None) -> bool:
 def above_peak(
     figures: Mapping[str, Figure], point: str | None = None, where: str = ""
 ) -> Iterator[Finding]:
-    """One finding for what is above the peak of the compute units, else one for traffic. `where` comes before the sentence."""
+    """One finding for what is above the peak of the compute units, else one for traffic. `where`
+    comes before the sentence.
+    """
     compute, traffic = (
         {name: figures[name] for name in names if impossible(name, figures.get(name))}
         for names in (_COMPUTE, _TRAFFIC)
@@ -105,7 +114,9 @@ def _severity(shares: Mapping[str, Figure], of_sheet: Severity) -> Severity:
 
 
 def kernels_above_peak(m: Measurement) -> Iterator[Finding]:
-    """Kernels that do more FLOP/s than their device can while they run; a mean over the windows hides them."""
+    """Kernels that do more FLOP/s than their device can while they run; a mean over the windows
+    hides them.
+    """
     above = m.facts.rates.above & (m.kernel_ns > 0)
     whole, part = int(m.kernel_ns.sum()), int(m.kernel_ns[above].sum())
     if not whole or part / whole < NOTABLE_SHARE:
@@ -117,8 +128,10 @@ def kernels_above_peak(m: Measurement) -> Iterator[Finding]:
     name = function_name(m.trace.strings[int(m.trace.kernels.name[top[0]])])
     yield finding(
         "above-peak",
-        f"{len(rows)} {'kernel does' if len(rows) == 1 else 'kernels do'} more FLOP/s than the device can ({format_share(part / whole)} of kernel time; "
-        f"{name} on average {share:.3g} times its peak); likely {_OF_A_TRACE}, or a device taken for another",
+        f"{len(rows)} {'kernel does' if len(rows) == 1 else 'kernels do'} more FLOP/s than the "
+        f"device can ({format_share(part / whole)} of kernel time; "
+        f"{name} on average {share:.3g} times its peak); likely {_OF_A_TRACE}, "
+        "or a device taken for another",
         severity="warning",
         kernels=len(rows),
         kernel_time_share=part / whole,
@@ -127,7 +140,9 @@ def kernels_above_peak(m: Measurement) -> Iterator[Finding]:
 
 
 def steps_above_peak(steps: Sequence[StepSummary], told: Sequence[Finding]) -> tuple[Finding, ...]:
-    """For the step that is furthest above, with how many there are; nothing where the same was `told` of the whole trace."""
+    """For the step that is furthest above, with how many there are; nothing where the same was
+    `told` of the whole trace.
+    """
     above = [one for step in steps for one in above_peak(step.metrics, where=f"step {step.step}: ")]
     if not above or any(
         one.id == "above-peak" and one.point is None and set(one.figures) & set(above[0].figures)

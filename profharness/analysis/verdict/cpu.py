@@ -1,8 +1,9 @@
-"""What the CPU says where no device works: cores used of those that the process could have had (METRICS 3).
+"""What the CPU says where no device works: cores used of those that the process could have had
+(METRICS 3).
 
-Idle cores are claimed only where nothing else explains them: not other work on the node, not a CPU quota, not a
-process that sleeps or waits for input. What others used of the node is taken off the allowed cores, as if all of it
-ran there; so free cores are never overstated.
+Idle cores are claimed only where nothing else explains them: not other work on the node, not a CPU
+quota, not a process that sleeps or waits for input. What others used of the node is taken off the
+allowed cores, as if all of it ran there; so free cores are never overstated.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ _PACED = ("steps_per_second", "throughput")
 def cpu_verdict(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
     """By `cores_used` of `cores_allowed`; None where these are not known.
 
-    The limiter is undetermined (the cores are busy), communication, idle, or none: untrusted where the time was too short or other work
-    held the cores, trusted where the process itself waits. A bound on the gain needs steps or points.
+    The limiter is undetermined (the cores are busy), communication, idle, or none: untrusted where
+    the time was too short or other work held the cores, trusted where the process itself waits. A
+    bound on the gain needs steps or points.
     """
     used, allowed = value_of(figures, "cores_used"), value_of(figures, "cores_allowed")
     if used is None or not allowed:
@@ -51,14 +53,20 @@ def cpu_verdict(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> V
         return Verdict(
             limiter="communication",
             share=talking,
-            evidence=f"its ranks wait {format_share(talking)} of the time in collectives with nothing to compute; {evidence}",
+            evidence=(
+                f"its ranks wait {format_share(talking)} of the time in collectives with "
+                f"nothing to compute; {evidence}"
+            ),
             headroom=1 / (1 - talking) if talking < 1 and _paced(figures) else None,
         )
     if used < ONE_CORE:
         return Verdict(
             limiter="none",
             share=1 - min(used, 1.0),
-            evidence=f"the process waits (for input, output, a timer or another process): it ran on {used:.2g} of {allowed:g} allowed cores",
+            evidence=(
+                "the process waits (for input, output, a timer or another process): "
+                f"it ran on {used:.2g} of {allowed:g} allowed cores"
+            ),
         )
     return _of_free_cores(used, free, evidence, paced=_paced(figures))
 
@@ -92,7 +100,8 @@ def _of_free_cores(used: float, free: float, evidence: str, *, paced: bool) -> V
 def _too_short(figures: Mapping[str, Figure]) -> str:
     sampled = value_of(figures, "cpu_sampled")
     return (
-        f"sampled for less than {format_ns(SHORTEST_NS, 1)} ({format_ns(round(sampled))}), too short to judge the cores"
+        f"sampled for less than {format_ns(SHORTEST_NS, 1)} ({format_ns(round(sampled))}), "
+        "too short to judge the cores"
         if sampled is not None and sampled < SHORTEST_NS
         else ""
     )
@@ -110,23 +119,33 @@ def _held(
     others = _others(figures, used)
     if under_pressure(figures, findings) or used / (allowed - others) >= BUSY:
         if alone(figures):
-            return "it waited for cores although nothing else ran here (its own threads on the same cores, or a virtual machine's host)"
+            return (
+                "it waited for cores although nothing else ran here (its own threads on the "
+                "same cores, or a virtual machine's host)"
+            )
         amount = f" ({others:.1f} on average)" if others >= OTHERS else ""
         if others >= OTHERS and (value_of(figures, "client_cores") or 0.0) >= MOSTLY * others:
-            return f"the load generator held the other cores{amount}: load the server from another machine (--url), or give it more cores"
+            return (
+                f"the load generator held the other cores{amount}: "
+                "load the server from another machine (--url), or give it more cores"
+            )
         return f"other work held the cores{amount}"
     return ""
 
 
 def wanted_cores(figures: Mapping[str, Figure]) -> float:
-    """Cores that the process ran on or waited for: what it would have used alone. Infinite where waiting was not measured."""
+    """Cores that the process ran on or waited for: what it would have used alone. Infinite where
+    waiting was not measured.
+    """
     used, waited = value_of(figures, "cores_used"), value_of(figures, "cpu_tree_wait")
     known = used is not None and waited is not None and waiting_share(figures) is not None
     return (used or 0.0) + (waited or 0.0) if known else math.inf
 
 
 def under_pressure(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> bool:
-    """Whether the workload had to wait for the CPU: by its own figures, else by what was found over the whole run."""
+    """Whether the workload had to wait for the CPU: by its own figures, else by what was found over
+    the whole run.
+    """
     waited = waiting_share(figures)
     stopped = value_of(figures, "cpu_throttled")
     if waited is None:

@@ -1,8 +1,9 @@
 """Do replays of device graphs show all their kernels?
 
-Tracers have dropped kernels of graph launches (ROCm 7.2.0 recorded 448 of 512), so that a busy device
-looks idle. Without the graph's definition in the trace there are two witnesses: a launch that shows no
-kernel at all, and a launch that shows fewer kernels than its counterpart in the other steps.
+Tracers have dropped kernels of graph launches (ROCm 7.2.0 recorded 448 of 512), so that a busy
+device looks idle. Without the graph's definition in the trace there are two witnesses: a launch
+that shows no kernel at all, and a launch that shows fewer kernels than its counterpart in the other
+steps.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def graph_kernels_missing(trace: Trace, work: Work) -> list[Finding]:
 
 
 def _outermost(trace: Trace, launches: I64, counted: I64) -> tuple[I64, I64]:
-    """Without driver calls inside a runtime call: those begin before an earlier launch of the thread has returned."""
+    """Without driver calls inside a runtime call: those begin before an earlier launch of the
+    thread has returned.
+    """
     api = trace.api
     order = np.lexsort(
         (api.start_ns[launches], api.tid[launches], api.pid[launches], api.source[launches])
@@ -83,10 +86,11 @@ def _outermost(trace: Trace, launches: I64, counted: I64) -> tuple[I64, I64]:
 def _short_replays(
     trace: Trace, start: I64, counted: I64, judged: npt.NDArray[np.bool_]
 ) -> tuple[int, int]:
-    """Judged launches with fewer kernels than the median at their place within a step, and how many kernels those lack.
+    """Judged launches with fewer kernels than the median at their place within a step, and how many
+    kernels those lack.
 
-    Judged per process, where at least three steps hold equally many graph launches. Launches with no
-    kernel at all are not counted again.
+    Judged per process, where at least three steps hold equally many graph launches. Launches with
+    no kernel at all are not counted again.
     """
     by_process: dict[int, list[Step]] = {}
     for step in steps(trace):

@@ -24,7 +24,9 @@ def meant_none(source: Source) -> bool:
 
 
 def of_host_files(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Per source, whether it tells of the host's calls alone: a log of them, or the table of them without that of kernels."""
+    """Per source, whether it tells of the host's calls alone: a log of them, or the table of them
+    without that of kernels.
+    """
     return np.array(
         [source.format in _HOST_LOGS or _of_other_records(source) for source in trace.sources],
         np.bool_,

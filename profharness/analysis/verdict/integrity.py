@@ -1,4 +1,5 @@
-"""What a reader of the figures must know first: is the trace complete, and does it agree with itself?
+"""What a reader of the figures must know first: is the trace complete, and does it agree with
+itself?
 
 Each check looks at one way in which real tools lose records; each finding carries the figures that
 triggered it. Checks of clocks, and those that need several passes, are elsewhere.
@@ -30,13 +31,17 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 NOTABLE_SHARE = 0.01
 AMD_DEFAULT_QUEUES = 4
-"""HIP maps all streams of a process onto this many hardware queues per device unless GPU_MAX_HW_QUEUES says otherwise."""
+"""HIP maps all streams of a process onto this many hardware queues per device unless
+GPU_MAX_HW_QUEUES says otherwise.
+"""
 
 _TRUNCATED = re.compile(
-    r"ends (early|inside|abruptly)|not closed|truncat|interrupted|cut (off|short)|is cut or damaged|bundles cannot be read"
+    r"ends (early|inside|abruptly)|not closed|truncat|interrupted|cut (off|short)|is cut or "
+    r"damaged|bundles cannot be read"
 )
 _DROPPED = re.compile(
-    r"dropped by|discarded|overwritten|buffer (was |is )?(full|overrun)|data[ _]loss|lost (by|records|events)"
+    r"dropped by|discarded|overwritten|buffer (was |is )?(full|overrun)|data[ _]loss|lost "
+    r"(by|records|events)"
 )
 
 
@@ -56,10 +61,11 @@ def findings(trace: Trace, work: Work | None = None) -> tuple[Finding, ...]:
 
 
 def empty_trace(trace: Trace, work: Work) -> list[Finding]:
-    """No device work, and nothing that says that none was meant: no operators, or launches without records.
+    """No device work, and nothing that says that none was meant: no operators, or launches without
+    records.
 
-    Logs of the host's side, totals that a tool printed itself, and a loose file of host calls whose tool writes
-    kernels into another never hold any.
+    Logs of the host's side, totals that a tool printed itself, and a loose file of host calls whose
+    tool writes kernels into another never hold any.
     """
     if len(work.start) or trace.statistics or all(meant_none(source) for source in trace.sources):
         return []
@@ -83,8 +89,8 @@ def empty_trace(trace: Trace, work: Work) -> list[Finding]:
 def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     """Launch calls without a device record, though later launches of the same source have one.
 
-    Launches after the last recorded one may have run beyond the end of the file. Launches into a graph
-    that is being captured run no kernel.
+    Launches after the last recorded one may have run beyond the end of the file. Launches into a
+    graph that is being captured run no kernel.
     """
     api = trace.api
     launches = patterns.matching(trace.strings, api, patterns.LAUNCH)
@@ -131,7 +137,8 @@ def launches_missing(trace: Trace, work: Work) -> list[Finding]:
     return [
         finding(
             "launches-missing",
-            f"{count} of {total} kernels ({time_share:.1%} of kernel time) were launched by calls that the trace does not hold",
+            f"{count} of {total} kernels ({time_share:.1%} of kernel time) were launched by "
+            "calls that the trace does not hold",
             severity="warning" if notable else "info",
             unlinked=count,
             kernels=total,
@@ -142,10 +149,12 @@ def launches_missing(trace: Trace, work: Work) -> list[Finding]:
 
 
 def steps_without_device_events(trace: Trace, work: Work) -> list[Finding]:
-    """Steps in which nothing ran and nothing recorded was launched, while other steps have device work.
+    """Steps in which nothing ran and nothing recorded was launched, while other steps have device
+    work.
 
-    Where the trace holds host calls, a step in which the host launched nothing is left out: it had no
-    device work to lose. Nothing can be said of kernels that stand for no instant of the execution with the steps.
+    Where the trace holds host calls, a step in which the host launched nothing is left out: it had
+    no device work to lose. Nothing can be said of kernels that stand for no instant of the
+    execution with the steps.
     """
     marked = steps(trace)
     if len(marked) < 2 or not len(work.start) or no_places(trace):
@@ -184,11 +193,13 @@ def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
         backlog = backlogged_streams(work, device)
         peak = int(backlog.value.max(initial=0))
         if peak > queues:
-            time_ns = backlog.where(lambda streams, queues=queues: streams > queues).total  # type: ignore[misc]  # mypy cannot type a lambda's default
+            # mypy cannot type a lambda's default
+            time_ns = backlog.where(lambda streams, queues=queues: streams > queues).total  # type: ignore[misc]
             found.append(
                 finding(
                     "streams-exceed-queues",
-                    f"device {keys[device]}: up to {peak} streams shared {queues} hardware queue{'' if queues == 1 else 's'}",
+                    f"device {keys[device]}: up to {peak} streams shared {queues} hardware "
+                    f"queue{'' if queues == 1 else 's'}",
                     streams=peak,
                     queues=queues,
                     shared_ns=time_ns,
@@ -198,7 +209,9 @@ def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
 
 
 def from_problems(problems: Sequence[Problem]) -> list[Finding]:
-    """Reader problems that make a trace incomplete: files cut short, records that the tool itself dropped."""
+    """Reader problems that make a trace incomplete: files cut short, records that the tool itself
+    dropped.
+    """
     found = []
     for problem in problems:
         if problem.severity == "error" and _TRUNCATED.search(problem.message):
@@ -217,7 +230,9 @@ def from_problems(problems: Sequence[Problem]) -> list[Finding]:
 
 
 def _recorded(trace: Trace, work: Work) -> Mask:
-    """Calls that share their id with a device record; a runtime and a driver call may share one id."""
+    """Calls that share their id with a device record; a runtime and a driver call may share
+    one id.
+    """
     api = trace.api
     key = pack([api.source, api.pid, api.correlation])
     linked = distinct(key[work.call[work.call != NULL]])
@@ -228,8 +243,8 @@ def _recorded(trace: Trace, work: Work) -> Mask:
 def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work) -> I64:
     """Per call, the start of the last launch of its source that has a record.
 
-    A source with no recorded launch has lost them all where the trace holds no kernels, and cannot be
-    judged where it holds some that are linked to nothing.
+    A source with no recorded launch has lost them all where the trace holds no kernels, and cannot
+    be judged where it holds some that are linked to nothing.
     """
     api = trace.api
     last = np.full(
@@ -264,7 +279,9 @@ def _between(sorted_times: I64, spans: Intervals) -> I64:
 
 
 def _hardware_queues(trace: Trace, device: int) -> int | None:
-    """As recorded, where the tool tells queues and streams apart; HIP's default for AMD devices; None where not known."""
+    """As recorded, where the tool tells queues and streams apart; HIP's default for AMD devices;
+    None where not known.
+    """
     here = trace.kernels.device == device
     queues = distinct(trace.kernels.queue[here])
     streams = distinct(trace.kernels.stream[here])

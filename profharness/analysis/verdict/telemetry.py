@@ -1,7 +1,9 @@
-"""What holds a device back, from telemetry alone: no trace, so no gaps, no kernels, and lower confidence (METRICS 3).
+"""What holds a device back, from telemetry alone: no trace, so no gaps, no kernels, and lower
+confidence (METRICS 3).
 
-The driver's busy share splits time into idle and busy; what the busy part does is read from fill, memory and tensor
-figures where the part has them. Thresholds are those of the traced verdict, where telemetry has the same figure.
+The driver's busy share splits time into idle and busy; what the busy part does is read from fill,
+memory and tensor figures where the part has them. Thresholds are those of the traced verdict, where
+telemetry has the same figure.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ FULL = 0.6  # of a peak, from which it is called the limit
 UNDERFILLED_SMS = 0.5  # of the SMs, while busy
 # One workgroup of 256 threads on every second compute unit: 4 of 32 waves on half of them.
 UNDERFILLED_WAVES = 1 / 16
-CONFIDENCE = "from telemetry alone, so with lower confidence: it sees shares of sampled time, no kernel and no gap"
+CONFIDENCE = (
+    "from telemetry alone, so with lower confidence: it sees shares of sampled time, "
+    "no kernel and no gap"
+)
 
 
 def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
@@ -53,7 +58,9 @@ def _said(limiter: str, share: float, evidence: str, headroom: float | None) -> 
 
 
 def _busy(figures: Mapping[str, Figure]) -> float | None:
-    """The mean between samples where the driver accumulates it, else the mean of its momentary figures."""
+    """The mean between samples where the driver accumulates it, else the mean of its momentary
+    figures.
+    """
     for name in ("gpu_activity_mean", "gpu_percent"):
         percent = _value(figures, name)
         if percent is not None:
@@ -79,7 +86,10 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
     if waves is not None and waves / busy < UNDERFILLED_WAVES:
         return (
             "underfilled",
-            f"{said}, but it holds {format_share(waves / busy)} of the waves that it could meanwhile",
+            (
+                f"{said}, but it holds {format_share(waves / busy)} of the waves that it could "
+                "meanwhile"
+            ),
         )
     memory = next(
         (
@@ -106,7 +116,9 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
 
 
 def _waves(figures: Mapping[str, Figure]) -> float | None:
-    """None too where the compute driver knows no process on a busy device: what keeps it busy is then not counted."""
+    """None too where the compute driver knows no process on a busy device: what keeps it busy is
+    then not counted.
+    """
     return None if _value(figures, "gpu_processes") == 0 else _value(figures, "wave_fill")
 
 

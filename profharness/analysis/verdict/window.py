@@ -1,8 +1,10 @@
-"""What holds a window back: trust first, then the largest disjoint share, with its evidence (METRICS 3).
+"""What holds a window back: trust first, then the largest disjoint share, with its evidence
+(METRICS 3).
 
-Shares of the window: idle, exposed communication, exposed copies, kernel time that leaves more than half
-of the compute units empty, and the kernel time that fills them, split into what runs at the compute ceiling, at
-the bandwidth ceiling, at neither (inside-kernel), and what FLOPs and counters say nothing of (undetermined).
+Shares of the window: idle, exposed communication, exposed copies, kernel time that leaves more than
+half of the compute units empty, and the kernel time that fills them, split into what runs at the
+compute ceiling, at the bandwidth ceiling, at neither (inside-kernel), and what FLOPs and counters
+say nothing of (undetermined).
 """
 
 from __future__ import annotations
@@ -55,8 +57,8 @@ def verdict(
 ) -> Verdict | None:
     """The verdict on a window; None where nothing was measured that could give one.
 
-    Without device work (`partition` None or empty) the CPU is judged, by `cores_used` of `cores_allowed`; where there is
-    device work on no time axis, nothing is.
+    Without device work (`partition` None or empty) the CPU is judged, by `cores_used` of
+    `cores_allowed`; where there is device work on no time axis, nothing is.
     """
     broken = [item for item in findings if item.severity == "error" and item.id in UNTRUSTWORTHY]
     if broken:
@@ -88,7 +90,10 @@ def _of_device(partition: Partition, figures: Mapping[str, Figure]) -> Verdict:
     if limiter != "undetermined":
         headroom = _headroom(shares[limiter])
     elif losses[loss] >= NOTABLE_LOSS:
-        evidence += f"; the largest loss: {_evidence(loss, losses[loss], partition, figures)} (removing it gains at most {1 / (1 - losses[loss]):.2f}x)"
+        evidence += (
+            f"; the largest loss: {_evidence(loss, losses[loss], partition, figures)} "
+            f"(removing it gains at most {1 / (1 - losses[loss]):.2f}x)"
+        )
     caps = () if limiter == "idle" else clock_caps(figures, 1 - partition.idle_ns / window)
     return Verdict(
         limiter=limiter,
@@ -101,8 +106,8 @@ def _of_device(partition: Partition, figures: Mapping[str, Figure]) -> Verdict:
 def _filled(whole: float, figures: Mapping[str, Figure]) -> dict[str, float]:
     """The time that fills the device by kernel group, what is left being undetermined.
 
-    Where no kernel could be judged, the window's own FLOP/s and bytes per second may still show that all of it,
-    taken together, runs at a ceiling.
+    Where no kernel could be judged, the window's own FLOP/s and bytes per second may still show
+    that all of it, taken together, runs at a ceiling.
     """
     found: dict[str, float] = {}
     left = whole
@@ -116,7 +121,9 @@ def _filled(whole: float, figures: Mapping[str, Figure]) -> dict[str, float]:
 
 
 def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:
-    """The ceiling that the window's rates reach in the share `during` of it, the higher one of two; none by a rate that cannot be."""
+    """The ceiling that the window's rates reach in the share `during` of it, the higher one of two;
+    none by a rate that cannot be.
+    """
     if impossible("flops_of_ceiling", figures.get("flops_of_ceiling")):
         return None
     cached = impossible("bandwidth_share", figures.get("bandwidth_share"))
@@ -147,18 +154,27 @@ def _evidence(
         whole = format_share(partition.communication_ns / partition.window_ns)
         return f"collectives run alone {format_share(share)} of the time (of {whole} in all)"
     if limiter == "copy":
-        return f"copies run alone {format_share(share)} of the time (of {format_share(partition.copy_ns / partition.window_ns)} in all)"
+        return (
+            f"copies run alone {format_share(share)} of the time (of "
+            f"{format_share(partition.copy_ns / partition.window_ns)} in all)"
+        )
     if limiter in _GROUPS:
         return _group_evidence(limiter, share, figures)
     fill = _value(figures, "fill_busy")
     if limiter == "underfilled":
-        return f"kernels that leave more than half of the compute units empty run {format_share(share)} of the time (fill while busy {fill or 0.0:.2f})"
+        return (
+            "kernels that leave more than half of the compute units empty run "
+            f"{format_share(share)} of the time (fill while busy {fill or 0.0:.2f})"
+        )
     filled = (
         "kernels fill the device"
         if fill is not None
         else "kernels run (how far they fill the device is not measured)"
     )
-    return f"{filled} {format_share(share)} of the time; whether by compute or by bandwidth is not measured"
+    return (
+        f"{filled} {format_share(share)} of the time; whether by compute or by bandwidth is "
+        "not measured"
+    )
 
 
 def _group_evidence(limiter: str, share: float, figures: Mapping[str, Figure]) -> str:
@@ -171,11 +187,16 @@ def _group_evidence(limiter: str, share: float, figures: Mapping[str, Figure]) -
         if limiter == "compute"
         else ("bandwidth_share", "memory traffic at {} of the ceiling")
     )
-    return f"{words.format(format_share(_value(figures, rate) or 0.0))}; kernels run {format_share(share)} of the time"
+    return (
+        f"{words.format(format_share(_value(figures, rate) or 0.0))}; "
+        f"kernels run {format_share(share)} of the time"
+    )
 
 
 def _one_gap(partition: Partition, figures: Mapping[str, Figure]) -> str:
-    """Said where most of the idle time is one gap among others: something that happened once, and not what each step costs."""
+    """Said where most of the idle time is one gap among others: something that happened once, and
+    not what each step costs.
+    """
     longest = _value(figures, "idle_longest_gap") or 0.0
     if not partition.idle_ns / 2 < longest < partition.idle_ns:
         return ""
@@ -185,7 +206,9 @@ def _one_gap(partition: Partition, figures: Mapping[str, Figure]) -> str:
 
 
 def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:
-    """The causes of idle time that matter, largest first: up to three, each at least a tenth of the largest."""
+    """The causes of idle time that matter, largest first: up to three, each at least a tenth of the
+    largest.
+    """
     if causes is None:
         return ""
     times = sorted(
@@ -206,5 +229,8 @@ def _of_cpu(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdi
     return Verdict(
         limiter=at,
         share=min(used / allowed, 1.0),
-        evidence=f"{format_share(share)} of {roof}; the process ran on {used:.1f} of {allowed:g} allowed cores",
+        evidence=(
+            f"{format_share(share)} of {roof}; the process ran on {used:.1f} of "
+            f"{allowed:g} allowed cores"
+        ),
     )

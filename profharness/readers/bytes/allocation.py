@@ -1,9 +1,10 @@
 """Keeps the memory that one block of a file, or one step of an analysis, needed for the next.
 
-A file is read in blocks of equal size, each of which needs the memory of the one before, and what is computed of columns
-needs columns of their length again and again. glibc gives it back to the system as soon as it is free, and the system clears
-every page before it lends it again: most page faults, and most system time.
-Limits and their names are those of `mallopt` (malloc.h); other C libraries have none.
+A file is read in blocks of equal size, each of which needs the memory of the one before, and what
+is computed of columns needs columns of their length again and again. glibc gives it back to the
+system as soon as it is free, and the system clears every page before it lends it again: most page
+faults, and most system time. Limits and their names are those of `mallopt` (malloc.h); other C
+libraries have none.
 """
 
 from __future__ import annotations

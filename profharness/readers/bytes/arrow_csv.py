@@ -1,6 +1,7 @@
 """Large CSV files as columns, block by block: exact integers, and texts as codes of a pool.
 
-The parser is Arrow's. Files of a few hundred lines are read by `csv_columns`, which needs no such library.
+The parser is Arrow's. Files of a few hundred lines are read by `csv_columns`, which needs no such
+library.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks, read_head
+from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.model import F64, I64, NULL, Problem, Strings
 
 Kind = Literal["time", "integer", "text", "figure"]
@@ -26,12 +27,16 @@ _LONGEST_HEADER = 1 << 14
 
 
 def header_of(head: bytes) -> list[str]:
-    """The names in the header of a file that begins with `head`, lower-case; empty where it is no text."""
+    """The names in the header of a file that begins with `head`, lower-case; empty where it is no
+    text.
+    """
     return _header(head)[0]
 
 
 def _header(head: bytes) -> tuple[list[str], int]:
-    """Names, and how many lines they take: where a quote is not closed, a line end is part of a name (RFC 4180)."""
+    """Names, and how many lines they take: where a quote is not closed, a line end is part of a
+    name (RFC 4180).
+    """
     try:
         text = head.removeprefix(b"\xef\xbb\xbf")[:_LONGEST_HEADER].decode("utf-8", "replace")
         reader = csv.reader(io.StringIO(text, newline=""))
@@ -43,7 +48,9 @@ def _header(head: bytes) -> tuple[list[str], int]:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows of one block: integers (NULL where empty) and codes of texts by column, figures apart."""
+    """Rows of one block: integers (NULL where empty) and codes of texts by column, figures
+    apart.
+    """
 
     rows: int
     integers: dict[str, I64]
@@ -72,11 +79,13 @@ class _Bytes(io.RawIOBase):
 
 @dataclass(eq=False)
 class CsvColumns:
-    """The columns of one file, in blocks, once; the counts are complete when the last block was given.
+    """The columns of one file, in blocks, once; the counts are complete when the last block was
+    given.
 
-    `wanted` maps lower-case names to what they hold; names that the file lacks are left out. A row without a whole
-    number in a `time` column is left out and counted in `not_whole`; `uneven` counts rows of the wrong length, and
-    `unreadable` values of other columns that are no numbers (they are NULL).
+    `wanted` maps lower-case names to what they hold; names that the file lacks are left out. A row
+    without a whole number in a `time` column is left out and counted in `not_whole`; `uneven`
+    counts rows of the wrong length, and `unreadable` values of other columns that are no numbers
+    (they are NULL).
     """
 
     path: Path
@@ -96,7 +105,8 @@ class CsvColumns:
         """All blocks. Raises InputError when the file cannot be read."""
         blocks = self._attempt(None)
         width, rows = next(iter(self._lengths.most_common(1)), (None, 0))
-        # where several rows, and all of them, have one length that is not the header's, the header is at fault; a cut file has one such row
+        # where several rows, and all of them, have one length that is not the header's, the header
+        # is at fault; a cut file has one such row
         if (
             not self.rows
             and rows == self.uneven > 1
@@ -153,14 +163,16 @@ class CsvColumns:
                 "warning",
                 where,
                 1,
-                "the header does not fit the rows: columns behind the first fault in it are not read, and a row may be lost",
+                "the header does not fit the rows: columns behind the first fault in it are "
+                "not read, and a row may be lost",
             )
         if self.not_whole:
             yield Problem(
                 "error",
                 where,
                 self.not_whole,
-                f"rows have times that are no whole numbers and were left out (first: {self.first_bad!r}; a spreadsheet cuts digits)",
+                "rows have times that are no whole numbers and were left out (first: "
+                f"{self.first_bad!r}; a spreadsheet cuts digits)",
             )
         if self.unreadable:
             yield Problem(

@@ -1,7 +1,7 @@
 """A CSV file of a profiler as columns of text, and exact numbers from them.
 
-Profilers write integers; a file that went through a spreadsheet holds `8.1097E+14` where times of a nanosecond
-stood. Such a value cannot be brought back, so that it is no number here, and counted.
+Profilers write integers; a file that went through a spreadsheet holds `8.1097E+14` where times of a
+nanosecond stood. Such a value cannot be brought back, so that it is no number here, and counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks
+from profharness.rundir.blocks import Blocks
 from profharness.trace.model import F64, I64, NULL, Problem
 
 Mask = npt.NDArray[np.bool_]
@@ -30,8 +30,9 @@ _FIELD_LIMIT = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns by name as the header spells them, all of one length. `uneven` counts rows that were left out because
-    they have more or fewer fields than the header; `damage` says in words why the file ended early, if it did.
+    """Columns by name as the header spells them, all of one length. `uneven` counts rows that were
+    left out because they have more or fewer fields than the header; `damage` says in words why the
+    file ended early, if it did.
     """
 
     path: Path
@@ -70,14 +71,18 @@ class Table:
 
 
 def read_text(path: Path) -> tuple[str, str]:
-    """The whole file as text, plain or gzipped, and what damaged it. Raises InputError when it cannot be read."""
+    """The whole file as text, plain or gzipped, and what damaged it. Raises InputError when it
+    cannot be read.
+    """
     blocks = Blocks(path)
     whole = b"".join(blocks)
     return whole.decode("utf-8-sig", "replace"), blocks.damage
 
 
 def read_table(path: Path) -> Table:
-    """All rows of a file with a header. Raises InputError when there is no header or the file cannot be read."""
+    """All rows of a file with a header. Raises InputError when there is no header or the file
+    cannot be read.
+    """
     text, damage = read_text(path)
     return parse_table(path, text, damage)
 
@@ -107,8 +112,8 @@ def parse_table(path: Path, text: str, damage: str = "") -> Table:
 
 @dataclass(frozen=True, eq=False)
 class Integers:
-    """`values[i]` is exact where `valid[i]`, else NULL. `scientific` counts values like 8.1E+14, `fractions` those like 2.5
-    (their floor is the value, and they are valid).
+    """`values[i]` is exact where `valid[i]`, else NULL. `scientific` counts values like 8.1E+14,
+    `fractions` those like 2.5 (their floor is the value, and they are valid).
     """
 
     values: I64
@@ -118,7 +123,9 @@ class Integers:
 
 
 def integers(texts: Sequence[str] | None, rows: int) -> Integers:
-    """Integers of a column; all invalid where the column is missing. A float without fraction counts as an integer."""
+    """Integers of a column; all invalid where the column is missing. A float without fraction
+    counts as an integer.
+    """
     if texts is None:
         return Integers(np.full(rows, NULL, np.int64), np.zeros(rows, np.bool_))
     try:

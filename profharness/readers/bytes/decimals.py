@@ -1,6 +1,8 @@
-"""Decimal microseconds, as text, to integer nanoseconds: exact, vectorised, never through floating point.
+"""Decimal microseconds, as text, to integer nanoseconds: exact, vectorised, never through floating
+point.
 
-Chrome's trace format counts in microseconds; with the time of day in them a float64 keeps a quarter of one at best.
+Chrome's trace format counts in microseconds; with the time of day in them a float64 keeps a quarter
+of one at best.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ _IS_PLAIN[[_COMMA, _DOT]] = True
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """`ns[i]` is exact where `valid[i]`, else 0. `rounded` counts values with digits below a nanosecond (half to even)."""
+    """`ns[i]` is exact where `valid[i]`, else 0. `rounded` counts values with digits below a
+    nanosecond (half to even).
+    """
 
     ns: npt.NDArray[np.int64]
     valid: npt.NDArray[np.bool_]
@@ -43,7 +47,9 @@ class Times:
 
 
 def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
-    """Nanoseconds of JSON numbers in microseconds (strings that hold one as well). Anything else, or more than int64 holds, is invalid."""
+    """Nanoseconds of JSON numbers in microseconds (strings that hold one as well). Anything else,
+    or more than int64 holds, is invalid.
+    """
     joined = b",".join(texts)
     if texts and (aligned := _of_equal_width(joined, len(texts))) is not None:
         return Times(aligned, np.ones(len(texts), np.bool_), 0)
@@ -78,7 +84,9 @@ def microseconds(texts: Sequence[bytes | msgspec.Raw]) -> Times:
 
 
 def _of_equal_width(joined: bytes, count: int) -> npt.NDArray[np.int64] | None:
-    """Nanoseconds of plain digits with exactly three behind a point, all numbers of one width, as neighbours' starts are; None for others."""
+    """Nanoseconds of plain digits with exactly three behind a point, all numbers of one width, as
+    neighbours' starts are; None for others.
+    """
     text = joined + b","
     width = text.index(b",") + 1
     if len(text) != count * width or not _NARROWEST <= width <= _WIDEST:
@@ -99,7 +107,9 @@ def _of_equal_width(joined: bytes, count: int) -> npt.NDArray[np.int64] | None:
 
 @cache
 def _place_values(width: int) -> npt.NDArray[np.float64]:
-    """(width, 2): what a digit at each place of `123.456,` adds to the lowest nine digits of the nanoseconds, and to the others."""
+    """(width, 2): what a digit at each place of `123.456,` adds to the lowest nine digits of the
+    nanoseconds, and to the others.
+    """
     values = np.zeros((width, 2))
     for power, place in enumerate((*range(width - 2, width - 5, -1), *range(width - 6, -1, -1))):
         values[place, power // _HALF] = 10 ** (power % _HALF)
@@ -107,7 +117,9 @@ def _place_values(width: int) -> npt.NDArray[np.float64]:
 
 
 def _is_uniform(joined: bytes, count: int) -> bool:
-    """Whether all numbers are plain digits with exactly three behind a point, few enough to fit int64; by searches alone."""
+    """Whether all numbers are plain digits with exactly three behind a point, few enough to fit
+    int64; by searches alone.
+    """
     if joined.translate(None, _DIGIT_TEXT) != b".," * (count - 1) + b".":
         return False
     shape = joined.translate(_TO_ZERO)
@@ -130,7 +142,9 @@ def _whole_numbers(
 def _each(
     texts: Sequence[bytes | msgspec.Raw], ns: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
 ) -> Times:
-    """Fill in the rows that need exact arithmetic: exponents, signs, strings, digits below a nanosecond."""
+    """Fill in the rows that need exact arithmetic: exponents, signs, strings, digits below a
+    nanosecond.
+    """
     valid = np.ones(len(ns), np.bool_)
     rounded = 0
     for row in rows.tolist():
@@ -143,7 +157,9 @@ def _each(
 
 
 def exact_ns(text: bytes) -> tuple[int, bool] | None:
-    """Nanoseconds of one decimal number of microseconds, and whether digits were rounded off; None if it is none or beyond int64."""
+    """Nanoseconds of one decimal number of microseconds, and whether digits were rounded off; None
+    if it is none or beyond int64.
+    """
     try:
         value = Decimal(text.strip(b'" ').decode("ascii"))
     except (InvalidOperation, UnicodeDecodeError):

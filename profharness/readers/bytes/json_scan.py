@@ -1,6 +1,8 @@
-"""Where the elements of a JSON list end (exactly, vectorised), and repairs for text that is almost JSON.
+"""Where the elements of a JSON list end (exactly, vectorised), and repairs for text that is almost
+JSON.
 
-It works on bytes that stand inside a list, from the border between two elements on. Syntax is RFC 8259.
+It works on bytes that stand inside a list, from the border between two elements on. Syntax is RFC
+8259.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-# what decoding raises for bytes that are no JSON, not of the type asked for, not UTF-8, or nested too deep
+# what decoding raises for bytes that are no JSON, not of the type asked for, not UTF-8, or nested
+# too deep
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _STEP = np.zeros(256, np.int8)
@@ -30,7 +33,9 @@ _NOT_FINITE = re.compile(rb"-?\b(?:nan|inf(?:inity)?)\b(?:\([^)]*\))?", re.IGNOR
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """`ends`: positions just behind each complete element that has brackets; `closed`: where the list's own `]` stands, if it does."""
+    """`ends`: positions just behind each complete element that has brackets; `closed`: where the
+    list's own `]` stands, if it does.
+    """
 
     ends: npt.NDArray[np.int64]
     closed: int | None
@@ -50,7 +55,9 @@ def scan(text: bytes | memoryview) -> Scan:
 
 
 def _string_borders(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Positions of the quotes that open or close a string: those behind an even run of backslashes."""
+    """Positions of the quotes that open or close a string: those behind an even run of
+    backslashes.
+    """
     quotes = np.flatnonzero(codes == _QUOTE)
     slashes = np.flatnonzero(codes == _BACKSLASH)
     if not len(slashes):
@@ -68,9 +75,11 @@ def string_end(text: bytes) -> int | None:
 
 
 def last_border(text: bytes | bytearray, start: int, window: int) -> tuple[int, int] | None:
-    """The last `}` `,` `{` behind `start` within the last `window` bytes: the end of one object and the start of the next.
+    """The last `}` `,` `{` behind `start` within the last `window` bytes: the end of one object and
+    the start of the next.
 
-    It is a guess, as the same bytes may stand inside an element; only decoding what is before proves it.
+    It is a guess, as the same bytes may stand inside an element; only decoding what is before
+    proves it.
     """
     for size in (min(_NEAR, window), window):
         found = None
@@ -82,7 +91,9 @@ def last_border(text: bytes | bytearray, start: int, window: int) -> tuple[int, 
 
 
 def pieces_at_borders(text: bytes) -> list[bytes]:
-    """`text` cut at everything that looks like a border between objects: the last resort where quotes do not match."""
+    """`text` cut at everything that looks like a border between objects: the last resort where
+    quotes do not match.
+    """
     cuts = [match.end() for match in _BORDER.finditer(text)]
     starts = [0, *cuts]
     return [text[a:b].rstrip(b", \t\r\n") for a, b in zip(starts, [*cuts, len(text)], strict=True)]
@@ -95,8 +106,8 @@ def skip_gap(text: bytes | bytearray, start: int = 0) -> int:
 
 
 def repair(text: bytes) -> bytes:
-    """Almost-JSON that tracers write, made JSON: numbers that are not finite become null, bytes that are not
-    UTF-8, control characters and unknown escapes inside strings are replaced.
+    """Almost-JSON that tracers write, made JSON: numbers that are not finite become null, bytes
+    that are not UTF-8, control characters and unknown escapes inside strings are replaced.
 
     Other text is returned as it is.
     """

@@ -1,9 +1,11 @@
-"""Decode the events of a Chrome trace (JSON object or list form) block by block, so that memory does not grow with the file.
+"""Decode the events of a Chrome trace (JSON object or list form) block by block, so that memory
+does not grow with the file.
 
-A block is cut at what looks like the border between two events and decoded as one list of typed records.
-If `[` + block + `]` is valid JSON and the block began at an event, then the border was a true one; if not, the
-ends of the events are found by an exact scan, and events that are no valid JSON are repaired or counted.
-The format is described in "Trace Event Format" (the Chromium project); Kineto writes its object form.
+A block is cut at what looks like the border between two events and decoded as one list of typed
+records. If `[` + block + `]` is valid JSON and the block began at an event, then the border was a
+true one; if not, the ends of the events are found by an exact scan, and events that are no valid
+JSON are repaired or counted. The format is described in "Trace Event Format" (the Chromium
+project); Kineto writes its object form.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.readers.bytes import json_scan
-from profharness.readers.bytes.files import BLOCK_BYTES, Blocks
+from profharness.rundir.blocks import BLOCK_BYTES, Blocks
 from profharness.trace.model import Problem
 
 EventT = TypeVar("EventT")
@@ -33,11 +35,13 @@ _HINT = "the writer was interrupted or the file was damaged on its way: record o
 
 
 class EventStream(Generic[EventT]):
-    """The events of one file, in lists, once; the attributes are complete when the last list was given.
+    """The events of one file, in lists, once; the attributes are complete when the last list was
+    given.
 
-    `keys` holds the raw JSON of the other top-level keys, before and behind the events. `damage` says in
-    words why the file ended early, if it did. `unreadable` counts events that are no valid JSON or do not fit
-    the type (`first_error` is the reason of the first), `repaired` those that were after a repair.
+    `keys` holds the raw JSON of the other top-level keys, before and behind the events. `damage`
+    says in words why the file ended early, if it did. `unreadable` counts events that are no valid
+    JSON or do not fit the type (`first_error` is the reason of the first), `repaired` those that
+    were after a repair.
     """
 
     def __init__(
@@ -48,7 +52,9 @@ class EventStream(Generic[EventT]):
         *,
         usual: object = None,
     ) -> None:
-        """`usual` is a narrower type, faster to decode: a block is decoded as that throughout, or else as `event` throughout."""
+        """`usual` is a narrower type, faster to decode: a block is decoded as that throughout, or
+        else as `event` throughout.
+        """
         self.path = path
         self.keys: dict[str, bytes] = {}
         self.events = 0
@@ -57,10 +63,12 @@ class EventStream(Generic[EventT]):
         self.first_error = ""
         self.damage = ""
         self.is_list = False
-        self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # the class is a value here
+        # the class is a value here
+        self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
         self._usual: msgspec.json.Decoder[list[EventT]] | None = (
-            msgspec.json.Decoder(list[usual]) if usual else None
-        )  # type: ignore[valid-type]  # as above
+            # as above
+            msgspec.json.Decoder(list[usual]) if usual else None  # type: ignore[valid-type]
+        )
         self._unusual = 0
         self._blocks = Blocks(path, block_bytes)
         self._text = bytearray()
@@ -68,7 +76,9 @@ class EventStream(Generic[EventT]):
         self._closed = False
 
     def __iter__(self) -> Iterator[list[EventT]]:
-        """Lists of decoded events in file order. Raises InputError when the file holds no list of events, or no usable event."""
+        """Lists of decoded events in file order. Raises InputError when the file holds no list of
+        events, or no usable event.
+        """
         prefix = self._find_list()
         yield from self._batches()
         if not self.is_list:
@@ -107,7 +117,9 @@ class EventStream(Generic[EventT]):
             )
 
     def _find_list(self) -> bytes:
-        """Read up to the list of events; the text before it. The same key in a string or a nested object is passed over."""
+        """Read up to the list of events; the text before it. The same key in a string or a nested
+        object is passed over.
+        """
         searched = 0
         while self._more(len(self._text)):
             if self._text.startswith(_BYTE_ORDER_MARK):
@@ -127,8 +139,9 @@ class EventStream(Generic[EventT]):
     def _more(self, least: int = 0) -> bool:
         """Add a block, or `least` bytes, to the text; False when the file had nothing more.
 
-        It takes the old text's memory unless what was decoded from it still refers to that. Once the
-        list is found, a bracket stands in front of what is left, so that it can be decoded where it lies.
+        It takes the old text's memory unless what was decoded from it still refers to that. Once
+        the list is found, a bracket stands in front of what is left, so that it can be decoded
+        where it lies.
         """
         lead = b"[" if self._start else b""
         kept = b"".join((lead, memoryview(self._text)[self._start :]))
@@ -174,7 +187,9 @@ class EventStream(Generic[EventT]):
         return batch
 
     def _by_type(self, start: int, end: int) -> list[EventT]:
-        """A block of usual events where it is one. A file that has others in block after block is no more tried."""
+        """A block of usual events where it is one. A file that has others in block after block is
+        no more tried.
+        """
         if self._usual is not None:
             try:
                 batch = self._decode(start, end, self._usual)
@@ -208,7 +223,9 @@ class EventStream(Generic[EventT]):
         return batch
 
     def _by_borders(self) -> list[EventT]:
-        """What can be saved where quotes or brackets do not match, so that a scan finds no end: all but the last piece."""
+        """What can be saved where quotes or brackets do not match, so that a scan finds no end: all
+        but the last piece.
+        """
         pieces = json_scan.pieces_at_borders(bytes(self._text[self._start :]))
         before = self.unreadable, self.first_error
         batch = self._one_by_one(pieces[:-1])
@@ -250,7 +267,9 @@ class EventStream(Generic[EventT]):
     def _decode(
         self, start: int, end: int, decoder: msgspec.json.Decoder[list[EventT]]
     ) -> list[EventT]:
-        """The events in `text[start:end]` as one list, without a copy: its brackets replace the bytes around for so long."""
+        """The events in `text[start:end]` as one list, without a copy: its brackets replace the
+        bytes around for so long.
+        """
         text = self._text
         first = json_scan.skip_gap(text, start) - 1
         if end == len(text):
@@ -263,7 +282,9 @@ class EventStream(Generic[EventT]):
             text[first], text[end] = around
 
     def _read_keys(self, prefix: bytes) -> None:
-        """The other keys of the object. Where what follows the events is cut, those before them and the base time."""
+        """The other keys of the object. Where what follows the events is cut, those before them and
+        the base time.
+        """
         while self._closed and self._more(len(self._text)):
             pass
         tail = bytes(self._text[self._start :]) if self._closed else b""

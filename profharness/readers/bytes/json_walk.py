@@ -1,7 +1,9 @@
-"""Walk through one large JSON document without holding it: enter objects and lists, decode or skip what is inside.
+"""Walk through one large JSON document without holding it: enter objects and lists, decode or skip
+what is inside.
 
-Only the value that stands at the cursor is looked at. Elements of a list are decoded in batches, a block of the file
-at a time; an element that is no valid JSON, or does not fit its type, is counted and left out.
+Only the value that stands at the cursor is looked at. Elements of a list are decoded in batches, a
+block of the file at a time; an element that is no valid JSON, or does not fit its type, is counted
+and left out.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from profharness.readers.bytes import json_scan
-from profharness.readers.bytes.files import BLOCK_BYTES, Blocks
+from profharness.rundir.blocks import BLOCK_BYTES, Blocks
 
 ValueT = TypeVar("ValueT")
 _SPACE = b" \t\r\n"
@@ -28,7 +30,9 @@ class DocumentEnds(Exception):  # noqa: N818  # not an error of the caller: what
 
 
 class JsonWalk:
-    """A cursor in a document. All methods raise DocumentEnds where the document does; values must be used in their order."""
+    """A cursor in a document. All methods raise DocumentEnds where the document does; values must
+    be used in their order.
+    """
 
     def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
         self.unreadable = 0
@@ -97,7 +101,8 @@ class JsonWalk:
 
     def batches(self, kind: type[ValueT]) -> Iterator[list[ValueT]]:
         """The elements of the list at the cursor, objects or lists themselves, in lists."""
-        decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # the class is a value here
+        # the class is a value here
+        decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
         for stretch, ends in self._stretches():
             try:
                 batch = decoder.decode(b"[" + stretch + b"]")
@@ -121,7 +126,9 @@ class JsonWalk:
         return batch
 
     def _stretches(self) -> Iterator[tuple[bytes, list[int]]]:
-        """Whole elements of the list at the cursor, as much as a block holds at once, and where each ends."""
+        """Whole elements of the list at the cursor, as much as a block holds at once, and where
+        each ends.
+        """
         self._take(b"[")
         while True:
             scan = json_scan.scan(memoryview(self._text)[self._at :])
@@ -179,7 +186,9 @@ class JsonWalk:
             self._take(b",")
 
     def _more(self, least: int = 0) -> bool:
-        """Add a block, or `least` bytes, to what is left of the text; False when the file had nothing more."""
+        """Add a block, or `least` bytes, to what is left of the text; False when the file had
+        nothing more.
+        """
         added, size = [self._text[self._at :]], 0
         for block in self._supply:
             added.append(block)

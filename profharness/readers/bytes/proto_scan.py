@@ -1,7 +1,8 @@
 """Protobuf messages taken apart without their schema, many at a time.
 
-A message becomes its fields: number, wire type, and the value (varints and fixed numbers) or the place of
-its bytes. All messages advance together, one field per step, so the cost is a few NumPy passes per field.
+A message becomes its fields: number, wire type, and the value (varints and fixed numbers) or the
+place of its bytes. All messages advance together, one field per step, so the cost is a few NumPy
+passes per field.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ _LONGEST_VARINT = 10
 
 @dataclass(frozen=True)
 class Fields:
-    """Fields of many messages. `row` is the message; `start` and `end` bound the bytes of what is not a varint.
+    """Fields of many messages. `row` is the message; `start` and `end` bound the bytes of what is
+    not a varint.
 
-    Fields of one message keep their order. `damaged` lists the messages whose bytes do not parse to their
-    end; the fields before the damage are there.
+    Fields of one message keep their order. `damaged` lists the messages whose bytes do not parse to
+    their end; the fields before the damage are there.
     """
 
     row: I64
@@ -70,7 +72,8 @@ class Fields:
 def frame(data: memoryview, tag: int) -> tuple[I64, I64, int]:
     """Bounds of length-delimited records that follow each other, each after the byte `tag`.
 
-    Also the offset where this stops: the length of the data, or that of the first byte that does not fit.
+    Also the offset where this stops: the length of the data, or that of the first byte that does
+    not fit.
     """
     starts, ends = array("q"), array("q")
     at, size = 0, len(data)
@@ -140,7 +143,9 @@ def _joined(steps: Sequence[tuple[npt.NDArray[Any], ...]], damaged: Sequence[I64
 
 
 def _varint(data: U8, at: I64, stop: I64) -> tuple[U64, I64, Mask]:
-    """Varints at these places: values, the places after them, and whether they end before `stop`."""
+    """Varints at these places: values, the places after them, and whether they end before
+    `stop`.
+    """
     value = np.zeros(len(at), np.uint64)
     fine = np.zeros(len(at), np.bool_)
     after = at.copy()

@@ -1,4 +1,6 @@
-"""An SQLite file opened for reading only, plain or gzipped; a gzipped one through a temporary file of bounded size."""
+"""An SQLite file opened for reading only, plain or gzipped; a gzipped one through a temporary file
+of bounded size.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import GZIP, Blocks
+from profharness.rundir.blocks import GZIP, Blocks
 
 MAGIC = b"SQLite format 3\0"
 LARGEST_BYTES = 32 << 30
@@ -21,9 +23,11 @@ DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 def opened(
     path: Path, largest_bytes: int = LARGEST_BYTES
 ) -> Iterator[tuple[sqlite3.Connection, str]]:
-    """A connection, and what damaged the compressed file if anything did. Nothing is written beside the file.
+    """A connection, and what damaged the compressed file if anything did. Nothing is written beside
+    the file.
 
-    Raises InputError when it cannot be read, and when a gzipped file holds more than `largest_bytes`.
+    Raises InputError when it cannot be read, and when a gzipped file holds more than
+    `largest_bytes`.
     """
     try:
         with path.open("rb") as file:
@@ -67,7 +71,9 @@ def _inflate(path: Path, plain: Path, largest_bytes: int) -> str:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """Read-only. A file with a write-ahead log beside it is not complete without it, so that it is read in the slower, shared way."""
+    """Read-only. A file with a write-ahead log beside it is not complete without it, so that it is
+    read in the slower, shared way.
+    """
     log = path.with_name(f"{path.name}-wal")
     immutable = "" if log.is_file() and log.stat().st_size else "&immutable=1"
     try:

@@ -1,4 +1,6 @@
-"""Tables of an SQLite file whose schema varies: which there are, their columns, and queries with names from the file."""
+"""Tables of an SQLite file whose schema varies: which there are, their columns, and queries with
+names from the file.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,14 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes import sqlite_file
-from profharness.readers.bytes.files import read_head
+from profharness.rundir.blocks import read_head
 
 
 @dataclass(frozen=True)
 class Database:
-    """An open file. `columns` are by table or view; `damage` says in words why the file ended early, if it did."""
+    """An open file. `columns` are by table or view; `damage` says in words why the file ended
+    early, if it did.
+    """
 
     connection: sqlite3.Connection
     columns: Mapping[str, tuple[str, ...]]
@@ -25,17 +29,21 @@ class Database:
         """How many rows a table has; 0 where it is not there."""
         if table not in self.columns:
             return 0
-        return int(self.connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0])  # noqa: S608  # the name is quoted
+        # the name is quoted
+        return int(self.connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0])  # noqa: S608
 
     def rows(self, table: str, columns: Sequence[str]) -> sqlite3.Cursor:
         """These columns of a table, in the order in which its rows were written."""
         chosen = ", ".join(map(quoted, columns))
-        return self.connection.execute(f"SELECT {chosen} FROM {quoted(table)} ORDER BY rowid")  # noqa: S608  # the names are quoted
+        # the names are quoted
+        return self.connection.execute(f"SELECT {chosen} FROM {quoted(table)} ORDER BY rowid")  # noqa: S608
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Database]:
-    """The file, for reading. Raises InputError when it is no readable database, also while it is read."""
+    """The file, for reading. Raises InputError when it is no readable database, also while it is
+    read.
+    """
     read_head(path, 1)  # says what is wrong with a path that cannot be read
     try:
         with sqlite_file.opened(path) as (connection, damage):

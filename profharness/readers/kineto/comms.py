@@ -1,8 +1,9 @@
-"""Collectives on the CPU in Kineto's files: ranges that c10d's own backends write, named `gloo:all_reduce`.
+"""Collectives on the CPU in Kineto's files: ranges that c10d's own backends write, named
+`gloo:all_reduce`.
 
-Such a range begins when the rank calls the collective and ends when the collective is complete there, so it stands
-for what the kernel is on a device. It has the input tensors' shapes (where shapes were recorded), not the group
-(c10d, ProcessGroup.cpp, Work::Work; ProcessGroupGloo.cpp).
+Such a range begins when the rank calls the collective and ends when the collective is complete
+there, so it stands for what the kernel is on a device. It has the input tensors' shapes (where
+shapes were recorded), not the group (c10d, ProcessGroup.cpp, Work::Work; ProcessGroupGloo.cpp).
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ Spoken = tuple[str, bytes, bytes]
 def codes(
     strings: Strings, spoken: Iterable[Spoken], groups: Sequence[Sequence[int]], told: I64
 ) -> I64:
-    """Codes of what each range does: `told` are positions among the distinct `spoken`; NULL for ranges that are no collective."""
+    """Codes of what each range does: `told` are positions among the distinct `spoken`; NULL for
+    ranges that are no collective.
+    """
     ranks = tuple(dict.fromkeys(tuple(sorted(one)) for one in groups))
     table = np.array(
         [*(strings.code(encode(collective(one, ranks))) for one in spoken), NULL], np.int64
@@ -53,7 +56,9 @@ def codes(
 
 
 def collective(spoken: Spoken, groups: Sequence[tuple[int, ...]]) -> Collective:
-    """What such a range does. Its group is known where the process has only one (however often made anew)."""
+    """What such a range does. Its group is known where the process has only one (however often made
+    anew).
+    """
     backend, _, name = spoken[0].partition(":")
     kind = normalised(name)
     sole = groups[0] if len(groups) == 1 else ()
@@ -75,7 +80,9 @@ def collective(spoken: Spoken, groups: Sequence[tuple[int, ...]]) -> Collective:
 
 
 def _moved(dims: bytes, types: bytes) -> tuple[int | None, str]:
-    """Elements of all inputs together and their type; None where these were not recorded, or are of several types."""
+    """Elements of all inputs together and their type; None where these were not recorded, or are of
+    several types.
+    """
     try:
         shapes = msgspec.json.decode(dims, type=tuple[tuple[int, ...], ...])
         kinds = msgspec.json.decode(types, type=tuple[str, ...])

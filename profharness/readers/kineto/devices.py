@@ -1,7 +1,9 @@
-"""Kineto's events to columns where only the devices matter, or only times: kernels and copies, and of the host next to nothing.
+"""Kineto's events to columns where only the devices matter, or only times: kernels and copies, and
+of the host next to nothing.
 
-Four fifths of a file are the host's, and a table of kernels needs none of it but one thing: ROCm states in the
-launching call in which unit a kernel's grid is. So where geometry is wanted, a call's name, geometry and id are kept.
+Four fifths of a file are the host's, and a table of kernels needs none of it but one thing: ROCm
+states in the launching call in which unit a kernel's grid is. So where geometry is wanted, a call's
+name, geometry and id are kept.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ from profharness.readers.kineto.records import (
     UsualOfDevices,
     UsualOfTimes,
 )
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, Strings
+from profharness.trace.wanted import Wanted
 
 
 class DeviceRows(KinetoRows):
-    """The rows of kernels and copies. Of calls there are no times and no threads, of operators and ranges no rows."""
+    """The rows of kernels and copies. Of calls there are no times and no threads, of operators and
+    ranges no rows.
+    """
 
     usual: ClassVar[object] = UsualOfDevices
     wanted: ClassVar[Wanted] = Wanted.DEVICES
@@ -44,7 +48,9 @@ class DeviceRows(KinetoRows):
         )
 
     def ambiguous(self) -> bool:
-        """Whether calls share the id of a kernel: which of them launched it tells their duration, and that is not here."""
+        """Whether calls share the id of a kernel: which of them launched it tells their duration,
+        and that is not here.
+        """
         ids = np.sort(self.calls.peek("correlation"))
         shared = ids[1:][(ids[1:] == ids[:-1]) & (ids[1:] != NULL)]
         return len(shared) > 0 and bool(np.isin(shared, self.kernels.peek("correlation")).any())

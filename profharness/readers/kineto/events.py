@@ -1,8 +1,10 @@
-"""Kineto's events to columns: which categories are kept, what their arguments are called, and what is counted.
+"""Kineto's events to columns: which categories are kept, what their arguments are called, and what
+is counted.
 
-Categories and argument names are those that libkineto and the 2021 profiler wrote (capitalised then). A record
-that the tool stamps as a kernel stays one whatever its name. Events are sorted by category in their block, and
-the arguments of each category, where they are still text, are decoded together, as their own type.
+Categories and argument names are those that libkineto and the 2021 profiler wrote (capitalised
+then). A record that the tool stamps as a kernel stays one whatever its name. Events are sorted by
+category in their block, and the arguments of each category, where they are still text, are decoded
+together, as their own type.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ from profharness.readers.kineto.records import (
     Unneeded,
     Usual,
 )
-from profharness.readers.wanted import Wanted
 from profharness.trace.collectives import Collective, encode, normalised
 from profharness.trace.columns.build import Growing, Pool, packed_integers, text_pool
 from profharness.trace.model import I32, I64, NULL, Strings
+from profharness.trace.wanted import Wanted
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 SpanT = TypeVar("SpanT", bound=Timed)
@@ -69,7 +71,9 @@ _NUL = b"\0"  # stands in no JSON
 
 
 class _Appending(dict[str | None, Callable[[Event], None]]):
-    """What puts an event into the list of its category: looked up once per event, which is most of what sorting them costs."""
+    """What puts an event into the list of its category: looked up once per event, which is most of
+    what sorting them costs.
+    """
 
     def __init__(self, lists: dict[str | None, list[Event]]) -> None:
         super().__init__({category: found.append for category, found in lists.items()})
@@ -83,9 +87,11 @@ class _Appending(dict[str | None, Callable[[Event], None]]):
 
 
 class KinetoRows:
-    """The rows of one file as they grow: raw columns per kind of record, pools of what repeats, and counts of what was repaired.
+    """The rows of one file as they grow: raw columns per kind of record, pools of what repeats, and
+    counts of what was repaired.
 
-    `usual` are the types that a block is decoded as where it can be, `wanted` says what of the file becomes rows.
+    `usual` are the types that a block is decoded as where it can be, `wanted` says what of the file
+    becomes rows.
     """
 
     usual: ClassVar[object] = Usual
@@ -299,7 +305,9 @@ class KinetoRows:
         return found
 
     def _timed(self, events: Sequence[SpanT]) -> tuple[Sequence[SpanT], I64, I64]:
-        """The events that have a start, with starts and durations; what is repaired or dropped is counted."""
+        """The events that have a start, with starts and durations; what is repaired or dropped is
+        counted.
+        """
         start = microseconds([e.ts for e in events])
         dur = microseconds([e.dur for e in events])
         dur_ns = np.maximum(dur.ns, 0)
@@ -313,13 +321,16 @@ class KinetoRows:
         return list(compress(events, start.valid)), start.ns[start.valid], dur_ns[start.valid]
 
     def _decode_args(self, events: Sequence[Span], kind: type[ArgsT]) -> list[ArgsT]:
-        """The arguments of the events, decoded at once; one by one where an event's do not fit, which then has none."""
+        """The arguments of the events, decoded at once; one by one where an event's do not fit,
+        which then has none.
+        """
         args = [e.args for e in events]
         if args and not isinstance(args[0], msgspec.Raw):
             return cast("list[ArgsT]", args)
         texts = cast("list[msgspec.Raw]", args)
         try:
-            return msgspec.json.decode(b"[" + b",".join(texts) + b"]", type=list[kind])  # type: ignore[valid-type]  # the class is a value here
+            # the class is a value here
+            return msgspec.json.decode(b"[" + b",".join(texts) + b"]", type=list[kind])  # type: ignore[valid-type]
         except NOT_JSON:
             return [self._decode_one(bytes(text), kind) for text in texts]
 
@@ -393,13 +404,17 @@ def _comms(args: CommsArgs) -> Collective:
 
 
 def _raw_bytes(values: Sequence[msgspec.Raw]) -> list[bytes]:
-    """The bytes of each value. Cutting them out of one text is several times faster than asking each for its own."""
+    """The bytes of each value. Cutting them out of one text is several times faster than asking
+    each for its own.
+    """
     parts = _NUL.join(values).split(_NUL)
     return parts if len(parts) == len(values) else [bytes(value) for value in values]
 
 
 def integers(values: Sequence[Number]) -> I64:
-    """int64 of numbers and decimal texts; NULL for anything else, unsigned 64-bit values by their bits."""
+    """int64 of numbers and decimal texts; NULL for anything else, unsigned 64-bit values by their
+    bits.
+    """
     try:
         return packed_integers(values)
     except struct.error:

@@ -1,7 +1,9 @@
-"""What a Kineto file says about itself outside of its events: clock base, rank, host, devices, versions.
+"""What a Kineto file says about itself outside of its events: clock base, rank, host, devices,
+versions.
 
-Newer files hold their clock base in `baseTimeNanoseconds`; event times are relative to it. `deviceProperties`
-lists the devices that the process saw, numbered from zero, while events carry the physical number.
+Newer files hold their clock base in `baseTimeNanoseconds`; event times are relative to it.
+`deviceProperties` lists the devices that the process saw, numbered from zero, while events carry
+the physical number.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class _Group(msgspec.Struct, frozen=True):
 
 
 class Distributed(msgspec.Struct, frozen=True):
-    """`distributedInfo` of a process. `pg_config` is decoded by itself: its form differs between versions."""
+    """`distributedInfo` of a process. `pg_config` is decoded by itself: its form differs between
+    versions.
+    """
 
     rank: int | None = None
     world_size: int | None = None
@@ -116,7 +120,9 @@ class Header:
         return any(name.startswith(("hip_", "roctracer_")) for name, _ in self.details)
 
     def device(self, index: str) -> DeviceProperties | None:
-        """Properties of the device that events call `index`: the entry of that number, or what all entries agree on."""
+        """Properties of the device that events call `index`: the entry of that number, or what all
+        entries agree on.
+        """
         distinct = {(d.name, d.compute_units) for d in self.devices}
         if len(distinct) == 1:
             return self.devices[0]
@@ -124,19 +130,25 @@ class Header:
 
 
 def stated_rank(head: bytes) -> int | None:
-    """The rank that the beginning of a file states; None where it stands further behind, or nowhere."""
+    """The rank that the beginning of a file states; None where it stands further behind, or
+    nowhere.
+    """
     match = _STATED_RANK.search(head)
     return int(match[1]) if match else None
 
 
 def stated_host(head: bytes) -> str:
-    """The host that the beginning of a file states in front of its events; empty where it does not."""
+    """The host that the beginning of a file states in front of its events; empty where it
+    does not.
+    """
     match = _STATED_HOST.search(head.partition(b'"traceEvents"')[0])
     return match[1].decode("utf-8", "replace") if match else ""
 
 
 def read_header(keys: dict[str, bytes]) -> Header:
-    """The header from the raw values of the top-level keys; a value of unexpected form is named, not trusted."""
+    """The header from the raw values of the top-level keys; a value of unexpected form is named,
+    not trusted.
+    """
     unreadable: list[str] = []
 
     def value(key: str, kind: object) -> object:

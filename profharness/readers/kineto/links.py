@@ -1,8 +1,10 @@
-"""Joins within one Kineto file: device records to the calls that launched them, to launch geometry and to operators.
+"""Joins within one Kineto file: device records to the calls that launched them, to launch geometry
+and to operators.
 
-Geometry has two units in ROCm files. The `hip*LaunchKernel` calls of the programming model take a grid in
-workgroups; `hipExtModuleLaunchKernel` (used by Tensile and MIOpen) and its older form take it in work-items, as the
-HIP headers document. The record repeats the call's figures, so without the call the unit is unknown.
+Geometry has two units in ROCm files. The `hip*LaunchKernel` calls of the programming model take a
+grid in workgroups; `hipExtModuleLaunchKernel` (used by Tensile and MIOpen) and its older form take
+it in work-items, as the HIP headers document. The record repeats the call's figures, so without the
+call the unit is unknown.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ _UNKNOWN, _IN_GROUPS, _IN_ITEMS = range(3)
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """The columns of the host calls that joins need. `grid` and `block` are rows of the file's table of triples."""
+    """The columns of the host calls that joins need. `grid` and `block` are rows of the file's
+    table of triples.
+    """
 
     start: I64
     dur: I64
@@ -54,7 +58,9 @@ class Calls:
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """Per kernel, (n, 3): workgroups and work-items per workgroup along x, y, z; NULL where not known."""
+    """Per kernel, (n, 3): workgroups and work-items per workgroup along x, y, z; NULL where not
+    known.
+    """
 
     count: I64
     size: I64
@@ -66,7 +72,9 @@ class Geometry:
 
 
 def launching_calls(calls: Calls, strings: Strings, correlation: I64) -> I64:
-    """The row of the call with the same correlation, NULL for none; of several the launch, then the first and longest."""
+    """The row of the call with the same correlation, NULL for none; of several the launch, then the
+    first and longest.
+    """
     other = per_text(strings, calls.name, lambda name: "Launch" not in name)
     return matched(
         (calls.correlation, calls.correlation != NULL),
@@ -76,7 +84,9 @@ def launching_calls(calls: Calls, strings: Strings, correlation: I64) -> I64:
 
 
 def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
-    """(n + 1, 3) of grids and blocks as recorded, decoded or not; NULL where they are no list of one to three numbers, and in the last row."""
+    """(n + 1, 3) of grids and blocks as recorded, decoded or not; NULL where they are no list of
+    one to three numbers, and in the last row.
+    """
     triples = np.full((len(geometry) + 1, 3), NULL, np.int64)
     for row, one in enumerate(geometry):
         try:
@@ -93,7 +103,9 @@ def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
 def geometry(
     own: tuple[I64, I64], calls: Calls, launch: I64, triples: I64, rocm_names: Strings | None
 ) -> Geometry:
-    """Geometry from the record's own grid and block rows, else the call's. `rocm_names` is given for ROCm files only."""
+    """Geometry from the record's own grid and block rows, else the call's. `rocm_names` is given
+    for ROCm files only.
+    """
     grid, block = triples[own[0]], triples[own[1]]
     linked = launch != NULL
     for column, of_call in ((grid, calls.grid), (block, calls.block)):
@@ -117,10 +129,12 @@ def _grid_unit(call: str) -> int:
 def operators(
     ops: Ops, nested: nesting.Nesting, calls: Calls, launch: I64, ids: tuple[I64, I64]
 ) -> I64:
-    """The row in `ops` of the innermost operator that launched each record; `ids` are its external and correlation ids.
+    """The row in `ops` of the innermost operator that launched each record; `ids` are its external
+    and correlation ids.
 
-    The external id names it, but files of 2022 and 2023 repeat the correlation id there: an operator found by id must
-    hold the launching call, and where no call is in the file, ids that all repeat the correlation are not used.
+    The external id names it, but files of 2022 and 2023 repeat the correlation id there: an
+    operator found by id must hold the launching call, and where no call is in the file, ids that
+    all repeat the correlation are not used.
     """
     external, correlation = ids
     found = np.full(len(launch), NULL, np.int64)

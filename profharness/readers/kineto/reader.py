@@ -1,7 +1,8 @@
-"""Kineto's Chrome JSON, as torch.profiler exports it: every generation since 2021, ROCm and CUDA, plain or gzip.
+"""Kineto's Chrome JSON, as torch.profiler exports it: every generation since 2021, ROCm and CUDA,
+plain or gzip.
 
-It stamps CLOCK_REALTIME: microseconds since the epoch, or since `baseTimeNanoseconds` in newer files. The JSON of
-rocprof v1 has the same outer form but other events, and is not taken.
+It stamps CLOCK_REALTIME: microseconds since the epoch, or since `baseTimeNanoseconds` in newer
+files. The JSON of rocprof v1 has the same outer form but other events, and is not taken.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from profharness.findings import Severity
-from profharness.readers.bytes.files import BLOCK_BYTES
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.devices import DeviceRows, TimeRows
 from profharness.readers.kineto.events import KinetoRows
@@ -21,8 +21,9 @@ from profharness.readers.kineto.records import Event, Record
 from profharness.readers.kineto.tables import Origin, Tables, build_tables
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "kineto"
 
@@ -40,8 +41,11 @@ _SENTENCES: dict[str, tuple[Severity, str]] = {
 }
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
-    """An object with a key of Kineto, or with so much in front that none is in sight; or a list of events that have phases."""
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+    """An object with a key of Kineto, or with so much in front that none is in sight; or a list of
+    events that have phases.
+    """
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if any(key in head for key in _OTHERS):
         return False
@@ -53,7 +57,8 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
-    """The trace of one file; what ran on the devices alone takes less time than everything, its times alone the least.
+    """The trace of one file; what ran on the devices alone takes less time than everything, its
+    times alone the least.
 
     Rows stand in file order. Raises InputError when nothing in the file is usable.
     """
@@ -63,7 +68,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
 def read_blocks(
     path: Path, *, wanted: Wanted = Wanted.ALL, block_bytes: int = BLOCK_BYTES
 ) -> Trace:
-    """`read` with blocks of a size of your choice. The result does not depend on it; memory and speed do."""
+    """`read` with blocks of a size of your choice. The result does not depend on it; memory and
+    speed do.
+    """
     strings = Strings()
     rows = _ROWS[wanted](strings)
     stream: EventStream[Record] = EventStream(path, Event, block_bytes, usual=rows.usual)

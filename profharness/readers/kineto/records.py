@@ -1,11 +1,12 @@
 """Kineto's events as they are decoded: one type that takes any event, and one per usual category.
 
-An event of a usual category is decoded once, arguments included, and is sorted by its type; what is not needed of it is
-never made. A block with anything else (older files, metadata, arguments of unexpected form) is decoded as `Event`
-throughout, whose times and arguments stay text until its category is known. Both say the same of the same event.
+An event of a usual category is decoded once, arguments included, and is sorted by its type; what is
+not needed of it is never made. A block with anything else (older files, metadata, arguments of
+unexpected form) is decoded as `Event` throughout, whose times and arguments stay text until its
+category is known. Both say the same of the same event.
 
-Where not everything is wanted, narrower types of the usual categories keep less: of the host what launches say of
-kernels, or nothing.
+Where not everything is wanted, narrower types of the usual categories keep less: of the host what
+launches say of kernels, or nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _NO_ARGS = msgspec.Raw(b"{}")
 
 
 class Event(msgspec.Struct, gc=False):
-    """What all events have. Times and arguments stay text until the event's category is known to be needed."""
+    """What all events have. Times and arguments stay text until the event's category is known to be
+    needed.
+    """
 
     ph: str = ""
     cat: str | None = None
@@ -38,7 +41,9 @@ class Event(msgspec.Struct, gc=False):
 
 
 class CommsArgs(msgspec.Struct, gc=False):
-    """What torch says of a collective (`record_param_comms`), on the operator and in newer files on the kernel."""
+    """What torch says of a collective (`record_param_comms`), on the operator and in newer files on
+    the kernel.
+    """
 
     collective: Number = msgspec.field(default=None, name="Collective name")
     in_elements: Number = msgspec.field(default=None, name="In msg nelems")
@@ -70,7 +75,9 @@ class KernelArgs(StatedArgs, gc=False):
 
 
 class UsualKernelArgs(StatedArgs, gc=False):
-    """Arguments of a kernel whose `block` and `grid` are lists of three numbers: quicker than text to be decoded and compared."""
+    """Arguments of a kernel whose `block` and `grid` are lists of three numbers: quicker than text
+    to be decoded and compared.
+    """
 
     grid: Triple = None
     block: Triple = None
@@ -105,7 +112,9 @@ class UsualDeviceKernelArgs(PlacedArgs, gc=False):
 
 
 class CopyArgs(msgspec.Struct, gc=False):
-    """Arguments of a copy or fill; the devices of a copy between two are stated by newer files only."""
+    """Arguments of a copy or fill; the devices of a copy between two are stated by newer files
+    only.
+    """
 
     device: Number = None
     stream: Number = None
@@ -116,7 +125,9 @@ class CopyArgs(msgspec.Struct, gc=False):
 
 
 class AskedArgs(msgspec.Struct, gc=False):
-    """Arguments of a host call but the geometry of a launch. ROCm states the size of a copy here, as text."""
+    """Arguments of a host call but the geometry of a launch. ROCm states the size of a copy here,
+    as text.
+    """
 
     correlation: Number = NULL
     shared: Number = msgspec.field(default=NULL, name="shared memory")

@@ -1,4 +1,6 @@
-"""The tables of a trace from the rows of one Kineto file: absolute times, devices, links, copies, marks."""
+"""The tables of a trace from the rows of one Kineto file: absolute times, devices, links, copies,
+marks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,6 @@ from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import DeviceProperties, Header
 from profharness.readers.kineto.links import Calls
 from profharness.readers.own.marks import parse_mark
-from profharness.readers.wanted import Wanted
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
 from profharness.trace.columns.column import is_repeated
@@ -29,6 +30,7 @@ from profharness.trace.model import (
     Stream,
     Strings,
 )
+from profharness.trace.wanted import Wanted
 
 _UNKNOWN = DeviceProperties()
 _DIRECTION = re.compile(r"\b([HDPA])to([HDPA])\b")
@@ -45,7 +47,9 @@ _DOMAINS = (
 
 @dataclass(frozen=True)
 class Origin:
-    """What all rows of a file share. `base_ns` is added to every start, `groups` are the ranks of its process groups."""
+    """What all rows of a file share. `base_ns` is added to every start, `groups` are the ranks of
+    its process groups.
+    """
 
     base_ns: int
     host: str
@@ -138,7 +142,9 @@ class Places:
         return self._device[codes]
 
     def stream(self, device: I64, codes: I64) -> I64:
-        """Positions among the streams, adding new ones, for pairs of device position and stream code."""
+        """Positions among the streams, adding new ones, for pairs of device position and stream
+        code.
+        """
         if is_repeated(codes) and len(codes) and codes[0] == NULL:
             return codes
         width = max(len(self._stream_names), 1)
@@ -190,7 +196,9 @@ class _Builder:
     shared: dict[str, int]
 
     def _process(self, launch: I64) -> I64:
-        """The launching process of each record; where the call is missing, the only process of the file that has calls."""
+        """The launching process of each record; where the call is missing, the only process of the
+        file that has calls.
+        """
         pids = np.unique(self.calls.pid)
         sole = pids[0] if len(pids) == 1 else NULL
         return _of_call(self.calls.pid, launch, sole)
@@ -235,7 +243,8 @@ class _Builder:
     def copies(self, call_sizes: I64, *, is_rocm: bool) -> tuple[Copies, int]:
         """The copies, and how many sizes were dropped.
 
-        roctracer stamps one byte where it does not know the size: one byte is kept only if the call asked for it.
+        roctracer stamps one byte where it does not know the size: one byte is kept only if the call
+        asked for it.
         """
         take, strings = self.rows.copies.take, self.rows.strings
         correlation = take("correlation")
@@ -269,7 +278,9 @@ class _Builder:
 
     @staticmethod
     def _ends(strings: Strings, kind: I64, device: I64, stated: tuple[I64, I64]) -> tuple[I64, I64]:
-        """Source and target device: as stated, else by the direction; a copy between two devices that states none has none."""
+        """Source and target device: as stated, else by the direction; a copy between two devices
+        that states none has none.
+        """
         reads = np.isin(kind, [strings.find(k) for k in ("d2h", "d2d")])
         writes = np.isin(kind, [strings.find(k) for k in ("h2d", "d2d", "fill")])
         source = np.where(stated[0] != NULL, stated[0], np.where(reads, device, NULL))
@@ -321,7 +332,9 @@ def marks_from(
     shared: dict[str, int],
     collective: I64 | int = NULL,
 ) -> Marks:
-    """Marks from columns start, dur, name, pid, tid; in order of their start, the longer first. `collective` are codes in the order of the rows."""
+    """Marks from columns start, dur, name, pid, tid; in order of their start, the longer first.
+    `collective` are codes in the order of the rows.
+    """
     names, row = np.unique(rows.take("name"), return_inverse=True)
     parsed = [parse_mark(strings[int(code)]) for code in names]
     label, kind, point, items = (
@@ -398,7 +411,9 @@ def _natural(text: str) -> tuple[bool, int, str]:
 
 
 def _twins(kernels: Kernels) -> int:
-    """How many kernels repeat another one in start, device, stream, name, duration and correlation."""
+    """How many kernels repeat another one in start, device, stream, name, duration and
+    correlation.
+    """
     order = np.argsort(kernels.start_ns, kind="stable")
     together = np.diff(kernels.start_ns[order]) == 0
     rows = (

@@ -1,9 +1,10 @@
 """The text that the HIP runtime logs with AMD_LOG_LEVEL, of ROCm 4.5 to 7.x.
 
-A line is `:LEVEL:FILE:LINE: TIME us: [ID] MESSAGE`, CLOCK_MONOTONIC in microseconds; how process and thread are written
-changed several times, and some levels leave them out. A call logs its entry and its return. A kernel is logged
-when the host submits it: the log knows no kernel times, except where profiling prints the GPU's own start and end of a
-signal. Other text of the program is mixed in.
+A line is `:LEVEL:FILE:LINE: TIME us: [ID] MESSAGE`, CLOCK_MONOTONIC in microseconds; how process
+and thread are written changed several times, and some levels leave them out. A call logs its entry
+and its return. A kernel is logged when the host submits it: the log knows no kernel times, except
+where profiling prints the GPU's own start and end of a signal. Other text of the program is mixed
+in.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks
 from profharness.readers.logs.amd_log_rows import Geometry, LogRows, Moment, trace_of
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import Blocks
 from profharness.trace.model import NULL, Problem, Trace
+from profharness.trace.wanted import Wanted
 
 name = "amd-log"
 
@@ -43,8 +44,8 @@ _DEEPEST = 256
 
 @dataclass
 class _Thread:
-    """What is open on one thread: entries without return, the last kernel name without its dispatch, and the geometry of
-    the last launch, in workgroups.
+    """What is open on one thread: entries without return, the last kernel name without its
+    dispatch, and the geometry of the last launch, in workgroups.
     """
 
     entries: list[tuple[int, str]] = field(default_factory=list)
@@ -61,13 +62,16 @@ class _Log:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """At least one line of the log, also behind other text."""
     return _SNIFF.search(head) is not None
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """The trace of one file: calls, submissions of kernels as ranges, and device work where signals have times.
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """The trace of one file: calls, submissions of kernels as ranges, and device work where signals
+    have times.
 
     Raises InputError when no line is of the log.
     """
@@ -207,13 +211,17 @@ def _problems(path: Path, counts: Counter[str], damage: str) -> Iterator[Problem
         "info",
         where,
         counts["lines"],
-        "lines of a HIP log: the time of kernels is when the host submitted them, and logging slows the program down",
+        "lines of a HIP log: the time of kernels is when the host submitted them, "
+        "and logging slows the program down",
     )
     said = {
         "other text": "lines are no lines of the log (text of the program) and were passed over",
         "unreturned": "calls have no return in the log and were left out",
         "not entered": "calls have neither an entry nor a duration in the log and were left out",
-        "not dispatched": "kernels were named and not seen to be dispatched (the level prints no packets, or the launch failed)",
+        "not dispatched": (
+            "kernels were named and not seen to be dispatched (the level prints "
+            "no packets, or the launch failed)"
+        ),
         "unnamed": "packets with a kernel follow no kernel name and were left out",
     }
     for key, sentence in said.items():

@@ -1,7 +1,7 @@
 """The records of a HIP log as tables of a trace.
 
-Calls and submissions are on CLOCK_MONOTONIC. The GPU's own times of a signal are on CLOCK_BOOTTIME, so that they belong to
-a source of their own.
+Calls and submissions are on CLOCK_MONOTONIC. The GPU's own times of a signal are on CLOCK_BOOTTIME,
+so that they belong to a source of their own.
 """
 
 from __future__ import annotations

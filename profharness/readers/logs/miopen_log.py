@@ -1,7 +1,7 @@
 """Lines that MIOpen logs (MIOPEN_LOG_LEVEL, MIOPEN_ENABLE_LOGGING, MIOPEN_ENABLE_LOGGING_CMD).
 
-MIOpen writes no time. Our layer puts `@<CLOCK_MONOTONIC ns> ` in front of each line as it arrives; a log
-without that has an order and nothing more. Other text of the program is mixed in.
+MIOpen writes no time. Our layer puts `@<CLOCK_MONOTONIC ns> ` in front of each line as it arrives;
+a log without that has an order and nothing more. Other text of the program is mixed in.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
-from profharness.readers.wanted import Wanted
 from profharness.trace import log_names
 from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "miopen-log"
 STAMP = "@"
 
 _LINE = re.compile(
-    r"(?:@(?P<at>\d+) )?(?:(?P<tid>\d+) )?MIOpen\((?:HIP|OpenCL)\)(?:\s+(?P<delta>[\d.]+)(?= ?:| ))?\s*: ?(?P<text>.*)\Z"
+    r"(?:@(?P<at>\d+) )?(?:(?P<tid>\d+) )?MIOpen\((?:HIP|OpenCL)\)(?:\s+(?P<delta>[\d.]+)(?= "
+    r"?:| ))?\s*: ?(?P<text>.*)\Z"
 )
 _MESSAGE = re.compile(
     r"(?P<level>Fatal|Error|Warning|Info2?|Trace|Command) \[(?P<function>[^\]]*)\] ?(?P<text>.*)\Z"
@@ -34,7 +35,9 @@ _BUILDING = ("SaveBinary", "StoreRecord")
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the log. `at_ns` is NULL without a stamp; `level` is `Call` for the argument blocks of API logging."""
+    """One line of the log. `at_ns` is NULL without a stamp; `level` is `Call` for the argument
+    blocks of API logging.
+    """
 
     at_ns: int
     tid: int
@@ -43,13 +46,16 @@ class Line:
     text: str
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """At least one line of the log, also behind other text."""
     return _SNIFF.search(head) is not None
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """Ranges without length, one per line of a stamped log; of one without stamps the counts of its lines alone.
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """Ranges without length, one per line of a stamped log; of one without stamps the counts of its
+    lines alone.
 
     Raises InputError when no line is of the log.
     """
@@ -121,7 +127,8 @@ def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[P
                 "info",
                 where,
                 unstamped,
-                "lines have no time: MIOpen writes none, and they were not stamped as they arrived, which --profile amd-log does",
+                "lines have no time: MIOpen writes none, and they were not stamped as they "
+                "arrived, which --profile amd-log does",
             )
         )
     if unstamped < len(lines):
@@ -140,7 +147,8 @@ def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[P
                 "info",
                 where,
                 building,
-                "lines tell of kernels being compiled or tuned: such iterations are no steady state",
+                "lines tell of kernels being compiled or tuned: "
+                "such iterations are no steady state",
             )
         )
     if others:

@@ -1,7 +1,9 @@
-"""The profile that onnxruntime writes at the end of a session: a list of events in whole microseconds since its start.
+"""The profile that onnxruntime writes at the end of a session: a list of events in whole
+microseconds since its start.
 
-Nodes are operators, never kernels, on any execution provider; `model_run` spans are ranges. The absolute start
-is not in the file: the sidecar has it where our hook made the file, else the clock is unknown.
+Nodes are operators, never kernels, on any execution provider; `model_run` spans are ranges. The
+absolute start is not in the file: the sidecar has it where our hook made the file, else the clock
+is unknown.
 """
 
 from __future__ import annotations
@@ -16,13 +18,12 @@ import msgspec
 import numpy as np
 
 from profharness.readers.bytes.decimals import microseconds
-from profharness.readers.bytes.files import BLOCK_BYTES
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.events import integers
 from profharness.readers.kineto.records import Number
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, Pool, text_pool
 from profharness.trace.model import (
@@ -37,6 +38,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.wanted import Wanted
 
 name = "onnxruntime"
 
@@ -46,7 +48,9 @@ _NOTHING = msgspec.Raw(b"")
 
 
 class NodeArgs(msgspec.Struct, gc=False):
-    """Arguments of a Node event. The shapes list holds one object per input: its element type and its dimensions."""
+    """Arguments of a Node event. The shapes list holds one object per input: its element type and
+    its dimensions.
+    """
 
     op: str | None = msgspec.field(default="", name="op_name")
     provider: str | None = ""
@@ -66,7 +70,8 @@ class Event(msgspec.Struct, gc=False):
     args: NodeArgs | None = None
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """A list whose events are of onnxruntime's categories."""
     return (
         head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") and _CATEGORY.search(head) is not None
@@ -76,8 +81,9 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     """The trace of one file: nodes as `ops`, named by operator type, runs as `marks`.
 
-    `shapes` is the JSON text of the inputs' types and shapes. In a file whose sidecar has the role `marker`, the
-    runs are markers, numbered in order. Raises InputError when nothing in the file is usable.
+    `shapes` is the JSON text of the inputs' types and shapes. In a file whose sidecar has the role
+    `marker`, the runs are markers, numbered in order. Raises InputError when nothing in the file is
+    usable.
     """
     return read_blocks(path, wanted=wanted)
 
@@ -186,7 +192,9 @@ def _ops(rows: _Rows, base_ns: int, shared: dict[str, int]) -> Ops:
 
 
 def _marks(rows: _Rows, base_ns: int, beside: Sidecar, shared: dict[str, int]) -> Marks:
-    """Runs as ranges in order of their start; those of a marker session as `profharness.marker:<i>`."""
+    """Runs as ranges in order of their start; those of a marker session as
+    `profharness.marker:<i>`.
+    """
     start = rows.runs.take("start") + base_ns
     order = np.argsort(start, kind="stable")
     if beside.role == "marker":

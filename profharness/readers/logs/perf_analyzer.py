@@ -1,8 +1,10 @@
-"""What Triton's perf_analyzer writes: the profile export (JSON, times of every request) and the report (CSV, one row per level).
+"""What Triton's perf_analyzer writes: the profile export (JSON, times of every request) and the
+report (CSV, one row per level).
 
-The export stamps the wall clock in ns and holds each request's tensors, which are not read. It includes requests outside the
-windows that the report rests on; those windows are marks. In the report times are whole microseconds, rows are sorted by
-throughput, and levels that did not become stable are left out without a word: compare with `missing`.
+The export stamps the wall clock in ns and holds each request's tensors, which are not read. It
+includes requests outside the windows that the report rests on; those windows are marks. In the
+report times are whole microseconds, rows are sorted by throughput, and levels that did not become
+stable are left out without a word: compare with `missing`.
 """
 
 from __future__ import annotations
@@ -19,8 +21,7 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import Blocks
 from profharness.trace.model import (
     NULL,
     ClockDomain,
@@ -32,6 +33,7 @@ from profharness.trace.model import (
     Trace,
     concat,
 )
+from profharness.trace.wanted import Wanted
 
 name = "perf_analyzer"
 
@@ -68,11 +70,14 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the name says nothin
     return _EXPORT.match(head) is not None
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """Requests of all experiments, each a point named by its load (`concurrency 4`); their windows are marks of kind phase.
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """Requests of all experiments, each a point named by its load (`concurrency 4`); their windows
+    are marks of kind phase.
 
-    A request is intended when it was sent: the export does not say when it was due. One without an answer is a
-    failed request that ends when it began. Raises InputError for a damaged or empty export.
+    A request is intended when it was sent: the export does not say when it was due. One without an
+    answer is a failed request that ends when it began. Raises InputError for a damaged or empty
+    export.
     """
     blocks = Blocks(path)
     data = b"".join(blocks)
@@ -159,7 +164,8 @@ def _windows(one: _Experiment, strings: Strings) -> Marks:
 
 @dataclass(frozen=True)
 class Level:
-    """One row of the report. `mode` is concurrency or rate; `throughput` items/s; times in whole µs as printed, None without the column.
+    """One row of the report. `mode` is concurrency or rate; `throughput` items/s; times in whole µs
+    as printed, None without the column.
 
     `metrics` are the device columns by name: uuid and value of each GPU.
     """
@@ -192,13 +198,17 @@ class Level:
         return None if any(part is None for part in parts) else sum(part or 0 for part in parts)
 
     def in_flight(self, batch_size: int) -> float | None:
-        """Requests in flight by Little's law; of a closed loop it is the concurrency, unless the throughput is wrong (`--request-count`)."""
+        """Requests in flight by Little's law; of a closed loop it is the concurrency, unless the
+        throughput is wrong (`--request-count`).
+        """
         latency = self.latency_us
         return None if latency is None else self.throughput / batch_size * latency / 1e6
 
 
 def read_levels(path: Path) -> tuple[Level, ...]:
-    """The rows of a report by load. Raises InputError for a file that is none, naming the column or the line."""
+    """The rows of a report by load. Raises InputError for a file that is none, naming the column or
+    the line.
+    """
     damage = Blocks(path)
     text = b"".join(damage).decode("utf-8-sig", "replace")
     if damage.damage:
@@ -208,7 +218,8 @@ def read_levels(path: Path) -> tuple[Level, ...]:
     mode = next((column for column in _RATE_COLUMNS if column in columns), None)
     if mode is None or "Inferences/Second" not in columns:
         raise InputError(
-            f"{path}: not a report of perf_analyzer (no column Concurrency or Request Rate beside Inferences/Second)",
+            f"{path}: not a report of perf_analyzer (no column Concurrency or Request Rate "
+            "beside Inferences/Second)",
             _CSV_HINT,
         )
     levels = []
@@ -254,7 +265,9 @@ def _per_gpu(cell: str) -> tuple[tuple[str, float], ...]:
 
 
 def missing(asked: Iterable[float], levels: Iterable[Level]) -> tuple[float, ...]:
-    """Loads that were asked for and have no row: the level did not become stable, and the scan ended there with status 0."""
+    """Loads that were asked for and have no row: the level did not become stable, and the scan
+    ended there with status 0.
+    """
     there = [level.value for level in levels]
     return tuple(
         value

@@ -1,8 +1,9 @@
-"""wall_clock.txt of rocprof-sys (Omnitrace): a call tree with counts and times in seconds, one row per label and place.
+"""wall_clock.txt of rocprof-sys (Omnitrace): a call tree with counts and times in seconds, one row
+per label and place.
 
-The title line says what is measured, the header names the columns (older releases have no VAR). A label begins with the
-thread, `|03>>>`, under MPI with the rank before it, and `|_` marks a level; DEPTH says it in numbers. SUM includes what
-a row calls.
+The title line says what is measured, the header names the columns (older releases have no VAR). A
+label begins with the thread, `|03>>>`, under MPI with the rank before it, and `|_` marks a level;
+DEPTH says it in numbers. SUM includes what a row calls.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import StatRow
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-sys-text"
 DOMAIN = "wall_clock"
@@ -41,14 +42,17 @@ class Row:
     self_percent: float
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """The header line and the metric of its rows."""
     text = head.decode("utf-8", "replace")
     return _HEADER.search(text) is not None and (DOMAIN in text or "REAL-CLOCK TIMER" in text)
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """Statistics by label: calls, and the time of its rows less that of the rows right below them, over all threads.
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """Statistics by label: calls, and the time of its rows less that of the rows right below them,
+    over all threads.
 
     Raises InputError when no row can be read.
     """
@@ -130,8 +134,8 @@ def _row(line: str, columns: Sequence[str]) -> Row | None:
 
 
 def own_ns(rows: Sequence[Row]) -> list[int]:
-    """The time of each row less that of the rows right below it, never negative: work of other threads below a row that
-    only started them is more than the row itself.
+    """The time of each row less that of the rows right below it, never negative: work of other
+    threads below a row that only started them is more than the row itself.
     """
     own = [row.sum_ns for row in rows]
     for child, parent in _parents(rows):

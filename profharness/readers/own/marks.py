@@ -1,6 +1,7 @@
 """Names of spans that give a trace its structure, to kind, point and items.
 
-Our own hooks and workers write `profharness.<kind>:...`; torch's profiler writes `ProfilerStep#<n>` itself.
+Our own hooks and workers write `profharness.<kind>:...`; torch's profiler writes `ProfilerStep#<n>`
+itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ _TORCH_STEP = "ProfilerStep#"
 
 @dataclass(frozen=True)
 class Mark:
-    """What a span's name says. `label` is what to show: the user's own text for a range, else the name as recorded."""
+    """What a span's name says. `label` is what to show: the user's own text for a range, else the
+    name as recorded.
+    """
 
     kind: MarkKind
     label: str
@@ -24,7 +27,9 @@ class Mark:
 
 
 def parse_mark(name: str) -> Mark:
-    """The mark that `name` stands for; a name without our prefix, or with one that is not understood, is a range."""
+    """The mark that `name` stands for; a name without our prefix, or with one that is not
+    understood, is a range.
+    """
     if name.startswith(_TORCH_STEP):
         return Mark("step", name)
     if not name.startswith(_PREFIX):

@@ -1,8 +1,9 @@
 """A CSV of scan results: one row per level, with any text columns telling series apart (DESIGN 8).
 
 Columns: `batch_size`, `concurrency` or `processes`; `throughput` (items/s); optional `latency_ms`,
-`throughput_sem`, `latency_sem_ms`. Every further column that holds a text splits the rows into series; further
-numeric columns are ignored. Plain or gzipped, any delimiter of comma, semicolon or tab.
+`throughput_sem`, `latency_sem_ms`. Every further column that holds a text splits the rows into
+series; further numeric columns are ignored. Plain or gzipped, any delimiter of comma, semicolon or
+tab.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class _Row:
 def read_scan_csv(path: Path) -> ScanTable:
     """The table of a results CSV.
 
-    Raises InputError, naming the line, for a file that is missing, empty or binary, lacks a column, or holds a
-    cell that is not a number where one is needed; levels and throughput must be positive and finite.
+    Raises InputError, naming the line, for a file that is missing, empty or binary, lacks a column,
+    or holds a cell that is not a number where one is needed; levels and throughput must be positive
+    and finite.
     """
     columns, rows = _cells(path)
     axis, others = _axis(path, columns, rows)
@@ -111,11 +113,14 @@ def _cells(path: Path) -> tuple[list[str], list[_Row]]:
 
 
 def _axis(path: Path, columns: list[str], rows: list[_Row]) -> tuple[Axis, list[str]]:
-    """The level column that varies, and others of its kind that vary too: those split the series."""
+    """The level column that varies, and others of its kind that vary too: those split the
+    series.
+    """
     present = [name for name in AXES if name in columns]
     if not present:
         raise InputError(
-            f"{path}: no column 'batch_size', 'concurrency' or 'processes' (columns: {', '.join(columns)})",
+            f"{path}: no column 'batch_size', 'concurrency' or 'processes' (columns: "
+            f"{', '.join(columns)})",
             _SHAPE,
         )
     varying = [name for name in present if len({row.cells[name] for row in rows}) > 1]

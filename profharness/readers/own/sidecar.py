@@ -1,7 +1,7 @@
 """What a hook wrote beside the tool file that it made: `<file>.profharness.json`.
 
-It says what the tool's own file does not: host, rank, point, the absolute start of times that are relative,
-how much of the run the file covers, and the clock readings around each self-check marker.
+It says what the tool's own file does not: host, rank, point, the absolute start of times that are
+relative, how much of the run the file covers, and the clock readings around each self-check marker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ PROCESS_ENDED = (
 
 
 class Window(msgspec.Struct, frozen=True):
-    """The stretch of the run that the file covers; `truncated` when a limit ended it early, with the `reason`."""
+    """The stretch of the run that the file covers; `truncated` when a limit ended it early, with
+    the `reason`.
+    """
 
     kind: str = "all"
     first_step: int | None = None
@@ -32,10 +34,12 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Sidecar(msgspec.Struct, frozen=True):
-    """Version 1 of the sidecar. `markers[i]` are the CLOCK_MONOTONIC times (ns) just before and after marker i.
+    """Version 1 of the sidecar. `markers[i]` are the CLOCK_MONOTONIC times (ns) just before and
+    after marker i.
 
-    `start_ns` is the CLOCK_REALTIME (ns) that the file's times count from, where they do not hold it themselves.
-    In a file of the role `marker`, only the markers are of interest. `groups` are the ranks of each process group.
+    `start_ns` is the CLOCK_REALTIME (ns) that the file's times count from, where they do not hold
+    it themselves. In a file of the role `marker`, only the markers are of interest. `groups` are
+    the ranks of each process group.
     """
 
     v: int
@@ -61,7 +65,9 @@ class Sidecar(msgspec.Struct, frozen=True):
 
 
 def load(trace_file: Path) -> Sidecar | None:
-    """The sidecar of a trace file, None where there is none. Raises InputError for one that is damaged or of a newer version."""
+    """The sidecar of a trace file, None where there is none. Raises InputError for one that is
+    damaged or of a newer version.
+    """
     path = trace_file.with_name(trace_file.name + SUFFIX)
     try:
         sidecar = msgspec.json.decode(path.read_bytes(), type=Sidecar)
@@ -80,7 +86,9 @@ def load(trace_file: Path) -> Sidecar | None:
 
 
 def load_or_report(trace_file: Path) -> tuple[Sidecar, list[Problem]]:
-    """The sidecar, or an empty one, and what the reader of the trace must pass on: damage, or a window that was cut."""
+    """The sidecar, or an empty one, and what the reader of the trace must pass on: damage, or a
+    window that was cut.
+    """
     try:
         sidecar = load(trace_file)
     except InputError as error:

@@ -1,6 +1,7 @@
 """The hooks' log of steps: `steps-<pid>.jsonl`, one line per completed step on CLOCK_MONOTONIC.
 
-A step lasts from the end of the one before it; the first one's start is unknown, so it gives no row.
+A step lasts from the end of the one before it; the first one's start is unknown, so it gives no
+row.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Source, S
 
 
 class Line(msgspec.Struct, frozen=True):
-    """Step `n` ended at `monotonic_ns`, having processed `items`; a source `mark` is the script's own word."""
+    """Step `n` ended at `monotonic_ns`, having processed `items`; a source `mark` is the script's
+    own word.
+    """
 
     n: int
     monotonic_ns: int
@@ -70,7 +73,9 @@ def read(path: Path) -> Trace:
 
 
 def lines(path: Path) -> tuple[Line, ...]:
-    """The steps as the log has them, the first one too; those that are cut are left out. Raises InputError as `read`."""
+    """The steps as the log has them, the first one too; those that are cut are left out. Raises
+    InputError as `read`.
+    """
     return tuple(_read(path)[0])
 
 

@@ -1,7 +1,7 @@
 """The rules that a Perfetto protobuf trace must keep, applied to a file of any writer.
 
-Most mistakes in such a file raise no error in a viewer: events vanish, durations change. The rules are
-listed in `pftrace_faults`. Pure Python and NumPy: no schema, no binary.
+Most mistakes in such a file raise no error in a viewer: events vanish, durations change. The rules
+are listed in `pftrace_faults`. Pure Python and NumPy: no schema, no binary.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class _Trace:
 
 
 def check_file(path: Path) -> Check:
-    """Check one file, plain or gzipped. Raises InputError when it is missing, empty or no Perfetto trace."""
+    """Check one file, plain or gzipped. Raises InputError when it is missing, empty or no Perfetto
+    trace.
+    """
     packets, framing = read_packets(path)
     trace = _read(packets, framing)
     broken = [
@@ -213,7 +215,10 @@ def _notes(trace: _Trace) -> Iterator[str]:
     if not holds_events:
         yield "the file holds no slices, counters or GPU events"
     if trace.framing.zstd_bundles:
-        yield f"{trace.framing.zstd_bundles} bundles are compressed with zstd: not checked, and read by Perfetto v58 or newer only"
+        yield (
+            f"{trace.framing.zstd_bundles} bundles are compressed with zstd: not checked, "
+            "and read by Perfetto v58 or newer only"
+        )
     if trace.gpu.typed or len(trace.events.submits[0]):
         yield "typed GPU events and launch arrows need Perfetto v55 or newer"
     if trace.times.snapshots and not trace.times.primary:

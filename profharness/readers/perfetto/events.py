@@ -1,4 +1,6 @@
-"""Columns of the events in a Perfetto trace: track events, GPU events, and the interned entries they use."""
+"""Columns of the events in a Perfetto trace: track events, GPU events, and the interned entries
+they use.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ def interned_entries(packets: Packets) -> Uses:
 
 
 def default_tracks(packets: Packets) -> tuple[I64, I64]:
-    """(packet, track uuid) of sequence defaults, and with uuid MISSING where defaults name no track."""
+    """(packet, track uuid) of sequence defaults, and with uuid MISSING where defaults name no
+    track.
+    """
     rows = np.flatnonzero(packets.defaults_end > packets.defaults_start)
     found = scan(packets.data, packets.defaults_start[rows], packets.defaults_end[rows])
     nested = found.pick(11, LENGTH)

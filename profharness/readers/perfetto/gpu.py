@@ -1,7 +1,8 @@
-"""GPU events of a Perfetto trace (GpuRenderStageEvent) as kernels and copies, as our own writer and other typed writers give them.
+"""GPU events of a Perfetto trace (GpuRenderStageEvent) as kernels and copies, as our own writer and
+other typed writers give them.
 
-Grids are in workgroups. A stage called copy or fill makes a copy; everything else is a kernel. Registers and static LDS
-stand in the interned kernel, the rest in the launch.
+Grids are in workgroups. A stage called copy or fill makes a copy; everything else is a kernel.
+Registers and static LDS stand in the interned kernel, the rest in the launch.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ _DIRECTION = re.compile(r"([HDPA])to([HDPA])|\b(h2d|d2h|d2d|p2p|h2h)\b")
 
 @dataclass(frozen=True, eq=False)
 class GpuTables:
-    """Device work and its places; `kernel_ids` and `copy_ids` are the events' ids, which launching calls name."""
+    """Device work and its places; `kernel_ids` and `copy_ids` are the events' ids, which launching
+    calls name.
+    """
 
     kernels: Kernels
     copies: Copies
@@ -113,7 +116,9 @@ class _Part:
 
 
 def read_gpu(packets: Packets, interned: Interned, times: I64, strings: Strings) -> GpuTables:
-    """All GPU events; `times` are per packet. A part at a time, since what is scanned takes far more room than what is kept."""
+    """All GPU events; `times` are per packet. A part at a time, since what is scanned takes far
+    more room than what is kept.
+    """
     rows = packets.of_kind(GPU_EVENT)
     file = _File(packets, interned, times, strings)
     parts = [_part(file, rows[at : at + _CHUNK]) for at in range(0, max(len(rows), 1), _CHUNK)]
@@ -307,7 +312,9 @@ class _Places:
 
 
 def _distinct(columns: Sequence[I64]) -> tuple[I64, I64]:
-    """The first row of each distinct row, in order of the rows, and the place of each row among them."""
+    """The first row of each distinct row, in order of the rows, and the place of each row among
+    them.
+    """
     _, first, place = np.unique(pack(columns), return_index=True, return_inverse=True)
     return first.astype(np.int64), place.astype(np.int64)
 

@@ -18,8 +18,8 @@ _NAME = 2  # of every interned entry that has one
 
 @dataclass(frozen=True, eq=False)
 class Interned:
-    """All entries, sorted by state, table, number and packet. `name` is a code of the strings; `start` and `end` bound an
-    entry's bytes in the data.
+    """All entries, sorted by state, table, number and packet. `name` is a code of the strings;
+    `start` and `end` bound an entry's bytes in the data.
     """
 
     key: I64
@@ -32,7 +32,9 @@ class Interned:
     state: npt.NDArray[np.int32]
 
     def find(self, packet: I64, table: int, number: I64) -> I64:
-        """The entry that each number stands for in its packet: the last one given by then; NULL for none."""
+        """The entry that each number stands for in its packet: the last one given by then; NULL for
+        none.
+        """
         if not len(self.key):
             return np.full(len(packet), NULL, np.int64)
         dense = np.searchsorted(self.numbers, number).clip(max=len(self.numbers) - 1)
@@ -81,7 +83,9 @@ def read_interned(packets: Packets, state: npt.NDArray[np.int32], strings: Strin
 
 
 def texts(data: U8, fields: Fields, rows: int, pool: Pool[bytes]) -> I64:
-    """The text field of each message as a code, the last one where it is repeated; NULL for none."""
+    """The text field of each message as a code, the last one where it is repeated; NULL for
+    none.
+    """
     out = np.full(rows, NULL, np.int64)
     out[fields.row] = text_codes(data, fields, pool)
     return out

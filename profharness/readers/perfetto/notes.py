@@ -1,4 +1,5 @@
-"""Track events of a Perfetto trace with everything that a record needs: names, annotations, counter values.
+"""Track events of a Perfetto trace with everything that a record needs: names, annotations, counter
+values.
 
 Field numbers are those of track_event.proto and debug_annotation.proto (google/perfetto v58).
 """
@@ -38,7 +39,9 @@ _NOTE_IID, _BOOL, _UNSIGNED, _INTEGER, _DOUBLE, _STRING, _POINTER, _NOTE_NAME, _
 
 @dataclass(frozen=True, eq=False)
 class Notes:
-    """Annotations: the event, the name, and the value as integer, number or text (NULL, NaN, NULL where it is another)."""
+    """Annotations: the event, the name, and the value as integer, number or text (NULL, NaN, NULL
+    where it is another).
+    """
 
     event: I64
     name: I64
@@ -65,7 +68,8 @@ class Notes:
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """One row per track event. Names and categories are codes of the strings; `track` is 0 where the event names none.
+    """One row per track event. Names and categories are codes of the strings; `track` is 0 where
+    the event names none.
 
     `submits` are (event, id of a GPU event that it launched).
     """

@@ -1,4 +1,6 @@
-"""Where a Perfetto trace comes from: its clock, host and sources, and whether its writer lost events."""
+"""Where a Perfetto trace comes from: its clock, host and sources, and whether its writer lost
+events.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _LOSSES = {
 
 @dataclass(frozen=True)
 class Origin:
-    """What a file says of itself. `passes` is the number of passes that were merged into it, 0 for a tool's own file."""
+    """What a file says of itself. `passes` is the number of passes that were merged into it, 0 for
+    a tool's own file.
+    """
 
     clock: ClockDomain
     host: str
@@ -43,7 +47,9 @@ class Origin:
 
 
 def read_origin(packets: Packets, times: Times) -> Origin:
-    """The origin of one file. In a file of our own the clock is the one that its sources were put on."""
+    """The origin of one file. In a file of our own the clock is the one that its sources were put
+    on.
+    """
     told = attributes(packets)
     clock = _CLOCKS.get(times.primary or BOOTTIME, ClockDomain.UNKNOWN)
     stated = {
@@ -71,7 +77,9 @@ def read_origin(packets: Packets, times: Times) -> Origin:
 
 
 def _merged_clock(stated: set[str]) -> ClockDomain:
-    """The one clock of the sources; after alignment that is CLOCK_BOOTTIME of the reference host."""
+    """The one clock of the sources; after alignment that is CLOCK_BOOTTIME of the reference
+    host.
+    """
     if len(stated) > 1:
         return ClockDomain.UNKNOWN
     text = next(iter(stated))
@@ -106,7 +114,9 @@ def attributes(packets: Packets) -> dict[str, str]:
 
 
 def clock_offset(packets: Packets) -> int:
-    """CLOCK_BOOTTIME less CLOCK_MONOTONIC in ns, by the first snapshot that holds both; 0 where none does."""
+    """CLOCK_BOOTTIME less CLOCK_MONOTONIC in ns, by the first snapshot that holds both; 0 where
+    none does.
+    """
     rows = packets.of_kind(CLOCK_SNAPSHOT)
     clocks = packets.payload(rows).pick(1, LENGTH)
     inner = scan(packets.data, clocks.start, clocks.end)
@@ -128,5 +138,8 @@ def dropped(packets: Packets) -> Iterator[tuple[int, str]]:
         if count:
             yield (
                 count,
-                f"events dropped: {what}, the tool's buffer was full; figures from this file are too small",
+                (
+                    f"events dropped: {what}, the tool's buffer was full; "
+                    "figures from this file are too small"
+                ),
             )

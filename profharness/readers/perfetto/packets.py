@@ -1,7 +1,8 @@
-"""A Perfetto protobuf trace as columns of packets: framing, decompression, and the fields that every packet has.
+"""A Perfetto protobuf trace as columns of packets: framing, decompression, and the fields that
+every packet has.
 
-Field numbers are those of google/perfetto protos/perfetto/trace/trace_packet.proto (v58). What the packets
-mean, and whether they are right, is in `pftrace_check`.
+Field numbers are those of google/perfetto protos/perfetto/trace/trace_packet.proto (v58). What the
+packets mean, and whether they are right, is in `pftrace_check`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import GZIP, Blocks, read_head
 from profharness.readers.bytes.proto_scan import I64, LENGTH, U8, Fields, Mask, frame, scan
+from profharness.rundir.blocks import GZIP, Blocks, read_head
 from profharness.trace.columns.column import gathered, narrow
 
 PACKET_TAG = 0x0A
@@ -51,10 +52,12 @@ _MOST_UNPACKED = (
 
 @dataclass(frozen=True)
 class Packets:
-    """One row per packet, in file order; each column as narrow as its values are. `kind` is the number of the payload's field, 0 where there is none.
+    """One row per packet, in file order; each column as narrow as its values are. `kind` is the
+    number of the payload's field, 0 where there is none.
 
-    `timestamp` and `clock` are MISSING where the packet has none; spans in the data are [start, end), empty
-    where the packet has no such field. `cleared` marks packets that reset the interned state of their sequence.
+    `timestamp` and `clock` are MISSING where the packet has none; spans in the data are [start,
+    end), empty where the packet has no such field. `cleared` marks packets that reset the interned
+    state of their sequence.
     """
 
     data: U8
@@ -94,7 +97,9 @@ class Packets:
 
 @dataclass(frozen=True)
 class Framing:
-    """Where reading packets stopped: `size` is all of the data unless something there is no packet."""
+    """Where reading packets stopped: `size` is all of the data unless something there is no
+    packet.
+    """
 
     size: int
     stopped_at: int
@@ -139,7 +144,9 @@ def _bytes(path: Path) -> tuple[U8, str]:
 
 
 def _unpacked(packets: Packets, ends: I64) -> tuple[U8, int, int]:
-    """The data with each bundle replaced by its packets; how many bundles could not be read, or are too large."""
+    """The data with each bundle replaced by its packets; how many bundles could not be read, or are
+    too large.
+    """
     pieces: list[bytes] = []
     bad = large = 0
     upto = 0
@@ -158,7 +165,9 @@ def _unpacked(packets: Packets, ends: I64) -> tuple[U8, int, int]:
 
 
 def _inflated(bundle: bytes) -> bytes | None:
-    """The packets of a bundle; None where it is damaged, or grows beyond any size that a writer would make."""
+    """The packets of a bundle; None where it is damaged, or grows beyond any size that a writer
+    would make.
+    """
     member = zlib.decompressobj()
     try:
         inflated = member.decompress(bundle, _MOST_UNPACKED)
@@ -213,7 +222,9 @@ def _chunk(data: U8, starts: I64, ends: I64, first: int) -> Packets:
 
 
 def _with_missing(found: Fields, number: int, rows: int) -> I64:
-    """A time per packet. A number above 2**63 stays negative and is told apart from a missing one by being below it."""
+    """A time per packet. A number above 2**63 stays negative and is told apart from a missing one
+    by being below it.
+    """
     values = found.last(number, rows, 0)
     values[values < 0] = MISSING - 1
     values[~found.has(number, rows)] = MISSING

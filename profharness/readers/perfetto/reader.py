@@ -1,8 +1,10 @@
-"""Perfetto protobuf traces as a source: rocprofv3's .pftrace, rocprof-sys's .proto, and our own merged.pftrace.
+"""Perfetto protobuf traces as a source: rocprofv3's .pftrace, rocprof-sys's .proto, and our own
+merged.pftrace.
 
-Times are on the file's primary clock, CLOCK_BOOTTIME for the AMD tools. rocprof-sys stamps what it sees on the host with
-CLOCK_MONOTONIC under that name; where the file's own clock snapshots show that the two differ (the machine was
-suspended), such records are moved. rocprofv3 shortens dispatches of a queue that overlap.
+Times are on the file's primary clock, CLOCK_BOOTTIME for the AMD tools. rocprof-sys stamps what it
+sees on the host with CLOCK_MONOTONIC under that name; where the file's own clock snapshots show
+that the two differ (the machine was suspended), such records are moved. rocprofv3 shortens
+dispatches of a queue that overlap.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ from profharness.readers.perfetto.states import latest_of_state, states
 from profharness.readers.perfetto.tables import Context, Tables
 from profharness.readers.perfetto.times import packet_times
 from profharness.readers.perfetto.tracks import Tracks
-from profharness.readers.wanted import Wanted
 from profharness.trace.columns.build import text_pool
 from profharness.trace.columns.column import narrow
 from profharness.trace.model import NULL, Problem, Source, Stream, Strings, Trace, concat
+from profharness.trace.wanted import Wanted
 
 name = "perfetto"
 
@@ -53,7 +55,8 @@ class _File:
     unrelated: int
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """Two packets in a row, or the only one there is."""
     if not head.startswith(bytes([PACKET_TAG])):
         return False
@@ -62,7 +65,9 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
 
 
 def _is_long(head: bytes) -> bool:
-    """Whether the first packet is larger than the head: its length says so, and it begins with a field of a packet."""
+    """Whether the first packet is larger than the head: its length says so, and it begins with a
+    field of a packet.
+    """
     at = 1
     while at < min(len(head), 10) and head[at] & 0x80:
         at += 1
@@ -113,7 +118,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
 def _on_boottime(
     packets: Packets, events: Events, slices: Slices, strings: Strings, times: I64
 ) -> tuple[I64, Slices, int, int]:
-    """Event times and slices with the host side of rocprof-sys on CLOCK_BOOTTIME; how far and how many were moved."""
+    """Event times and slices with the host side of rocprof-sys on CLOCK_BOOTTIME; how far and how
+    many were moved.
+    """
     if not from_rocprof_sys(strings, events.category):
         return times, slices, 0, 0
     offset = clock_offset(packets)
@@ -172,7 +179,9 @@ def _shifted(gpu: GpuTables, devices: int, streams: int, kernels: int) -> GpuTab
 
 
 def _linked(trace: Trace, file: _File, gpu: GpuTables, first: tuple[int, int]) -> Trace:
-    """Correlations of typed device work: that of the call which names its event, else the first event that the call names."""
+    """Correlations of typed device work: that of the call which names its event, else the first
+    event that the call names.
+    """
     event, launched = file.events.submits
     if not len(event):
         return trace
@@ -222,7 +231,8 @@ def _problems(path: Path, file: _File, trace: Trace) -> Iterator[Problem]:
             "error",
             where,
             1,
-            f"the file is cut or damaged behind {len(file.packets)} packets: {file.framing.damage or 'no packet follows'}",
+            f"the file is cut or damaged behind {len(file.packets)} packets: "
+            f"{file.framing.damage or 'no packet follows'}",
         )
     for count, sentence in dropped(file.packets):
         yield Problem("error", where, count, sentence)
@@ -261,7 +271,10 @@ def _counts(file: _File) -> Iterator[tuple[Severity, int, str]]:
     yield (
         "warning",
         file.unrelated,
-        "events are on a clock that no snapshot relates to the trace's: their times are not comparable",
+        (
+            "events are on a clock that no snapshot relates to the trace's: "
+            "their times are not comparable"
+        ),
     )
     yield (
         "warning",
@@ -272,16 +285,25 @@ def _counts(file: _File) -> Iterator[tuple[Severity, int, str]]:
     yield (
         "info",
         int((of_rocprofv3 & (file.strings.find(_ROCPROFV3) != NULL)).sum()),
-        "dispatches are of rocprofv3's Perfetto output, which cuts those that overlap on a queue: its CSV, JSON or database of the same run is exact",
+        (
+            "dispatches are of rocprofv3's Perfetto output, which cuts those that overlap on a "
+            "queue: its CSV, JSON or database of the same run is exact"
+        ),
     )
     yield (
         "info",
         file.moved,
-        f"records of the host are on CLOCK_MONOTONIC and were moved by {file.moved_ns} ns to CLOCK_BOOTTIME",
+        (
+            f"records of the host are on CLOCK_MONOTONIC and were moved by {file.moved_ns} ns to "
+            "CLOCK_BOOTTIME"
+        ),
     )
     if file.origin.passes > 1:
         yield (
             "warning",
             file.origin.passes,
-            "passes were merged into this file: their records are read as one, so that sums count each of them",
+            (
+                "passes were merged into this file: their records are read as one, "
+                "so that sums count each of them"
+            ),
         )

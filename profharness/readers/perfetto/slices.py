@@ -1,7 +1,8 @@
 """Slices of a Perfetto trace: begins joined with their ends, and what kind of record each one is.
 
-Kinds follow from the categories that rocprofv3, rocprof-sys and our own writer use, for rocprof-sys's activity of HIP
-streams from the annotations too, since kernels and copies share that category.
+Kinds follow from the categories that rocprofv3, rocprof-sys and our own writer use, for
+rocprof-sys's activity of HIP streams from the annotations too, since kernels and copies share that
+category.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ _NO_WORK = re.compile(r"SCRATCH_|MEMORY_ALLOC")
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """Slices and instants: the row of the begin event among the events, start and length in ns, track and kind."""
+    """Slices and instants: the row of the begin event among the events, start and length in ns,
+    track and kind.
+    """
 
     event: I64
     start: I64
@@ -111,7 +114,9 @@ def read_slices(
     track: I64,
     named: tuple[Strings, Tracks],
 ) -> Slices:
-    """All slices. `times` are per event, `state` too; `track` is that of the event or of its sequence."""
+    """All slices. `times` are per event, `state` too; `track` is that of the event or of its
+    sequence.
+    """
     strings, _ = named
     stacked = np.flatnonzero((events.type == BEGIN) | (events.type == END)).astype(np.int32)
     pairs = replay(
@@ -161,7 +166,9 @@ def read_slices(
 
 
 def _exact(events: Events, strings: Strings, event: I64, start: I64, dur: I64) -> tuple[I64, I64]:
-    """Times from the annotations where a tool writes them: slices of one track that overlap close each other's begins."""
+    """Times from the annotations where a tool writes them: slices of one track that overlap close
+    each other's begins.
+    """
     begin, end = (
         events.notes.integers([code], len(events))[event]
         if (code := strings.find(label)) != NULL
@@ -220,7 +227,9 @@ def per_track(track: I64, value: Callable[[int], int]) -> I64:
 
 
 def distinct(numbers: I64) -> tuple[I64, npt.NDArray[np.int32]]:
-    """The distinct numbers in rising order, and of each row which it is; without a sort where they lie close together, as most writers' do."""
+    """The distinct numbers in rising order, and of each row which it is; without a sort where they
+    lie close together, as most writers' do.
+    """
     if not len(numbers):
         return numbers, np.zeros(0, np.int32)
     low, high = int(numbers.min()), int(numbers.max())

@@ -1,6 +1,7 @@
 """Begin and end events of a Perfetto trace, replayed track by track as a viewer does.
 
-An end closes the innermost open begin of its track; events of one time count in the order of the file.
+An end closes the innermost open begin of its track; events of one time count in the order of the
+file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Ints = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class StackEvents:
-    """Begin and end events: track number, time, packet, and the interned name in its state (0: not given)."""
+    """Begin and end events: track number, time, packet, and the interned name in its state (0: not
+    given).
+    """
 
     track: Ints
     ns: I64
@@ -106,7 +109,9 @@ def _rows(positions: I64) -> Rows:
 
 
 def _depths(track: Ints, begin: Mask) -> tuple[Rows, Mask]:
-    """Open slices after each event, and the ends that have none to close, which count for nothing."""
+    """Open slices after each event, and the ends that have none to close, which count for
+    nothing.
+    """
     count = len(track)
     if not count:
         return np.zeros(0, np.int32), np.zeros(0, np.bool_)
@@ -116,7 +121,8 @@ def _depths(track: Ints, begin: Mask) -> tuple[Rows, Mask]:
     before = np.concatenate((np.zeros(1, np.int32), total[:-1]))[first]
     depth = total - before[number]
     del total, before
-    # one running minimum for all tracks: each track is lowered by more than any depth of the track before it
+    # one running minimum for all tracks: each track is lowered by more than any depth of the track
+    # before it
     lowered = -(2 * count + 1) * number.astype(np.int64)
     floor = np.minimum(np.minimum.accumulate(depth + lowered), lowered)
     sunk: Mask = ~first & (depth + lowered < np.concatenate((floor[:1], floor[:-1])))

@@ -1,4 +1,6 @@
-"""Interned state of the sequences of a Perfetto trace: what is known when, and what an event finds of it."""
+"""Interned state of the sequences of a Perfetto trace: what is known when, and what an event finds
+of it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _TABLE_ORDER = np.asarray(sorted(TABLES))
 
 @dataclass(frozen=True)
 class States:
-    """Per packet: the number of its state (unique over the file) and whether it was ever cleared before it."""
+    """Per packet: the number of its state (unique over the file) and whether it was ever cleared
+    before it.
+    """
 
     number: npt.NDArray[np.int32]
     cleared: Mask
@@ -50,7 +54,8 @@ def states(packets: Packets) -> States:
 def latest_of_state(state: npt.NDArray[np.integer[Any]], rows: I64, values: I64) -> I64:
     """Per packet the value that the last of these packets of its state gave; MISSING for none.
 
-    Writers give defaults once, with the packet that clears the state, so order within a state is left aside.
+    Writers give defaults once, with the packet that clears the state, so order within a state is
+    left aside.
     """
     table = np.full(int(state.max()) + 1 if len(state) else 1, MISSING, np.int64)
     table[state[rows]] = values
@@ -60,10 +65,11 @@ def latest_of_state(state: npt.NDArray[np.integer[Any]], rows: I64, values: I64)
 
 
 def unresolved(uses: Uses, entries: Uses, state: States) -> I64:
-    """Packets of the uses that find no entry given before them (or with them) in their state, one per use.
+    """Packets of the uses that find no entry given before them (or with them) in their state, one
+    per use.
 
-    Uses in a state that was never cleared are another fault. A context may be a driver's handle, so it is
-    looked up only in files that describe any.
+    Uses in a state that was never cleared are another fault. A context may be a driver's handle, so
+    it is looked up only in files that describe any.
     """
     keep = state.cleared[uses.packet]
     if not (entries.table == CONTEXTS).any():

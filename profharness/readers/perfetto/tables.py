@@ -1,4 +1,6 @@
-"""Tables of a trace from the slices and counters of a Perfetto file, with the annotations of rocprofv3 and rocprof-sys."""
+"""Tables of a trace from the slices and counters of a Perfetto file, with the annotations of
+rocprofv3 and rocprof-sys.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,9 @@ class Context:
         return self.events.notes.texts(codes, len(self.events))[rows]
 
     def number(self, rows: I64, pattern: re.Pattern[str] | None, *labels: str) -> I64:
-        """A number from an annotation, as itself or in its text, else from the track's name where there is a pattern for it."""
+        """A number from an annotation, as itself or in its text, else from the track's name where
+        there is a pattern for it.
+        """
         found = self.integers(rows, *labels)
         text = per_text(self.strings, self.texts(rows, *labels), lambda text: _first(_NUMBER, text))
         found = np.where(found != NULL, found, text)
@@ -234,7 +238,9 @@ def _kernels(context: Context, chosen: I64, device: I64, stream: I64) -> tuple[K
 
 
 def _geometry(context: Context, rows: I64) -> dict[str, Any]:
-    """Grids in work-items, as products in older files, as triples in newer ones; our own writer's are in workgroups."""
+    """Grids in work-items, as products in older files, as triples in newer ones; our own writer's
+    are in workgroups.
+    """
     own = [
         [context.integers(rows, f"{what}.{axis}") for axis in "xyz"]
         for what in ("grid_size", "workgroup_size")
@@ -288,7 +294,9 @@ def _first(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _copy_ends(context: Context, rows: I64) -> dict[str, I64]:
-    """Kind, device and ends of copies, as agents' numbers; the host's side of a copy is no device."""
+    """Kind, device and ends of copies, as agents' numbers; the host's side of a copy is no
+    device.
+    """
     strings = context.strings
     codes = {
         kind: strings.code(kind) for kind in ("h2d", "d2h", "d2d", "p2p", "h2h", "fill", "unknown")
@@ -390,7 +398,9 @@ def _counter_rows(context: Context) -> I64:
 
 
 def _samples(context: Context, rows: I64, device: I64) -> Samples:
-    """Counters as samples: sensors under their metric's name and unit, others under their track's name."""
+    """Counters as samples: sensors under their metric's name and unit, others under their track's
+    name.
+    """
     tracks, strings = context.tracks, context.strings
     track, value = context.track[rows], context.events.value[rows].copy()
     metric = per_track(track, lambda uuid: strings.code(_metric(tracks[uuid].name)[0]))

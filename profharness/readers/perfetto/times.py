@@ -1,7 +1,7 @@
 """Times of the packets of a Perfetto trace on its own clock.
 
-A clock is converted by the offset of the latest snapshot at or before the time, as a trace processor does;
-an incremental clock (ids 64 to 127, of one sequence) counts from its snapshot.
+A clock is converted by the offset of the latest snapshot at or before the time, as a trace
+processor does; an incremental clock (ids 64 to 127, of one sequence) counts from its snapshot.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _FIRST_SEQUENCE_CLOCK, _LAST_SEQUENCE_CLOCK = 64, 127
 
 @dataclass(frozen=True)
 class Times:
-    """Per packet: its time (MISSING where it has none), and whether its clock is unrelated to the trace's."""
+    """Per packet: its time (MISSING where it has none), and whether its clock is unrelated to the
+    trace's.
+    """
 
     ns: I64
     unrelated: Mask
@@ -29,7 +31,9 @@ class Times:
 
 @dataclass(frozen=True)
 class _Readings:
-    """Clock values of all snapshots, with the trace clock's value in the same snapshot (MISSING: none)."""
+    """Clock values of all snapshots, with the trace clock's value in the same snapshot (MISSING:
+    none).
+    """
 
     packet: I64
     clock: I64
@@ -50,7 +54,9 @@ class _Readings:
 
 
 def packet_times(packets: Packets, default_clock: I64) -> Times:
-    """Times of all packets; `default_clock` per packet is that of its sequence, MISSING for none."""
+    """Times of all packets; `default_clock` per packet is that of its sequence, MISSING for
+    none.
+    """
     readings, snapshots, primary = _readings(packets)
     target = primary or BOOTTIME
     clock = np.where(

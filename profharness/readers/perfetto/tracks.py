@@ -1,4 +1,6 @@
-"""Tracks of a Perfetto trace: their names, processes and threads, and the units of counters (track_descriptor.proto)."""
+"""Tracks of a Perfetto trace: their names, processes and threads, and the units of counters
+(track_descriptor.proto).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class Track:
-    """One track; `pid` and `tid` are its own, NULL where it states none. `multiplier` turns counter values into the unit."""
+    """One track; `pid` and `tid` are its own, NULL where it states none. `multiplier` turns counter
+    values into the unit.
+    """
 
     machine: int = 0
     name: str = ""
@@ -34,7 +38,9 @@ class Track:
 
 
 class Tracks:
-    """All declared tracks by uuid. A track that is declared again keeps what the later declaration leaves out."""
+    """All declared tracks by uuid. A track that is declared again keeps what the later declaration
+    leaves out.
+    """
 
     def __init__(self, packets: Packets) -> None:
         self._known: dict[int, Track] = {}

@@ -1,7 +1,9 @@
-"""The analysis database of rocprof-compute (ROCm 7.x, `rocprof_compute_<hash>.db`): dispatches and kernels of its workloads.
+"""The analysis database of rocprof-compute (ROCm 7.x, `rocprof_compute_<hash>.db`): dispatches and
+kernels of its workloads.
 
-Its schema is that of `analysis_orm.py` in rocprofiler-compute: a table of dispatches with kernel, device and times, and one
-of kernels with their names. Metrics stay in the file: they are the tool's own analysis.
+Its schema is that of `analysis_orm.py` in rocprofiler-compute: a table of dispatches with kernel,
+device and times, and one of kernels with their names. Metrics stay in the file: they are the tool's
+own analysis.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from profharness.readers.bytes.csv_columns import Table
 from profharness.readers.bytes.sqlite_file import MAGIC
 from profharness.readers.bytes.sqlite_tables import Database, opened
 from profharness.readers.rocprof_compute import reader as rocprof_compute
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute-db"
 
@@ -37,13 +39,17 @@ _NAMES = {
 }
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """A SQLite file whose schema has the tool's keys."""
     return head.startswith(MAGIC) and b"dispatch_uuid" in head and b"kernel_uuid" in head
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """The trace of one file: kernels. Raises InputError when it is no readable database of this kind."""
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """The trace of one file: kernels. Raises InputError when it is no readable database of this
+    kind.
+    """
     with opened(path) as database:
         table = _dispatches(database, path)
         return rocprof_compute.trace_of(replace(table, damage=database.damage), name)

@@ -1,7 +1,9 @@
-"""A folder that rocprof-compute (or Omniperf) wrote, of any release: workloads/NAME, workloads/NAME/MODEL, or the tables of `analyze`.
+"""A folder that rocprof-compute (or Omniperf) wrote, of any release: workloads/NAME,
+workloads/NAME/MODEL, or the tables of `analyze`.
 
-pmc_perf.csv speaks for the dispatches: the tables of single executions beside it (SQ_*.csv, pmc_perf_0.csv, timestamps.csv)
-hold the same ones again and are left alone. Ceilings of roofline.csv become details of the source.
+pmc_perf.csv speaks for the dispatches: the tables of single executions beside it (SQ_*.csv,
+pmc_perf_0.csv, timestamps.csv) hold the same ones again and are left alone. Ceilings of
+roofline.csv become details of the source.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import read_head
 from profharness.readers.rocprof_compute import machine_reader as rocprof_compute_machine
 from profharness.readers.rocprof_compute import reader as rocprof_compute
+from profharness.rundir.blocks import read_head
 from profharness.trace.merge import merge
 from profharness.trace.model import Trace
 
@@ -22,12 +24,16 @@ _HEAD_BYTES = 1 << 16
 
 
 def holds(folder: Path) -> bool:
-    """Whether the folder, or one that it holds, has tables of this tool. Reads names, and the heads of files."""
+    """Whether the folder, or one that it holds, has tables of this tool. Reads names, and the heads
+    of files.
+    """
     return bool(_counted(folder) or _analysed(folder))
 
 
 def read(folder: Path) -> Trace:
-    """The trace of a workload. Raises InputError where it holds none, or more than one, and as the reader of its table does."""
+    """The trace of a workload. Raises InputError where it holds none, or more than one, and as the
+    reader of its table does.
+    """
     found = _counted(folder)
     if len(found) > 1:
         models = ", ".join(str(path.parent) for path in found)

@@ -1,7 +1,9 @@
-"""What rocprof-compute writes of the machine and of whole kernels: sysinfo.csv, roofline.csv, tables of `analyze`.
+"""What rocprof-compute writes of the machine and of whole kernels: sysinfo.csv, roofline.csv,
+tables of `analyze`.
 
-sysinfo.csv and roofline.csv have one row with a column per fact; older releases lack some columns, and a clock may be 0 or
-empty. Tables of metrics become details of their source: name and value with its unit, as printed.
+sysinfo.csv and roofline.csv have one row with a column per fact; older releases lack some columns,
+and a clock may be 0 or empty. Tables of metrics become details of their source: name and value with
+its unit, as printed.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table, read_table
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
 from profharness.trace.statistics import KERNELS, StatRow
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute-machine"
 
@@ -67,7 +69,8 @@ class Machine:
         )
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """The header of one of these files."""
     return (
         _kind(
@@ -79,8 +82,11 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     )
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """Devices, statistics of kernels, or details; no records. Raises InputError when the file holds no row."""
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """Devices, statistics of kernels, or details; no records. Raises InputError when the file holds
+    no row.
+    """
     table = read_table(path)
     kind = _kind([column.lower() for column in table.columns])
     if not table.rows or kind is None:
@@ -222,7 +228,8 @@ def _top_problems(path: Path, rows: tuple[StatRow, ...], lost: int) -> Iterator[
             "info",
             str(path),
             len(rows),
-            "rows are sums over dispatches of several executions, as many digits as the tool printed",
+            "rows are sums over dispatches of several executions, "
+            "as many digits as the tool printed",
         )
     if lost:
         yield Problem("warning", str(path), lost, "rows hold no numbers and were left out")

@@ -1,8 +1,10 @@
-"""Files of a rocprof-compute (Omniperf) workload folder: counters per dispatch, their statistics, and the machine.
+"""Files of a rocprof-compute (Omniperf) workload folder: counters per dispatch, their statistics,
+and the machine.
 
-The tool runs the program once per set of counters and joins the passes: times are those of one pass, or means over
-passes, so that durations are comparable and starts are no timeline. pmc_perf.csv has one row per dispatch with a column
-per counter in releases 1 to 3.2 and one row per counter value in the newer form.
+The tool runs the program once per set of counters and joins the passes: times are those of one
+pass, or means over passes, so that durations are comparable and starts are no timeline.
+pmc_perf.csv has one row per dispatch with a column per counter in releases 1 to 3.2 and one row per
+counter value in the newer form.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from profharness.readers.rocprof_v1.dispatch_table import (
     listed,
     long_counters,
 )
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import (
     I64,
     NULL,
@@ -33,6 +34,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute"
 
@@ -43,16 +45,21 @@ _LONG = {"counter_name", "counter_value"}
 
 
 def sniff(head: bytes, name: str) -> bool:
-    """The columns of a dispatch as the tool names them; those of release 1 are rocprof's, and the file's name decides."""
+    """The columns of a dispatch as the tool names them; those of release 1 are rocprof's, and the
+    file's name decides.
+    """
     first = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
     columns = {column.strip().strip('"').lower() for column in first.split(",")}
     return columns >= _WIDE or (columns >= _V1 and name.startswith(_V1_FILES))
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """The trace of one file: kernels, and their counters. The machine is that of sysinfo.csv beside it.
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """The trace of one file: kernels, and their counters. The machine is that of sysinfo.csv beside
+    it.
 
-    Raises InputError when it has no header, or a spreadsheet took its times and there are no counters either.
+    Raises InputError when it has no header, or a spreadsheet took its times and there are no
+    counters either.
     """
     return trace_of(read_table(path), name)
 
@@ -155,7 +162,8 @@ def _problems(table: Table, found: Dispatches, lost: int) -> Iterator[Problem]:
             "warning",
             where,
             len(found.kernels),
-            "dispatches have no times in this file: their durations are not known and stand as zero",
+            "dispatches have no times in this file: their durations are not known and stand as "
+            "zero",
         )
     if times.timed.any() and found.untimed:
         yield Problem(
@@ -176,7 +184,8 @@ def _problems(table: Table, found: Dispatches, lost: int) -> Iterator[Problem]:
             "warning",
             where,
             lost,
-            "counter values are no numbers, or belong to a dispatch without times, and were left out",
+            "counter values are no numbers, or belong to a dispatch without times, "
+            "and were left out",
         )
     if found.unknown:
         yield Problem(

@@ -1,7 +1,8 @@
-"""results.csv of rocprof v1: one row per kernel dispatch, with its geometry, registers and hardware counters.
+"""results.csv of rocprof v1: one row per kernel dispatch, with its geometry, registers and hardware
+counters.
 
-With `--timestamp on` or `--stats` the device times are there too (CLOCK_BOOTTIME); with counters alone they are not, and
-then the file says nothing about durations.
+With `--timestamp on` or `--stats` the device times are there too (CLOCK_BOOTTIME); with counters
+alone they are not, and then the file says nothing about durations.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from profharness.readers.bytes.csv_columns import Table, integers, read_table
 from profharness.readers.rocprof_v1.dispatch_table import Dispatches, dispatches, listed
 from profharness.readers.rocprof_v1.rocminfo import agents_beside
 from profharness.readers.rocprof_v1.rows import gpus_only
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprof"
 
@@ -26,16 +27,19 @@ _SPREADSHEET = "a spreadsheet has shortened its times (like 8.1E+14): they are l
 
 
 def sniff(head: bytes, name: str) -> bool:
-    """The columns that every release writes first; pmc_perf.csv of Omniperf 1.x has them too, and is not taken."""
+    """The columns that every release writes first; pmc_perf.csv of Omniperf 1.x has them too, and
+    is not taken.
+    """
     columns = [
         column.strip(b'" \xef\xbb\xbf\r').lower() for column in head.partition(b"\n")[0].split(b",")
     ]
     return tuple(columns[:3]) == _HEADER and not name.startswith(("pmc_perf", "SQ_", "timestamps"))
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """The trace of one file: kernels and counters. Raises InputError when it has no header, or a spreadsheet took its
-    times and there are no counters either.
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """The trace of one file: kernels and counters. Raises InputError when it has no header, or a
+    spreadsheet took its times and there are no counters either.
     """
     return trace_of(read_table(path), name)
 
@@ -119,7 +123,8 @@ def _problems(table: Table, found: Dispatches) -> Iterator[Problem]:
             "info",
             where,
             differs,
-            "dispatches state a duration that is not their end less their begin: the latter is taken",
+            "dispatches state a duration that is not their end less their begin: "
+            "the latter is taken",
         )
     if found.unknown:
         yield Problem(

@@ -1,7 +1,8 @@
 """results.db of rocprof v1, the SQLite file from which the tool makes its JSON and its statistics.
 
-KERN holds the rows of results.csv; OPS, COPY, HIP, HSA and rocTX hold traced records, in which `Index` of a device record is
-that of the call that launched it. Where both are there, the dispatches of KERN give the traced kernels their geometry.
+KERN holds the rows of results.csv; OPS, COPY, HIP, HSA and rocTX hold traced records, in which
+`Index` of a device record is that of the call that launched it. Where both are there, the
+dispatches of KERN give the traced kernels their geometry.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from profharness.readers.kineto.events import integers
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
 from profharness.readers.rocprof_v1.geometry import joined, with_dispatches
 from profharness.readers.rocprof_v1.rows import Rows, build_trace
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import I64, NULL, Problem, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-db"
 
@@ -32,12 +33,14 @@ _BLOCK = 1 << 16
 _SCHEMA = (b'"BeginNs" INTEGER', b'"KernelName" TEXT')
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """A SQLite file whose schema, on its first page, has rocprof's columns."""
     return head.startswith(MAGIC) and any(column in head for column in _SCHEMA)
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
     """The trace of one file. Raises InputError when it is no readable database of rocprof."""
     with opened(path) as database:
         known = [table for table in ("KERN", *_OPS, *_CALLS, _MARKS) if table in database.columns]
@@ -126,7 +129,9 @@ def _add(database: Database, table: str, rows: Rows) -> None:
 
 
 def _owner(taken: Mapping[str, I64], older: bool, kind: str) -> dict[str, I64]:
-    """Process and thread. In older files device records name the process apart, and calls a section in its place."""
+    """Process and thread. In older files device records name the process apart, and calls a section
+    in its place.
+    """
     if not older:
         return {"pid": taken["pid"], "tid": taken["tid"]}
     blank = np.full(len(taken["pid"]), NULL, np.int64)

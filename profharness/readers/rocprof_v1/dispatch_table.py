@@ -1,8 +1,8 @@
-"""Kernels and hardware counters from a table with one row per dispatch: rocprof v1's results.csv and rocprof-compute's
-pmc_perf.csv, under the column names of all their releases.
+"""Kernels and hardware counters from a table with one row per dispatch: rocprof v1's results.csv
+and rocprof-compute's pmc_perf.csv, under the column names of all their releases.
 
-Grid and workgroup sizes are products over the axes, in work-items. Every column whose name is not known and that holds
-numbers alone is a counter.
+Grid and workgroup sizes are products over the axes, in work-items. Every column whose name is not
+known and that holds numbers alone is a counter.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ _LARGEST = Decimal(2**63 - 1)
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Begin and duration per row, in ns; `timed` says where both are known. `scientific` counts rows whose times a
-    spreadsheet has shortened, `fractions` those whose times have digits below a nanosecond, `negative` those that end
-    before they begin (their duration is zero).
+    """Begin and duration per row, in ns; `timed` says where both are known. `scientific` counts
+    rows whose times a spreadsheet has shortened, `fractions` those whose times have digits below a
+    nanosecond, `negative` those that end before they begin (their duration is zero).
     """
 
     start: I64
@@ -89,8 +89,9 @@ class Times:
 
 @dataclass(frozen=True, eq=False)
 class Dispatches:
-    """The dispatches of one file. `kernels` has one row per row of the file that `kept` names; where no row is timed,
-    all are kept, with starts and durations of zero. `unknown` are columns that are neither known nor numbers.
+    """The dispatches of one file. `kernels` has one row per row of the file that `kept` names;
+    where no row is timed, all are kept, with starts and durations of zero. `unknown` are columns
+    that are neither known nor numbers.
     """
 
     kernels: Kernels
@@ -170,7 +171,9 @@ def _kernels(table: Table, strings: Strings, times: Times, kept: I64) -> tuple[K
 
 
 def _small(values: I64) -> I64:
-    """Figures that fit their columns; a number beyond int32 is an address or damage, and not known."""
+    """Figures that fit their columns; a number beyond int32 is an address or damage, and not
+    known.
+    """
     return np.where((values >= 0) & (values < 2**31), values, NULL)
 
 
@@ -198,7 +201,8 @@ def _is_known(name: str) -> bool:
 
 
 def long_counters(table: Table, strings: Strings, kernel: I64) -> tuple[Counters, int]:
-    """Counters of a table with one row per counter value; `kernel` is the row in kernels per row of the table (NULL: none).
+    """Counters of a table with one row per counter value; `kernel` is the row in kernels per row of
+    the table (NULL: none).
 
     Also how many values are no number or have no kernel.
     """

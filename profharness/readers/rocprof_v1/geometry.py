@@ -1,7 +1,9 @@
-"""Geometry, registers and hardware counters of traced kernels of rocprof v1, from results.csv of the same execution.
+"""Geometry, registers and hardware counters of traced kernels of rocprof v1, from results.csv of
+the same execution.
 
-results.db and results.json hold times, calls and copies; the table of dispatches holds what was launched. Both are of one
-execution: kernels are joined by name and, within a name, by order of start, and only where both hold a name equally often.
+results.db and results.json hold times, calls and copies; the table of dispatches holds what was
+launched. Both are of one execution: kernels are joined by name and, within a name, by order of
+start, and only where both hold a name equally often.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import read_head
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
+from profharness.rundir.blocks import read_head
 from profharness.trace.model import I64, NULL, Problem, Strings, Trace
 
 _ENDINGS = (".db", ".json")
@@ -23,7 +25,9 @@ _HEAD_BYTES = 4096
 
 
 def with_dispatches(trace: Trace, path: Path) -> Trace:
-    """The trace of `path` with what results.csv beside it says of its kernels; unchanged where there is none that can be read."""
+    """The trace of `path` with what results.csv beside it says of its kernels; unchanged where
+    there is none that can be read.
+    """
     table = _beside(path)
     if table is None or not len(trace.kernels):
         return trace
@@ -34,7 +38,8 @@ def with_dispatches(trace: Trace, path: Path) -> Trace:
 
 
 def joined(trace: Trace, dispatches: Trace, where: str) -> Trace:
-    """The trace with the geometry and counters of the dispatches. Times, names and the number of its records stay.
+    """The trace with the geometry and counters of the dispatches. Times, names and the number of
+    its records stay.
 
     Dispatches of another time are of another execution, and are not taken.
     """
@@ -98,7 +103,9 @@ def _elsewhen(trace: Trace, dispatches: Trace) -> bool:
 
 
 def _keys(trace: Trace, pool: Strings) -> I64:
-    """Each kernel's name as a code of the pool, the same with and without the suffix of a kernel descriptor."""
+    """Each kernel's name as a code of the pool, the same with and without the suffix of a kernel
+    descriptor.
+    """
     used, inverse = np.unique(trace.kernels.name, return_inverse=True)
     codes = [pool.code(_plain(trace.strings[int(code)]) if code != NULL else "") for code in used]
     return np.array(codes, np.int64)[inverse.reshape(-1)] if len(used) else np.empty(0, np.int64)

@@ -1,8 +1,9 @@
 """results.json of rocprof v1: a Chrome trace whose arguments hold exact nanoseconds as text.
 
-Process ids of the events are sections: 0 markers, 1 copies, 2 HIP calls, 3 HSA calls, 4 KFD calls, 6 + N GPU N, and from
-518 barriers of queues. `ts` is rounded, and in older files counts from the first record: only arrows are read from it.
-A run without any traced API leaves one line that is no JSON.
+Process ids of the events are sections: 0 markers, 1 copies, 2 HIP calls, 3 HSA calls, 4 KFD calls,
+6 + N GPU N, and from 518 barriers of queues. `ts` is rounded, and in older files counts from the
+first record: only arrows are read from it. A run without any traced API leaves one line that is no
+JSON.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import BLOCK_BYTES
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.events import integers
 from profharness.readers.kineto.records import Number
 from profharness.readers.rocprof_v1.geometry import with_dispatches
 from profharness.readers.rocprof_v1.rows import Rows, build_trace
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing
 from profharness.trace.model import I64, NULL, Problem, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-json"
 
@@ -32,7 +33,8 @@ _MARKERS, _COPIES, _FIRST_GPU, _FIRST_BARRIERS = 0, 1, 6, 518
 _CALLS = {2: "hip", 3: "hsa", 4: "kfd"}
 _NO_JSON = re.compile(rb'\s*,\s*\{"args":\{"name":"')
 _SECTION = re.compile(
-    rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:COPY|CPU HIP API|CPU HSA API|Markers and Ranges|GPU\d+)"\s*\}'
+    rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:COPY|CPU HIP API|CPU HSA API|Markers and '
+    rb'Ranges|GPU\d+)"\s*\}'
 )
 _ARROW_PHASES = ("s", "t")
 
@@ -63,8 +65,11 @@ class Event(msgspec.Struct, gc=False):
     args: Args | None = None
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
-    """A list of events with rocprof's sections or times, or the remains of one that rocprof left without events."""
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+    """A list of events with rocprof's sections or times, or the remains of one that rocprof left
+    without events.
+    """
     is_trace = (
         b'"traceEvents"' in head
         and (b'"BeginNs"' in head or b'"sort_index"' in head)
@@ -73,10 +78,12 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contra
     return is_trace or _NO_JSON.match(head) is not None
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
     """The trace of one file: kernels, copies, calls and roctx ranges.
 
-    Raises InputError for a file that rocprof wrote without its list of events, and for one in which nothing is readable.
+    Raises InputError for a file that rocprof wrote without its list of events, and for one in which
+    nothing is readable.
     """
     return read_blocks(path)
 
@@ -91,8 +98,10 @@ def read_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Trace:
             del batch  # before the next is decoded
     except InputError as error:
         raise InputError(
-            f"{path} holds no list of events: rocprof writes such a results.json when no API was traced",
-            "read results.csv, results.stats.csv or results.db of the same run, or record with --hip-trace",
+            f"{path} holds no list of events: rocprof writes such a results.json when no API "
+            "was traced",
+            "read results.csv, results.stats.csv or results.db of the same run, "
+            "or record with --hip-trace",
         ) from error
     unlinked = arrows.link(rows)
     problems = list(stream.problems())
@@ -187,7 +196,9 @@ def _add_spans(
 
 
 class _Arrows:
-    """Arrows from calls to what they launched, which an arrow names by section, lane and rounded time."""
+    """Arrows from calls to what they launched, which an arrow names by section, lane and rounded
+    time.
+    """
 
     def __init__(self) -> None:
         self._ends = Growing("id", "section", "tid", "ts", "is_target")
@@ -222,9 +233,11 @@ class _Arrows:
         return np.full(len(events), NULL, np.int64)
 
     def link(self, rows: Rows) -> int:
-        """Gives each launched record and its call the call's number, from 1; how many arrows found no record or no call.
+        """Gives each launched record and its call the call's number, from 1; how many arrows found
+        no record or no call.
 
-        An arrow begins inside its call: halfway, or where the launched record begins if that is earlier.
+        An arrow begins inside its call: halfway, or where the launched record begins if that is
+        earlier.
         """
         ends = {key: self._ends.take(key) for key in ("id", "section", "tid", "ts", "is_target")}
         calls = {key: self._calls.take(key) for key in ("row", "section", "tid", "ts", "dur")}
@@ -267,7 +280,9 @@ class _Arrows:
 
 
 def _matched(wanted: Sequence[I64], offered: Sequence[I64]) -> I64:
-    """For each wanted triple the position of the offered one that is equal, the k-th for the k-th; NULL for none."""
+    """For each wanted triple the position of the offered one that is equal, the k-th for the k-th;
+    NULL for none.
+    """
     places: dict[tuple[int, ...], list[int]] = {}
     for position, key in enumerate(zip(*(column.tolist() for column in offered), strict=True)):
         places.setdefault(key, []).append(position)

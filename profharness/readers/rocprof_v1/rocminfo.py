@@ -1,6 +1,8 @@
-"""What `rocminfo` prints, as rocprof saves it beside its results (`<base>.sysinfo.txt`): one block per HSA agent.
+"""What `rocminfo` prints, as rocprof saves it beside its results (`<base>.sysinfo.txt`): one block
+per HSA agent.
 
-The dump says which GPUs a node has; rocprof's records name them by number only. Colour codes of a terminal may be in it.
+The dump says which GPUs a node has; rocprof's records name them by number only. Colour codes of a
+terminal may be in it.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
 from profharness.readers.rocprofv3.agents import pci_address
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Device, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocminfo"
 
@@ -30,8 +32,9 @@ _PLACEHOLDERS = ("", "GPU-XX", "CPU-XX", "N/A")
 
 @dataclass(frozen=True)
 class Agent:
-    """One HSA agent. `node` is its number among all agents. `identity` is the PCI address (of domain 0, which the dump leaves
-    out); where several GPUs have the same, or it is missing, their unique ids; empty where there is neither.
+    """One HSA agent. `node` is its number among all agents. `identity` is the PCI address (of
+    domain 0, which the dump leaves out); where several GPUs have the same, or it is missing, their
+    unique ids; empty where there is neither.
     """
 
     node: int
@@ -66,7 +69,8 @@ class Agents:
         return tuple(agent for agent in self.agents if agent.is_gpu)
 
     def devices(self, numbers: Sequence[int], *, gpus_only: bool) -> tuple[Device, ...]:
-        """Devices for the numbers of one file. Releases up to 4.x number the GPUs alone, newer ones all agents.
+        """Devices for the numbers of one file. Releases up to 4.x number the GPUs alone, newer ones
+        all agents.
 
         A number that is no GPU's gets no facts.
         """
@@ -81,12 +85,14 @@ class Agents:
         )
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """The headings of a dump."""
     return b"HSA Agents" in head and b"HSA System Attributes" in head
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
     """The GPUs as devices, and no records. Raises InputError when no GPU is listed."""
     agents = parse_agents(read_text(path)[0])
     if not agents.gpus:
@@ -100,7 +106,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
 
 def agents_beside(results: Path) -> Agents:
-    """The agents of the dump that belongs to rocprof's results, with the same base name; none where there is no readable one."""
+    """The agents of the dump that belongs to rocprof's results, with the same base name; none where
+    there is no readable one.
+    """
     base = results.name.removesuffix(".gz")
     base = next((base.removesuffix(end) for end in _RESULTS if base.endswith(end)), base)
     for ending in (".sysinfo.txt", ".sysinfo.txt.gz"):

@@ -1,7 +1,7 @@
 """The records of rocprof v1 as tables of a trace, whichever of its files they come from.
 
-rocprof stamps CLOCK_BOOTTIME (HSA_SYSTEM_INFO_TIMESTAMP). Its first releases name the process of device records only and
-number GPUs alone; newer ones name it everywhere and number all agents.
+rocprof stamps CLOCK_BOOTTIME (HSA_SYSTEM_INFO_TIMESTAMP). Its first releases name the process of
+device records only and number GPUs alone; newer ones name it everywhere and number all agents.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ _ON_DEVICE = (*_SPAN, "device", "queue", "stream", "link")
 
 @dataclass
 class Rows:
-    """Records as they are collected; times in ns, NULL for what is not known. `link` is a number that a call and what it
-    launched share. `older` says that devices are numbered as in the first releases.
+    """Records as they are collected; times in ns, NULL for what is not known. `link` is a number
+    that a call and what it launched share. `older` says that devices are numbered as in the first
+    releases.
     """
 
     strings: Strings = field(default_factory=Strings)
@@ -58,7 +59,9 @@ class Rows:
         self.names: Pool[str] = Pool(self.strings.code)
 
     def set_links(self, kind: str, found: dict[int, int]) -> None:
-        """Links of rows of `kernels`, `copies` or `calls`, by row, where they are known only at the end."""
+        """Links of rows of `kernels`, `copies` or `calls`, by row, where they are known only at the
+        end.
+        """
         self._links[kind] = found
 
     def linked(self, kind: str, link: I64) -> I64:
@@ -140,7 +143,9 @@ def build_trace(
 
 
 def gpus_only(agents: Agents, numbers: Sequence[int], *, older: bool) -> bool:
-    """Whether device numbers count GPUs alone: in older files, and where one of them would be a CPU."""
+    """Whether device numbers count GPUs alone: in older files, and where one of them would be a
+    CPU.
+    """
     return older or bool({agent.node for agent in agents.agents if not agent.is_gpu} & set(numbers))
 
 

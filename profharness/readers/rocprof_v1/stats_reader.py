@@ -1,6 +1,8 @@
-"""The statistics that rocprof v1 makes of its records: results.stats.csv (kernels), .hip_stats, .hsa_stats, .copy_stats.
+"""The statistics that rocprof v1 makes of its records: results.stats.csv (kernels), .hip_stats,
+.hsa_stats, .copy_stats.
 
-Five columns. Releases of 2021 write names without quotes although C++ names hold commas: a row is split from its end.
+Five columns. Releases of 2021 write names without quotes although C++ names hold commas: a row is
+split from its end.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import COPIES, KERNELS, StatRow
+from profharness.trace.wanted import Wanted
 
 name = "rocprof-stats"
 
@@ -24,14 +26,18 @@ _COPY = re.compile(r"Copy\w+To\w+$|FillBuffer$")
 _CALLS = (("hip", re.compile(r"_*hip\w+$")), ("hsa", re.compile(r"hsa_\w+$")))
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """The header; rocprofv3 writes more columns."""
     first = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("ascii", "replace")
     return [column.strip().strip('"') for column in first.split(",")] == _HEADER
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """The rows as statistics, in the order of the file. Raises InputError when it cannot be read or no row can."""
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """The rows as statistics, in the order of the file. Raises InputError when it cannot be read or
+    no row can.
+    """
     text, damage = read_text(path)
     lines = [line for line in text.splitlines()[1:] if line.strip()]
     fields = [_fields(line) for line in lines]

@@ -1,7 +1,9 @@
-"""The processors that the ROCm tools list ("agents"), and the devices and streams of a trace made from them.
+"""The processors that the ROCm tools list ("agents"), and the devices and streams of a trace made
+from them.
 
-Agents are numbered in three ways: by KFD node (absolute), as far as the process may use them (logical), and among
-the GPUs alone; rocprofiler-sdk's files use the second unless the user asked for another.
+Agents are numbered in three ways: by KFD node (absolute), as far as the process may use them
+(logical), and among the GPUs alone; rocprofiler-sdk's files use the second unless the user asked
+for another.
 """
 
 from __future__ import annotations
@@ -43,12 +45,16 @@ def pci_id(vendor: int, device: int) -> str:
 
 
 def pci_address(domain: int, location: int) -> str:
-    """`0000:75:00.0`: KFD's location is bus << 8 | device << 3 | function, with a partition's number above 2^28."""
+    """`0000:75:00.0`: KFD's location is bus << 8 | device << 3 | function, with a partition's
+    number above 2^28.
+    """
     return f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
 def identities(agents: Mapping[int, Agent]) -> dict[int, str]:
-    """PCI address of each GPU by its key; partitions that share one are told apart by a suffix as `/1`, in the order of their nodes."""
+    """PCI address of each GPU by its key; partitions that share one are told apart by a suffix as
+    `/1`, in the order of their nodes.
+    """
     gpus = sorted(
         (agent.node, key) for key, agent in agents.items() if agent.is_gpu and agent.location
     )
@@ -76,7 +82,9 @@ class Process:
 
 
 class Places:
-    """Devices and streams in the order in which records name them; one device per host and PCI address."""
+    """Devices and streams in the order in which records name them; one device per host and PCI
+    address.
+    """
 
     def __init__(self) -> None:
         self.devices: list[Device] = []
@@ -94,7 +102,9 @@ class Places:
         return np.array(places, np.int64)[row] if places else np.zeros(0, np.int64)
 
     def stream_positions(self, process: Process, device: I64, numbers: I64) -> I64:
-        """Positions among the streams for pairs of device and the tool's stream (or queue) number; NULL where it has none."""
+        """Positions among the streams for pairs of device and the tool's stream (or queue) number;
+        NULL where it has none.
+        """
         numbers_used, code = np.unique(numbers, return_inverse=True)
         width = max(len(numbers_used), 1)
         pairs, row = np.unique(device * width + code, return_inverse=True)

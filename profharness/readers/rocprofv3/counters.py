@@ -11,8 +11,9 @@ from profharness.trace.model import I64
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """`kernel[i]` is the position of counter record i's kernel, counting on behind the traced ones for the dispatches
-    at `untraced`: counter records (the first of each dispatch) that no traced kernel stands for.
+    """`kernel[i]` is the position of counter record i's kernel, counting on behind the traced ones
+    for the dispatches at `untraced`: counter records (the first of each dispatch) that no traced
+    kernel stands for.
     """
 
     kernel: I64
@@ -20,7 +21,9 @@ class Joined:
 
 
 def join(traced: I64, counted: I64) -> Joined:
-    """Kernels of counter records by dispatch number; untraced dispatches in the order of their first record."""
+    """Kernels of counter records by dispatch number; untraced dispatches in the order of their
+    first record.
+    """
     used, first, row = np.unique(counted, return_index=True, return_inverse=True)
     order = np.argsort(traced, kind="stable")
     at = np.minimum(np.searchsorted(traced[order], used), max(len(traced) - 1, 0))

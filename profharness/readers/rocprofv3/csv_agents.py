@@ -10,7 +10,9 @@ from profharness.trace.model import NULL
 
 
 def read_agents(path: Path) -> tuple[Agent, ...]:
-    """The agents, GPUs numbered among themselves in the order of their nodes. Raises InputError when the file cannot be read."""
+    """The agents, GPUs numbered among themselves in the order of their nodes. Raises InputError
+    when the file cannot be read.
+    """
     table = read_table(path)
     kinds = table.first("Agent_Type") or []
     nodes = _numbers(table, "Node_Id")

@@ -1,4 +1,6 @@
-"""Which of rocprofv3's tables a CSV file holds, by its columns, and which of these columns are read as what."""
+"""Which of rocprofv3's tables a CSV file holds, by its columns, and which of these columns are read
+as what.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from profharness.readers.bytes import arrow_csv
 
 Kind = Literal["kernel", "counter", "call", "copy", "agent", "stats", "memory", "sample"]
 
-# the columns that tell a table from all others, of this tool and of its predecessors; the first that fits counts
+# the columns that tell a table from all others, of this tool and of its predecessors; the first
+# that fits counts
 _NEEDED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("counter", ("dispatch_id", "agent_id", "kernel_name", "counter_name", "counter_value")),
     ("kernel", ("agent_id", "kernel_name", "correlation_id", "start_timestamp", "end_timestamp")),

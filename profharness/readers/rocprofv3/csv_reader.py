@@ -1,8 +1,10 @@
-"""rocprofv3's CSV files, one per kind of record and process: every header from ROCm 6.2 to 7, and `rocpd convert -f csv`.
+"""rocprofv3's CSV files, one per kind of record and process: every header from ROCm 6.2 to 7, and
+`rocpd convert -f csv`.
 
-Columns are found by name, whatever their case and order; all but names, ids and times may be missing. Times are
-CLOCK_BOOTTIME ns. A copy has no size in this form. Of counters, whose file has one row per dispatch and counter, each
-dispatch becomes one kernel where no kernel trace of the same run is read with it.
+Columns are found by name, whatever their case and order; all but names, ids and times may be
+missing. Times are CLOCK_BOOTTIME ns. A copy has no size in this form. Of counters, whose file has
+one row per dispatch and counter, each dispatch becomes one kernel where no kernel trace of the same
+run is read with it.
 """
 
 from __future__ import annotations
@@ -13,40 +15,47 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.arrow_csv import header_of
-from profharness.readers.bytes.files import read_head
 from profharness.readers.rocprofv3.csv_agents import read_agents
 from profharness.readers.rocprofv3.csv_kinds import Kind, kind_of
 from profharness.readers.rocprofv3.csv_rows import SetReader
 from profharness.readers.rocprofv3.csv_stats import read_statistics
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import read_head
 from profharness.trace.model import TABLES, ClockDomain, Problem, Source, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprofv3-csv"
 
 _HEAD_BYTES = 1 << 16
 _TAIL = re.compile(
-    r"(?:(?:kernel|hip_api|hip_runtime|hip_compile[r]?|hsa_api|marker_api|memory_copy|memory_allocation|scratch_memory|rccl_api|rocdecode_api"
+    r"(?:(?:kernel|hip_api|hip_runtime|hip_compile[r]?|hsa_api|marker_api|memory_copy|"
+    r"memory_allocation|scratch_memory|rccl_api|rocdecode_api"
     r"|rocjpeg_api)_trace|counter_collection|agent_info|pc_sampling_\w+?|\w+?_stats)\.csv(?:\.gz)?$"
 )
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the header decides
+# part of the contract; the header decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """A first line with the column names of one of the tool's tables."""
     return kind_of(header_of(head)) is not None
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """The trace of one file, with facts on the devices from the agent_info file beside it, if there is one.
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """The trace of one file, with facts on the devices from the agent_info file beside it, if there
+    is one.
 
-    Raises InputError when the file cannot be read, is no file of this form, or has no row with whole numbers as times.
+    Raises InputError when the file cannot be read, is no file of this form, or has no row with
+    whole numbers as times.
     """
     return _read([path], path)
 
 
 def read_set(paths: Sequence[Path]) -> Trace:
-    """All files of one process as one source, so that kernels and the calls that launched them are joined.
+    """All files of one process as one source, so that kernels and the calls that launched them are
+    joined.
 
-    The source is named by the kernel trace, else by the first file. Raises InputError as `read` does for each file.
+    The source is named by the kernel trace, else by the first file. Raises InputError as `read`
+    does for each file.
     """
     if not paths:
         raise InputError("no files to read", "name the files that rocprofv3 wrote for one process")
@@ -87,7 +96,8 @@ def _read(paths: Sequence[Path], main: Path) -> Trace:
                 "info",
                 str(main),
                 1,
-                "the file holds host calls only: kernels stand in the kernel_trace file of the same process",
+                "the file holds host calls only: kernels stand in the kernel_trace file of the "
+                "same process",
             )
         )
     if set(kinds.values()) == {"agent"}:
@@ -122,7 +132,8 @@ def _kind(path: Path) -> Kind:
     kind = kind_of(header)
     if kind is None:
         raise InputError(
-            f"{path} is none of rocprofv3's CSV files: its columns are {', '.join(header[:8]) or 'not readable'}",
+            f"{path} is none of rocprofv3's CSV files: its columns are "
+            f"{', '.join(header[:8]) or 'not readable'}",
             "name a file such as PID_kernel_trace.csv",
         )
     return kind

@@ -1,4 +1,6 @@
-"""The rows of rocprofv3's CSV files of one process, as the columns that the trace's tables are built from."""
+"""The rows of rocprofv3's CSV files of one process, as the columns that the trace's tables are
+built from.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ class SetReader:
         return Process(pid=NULL if pid is None else pid, agents=agents)
 
     def tables(self, prefix: str) -> tuple[RocmTables, int | None]:
-        """The tables, and the process's id where it is known. `prefix` is what the files' names begin with."""
+        """The tables, and the process's id where it is known. `prefix` is what the files' names
+        begin with.
+        """
         tables = RocmTables(self.strings)
         self._separate_processes()
         kernels, counters = self._kernels(), self._counters()
@@ -104,7 +108,8 @@ class SetReader:
             tables.add_kernels(process, kernels, 0)
         if not counters:
             return
-        # the kernel trace of ROCm 6.2 has no dispatch numbers, but correlation ids as the counters have
+        # the kernel trace of ROCm 6.2 has no dispatch numbers, but correlation ids as the counters
+        # have
         shared = "correlation" if kernels and np.all(kernels["dispatch"] == NULL) else "dispatch"
         joined = join(kernels.get(shared, np.zeros(0, np.int64)), counters[shared])
         untraced = {name: column[joined.untraced] for name, column in counters.items()}
@@ -116,12 +121,15 @@ class SetReader:
                     "warning",
                     str(self._paths[0]),
                     timeless,
-                    "dispatches have no times, since this version of rocprofv3 writes none beside counters: their duration counts as zero",
+                    "dispatches have no times, since this version of rocprofv3 writes none "
+                    "beside counters: their duration counts as zero",
                 )
             )
 
     def _separate_processes(self) -> None:
-        """`rocpd convert` joins processes in one file, told apart by the first column: correlation and dispatch ids become unique."""
+        """`rocpd convert` joins processes in one file, told apart by the first column: correlation
+        and dispatch ids become unique.
+        """
         parts = [part for parts in self._parts.values() for part in parts if "guid" in part]
         order = (
             {
@@ -225,7 +233,9 @@ class SetReader:
         return per_text(self.strings, codes, _number)
 
     def _pid(self, prefix: str, parts: Sequence[Mapping[str, I64]]) -> int | None:
-        """The one id that rows state. Else the number that ends the files' names, if it is all of the name or also a thread's: the main one's."""
+        """The one id that rows state. Else the number that ends the files' names, if it is all of
+        the name or also a thread's: the main one's.
+        """
         stated = {
             pid
             for part in parts

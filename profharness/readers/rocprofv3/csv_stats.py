@@ -1,7 +1,7 @@
 """rocprofv3's `--stats` files: calls and total times by name, for one kind of record each.
 
-The files of all kinds look alike; the name says which it is (`kernel_stats`, `hip_api_stats`, `memory_copy_stats`,
-`domain_stats` ...), and where a file was renamed, what its rows are called.
+The files of all kinds look alike; the name says which it is (`kernel_stats`, `hip_api_stats`,
+`memory_copy_stats`, `domain_stats` ...), and where a file was renamed, what its rows are called.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _CALL = re.compile(r"^(?:_*hip[A-Z]|hsa_|roctx|nccl[A-Z]|roc(?:Dec|JPEG|Jpeg))")
 
 
 def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
-    """The rows of one file; those whose calls or total are no whole numbers are left out and counted in `problems`.
+    """The rows of one file; those whose calls or total are no whole numbers are left out and
+    counted in `problems`.
 
     Raises InputError when the file cannot be read, and when no row is usable.
     """

@@ -1,7 +1,8 @@
-"""rocprofv3's JSON output (`*_results.json`), read as a stream: one object per process, each with its records and names.
+"""rocprofv3's JSON output (`*_results.json`), read as a stream: one object per process, each with
+its records and names.
 
-Times are CLOCK_BOOTTIME ns. Values of a counter are added up over its instances (dies, shader engines, channels), as
-the tool's own CSV does; so a counter of clocks counts each die of a device.
+Times are CLOCK_BOOTTIME ns. Values of a counter are added up over its instances (dies, shader
+engines, channels), as the tool's own CSV does; so a counter of clocks counts each die of a device.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import BLOCK_BYTES
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
 from profharness.readers.rocprofv3.json_rows import ProcessRows
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
-from profharness.readers.wanted import Wanted
+from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace.model import NULL, ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocprofv3-json"
 
@@ -22,19 +23,25 @@ _KEY = "rocprofiler-sdk-tool"
 _HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """An object whose first key is the tool's."""
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     return start.startswith(b"{") and start[1:].lstrip().startswith(f'"{_KEY}"'.encode())
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
-    """The trace of one file, a source per process. Raises InputError when nothing in the file is usable."""
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+    """The trace of one file, a source per process. Raises InputError when nothing in the file is
+    usable.
+    """
     return read_blocks(path)
 
 
 def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Trace:
-    """`read` with blocks of a size of your choice. The result does not depend on it; memory and speed do."""
+    """`read` with blocks of a size of your choice. The result does not depend on it; memory and
+    speed do.
+    """
     walk = JsonWalk(path, block_bytes)
     strings = Strings()
     processes: list[ProcessRows] = []

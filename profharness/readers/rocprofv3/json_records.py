@@ -1,4 +1,5 @@
-"""The records of rocprofv3's JSON file, as far as they are used (rocprofiler-sdk's tool library writes them).
+"""The records of rocprofv3's JSON file, as far as they are used (rocprofiler-sdk's tool library
+writes them).
 
 Fields that not every version writes have a default.
 """
@@ -31,7 +32,9 @@ class Triple(msgspec.Struct):
 
 
 class DispatchInfo(msgspec.Struct):
-    """What was launched, where. The grid is in work-items; LDS (group segment) is static and dynamic together."""
+    """What was launched, where. The grid is in work-items; LDS (group segment) is static and
+    dynamic together.
+    """
 
     agent_id: Handle
     queue_id: Handle

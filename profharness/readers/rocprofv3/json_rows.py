@@ -1,4 +1,6 @@
-"""The records of one process in rocprofv3's JSON file as columns. Names stand before the records, but nothing relies on it."""
+"""The records of one process in rocprofv3's JSON file as columns. Names stand before the records,
+but nothing relies on it.
+"""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from profharness.trace.model import I64, NULL, Stream
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """`numbers` are the device numbers of the file, in order; `device[t]` and `stream[t]` are the columns of table t, as
-    positions in `numbers` and `streams`.
+    """`numbers` are the device numbers of the file, in order; `device[t]` and `stream[t]` are the
+    columns of table t, as positions in `numbers` and `streams`.
     """
 
     numbers: tuple[int, ...]
@@ -23,7 +23,8 @@ class Places:
 
 
 def places(devices: Sequence[I64], streams: Sequence[I64]) -> Places:
-    """Positions for the device and stream numbers of several tables, one column each; NULL stays NULL.
+    """Positions for the device and stream numbers of several tables, one column each; NULL stays
+    NULL.
 
     A stream belongs to a device; the same number on another device is another stream.
     """

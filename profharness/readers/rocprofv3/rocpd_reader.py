@@ -1,8 +1,10 @@
-"""rocpd databases (`*_results.db`), SQLite, schema version 3, as rocprofv3 writes them from ROCm 7 on.
+"""rocpd databases (`*_results.db`), SQLite, schema version 3, as rocprofv3 writes them from ROCm 7
+on.
 
-The tables carry the process's GUID in their names; everything is read through the views without one. Times are
-CLOCK_BOOTTIME ns. A host call and the device records that it made share the event's `stack_id`; the column
-`correlation_id` is the user's external id. rocmProfileData's files of the same name are another, older format.
+The tables carry the process's GUID in their names; everything is read through the views without
+one. Times are CLOCK_BOOTTIME ns. A host call and the device records that it made share the event's
+`stack_id`; the column `correlation_id` is the user's external id. rocmProfileData's files of the
+same name are another, older format.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from profharness.errors import InputError
 from profharness.readers.bytes import sqlite_file
 from profharness.readers.rocprofv3.rocpd_rows import Owner, ProcessReader, environment_size, owners
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.wanted import Wanted
 
 name = "rocpd"
 
@@ -33,15 +35,18 @@ _NEEDED = frozenset(
 )
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  # part of the contract; the content decides
+# part of the contract; the content decides
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     """Any SQLite file: of the formats that are read, only this one is."""
     return head.startswith(sqlite_file.MAGIC)
 
 
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  # part of the contract; all of it is read
+# part of the contract; all of it is read
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
     """The trace of one database, a source per process.
 
-    Raises InputError when it is no rocpd database of schema version 3, and when nothing in it is usable.
+    Raises InputError when it is no rocpd database of schema version 3, and when nothing in it is
+    usable.
     """
     with sqlite_file.opened(path) as (connection, damage):
         try:
@@ -82,7 +87,8 @@ def _read(
                     "error",
                     str(path),
                     1,
-                    f"the file is cut or damaged: {reader.damage}; {reader.records} records were read",
+                    f"the file is cut or damaged: {reader.damage}; "
+                    f"{reader.records} records were read",
                 )
             )
         if reader.left_out.total():
@@ -117,7 +123,8 @@ def _read(
                 "info",
                 str(path),
                 variables,
-                "environment variables of the process stand in this file, with what they hold: look before you share it",
+                "environment variables of the process stand in this file, with what they hold: "
+                "look before you share it",
             )
         )
     return tables.trace(sources, problems)
@@ -137,7 +144,8 @@ def _check(path: Path, connection: sqlite3.Connection) -> str:
     }
     if {"rocpd_api", "rocpd_op"} <= names:
         raise InputError(
-            f"{path} was written by rocmProfileData (rpd), not by rocprofv3: the two share a name, not a schema",
+            f"{path} was written by rocmProfileData (rpd), not by rocprofv3: "
+            "the two share a name, not a schema",
             "record with `profharness run --profile rocprofv3`",
         )
     if missing := _NEEDED - names:
@@ -150,7 +158,8 @@ def _check(path: Path, connection: sqlite3.Connection) -> str:
     ).fetchone()
     if version is None or str(version[0]).split(".")[0] != _SCHEMA:
         raise InputError(
-            f"{path} is a rocpd database of schema version {version[0] if version else 'unknown'}; version {_SCHEMA} is read",
+            f"{path} is a rocpd database of schema version "
+            f"{version[0] if version else 'unknown'}; version {_SCHEMA} is read",
             "convert it with `rocpd convert -f csv` and name its kernel_trace.csv",
         )
     return str(version[0])

@@ -100,9 +100,11 @@ def environment_size(connection: sqlite3.Connection) -> int:
 
 
 class ProcessReader:
-    """Reads one process into the tables of the trace. What a damaged file still gives is kept, and `damage` says what ended it.
+    """Reads one process into the tables of the trace. What a damaged file still gives is kept, and
+    `damage` says what ended it.
 
-    `left_out` counts what would be analysed and cannot be, `unread` records of kinds that are not analysed.
+    `left_out` counts what would be analysed and cannot be, `unread` records of kinds that are not
+    analysed.
     """
 
     def __init__(
@@ -182,12 +184,16 @@ class ProcessReader:
         self._count_hidden("host calls", "rocpd_region", shown)
 
     def _read_instants(self, process: Process) -> None:
-        """Calls that began and ended in the same ns; of them the file keeps the names of markers only."""
+        """Calls that began and ended in the same ns; of them the file keeps the names of markers
+        only.
+        """
         if "samples" in self._views():
             self._add_calls(process, "samples", _INSTANT)
 
     def _count_unread(self, process: Process) -> None:  # noqa: ARG002  # the same for every part
-        """Allocations, scratch and counter values that belong to no kernel of the trace. The tables are counted, whose views cost a join."""
+        """Allocations, scratch and counter values that belong to no kernel of the trace. The tables
+        are counted, whose views cost a join.
+        """
         if self.damage:
             return
         tables = self._present("rocpd_memory_allocate", "rocpd_pmc_event")
@@ -201,11 +207,19 @@ class ProcessReader:
             )
 
     def _values_of_no_kernel(self) -> int:
-        """Values of counters whose event is no dispatch (a device is counted over a time, too), or one that the file's view hides."""
+        """Values of counters whose event is no dispatch (a device is counted over a time, too), or
+        one that the file's view hides.
+        """
         own, wanted = ("TRUE", ()) if self._alone else ("guid = :guid", {"guid": self._owner.guid})
-        shown = f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} AND event_id IS NOT NULL AND id IN (SELECT id FROM kernels WHERE {own})"  # noqa: S608  # made of constants
+        # made of constants
+        shown = (
+            f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} AND event_id IS NOT "  # noqa: S608
+            f"NULL AND id IN (SELECT id FROM kernels WHERE {own})"
+        )
         rows = self._connection.execute(
-            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} AND (event_id IS NULL OR event_id NOT IN ({shown}))",  # noqa: S608  # made of constants
+            # made of constants
+            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} AND (event_id IS NULL OR "  # noqa: S608
+            f"event_id NOT IN ({shown}))",
             wanted,
         )
         return int(rows.fetchone()[0])
@@ -218,16 +232,23 @@ class ProcessReader:
             )
 
     def _count(self, table: str, condition: str = "TRUE") -> int:
-        """Rows of a table that belong to this process; a table names it by the row that describes it."""
+        """Rows of a table that belong to this process; a table names it by the row that describes
+        it.
+        """
         own = (
             ""
             if self._alone
-            else " AND guid = ? AND pid IN (SELECT id FROM rocpd_info_process WHERE guid = ? AND pid = ?)"
+            else (
+                " AND guid = ? AND pid IN (SELECT id FROM rocpd_info_process WHERE guid = ? "
+                "AND pid = ?)"
+            )
         )
         wanted = () if self._alone else (self._owner.guid, self._owner.guid, self._owner.pid)
         return int(
             self._connection.execute(
-                f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}", wanted  # noqa: S608  # made of constants
+                # made of constants
+                f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}",  # noqa: S608
+                wanted,
             ).fetchone()[0]
         )
 
@@ -317,11 +338,15 @@ class ProcessReader:
 
     def _select(self, view: str, selected: Sequence[str]) -> sqlite3.Cursor:
         return self._connection.execute(
-            f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}", self._wanted()  # noqa: S608  # made of constants
+            # made of constants
+            f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}",  # noqa: S608
+            self._wanted(),
         )
 
     def _where(self, view: str) -> str:
-        """A condition only where the file holds several processes: without it the database reads faster."""
+        """A condition only where the file holds several processes: without it the database reads
+        faster.
+        """
         if self._alone:
             return ""
         return " WHERE guid = ? AND pid = ?" if "pid" in self._names(view) else " WHERE guid = ?"
@@ -350,9 +375,12 @@ class ProcessReader:
         }
 
     def _with_symbols(self, columns: dict[str, I64]) -> dict[str, I64]:
-        """Names and registers of the kernels, looked up once per kernel; dynamic LDS is what a launch has beyond its kernel's own."""
+        """Names and registers of the kernels, looked up once per kernel; dynamic LDS is what a
+        launch has beyond its kernel's own.
+        """
         rows = self._connection.execute(
-            "SELECT id, display_name, kernel_name, group_segment_size, arch_vgpr_count, accum_vgpr_count, sgpr_count"
+            "SELECT id, display_name, kernel_name, group_segment_size, arch_vgpr_count, "
+            "accum_vgpr_count, sgpr_count"
             " FROM rocpd_info_kernel_symbol WHERE guid = ?",
             (self._owner.guid,),
         ).fetchall()
@@ -381,7 +409,8 @@ class ProcessReader:
 
     def _agents(self) -> dict[int, Agent]:
         rows = self._connection.execute(
-            "SELECT logical_index, absolute_index, type_index, type, name, product_name, vendor_name, extdata FROM rocpd_info_agent WHERE guid = ?",
+            "SELECT logical_index, absolute_index, type_index, type, name, product_name, "
+            "vendor_name, extdata FROM rocpd_info_agent WHERE guid = ?",
             (self._owner.guid,),
         ).fetchall()
         agents = {}

@@ -1,7 +1,9 @@
-"""The tables of a trace from the columns that rocprofiler-sdk records, the same for its CSV, JSON and SQLite forms.
+"""The tables of a trace from the columns that rocprofiler-sdk records, the same for its CSV, JSON
+and SQLite forms.
 
-Grids are recorded in work-items and become workgroups here, rounded up. Times are CLOCK_BOOTTIME ns. A correlation
-id of 0 means none. Where a form gives static and dynamic LDS as one figure, that figure is the static one.
+Grids are recorded in work-items and become workgroups here, rounded up. Times are CLOCK_BOOTTIME
+ns. A correlation id of 0 means none. Where a form gives static and dynamic LDS as one figure, that
+figure is the static one.
 """
 
 from __future__ import annotations
@@ -40,14 +42,18 @@ _DIRECTIONS = {
 }
 _DOMAINS = ("hip", "hsa", MARKER, "rccl", "rocdecode", "rocjpeg")
 
-# Kernels: start, end, name, agent, queue, stream, tid, correlation, dispatch, grid_x ..., size_x ..., vgpr, accum_vgpr, sgpr, lds,
-# lds_dynamic, scratch. Copies: start, end, name, bytes, source_agent, target_agent, stream, correlation. Calls: start, end, name,
-# domain, tid, correlation. Times in ns; names and domains are codes of the strings; all other columns are plain numbers.
+# Kernels: start, end, name, agent, queue, stream, tid, correlation, dispatch, grid_x ..., size_x
+# ..., vgpr, accum_vgpr, sgpr, lds, lds_dynamic, scratch. Copies: start, end, name, bytes,
+# source_agent, target_agent, stream, correlation. Calls: start, end, name, domain, tid,
+# correlation. Times in ns; names and domains are codes of the strings; all other columns are plain
+# numbers.
 Columns = Mapping[str, I64]
 
 
 def domain_of(recorded: str) -> str:
-    """`hip` for HIP_RUNTIME_API_EXT, `hsa` for HSA_AMD_EXT_API, and so on; other domains in their own words."""
+    """`hip` for HIP_RUNTIME_API_EXT, `hsa` for HSA_AMD_EXT_API, and so on; other domains in their
+    own words.
+    """
     low = recorded.lower()
     return next(
         (domain for domain in _DOMAINS if low.startswith(domain) or f"_{domain}_" in low),
@@ -134,7 +140,9 @@ class RocmTables:
         return sum(len(part) for part in self._kernels)
 
     def add_counters(self, kernel: I64, name: I64, value: I64, source: int) -> None:
-        """Add counter values; `kernel` are positions among all kernels. Values of one counter and kernel are added up."""
+        """Add counter values; `kernel` are positions among all kernels. Values of one counter and
+        kernel are added up.
+        """
         if not len(kernel):
             return
         width = len(self.strings)
@@ -146,7 +154,9 @@ class RocmTables:
         )
 
     def add_copies(self, process: Process, columns: Columns, source: int) -> None:
-        """Add copies. Their kind is the recorded direction; a copy between two devices is peer to peer."""
+        """Add copies. Their kind is the recorded direction; a copy between two devices is peer to
+        peer.
+        """
         start, dur = self._times(columns)
         kind = self._copy_kinds(columns)
         codes = {name: self.strings.find(name) for name in ("h2d", "d2h", "h2h")}
@@ -178,7 +188,9 @@ class RocmTables:
             self._copies.append(copies)
 
     def add_calls(self, process: Process, columns: Columns, source: int) -> None:
-        """Add host calls; those of domain `marker` (a code of the strings) are marks. A column `pid` goes before the process's."""
+        """Add host calls; those of domain `marker` (a code of the strings) are marks. A column
+        `pid` goes before the process's.
+        """
         start, dur = self._times(columns)
         shared = self._shared(process, source)
         pid = columns.get("pid", np.full(len(start), process.pid))
@@ -224,7 +236,9 @@ class RocmTables:
         }
 
     def _times(self, columns: Columns) -> tuple[I64, I64]:
-        """Starts and durations. A record that ends before it starts has no length; it is counted."""
+        """Starts and durations. A record that ends before it starts has no length; it is
+        counted.
+        """
         dur = columns["end"] - columns["start"]
         negative = dur < 0
         self.negative += int(negative.sum())

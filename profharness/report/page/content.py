@@ -1,4 +1,6 @@
-"""What the page says, as values in reading order. The template prints these and leaves out what is empty."""
+"""What the page says, as values in reading order. The template prints these and leaves out what is
+empty.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from profharness.report.text.sentences import Sentences, sentences
 
 @dataclass(frozen=True)
 class Content:
-    """All that the page says besides its plots. A table is None, a text empty, where there is nothing to say."""
+    """All that the page says besides its plots. A table is None, a text empty, where there is
+    nothing to say.
+    """
 
     title: str
     subtitle: tuple[Cell, ...]

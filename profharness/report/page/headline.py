@@ -44,7 +44,9 @@ class Tile:
 
 
 def title(summary: Summary) -> str:
-    """The run's scan or command, as the page's heading; the built-in scan of another model is called by the model."""
+    """The run's scan or command, as the page's heading; the built-in scan of another model is
+    called by the model.
+    """
     run = summary.run
     if run is None:
         return summary.source.rstrip("/").rsplit("/", 1)[-1]

@@ -1,7 +1,8 @@
-"""The report as one HTML file that works offline: text, tables, styles, plots and plotly itself inside.
+"""The report as one HTML file that works offline: text, tables, styles, plots and plotly itself
+inside.
 
-The page forbids itself every connection (its content security policy), follows light and dark, prints, and
-reads without its script: the tables hold what the plots show.
+The page forbids itself every connection (its content security policy), follows light and dark,
+prints, and reads without its script: the tables hold what the plots show.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ SHOWN_FIRST = 12
 
 
 def render(summary: Summary) -> str:
-    """The whole page; under SIZE_LIMIT bytes, of which plotly is 4 to 5 million where there is anything to draw."""
+    """The whole page; under SIZE_LIMIT bytes, of which plotly is 4 to 5 million where there is
+    anything to draw.
+    """
     drawn = _plots(summary)
     return (
         _environment()
@@ -86,12 +89,16 @@ def _plotly() -> Markup:
     from plotly.offline import get_plotlyjs
 
     script: str = get_plotlyjs()
-    return Markup(script.replace("</script", "<\\/script"))  # noqa: S704 - the text of an installed package, not of a user
+    # the text of an installed package, not of a user
+    return Markup(script.replace("</script", "<\\/script"))  # noqa: S704
 
 
 def _embedded(drawn: Iterable[Plot]) -> Markup:
-    """The figures as one JSON object by name, fit for a script element: no `<` is left that could end it."""
+    """The figures as one JSON object by name, fit for a script element: no `<` is left that could
+    end it.
+    """
     from markupsafe import Markup
 
     body = ",".join(f'"{plot.name}":{plot.json}' for plot in drawn)
-    return Markup(f"{{{body}}}".replace("<", "\\u003c"))  # noqa: S704 - `<` is escaped on this line, and JSON needs no more
+    # `<` is escaped on this line, and JSON needs no more
+    return Markup(f"{{{body}}}".replace("<", "\\u003c"))  # noqa: S704

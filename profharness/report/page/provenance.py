@@ -7,7 +7,9 @@ from profharness.report.text.command_sentences import captured
 
 
 def provenance(summary: Summary) -> tuple[tuple[str, str], ...]:
-    """(name, text) of what made the run reproducible: command line, versions, version control, capture."""
+    """(name, text) of what made the run reproducible: command line, versions, version control,
+    capture.
+    """
     run = summary.run
     if run is None:
         return (("source", summary.source),)

@@ -11,7 +11,9 @@ from profharness.report.text.scan_sentences import points_of, recommended_point
 
 
 def starred_table(summary: Summary) -> Table | None:
-    """The table of the points as the terminal shows it, with stars; for a command with points too, None without points."""
+    """The table of the points as the terminal shows it, with stars; for a command with points too,
+    None without points.
+    """
     table = scan_table(summary)
     if table is None:
         return None
@@ -24,17 +26,22 @@ def starred_table(summary: Summary) -> Table | None:
 
 
 def star_text(summary: Summary) -> str:
-    """What a star says: the recommended level, or every level that may be the best where the intervals overlap."""
+    """What a star says: the recommended level, or every level that may be the best where the
+    intervals overlap.
+    """
     if any(series.overlaps_best for series in summary.series):
         return (
-            "★ marks the recommended level and every other one whose interval overlaps that of the highest throughput: among them "
+            "★ marks the recommended level and every other one whose interval overlaps that of "
+            "the highest throughput: among them "
             "no level is proven best."
         )
     return "★ marks the recommended level."
 
 
 def _marked_rows(summary: Summary) -> dict[int, str]:
-    """Row and reason of each marked point: the recommended ones, and where intervals overlap all that tie with the best."""
+    """Row and reason of each marked point: the recommended ones, and where intervals overlap all
+    that tie with the best.
+    """
     why: dict[str, str] = {}
     for series in summary.series:
         tied = set(series.overlaps_best)

@@ -1,4 +1,6 @@
-"""What the page says of a whole window beside its plots: gaps, causes of idle time with advice, and the verdict."""
+"""What the page says of a whole window beside its plots: gaps, causes of idle time with advice, and
+the verdict.
+"""
 
 from __future__ import annotations
 

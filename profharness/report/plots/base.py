@@ -1,7 +1,8 @@
-"""The report's plots as plotly figures: what is drawn, its units and error bars, and a sentence for those who cannot see it.
+"""The report's plots as plotly figures: what is drawn, its units and error bars, and a sentence for
+those who cannot see it.
 
-Colours of text, grid and background are the page's business (they follow light and dark); only the marks
-carry their own, chosen to keep a contrast of 3:1 against both.
+Colours of text, grid and background are the page's business (they follow light and dark); only the
+marks carry their own, chosen to keep a contrast of 3:1 against both.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ SERIES_COLORS = (
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure as JSON for the page's script, its height in pixels, its caption and a description in words."""
+    """A figure as JSON for the page's script, its height in pixels, its caption and a description
+    in words.
+    """
 
     name: str
     json: str
@@ -41,7 +44,9 @@ class Plot:
 
 @dataclass(frozen=True)
 class Group:
-    """Points of one curve, smallest level first; `name` is empty when the run has one curve only."""
+    """Points of one curve, smallest level first; `name` is empty when the run has one curve
+    only.
+    """
 
     name: str
     points: tuple[PointSummary, ...]
@@ -50,7 +55,8 @@ class Group:
 
 
 def groups(summary: Summary) -> tuple[Group, ...]:
-    """The points by curve (backend, and batch size where clients vary), each with its fitted series where one exists.
+    """The points by curve (backend, and batch size where clients vary), each with its fitted series
+    where one exists.
 
     Open loops stand on no curve of closed ones.
     """
@@ -94,7 +100,9 @@ def groups(summary: Summary) -> tuple[Group, ...]:
 
 
 def figure_json(traces: Sequence[Trace], layout: dict[str, Any]) -> str:
-    """The figure checked by plotly and written as JSON; plotly's default template is left out, the page has its own."""
+    """The figure checked by plotly and written as JSON; plotly's default template is left out, the
+    page has its own.
+    """
     import plotly.graph_objects as go
 
     figure = go.Figure(data=list(traces))
@@ -116,7 +124,9 @@ def scatter(x: Sequence[Any], y: Sequence[Any], color: str, **settings: Any) -> 
 
 
 def level_axis(axis: Axis | None, points: Sequence[PointSummary]) -> dict[str, Any]:
-    """A log axis whose ticks are the measured levels (thinned to eight), or point names where there are no levels."""
+    """A log axis whose ticks are the measured levels (thinned to eight), or point names where there
+    are no levels.
+    """
     if axis is None:
         return {"title": {"text": "point"}, "type": "category"}
     levels = sorted({getattr(point, axis) for point in points if point.state == "ok"} - {None})
@@ -137,7 +147,9 @@ def level_axis(axis: Axis | None, points: Sequence[PointSummary]) -> dict[str, A
 
 
 def log_ticks(shown: Sequence[float | None], unit: str = "") -> dict[str, Any]:
-    """Ticks of a log axis at 1, 2 and 5 of each decade within the data (decades alone beyond four), with SI prefixes for `unit`."""
+    """Ticks of a log axis at 1, 2 and 5 of each decade within the data (decades alone beyond four),
+    with SI prefixes for `unit`.
+    """
     found = [value for value in shown if value is not None and value > 0]
     if not found:
         return {}
@@ -156,7 +168,9 @@ def level(point: PointSummary, axis: Axis | None) -> float | str:
 
 
 def error_bars(figures: Sequence[Figure | None], factor: float = 1.0) -> dict[str, Any]:
-    """Asymmetric bars to the ends of the figures' intervals, times `factor`; none where an interval is open."""
+    """Asymmetric bars to the ends of the figures' intervals, times `factor`; none where an interval
+    is open.
+    """
     up: list[float] = []
     down: list[float] = []
     for figure in figures:

@@ -41,7 +41,9 @@ _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 
 
 def throughput_plot(summary: Summary) -> Plot | None:
-    """Measured throughput with intervals, the fitted curve and the recommended point of each series."""
+    """Measured throughput with intervals, the fitted curve and the recommended point of each
+    series.
+    """
     axis, unit = scan_axis(summary.points), item_unit(summary)
     if not any(finite(point.throughput) is not None for point in summary.points):
         return None
@@ -63,12 +65,15 @@ def throughput_plot(summary: Summary) -> Plot | None:
         figure_json(traces, layout),
         360,
         "Throughput",
-        "Throughput against the level, with 95 % intervals, the fitted curve and the recommended point.",
+        "Throughput against the level, with 95 % intervals, the fitted curve and the "
+        "recommended point.",
     )
 
 
 def _throughput_traces(group: Group, axis: Any, unit: str, *, legend: bool) -> list[Trace]:
-    """Measured points, fit and recommended point; the latter two enter the legend once for all curves."""
+    """Measured points, fit and recommended point; the latter two enter the legend once for all
+    curves.
+    """
     points = [point for point in group.points if finite(point.throughput) is not None]
     x, y = [level(point, axis) for point in points], [point.throughput or 0.0 for point in points]
     bars = error_bars(
@@ -166,7 +171,9 @@ def _usl_model(fit: Usl, grid: list[float]) -> list[float] | None:
 
 
 def latency_plot(summary: Summary) -> Plot | None:
-    """Median (or mean) latency with intervals, and the 99th (or 90th) percentile where it was measured."""
+    """Median (or mean) latency with intervals, and the 99th (or 90th) percentile where it was
+    measured.
+    """
     axis = scan_axis(summary.points)
     main, tail = has(summary, names.LATENCY_P50), _tail(summary)
     if main is None and all(finite(point.latency_ms) is None for point in summary.points):
@@ -193,12 +200,15 @@ def latency_plot(summary: Summary) -> Plot | None:
         figure_json(traces, layout),
         360,
         "Latency",
-        f"{shown[0].upper()}{shown[1:]} of one trial or request against the level, with 95 % intervals.",
+        f"{shown[0].upper()}{shown[1:]} of one trial or request against the level, "
+        "with 95 % intervals.",
     )
 
 
 def _means(group: Group, main: str, axis: Any) -> Trace | None:
-    """Mean latencies of the points with too few trials for a median, as open circles; None where there are none."""
+    """Mean latencies of the points with too few trials for a median, as open circles; None where
+    there are none.
+    """
     points = [
         point
         for point, median in zip(group.points, values(group.points, main), strict=True)
@@ -219,7 +229,9 @@ def _means(group: Group, main: str, axis: Any) -> Trace | None:
 
 
 def _tail(summary: Summary) -> str | None:
-    """The highest percentile that all points with a median have; else the one that most of them have, two at least."""
+    """The highest percentile that all points with a median have; else the one that most of them
+    have, two at least.
+    """
     counts = {
         name: sum(value is not None for value in values(summary.points, name))
         for name in (names.LATENCY_P99, "latency_p95", "latency_p90")
@@ -260,7 +272,9 @@ def _latency_trace(group: Group, axis: Any, name: str | None, *, tail: bool) -> 
 
 
 def overhead_plot(summary: Summary) -> Plot | None:
-    """What each layer costs at each level: the loss of throughput against the bare pass, with intervals."""
+    """What each layer costs at each level: the loss of throughput against the bare pass, with
+    intervals.
+    """
     axis = scan_axis(summary.points)
     layers = list(dict.fromkeys(layer for point in summary.points for layer in point.overhead))
     if not layers or len(summary.points) < 2:

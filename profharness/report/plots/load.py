@@ -1,4 +1,6 @@
-"""Plots of a served scan: the parts of a request, stacked per level, and latency against the rate of an open loop."""
+"""Plots of a served scan: the parts of a request, stacked per level, and latency against the rate
+of an open loop.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ _PREFIX = "part of a request: "
 
 
 def request_plots(summary: Summary) -> tuple[Plot, ...]:
-    """Per curve the mean request's way through client, network, server and model; then open loops."""
+    """Per curve the mean request's way through client, network, server and model; then open
+    loops.
+    """
     axis = scan_axis(summary.points)
     found = [
         plot
@@ -90,7 +94,9 @@ def _part(point: PointSummary, name: str) -> float:
 
 
 def open_loop_plot(summary: Summary) -> Plot | None:
-    """Corrected latency against the rate that was asked for; None unless closed loops were measured too, whose plots show no rates."""
+    """Corrected latency against the rate that was asked for; None unless closed loops were measured
+    too, whose plots show no rates.
+    """
     points = [
         point
         for point in summary.points

@@ -1,7 +1,9 @@
-"""Figures for papers: throughput and latency over a scan in two panels, with ratios, in the style of the CMS experiment.
+"""Figures for papers: throughput and latency over a scan in two panels, with ratios, in the style
+of the CMS experiment.
 
-The layout is that of the published ParticleNet scans (two panels on a logarithmic level axis, throughput linear,
-latency logarithmic, a ratio panel under each where devices are compared). Needs matplotlib and mplhep (extra `plots`).
+The layout is that of the published ParticleNet scans (two panels on a logarithmic level axis,
+throughput linear, latency logarithmic, a ratio panel under each where devices are compared). Needs
+matplotlib and mplhep (extra `plots`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from profharness.report.text.rates import widened
 from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
 
-# colours of the published comparison, by what a label names; the rest of the CMS palette serves other labels
+# colours of the published comparison, by what a label names; the rest of the CMS palette serves
+# other labels
 DEVICE_COLOURS = {
     "T4": "#000000",
     "A10": "#7a21dd",
@@ -49,7 +52,8 @@ AXIS_WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One device's or backend's scan, by rising level. Throughput in items/s, latency in ms; NaN where not measured.
+    """One device's or backend's scan, by rising level. Throughput in items/s, latency in ms; NaN
+    where not measured.
 
     `words` name it: its run's name, and what tells the series of one table apart.
     """
@@ -69,7 +73,8 @@ class Curve:
 
 
 def table_of(points: Sequence[PointSummary], source: str) -> ScanTable | None:
-    """A run's points as a table whose errors hold the drift of repeated points, as the report's intervals do; None for fewer than two levels.
+    """A run's points as a table whose errors hold the drift of repeated points, as the report's
+    intervals do; None for fewer than two levels.
 
     A loop's latency is its level over its throughput, so both have the same relative error.
     """
@@ -113,7 +118,9 @@ def shortened(found: Sequence[Curve]) -> tuple[Curve, ...]:
 
 
 def reference(found: Sequence[Curve], wanted: str) -> Curve | None:
-    """The curve that ratios are taken to. Raises UsageError when no label holds `wanted`, or several do."""
+    """The curve that ratios are taken to. Raises UsageError when no label holds `wanted`, or
+    several do.
+    """
     if not wanted:
         return None
     matching = [curve for curve in found if curve.label == wanted] or [
@@ -121,14 +128,17 @@ def reference(found: Sequence[Curve], wanted: str) -> Curve | None:
     ]
     if len(matching) != 1:
         raise UsageError(
-            f"--ratio-to {wanted}: {'no curve is' if not matching else 'several curves are'} called so",
+            f"--ratio-to {wanted}: {'no curve is' if not matching else 'several curves are'} "
+            "called so",
             f"the curves are: {'; '.join(curve.label for curve in found)}",
         )
     return matching[0]
 
 
 def ratio(curve: Curve, base: Curve, name: str) -> tuple[F64, F64, F64]:
-    """Levels that both have, the curve over `base` there, and its standard error by propagation of the two."""
+    """Levels that both have, the curve over `base` there, and its standard error by propagation of
+    the two.
+    """
     level, own, other = np.intersect1d(curve.level, base.level, return_indices=True)
     top, under = getattr(curve, name)[own], getattr(base, name)[other]
     sem = name.replace("_ms", "_sem_ms") if name.endswith("_ms") else f"{name}_sem"
@@ -141,7 +151,9 @@ def ratio(curve: Curve, base: Curve, name: str) -> tuple[F64, F64, F64]:
 def draw(
     found: Sequence[Curve], output: Path, *, ratio_to: str = "", title: str = "", item: str = "item"
 ) -> None:
-    """Write the figure, in the format that the name's ending says. Raises Unavailable without matplotlib, UsageError for curves over different levels."""
+    """Write the figure, in the format that the name's ending says. Raises Unavailable without
+    matplotlib, UsageError for curves over different levels.
+    """
     plt = _matplotlib(output)
     if len({curve.axis for curve in found}) > 1:
         raise UsageError(
@@ -253,7 +265,9 @@ def _matplotlib(output: Path) -> Any:
 
 
 def draw_resources(found: Resources, output: Path, *, title: str = "") -> None:
-    """The two shares over time with a dashed line where each point of the scan began. Raises as `draw`."""
+    """The two shares over time with a dashed line where each point of the scan began. Raises as
+    `draw`.
+    """
     plt = _matplotlib(output)
     figure, axes = plt.subplots(figsize=(14, 8))
     what = "GPU" if found.of_device else "CPU"

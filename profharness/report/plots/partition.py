@@ -1,4 +1,6 @@
-"""Plots of how the time divides into disjoint parts: of each point of a scan, or of one whole window."""
+"""Plots of how the time divides into disjoint parts: of each point of a scan, or of one whole
+window.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from profharness.units import format_ns
 
 @dataclass(frozen=True)
 class Part:
-    """One slice of a partition's bar: its label, its colour, and the record's field that holds its ns."""
+    """One slice of a partition's bar: its label, its colour, and the record's field that holds its
+    ns.
+    """
 
     label: str
     color: str
@@ -43,7 +47,9 @@ PARTS = (
 
 
 def partition_plots(summary: Summary) -> tuple[Plot, ...]:
-    """Stacked bars of the disjoint parts: one bar per point and one plot per curve, or one bar for a whole window."""
+    """Stacked bars of the disjoint parts: one bar per point and one plot per curve, or one bar for
+    a whole window.
+    """
     plots = [
         plot
         for index, group in enumerate(groups(summary))
@@ -79,7 +85,8 @@ def _partition_plot(group: Group, axis: Axis | None, index: int) -> Plot | None:
         figure_json(traces, layout),
         380,
         group.name,
-        "Shares of each point's time: compute, exposed communication and copies, and idle by cause.",
+        "Shares of each point's time: compute, exposed communication and copies, "
+        "and idle by cause.",
     )
 
 
@@ -96,7 +103,8 @@ def _window_plot(partition: Partition) -> Plot:
         figure_json(_bars([partition], ["window"], horizontal=True), layout),
         190,
         "",
-        "Shares of the window's time: compute, exposed communication and copies, and idle by cause.",
+        "Shares of the window's time: compute, exposed communication and copies, "
+        "and idle by cause.",
     )
 
 

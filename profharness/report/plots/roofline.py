@@ -22,7 +22,9 @@ from profharness.report.text.labels import point_name
 
 
 def roofline_plot(summary: Summary) -> Plot | None:
-    """Achieved FLOP/s against operational intensity, under the ceilings; None unless both were measured."""
+    """Achieved FLOP/s against operational intensity, under the ceilings; None unless both were
+    measured.
+    """
     points = [
         point
         for point in summary.points
@@ -48,7 +50,10 @@ def roofline_plot(summary: Summary) -> Plot | None:
         "#7a8694",
         mode="lines",
         name="ceilings",
-        hovertemplate=f"{quantity_text(slope, 'B/s')}, {quantity_text(top, 'FLOP/s')}<br>from {compute.source}<extra></extra>",
+        hovertemplate=(
+            f"{quantity_text(slope, 'B/s')}, {quantity_text(top, 'FLOP/s')}<br>from "
+            f"{compute.source}<extra></extra>"
+        ),
     )
     traces = [ceilings, *_roofline_points(summary, points)]
     layout = {
@@ -67,7 +72,8 @@ def roofline_plot(summary: Summary) -> Plot | None:
         figure_json(traces, layout),
         360,
         "",
-        "Achieved FLOP/s of each point against its operational intensity, under the compute and bandwidth ceilings.",
+        "Achieved FLOP/s of each point against its operational intensity, "
+        "under the compute and bandwidth ceilings.",
     )
 
 
@@ -84,5 +90,7 @@ def _roofline_points(summary: Summary, points: Sequence[PointSummary]) -> Iterat
                 mode="markers",
                 text=[point_name(summary, point) for point in shown],
                 customdata=sources(shown, names.ACHIEVED_FLOPS),
-                hovertemplate="%{text}: %{y:.3s}FLOP/s at %{x:.3g} FLOP/B%{customdata}<extra></extra>",
+                hovertemplate=(
+                    "%{text}: %{y:.3s}FLOP/s at %{x:.3g} FLOP/B%{customdata}<extra></extra>"
+                ),
             )

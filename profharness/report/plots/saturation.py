@@ -36,7 +36,9 @@ _SATURATION = (
 
 
 def saturation_plots(summary: Summary) -> tuple[Plot, ...]:
-    """Per curve of the scan: what the driver calls busy against how much of the device really works."""
+    """Per curve of the scan: what the driver calls busy against how much of the device really
+    works.
+    """
     axis = scan_axis(summary.points)
     build = _cores_plot if on_cpu(summary) else _saturation_plot
     plots = (build(summary, group, axis, index) for index, group in enumerate(groups(summary)))
@@ -76,7 +78,8 @@ def _saturation_plot(summary: Summary, group: Group, axis: Axis | None, index: i
         figure_json(traces, layout),
         360,
         group.name,
-        "GPU % as the driver reports it against fill, bandwidth and power, all as shares of what the device can do.",
+        "GPU % as the driver reports it against fill, bandwidth and power, "
+        "all as shares of what the device can do.",
     )
 
 
@@ -119,7 +122,8 @@ def _cores_plot(summary: Summary, group: Group, axis: Axis | None, index: int) -
         figure_json(traces, layout),
         320,
         group.name,
-        "CPU cores that the process tree ran on against the level, under the cores that it may use.",
+        "CPU cores that the process tree ran on against the level, "
+        "under the cores that it may use.",
     )
 
 

@@ -1,4 +1,6 @@
-"""Communication for readers: device by device, collective by collective, rank by rank; lines of text and rows of tables."""
+"""Communication for readers: device by device, collective by collective, rank by rank; lines of
+text and rows of tables.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SHOWN = 8
 
 
 def lines(found: Communication) -> Iterator[str]:
-    """The section of `metrics`: times per device, the collectives that take longest, and who is late."""
+    """The section of `metrics`: times per device, the collectives that take longest, and who is
+    late.
+    """
     yield "communication:"
     for row in found.devices:
         if row.total_ns or row.peer_copies:
@@ -55,13 +59,16 @@ def _device_text(row: CommunicationTime) -> str:
     parts = []
     if row.total_ns:
         parts.append(
-            f"{format_share(row.exposed_ns / window)} exposed, {format_share(row.overlapped_ns / window)} overlapped by {'operators' if row.on_host else 'compute'} "
+            f"{format_share(row.exposed_ns / window)} exposed, "
+            f"{format_share(row.overlapped_ns / window)} overlapped by "
+            f"{'operators' if row.on_host else 'compute'} "
             f"({format_ns(row.exposed_ns)} and {format_ns(row.overlapped_ns)})"
         )
     if row.peer_copies:
         size = "" if row.peer_copy_bytes is None else f", {format_bytes(row.peer_copy_bytes)}"
         parts.append(
-            f"{format_number(row.peer_copies)} copies between devices in {format_ns(row.peer_copy_ns)}{size}"
+            f"{format_number(row.peer_copies)} copies between devices in "
+            f"{format_ns(row.peer_copy_ns)}{size}"
         )
     return "; ".join(parts)
 
@@ -72,7 +79,9 @@ def _title(row: CollectiveRow) -> str:
 
 
 def _speed(row: CollectiveRow) -> str:
-    """Algorithm and bus bandwidth; `at least` where one rank alone was seen, whose waiting is inside."""
+    """Algorithm and bus bandwidth; `at least` where one rank alone was seen, whose waiting is
+    inside.
+    """
     if row.algorithm_bandwidth is None:
         return ""
     bus = "" if row.bus_bandwidth is None else f", bus {quantity_text(row.bus_bandwidth, 'B/s')}"
@@ -81,14 +90,20 @@ def _speed(row: CollectiveRow) -> str:
 
 def _skew_lines(found: Skew) -> Iterator[str]:
     yield (
-        f"arrival at {format_number(found.matched)} collectives of {found.ranks} ranks: {format_ns(found.median_ns)} apart (median), "
-        f"p95 {format_ns(found.p95_ns)}, at most {format_ns(found.max_ns)}; ranks wait {format_share(found.wait_share)} of their time; "
+        f"arrival at {format_number(found.matched)} collectives of {found.ranks} ranks: "
+        f"{format_ns(found.median_ns)} apart (median), "
+        f"p95 {format_ns(found.p95_ns)}, at most {format_ns(found.max_ns)}; "
+        f"ranks wait {format_share(found.wait_share)} of their time; "
         f"clocks put together {found.aligned}"
     )
     if found.unmatched:
         yield f"{format_number(found.unmatched)} collectives without a partner are left out"
     for row in sorted(found.rows, key=lambda one: -one.last)[:SHOWN]:
-        yield f"{row.rank}: last in {format_number(row.last)} of {format_number(found.noticeable)}, waits {format_ns(row.wait_ns / max(row.calls, 1))} per collective"
+        yield (
+            f"{row.rank}: last in {format_number(row.last)} of "
+            f"{format_number(found.noticeable)}, waits "
+            f"{format_ns(row.wait_ns / max(row.calls, 1))} per collective"
+        )
 
 
 def tables(found: Communication | None) -> tuple[Table, ...]:
@@ -107,7 +122,8 @@ def _device_table(rows: Iterable[CommunicationTime]) -> Table:
         Column(
             "exposed",
             "right",
-            "share of the window in which a collective runs and no other kernel (on the CPU: no operator of the rank)",
+            "share of the window in which a collective runs and no other kernel (on the CPU: "
+            "no operator of the rank)",
         ),
         Column(
             "overlapped",
@@ -156,7 +172,8 @@ def _collective_table(rows: Iterable[CollectiveRow]) -> Table:
         Column(
             "algorithm bandwidth",
             "right",
-            "size over transfer time, by nccl-tests' definition; at least that where one rank alone was seen",
+            "size over transfer time, by nccl-tests' definition; "
+            "at least that where one rank alone was seen",
         ),
         Column("bus bandwidth", "right", "the same times what each rank must send at least"),
     )
@@ -216,4 +233,8 @@ def note(found: Communication | None) -> str:
         return ""
     if found.skew is None:
         return f"Late ranks: not measured: needs {found.needs}."
-    return f"Ranks arrive {format_ns(found.skew.median_ns)} apart (median of {format_number(found.skew.matched)} collectives); clocks put together {found.skew.aligned}."
+    return (
+        f"Ranks arrive {format_ns(found.skew.median_ns)} apart (median of "
+        f"{format_number(found.skew.matched)} collectives); "
+        f"clocks put together {found.skew.aligned}."
+    )

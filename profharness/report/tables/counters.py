@@ -1,4 +1,6 @@
-"""Raw hardware counters for readers: lines of text below a table of kernels, and a table of the page."""
+"""Raw hardware counters for readers: lines of text below a table of kernels, and a table of the
+page.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ COUNTERS = 24
 
 
 def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> Iterator[str]:
-    """Kernel by kernel: mean per dispatch, number of dispatches and sum. `shown` limits it to kernels of these names."""
+    """Kernel by kernel: mean per dispatch, number of dispatches and sum. `shown` limits it to
+    kernels of these names.
+    """
     by_kernel: dict[str, list[CounterRow]] = {}
     for row in rows:
         if shown is None or row.kernel in shown:

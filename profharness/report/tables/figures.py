@@ -50,7 +50,9 @@ def point_figures(summary: Summary) -> tuple[tuple[str, Table], ...]:
 
 
 def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
-    """(what is needed, titles of the figures that it would give), for the run's figures and those no point has."""
+    """(what is needed, titles of the figures that it would give), for the run's figures and those
+    no point has.
+    """
     found: dict[str, str] = {
         name: figure.needs
         for name, figure in summary.metrics.items()

@@ -13,7 +13,9 @@ from profharness.units import format_number
 
 
 def fit_table(summary: Summary) -> Table | None:
-    """Fitted parameters of each series with their intervals; ends that the data do not bound are said."""
+    """Fitted parameters of each series with their intervals; ends that the data do not bound are
+    said.
+    """
     rows = [row for series in summary.series for row in _fit_rows(series)]
     if not rows:
         return None

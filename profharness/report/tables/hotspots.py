@@ -1,4 +1,6 @@
-"""Tables of hotspots: as values for programs, as a listing for terminals, and by kind for the page."""
+"""Tables of hotspots: as values for programs, as a listing for terminals, and by kind for the
+page.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ _TITLES = {"kernel": "Kernels", "op": "Operations", "category": "Categories"}
 
 
 def hotspot_values(table: Hotspots) -> Table:
-    """One row per group in the table's order; times in ns, `share` between 0 and 1, a size as `256x1x1`.
+    """One row per group in the table's order; times in ns, `share` between 0 and 1, a size as
+    `256x1x1`.
 
     Telemetry of the rows comes last, each metric with its unit.
     """
@@ -64,7 +67,9 @@ def _values(row: HotspotRow, sampled: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def hotspot_listing(table: Hotspots, top: int, width: int | None) -> Table:
-    """The first `top` rows with the name last, which is folded so that a line has `width` characters; None leaves it whole."""
+    """The first `top` rows with the name last, which is folded so that a line has `width`
+    characters; None leaves it whole.
+    """
     metrics = sampled_metrics(table.rows)
     figures = ("share", "total", "calls", "mean", "min", "max", *metrics)
     heads = (*figures, "category")

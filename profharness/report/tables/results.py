@@ -1,4 +1,6 @@
-"""The results of a scan as values for programs: the published columns of `results.csv`, and the points of `run --json`."""
+"""The results of a scan as values for programs: the published columns of `results.csv`, and the
+points of `run --json`.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,11 @@ _OF_FAILURES = ("state", "error")
 
 
 def published_results(summary: Summary, model: str, via: str, devices: Mapping[str, str]) -> Table:
-    """One row per measured point, in the columns in which scans are published; `saturation` and `plot` read them.
+    """One row per measured point, in the columns in which scans are published; `saturation` and
+    `plot` read them.
 
-    Throughput in items/s, latency in ms, each with the standard error of its mean; `devices` names each point's device.
-    Levels that no point has are left out.
+    Throughput in items/s, latency in ms, each with the standard error of its mean; `devices` names
+    each point's device. Levels that no point has are left out.
     """
     points = [point for point in summary.points if point.throughput is not None]
     keys = [
@@ -75,7 +78,8 @@ def published_results(summary: Summary, model: str, via: str, devices: Mapping[s
 def point_results(summary: Summary) -> Table:
     """One row per point over all passes, for JSON; what does not apply to a point has no value.
 
-    A point that was measured without trouble has neither state nor error, one of a server neither trials nor warm-up.
+    A point that was measured without trouble has neither state nor error, one of a server neither
+    trials nor warm-up.
     """
     rows = tuple(
         tuple(Cell(value=_point_value(point, key)) for key in POINT_COLUMNS)

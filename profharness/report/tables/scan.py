@@ -1,4 +1,6 @@
-"""The table of a scan's points: which columns apply to this summary, and what stands in each cell."""
+"""The table of a scan's points: which columns apply to this summary, and what stands in each
+cell.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,8 @@ class PointColumn:
 def scan_table(summary: Summary) -> Table | None:
     """One row per point over all passes; None without points.
 
-    The columns are those that hold a figure for at least one point, in the order in which they are read. A verdict that
-    repeats the row above keeps its label only.
+    The columns are those that hold a figure for at least one point, in the order in which they are
+    read. A verdict that repeats the row above keeps its label only.
     """
     if not summary.points:
         return None
@@ -103,9 +105,11 @@ def caption(summary: Summary) -> str:
 
 
 def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
-    """Why points have no verdict, a line per reason, for below the table; with the points where there are several reasons.
+    """Why points have no verdict, a line per reason, for below the table; with the points where
+    there are several reasons.
 
-    Points whose reasons differ in bracketed figures only share a line, without these. After `most` lines the rest is counted.
+    Points whose reasons differ in bracketed figures only share a line, without these. After `most`
+    lines the rest is counted.
     """
     reasons: dict[str, list[tuple[str, str]]] = {}
     for point in summary.points:
@@ -224,7 +228,9 @@ def _throughput(point: PointSummary) -> Cell:
 
 
 def _metric_column(column: Column, show: Callable[[float, str], str], *choices: str) -> PointColumn:
-    """The first of `choices` that a point has, below a column that gets the meaning of the first choice."""
+    """The first of `choices` that a point has, below a column that gets the meaning of the first
+    choice.
+    """
 
     def cell(point: PointSummary) -> Cell:
         for name in choices:
@@ -240,7 +246,9 @@ def _metric_column(column: Column, show: Callable[[float, str], str], *choices: 
 
 
 def _latency_column(summary: Summary) -> PointColumn:
-    """The median where points have one; a point without says `mean` before its figure, and the title says it where none has."""
+    """The median where points have one; a point without says `mean` before its figure, and the
+    title says it where none has.
+    """
     median = _metric_column(Column("latency p50", "right", spare=8), _latency, names.LATENCY_P50)
     mean = _metric_column(Column("latency mean", "right", spare=8), _latency, names.LATENCY_MEAN)
 
@@ -279,7 +287,9 @@ def _fraction(value: float, unit: str) -> str:
 
 
 def _power(value: float, _unit: str) -> str:
-    """A share of the way from idle to the limit; the sensor resolves no more than hundredths, above or below nothing."""
+    """A share of the way from idle to the limit; the sensor resolves no more than hundredths, above
+    or below nothing.
+    """
     return f"{value + 0.0 if abs(value) >= 0.005 else 0.0:.2f}"
 
 

@@ -34,7 +34,8 @@ def sharing_table(summary: Summary) -> Table | None:
         Column(
             "slowdown",
             "right",
-            "throughput alone over that together; its range is that of the two intervals at their worst",
+            "throughput alone over that together; its range is that of the two intervals at "
+            "their worst",
             spare=3,
         ),
         Column("p50 alone", "right", spare=2),

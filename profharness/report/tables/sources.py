@@ -10,7 +10,9 @@ from profharness.units import format_ns, format_number
 
 
 def sources_table(summary: Summary) -> Table | None:
-    """Provenance and alignment of every source: host residual, bound, and the causal interval per device."""
+    """Provenance and alignment of every source: host residual, bound, and the causal interval per
+    device.
+    """
     if not summary.sources:
         return None
     columns = (

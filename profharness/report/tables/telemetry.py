@@ -1,4 +1,6 @@
-"""Tables of telemetry: over a run for the page; over a sampled time and while it is sampled for `profharness telemetry`."""
+"""Tables of telemetry: over a run for the page; over a sampled time and while it is sampled for
+`profharness telemetry`.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def telemetry_table(summary: Summary) -> Table | None:
 
 
 def _plain(value: float, row: TelemetryRow) -> str:
-    """Four significant digits of the row's largest value: the same decimals in all three cells, and no 0.00001895."""
+    """Four significant digits of the row's largest value: the same decimals in all three cells, and
+    no 0.00001895.
+    """
     shown, largest = (
         finite(value),
         max(abs(one) for one in (row.mean, row.low, row.high) if finite(one) is not None),
@@ -56,7 +60,9 @@ def _plain(value: float, row: TelemetryRow) -> str:
 
 
 def sampled_table(rows: Sequence[TelemetryRow]) -> Table:
-    """Mean and extremes of each sampled series; the device is part of the title where several were sampled."""
+    """Mean and extremes of each sampled series; the device is part of the title where several were
+    sampled.
+    """
     several = len({row.device for row in rows if row.device}) > 1
     columns = (
         Column("metric"),
@@ -78,7 +84,9 @@ def sampled_table(rows: Sequence[TelemetryRow]) -> Table:
 
 
 def latest_table(trace: Trace, values: Mapping[tuple[str, str], float], seconds: float) -> Table:
-    """The latest values by metric and device: one column per device, the host (device "") last; rows in the given order."""
+    """The latest values by metric and device: one column per device, the host (device "") last;
+    rows in the given order.
+    """
     devices = [device.index for device in trace.devices]
     columns = (
         Column("metric"),

@@ -1,4 +1,6 @@
-"""The lines of multi_process_benchmark.py of the DeepSparse examples, for scripts that read them."""
+"""The lines of multi_process_benchmark.py of the DeepSparse examples, for scripts that read
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from profharness.analysis.records import PointSummary, Summary
 
 
 def classic_lines(summary: Summary) -> tuple[str, ...]:
-    """Of each backend and batch size the point with most processes, a block of the tool's own lines and one on why its throughput is
-    not the table's; none without such points.
+    """Of each backend and batch size the point with most processes, a block of the tool's own lines
+    and one on why its throughput is not the table's; none without such points.
     """
     last = {
         (point.backend, point.batch_size): point
@@ -33,5 +35,6 @@ def _block(point: PointSummary) -> Iterator[str]:
     if point.throughput is not None:
         yield (
             f"({found.throughput:.4g} sums each process over its own window, as that tool does; "
-            f"the table's {point.throughput:.4g} is over the window common to all {point.processes})"
+            f"the table's {point.throughput:.4g} is over the window common to all "
+            f"{point.processes})"
         )

@@ -1,4 +1,6 @@
-"""Answer and Next for a command or loose trace files: the largest part of the time, why, and what to try."""
+"""Answer and Next for a command or loose trace files: the largest part of the time, why, and what
+to try.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,18 @@ from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, headroom_text, largest_cause, limit_of
 from profharness.units import format_ns, format_share
 
-OTHER_WORK = "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+OTHER_WORK = (
+    "Other work competed for the CPU, so what limits this run cannot be told: "
+    "repeat on a quiet node."
+)
 OWN_THREADS = (
-    "The workload waited for cores although nothing else ran here, so what limits this run cannot be told: try fewer threads "
+    "The workload waited for cores although nothing else ran here, "
+    "so what limits this run cannot be told: try fewer threads "
     "(OMP_NUM_THREADS, --threads), or a machine that is no guest of another's."
 )
 WAITS = (
-    "Faster operations gain little here: find what it waits for first (imports and start-up count too, reading data, "
+    "Faster operations gain little here: find what it waits for first (imports and start-up "
+    "count too, reading data, "
     "other processes). The merged trace shows when its cores idle."
 )
 _SIGNALLED = 128
@@ -42,7 +49,9 @@ def answer(summary: Summary) -> str:
 
 
 def ending(run: RunInfo) -> str:
-    """How the command ended: `python exited 1`, `python was killed by signal 9 (137)`; a shell adds 128 to a signal."""
+    """How the command ended: `python exited 1`, `python was killed by signal 9 (137)`; a shell adds
+    128 to a signal.
+    """
     program, status = (
         run.command[0].rsplit("/", 1)[-1] if run.command else "the command",
         run.exit_status or 0,
@@ -54,7 +63,9 @@ def ending(run: RunInfo) -> str:
 
 
 def captured(summary: Summary) -> str:
-    """`20 steps captured (10 to 29)` where the trace says it, else the window that was asked for; empty for the default one."""
+    """`20 steps captured (10 to 29)` where the trace says it, else the window that was asked for;
+    empty for the default one.
+    """
     for row in summary.passes:
         if row.captured_steps:
             steps = (
@@ -77,21 +88,34 @@ def _upper(text: str) -> str:
 
 
 def next_step(summary: Summary) -> str:
-    """The advice for the verdict of the whole window, or what would give one; of a command that failed, to repair that first."""
+    """The advice for the verdict of the whole window, or what would give one; of a command that
+    failed, to repair that first.
+    """
     if is_command(summary) and summary.run is not None and summary.run.exit_status:
-        return "First the command itself: it failed, and what it did until then need not be what it does."
+        return (
+            "First the command itself: it failed, and what it did until then need not be "
+            "what it does."
+        )
     verdict = summary.verdict
     if verdict is not None and verdict.trusted and verdict.limiter != "none":
         gain = headroom_text(verdict)
         if verdict.limiter == "undetermined" and verdict.evidence:
-            return f"{verdict.evidence[0].upper()}{verdict.evidence[1:].rstrip('.')}. Try {limit_of(verdict, summary.partition).advice}."
+            return (
+                f"{verdict.evidence[0].upper()}{verdict.evidence[1:].rstrip('.')}. "
+                f"Try {limit_of(verdict, summary.partition).advice}."
+            )
         clause = clause_of(verdict, summary.partition, device_word(summary))
-        return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {limit_of(verdict, summary.partition).advice}."
+        return (
+            f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. "
+            f"Try {limit_of(verdict, summary.partition).advice}."
+        )
     return _without_limit(summary)
 
 
 def _without_limit(summary: Summary) -> str:
-    """Where no limit stands out, or none can be told: what holds the process up from outside, else what would tell more."""
+    """Where no limit stands out, or none can be told: what holds the process up from outside, else
+    what would tell more.
+    """
     verdict = summary.verdict
     trusted = verdict is not None and verdict.trusted
     if verdict is not None and trusted and verdict.evidence and on_cpu(summary):
@@ -107,12 +131,21 @@ def _without_limit(summary: Summary) -> str:
 
 def _without_verdict(summary: Summary) -> str:
     if not _anything(summary):
-        return "Run something: `profharness run` scans the built-in model, `profharness run -- COMMAND` profiles a command."
+        return (
+            "Run something: `profharness run` scans the built-in model, "
+            "`profharness run -- COMMAND` profiles a command."
+        )
     if first_hotspots(summary) is None and on_cpu(summary):
         return _nothing_recorded(summary)
     if on_cpu(summary):
-        return "Take the operations at the top of the table first; scan batch sizes to see where throughput levels off."
-    return "Why the device waits was not measured: add --profile torch, or --profile rocprofv3 --hip-trace on AMD."
+        return (
+            "Take the operations at the top of the table first; "
+            "scan batch sizes to see where throughput levels off."
+        )
+    return (
+        "Why the device waits was not measured: add --profile torch, "
+        "or --profile rocprofv3 --hip-trace on AMD."
+    )
 
 
 def under_pressure(summary: Summary) -> bool:
@@ -136,10 +169,15 @@ def _nothing_recorded(summary: Summary) -> str:
     )
     if layers:
         return (
-            f"{' and '.join(layers)} recorded no operation: check that the command runs Python with "
-            f"{'them' if len(layers) > 1 else 'it'}; `profharness doctor --try` shows what works here."
+            f"{' and '.join(layers)} recorded no operation: check that the command runs Python "
+            "with "
+            f"{'them' if len(layers) > 1 else 'it'}; `profharness doctor --try` shows what "
+            "works here."
         )
-    return "Which operations take the time was not recorded: add --profile torch to a command in Python."
+    return (
+        "Which operations take the time was not recorded: add --profile torch to a command "
+        "in Python."
+    )
 
 
 def _anything(summary: Summary) -> bool:
@@ -194,13 +232,18 @@ def top_row(summary: Summary) -> str:
 
 
 def start_with(summary: Summary) -> str:
-    """Where to begin: the same row as an advice, with its pass where several were profiled; empty without a table."""
+    """Where to begin: the same row as an advice, with its pass where several were profiled; empty
+    without a table.
+    """
     largest = _largest_row(summary)
     if not largest:
         return ""
     table = first_hotspots(summary)
     several = sum(bool(row.layers) for row in summary.passes) > 1
-    return f"Start with {largest}{f' (pass {table.pass_name})' if several and table is not None and table.pass_name else ''}."
+    return (
+        "Start with "
+        f"{largest}{f' (pass {table.pass_name})' if several and table is not None and table.pass_name else ''}."
+    )
 
 
 def _largest_row(summary: Summary) -> str:
@@ -209,7 +252,10 @@ def _largest_row(summary: Summary) -> str:
     if table is None:
         return ""
     row = table.rows[0]
-    return f"{fold_kernel_name(row.name, 48)}: {format_share(row.share)} of {format_ns(table.total_ns, 3)} in {_kind(table)}"
+    return (
+        f"{fold_kernel_name(row.name, 48)}: {format_share(row.share)} of "
+        f"{format_ns(table.total_ns, 3)} in {_kind(table)}"
+    )
 
 
 def first_hotspots(summary: Summary) -> Hotspots | None:

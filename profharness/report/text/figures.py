@@ -1,4 +1,6 @@
-"""Quantities of the records as text: value, unit and uncertainty, and the words for what is missing."""
+"""Quantities of the records as text: value, unit and uncertainty, and the words for what is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def needs_text(needs: str) -> str:
 
 
 def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
-    """A figure with unit and, where `interval`, its half-width or ends; `not measured: needs X` without a value."""
+    """A figure with unit and, where `interval`, its half-width or ends; `not measured: needs X`
+    without a value.
+    """
     if figure is None:
         return NOT_MEASURED
     value = finite(figure.value)
@@ -64,12 +68,17 @@ def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
         return quantity_text(value, figure.unit)
     half = half_width(value, figure.low, figure.high)
     if half is not None and _lopsided(value, figure.low, figure.high):
-        return f"{quantity_text(value, figure.unit)} ({quantity_text(figure.low, figure.unit)} to {quantity_text(figure.high, figure.unit)})"
+        return (
+            f"{quantity_text(value, figure.unit)} ({quantity_text(figure.low, figure.unit)} "
+            f"to {quantity_text(figure.high, figure.unit)})"
+        )
     return quantity_text(value, figure.unit, half or None)
 
 
 def interval_text(value: float, low: float | None, high: float | None) -> str:
-    """A bare number with its interval: `24 281 ± 97`, `146 (0 to 318)` where ± would mislead, or the number alone."""
+    """A bare number with its interval: `24 281 ± 97`, `146 (0 to 318)` where ± would mislead, or
+    the number alone.
+    """
     half = half_width(value, low, high)
     if half and low is not None and high is not None and _lopsided(value, low, high):
         return f"{brief_text(value, 3)} ({brief_text(low, 3)} to {brief_text(high, 3)})"
@@ -77,7 +86,9 @@ def interval_text(value: float, low: float | None, high: float | None) -> str:
 
 
 def _lopsided(value: float, low: float, high: float) -> bool:
-    """Whether ± would mislead: one arm of the interval is more than three times the other, or the half-width exceeds the value."""
+    """Whether ± would mislead: one arm of the interval is more than three times the other, or the
+    half-width exceeds the value.
+    """
     short, long = sorted((value - low, high - value))
     return long > 3 * short or (value > 0 and high - low >= 2 * value)
 
@@ -103,26 +114,34 @@ def singular(unit: str) -> str:
 
 
 def number_text(value: float, half: float | None = None) -> str:
-    """A bare number: digits by its uncertainty, whole counts whole, four significant digits otherwise."""
+    """A bare number: digits by its uncertainty, whole counts whole, four significant digits
+    otherwise.
+    """
     if half is None and float(value).is_integer() and abs(value) < 1e15:
         return format_number(value)
     return format_with_uncertainty(value, half)
 
 
 def brief_text(value: float, significant: int = 4) -> str:
-    """Four significant digits without trailing zeros, whole above a thousand: `6.9`, `478.8`, `1 950`."""
+    """Four significant digits without trailing zeros, whole above a thousand: `6.9`, `478.8`, `1
+    950`.
+    """
     if abs(value) >= 1000:
         return format_number(value)
     return f"{float(f'{value:.{significant}g}'):.10f}".rstrip("0").rstrip(".")
 
 
 def cores_text(value: float) -> str:
-    """Cores in use with one decimal, as in `0.5 of 2`; two significant digits below a tenth of a core."""
+    """Cores in use with one decimal, as in `0.5 of 2`; two significant digits below a tenth of a
+    core.
+    """
     return f"{value:.1f}" if value == 0 or value >= 0.1 else brief_text(value, 2)
 
 
 def fraction_text(value: float | None) -> str:
-    """A share between 0 and 1 with two decimals, as in `fill 0.81`; two significant digits below 0.01."""
+    """A share between 0 and 1 with two decimals, as in `fill 0.81`; two significant digits below
+    0.01.
+    """
     shown = finite(value)
     if shown is None:
         return ""
@@ -134,11 +153,16 @@ def fraction_text(value: float | None) -> str:
 
 
 def si_text(value: float, unit: str, significant: int = 3) -> str:
-    """`1.31 TFLOP/s`, `24.4 k jets/s`: a decimal prefix, joined to units of the SI and apart from counted things."""
+    """`1.31 TFLOP/s`, `24.4 k jets/s`: a decimal prefix, joined to units of the SI and apart from
+    counted things.
+    """
     for factor, prefix in _SI:
         if abs(value) >= factor:
             digits = max(significant - len(str(int(abs(value) / factor))), 0)
-            return f"{format_number(value / factor, digits)} {prefix}{'' if unit in _SI_UNITS else ' '}{unit}"
+            return (
+                f"{format_number(value / factor, digits)} "
+                f"{prefix}{'' if unit in _SI_UNITS else ' '}{unit}"
+            )
     digits = 0 if float(value).is_integer() else max(significant - len(str(int(abs(value)))), 0)
     return f"{format_number(value, digits)} {unit}"
 
@@ -150,7 +174,10 @@ def _time_text(ns: float, half_ns: float | None) -> str:
         factor = _NS_PER[name]
         if abs(ns) >= factor or name == "ns":
             digits = digits_for(half_ns / factor)
-            return f"{format_number(ns / factor, digits)} ± {format_number(half_ns / factor, digits)} {name}"
+            return (
+                f"{format_number(ns / factor, digits)} ± "
+                f"{format_number(half_ns / factor, digits)} {name}"
+            )
     raise AssertionError("the last scale always matches")
 
 
@@ -167,7 +194,9 @@ def percent_text(estimate: Estimate) -> str:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """A fitted value with its ends, an end that the data do not bound being said: `251 (238 to 270)`."""
+    """A fitted value with its ends, an end that the data do not bound being said: `251 (238 to
+    270)`.
+    """
     value = finite(estimate.value)
     if value is None:
         low = finite(estimate.low)
@@ -184,14 +213,21 @@ def _end(value: float | None) -> str:
 
 
 def coverage_text(figure: Figure) -> str:
-    """How much of what the figure is about it rests on: of kernel time, or of the time sampled; empty where that is not said."""
+    """How much of what the figure is about it rests on: of kernel time, or of the time sampled;
+    empty where that is not said.
+    """
     if figure.coverage is None:
         return ""
-    return f"covers {100 * figure.coverage:.0f} % of {'the time' if 'telemetry' in figure.source else 'kernel time'}"
+    return (
+        f"covers {100 * figure.coverage:.0f} % of "
+        f"{'the time' if 'telemetry' in figure.source else 'kernel time'}"
+    )
 
 
 def figure_tip(figure: Figure | None, meaning: str = "") -> str:
-    """Provenance of a figure for a tooltip: meaning, interval, where it came from, coverage, note."""
+    """Provenance of a figure for a tooltip: meaning, interval, where it came from, coverage,
+    note.
+    """
     if figure is None:
         return meaning
     parts = [meaning] if meaning else []
@@ -202,7 +238,8 @@ def figure_tip(figure: Figure | None, meaning: str = "") -> str:
         assert figure.low is not None
         assert figure.high is not None
         parts.append(
-            f"95 % interval {quantity_text(figure.low, figure.unit)} to {quantity_text(figure.high, figure.unit)}"
+            f"95 % interval {quantity_text(figure.low, figure.unit)} to "
+            f"{quantity_text(figure.high, figure.unit)}"
         )
     if figure.source:
         parts.append(f"from {figure.source}")
@@ -219,7 +256,9 @@ _SUFFIX_UNITS = {"percent": "%", "w": "W", "mhz": "MHz", "j": "J", "c": "°C"}
 
 
 def suffixed_text(name: str, value: float | str) -> str:
-    """A finding's figure by the unit suffix of its name: `residual_ns` 1900 reads `residual 1.900 µs`."""
+    """A finding's figure by the unit suffix of its name: `residual_ns` 1900 reads `residual 1.900
+    µs`.
+    """
     stem, _, suffix = name.rpartition("_")
     if not stem or isinstance(value, str):
         return f"{name.replace('_', ' ')} {value if isinstance(value, str) else brief_text(value)}"

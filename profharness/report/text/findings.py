@@ -1,4 +1,6 @@
-"""Findings and problems as lines: what, figures, what to do; errors first, three at most in a summary."""
+"""Findings and problems as lines: what, figures, what to do; errors first, three at most in a
+summary.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def figures_of(finding: Finding) -> tuple[str, ...]:
 
 
 def finding_line(summary: Summary, finding: Finding) -> str:
-    """What, figures and what to do in one line. Figures are appended only where the message holds none."""
+    """What, figures and what to do in one line. Figures are appended only where the message holds
+    none.
+    """
     figures = ", ".join(figures_of(finding))
     said = any(char.isdigit() for char in finding.message)
     what = finding.message.rstrip(".") + (f" ({figures})" if figures and not said else "")
@@ -62,7 +66,8 @@ def finding_line(summary: Summary, finding: Finding) -> str:
 
 
 def finding_count(summary: Summary, limit: int = SHOWN) -> str:
-    """`2 findings: cold-cache at batch 4, drift`, `and 4 more` after `limit` kinds; `no findings` without any.
+    """`2 findings: cold-cache at batch 4, drift`, `and 4 more` after `limit` kinds; `no findings`
+    without any.
 
     The same finding at several points is named once, with their number.
     """
@@ -92,10 +97,11 @@ def grouped(found: Sequence[Finding]) -> tuple[tuple[Finding, ...], ...]:
 
 
 def finding_lines(summary: Summary, limit: int = SHOWN) -> tuple[tuple[str, str], ...]:
-    """(severity, line) of the errors and warnings that a terminal shows, and a last ("", "and 4 more") where there are more.
+    """(severity, line) of the errors and warnings that a terminal shows, and a last ("", "and 4
+    more") where there are more.
 
-    Notes are only counted there; without an error or a warning there is no line. What is missing of a run opens the answer,
-    and what to do about it the next step: it is not said a third time.
+    Notes are only counted there; without an error or a warning there is no line. What is missing of
+    a run opens the answer, and what to do about it the next step: it is not said a third time.
     """
     found = all_findings(summary)
     if found and found[0].id == "run-incomplete":

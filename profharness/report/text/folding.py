@@ -1,4 +1,6 @@
-"""Long kernel names made short: template arguments and parameter lists folded, the rest kept readable."""
+"""Long kernel names made short: template arguments and parameter lists folded, the rest kept
+readable.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ _SCOPE = re.compile(r"\(anonymous namespace\)::|\b\w+::")
 
 
 def fold_kernel_name(name: str, width: int = 72) -> str:
-    """`name` without template and parameter lists, cut in its middle when still longer than `width`.
+    """`name` without template and parameter lists, cut in its middle when still longer than
+    `width`.
 
     `void at::native::vectorized_elementwise_kernel<4, ...>(int, ...)` becomes
     `at::native::vectorized_elementwise_kernel<…>`.
@@ -30,8 +33,8 @@ def _without_outer_scopes(name: str, width: int) -> str:
 def distinct_names(names: Sequence[str], width: int = 72) -> list[str]:
     """Each name folded; those that would then look alike are told apart.
 
-    They keep their template arguments, without scopes, and if that does not fit either, they show the part
-    from which they differ.
+    They keep their template arguments, without scopes, and if that does not fit either, they show
+    the part from which they differ.
     """
     short = [fold_kernel_name(name, width) for name in names]
     for tell_apart in (_with_arguments, _from_difference):
@@ -47,7 +50,9 @@ def distinct_names(names: Sequence[str], width: int = 72) -> list[str]:
 
 
 def _with_arguments(group: Sequence[str], width: int) -> list[str]:
-    """The names with template arguments and without scopes, cut at the end; one without a template as it folds."""
+    """The names with template arguments and without scopes, cut at the end; one without a template
+    as it folds.
+    """
     return [
         _cut_end(_SCOPE.sub("", _bare(_fold(name, kept="<"))), width)
         if "<" in name
@@ -81,7 +86,9 @@ def _cut_end(text: str, width: int) -> str:
 
 
 def cut_middle(text: str, width: int) -> str:
-    """`text` itself, or its beginning and end around one `…` so that it has `width` characters (3 at least)."""
+    """`text` itself, or its beginning and end around one `…` so that it has `width` characters (3
+    at least).
+    """
     if len(text) <= width:
         return text
     keep = max(width - 1, 2)
@@ -90,9 +97,11 @@ def cut_middle(text: str, width: int) -> str:
 
 
 def _fold(name: str, kept: str = "") -> str:
-    """Replace outermost `<...>` by `<…>` and drop outermost `(...)`; unbalanced names are left alone.
+    """Replace outermost `<...>` by `<…>` and drop outermost `(...)`; unbalanced names are left
+    alone.
 
-    Groups that open with `kept` stay as they are. A name such as `(anonymous namespace)::copy` keeps its first group: only a group that follows a word is a list.
+    Groups that open with `kept` stay as they are. A name such as `(anonymous namespace)::copy`
+    keeps its first group: only a group that follows a word is a list.
     """
     out: list[str] = []
     stack: list[str] = []

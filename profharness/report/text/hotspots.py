@@ -12,9 +12,11 @@ from profharness.units import format_ns, format_number, format_share
 
 
 def plain_table(table: Hotspots, top: int, width: int | None) -> str:
-    """Aligned columns, the name last; names are folded to `width` characters per line, or left whole for None.
+    """Aligned columns, the name last; names are folded to `width` characters per line, or left
+    whole for None.
 
-    Below the rows stand what was left out, what holds of all rows, and the hardware counters of the shown kernels.
+    Below the rows stand what was left out, what holds of all rows, and the hardware counters of the
+    shown kernels.
     """
     rows = table.rows[:top]
     shown = hotspot_listing(table, top, width)

@@ -1,4 +1,6 @@
-"""What things of a summary are called: points, levels, devices, items. Shared by every form of the report."""
+"""What things of a summary are called: points, levels, devices, items. Shared by every form of the
+report.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ AXIS_TITLES: dict[Axis, str] = {
 
 
 def scan_axis(points: Iterable[PointSummary]) -> Axis | None:
-    """What the scan varies: the axis with most distinct values, batch size first among equals; of a served scan the load."""
+    """What the scan varies: the axis with most distinct values, batch size first among equals; of a
+    served scan the load.
+    """
     shown = tuple(points)
     counts = {axis: len({getattr(point, axis) for point in shown} - {None}) for axis in _AXES}
     served: tuple[Axis, ...] = ("concurrency", "rate")
@@ -42,7 +46,9 @@ def level_name(axis: Axis, value: float) -> str:
 
 
 def load_text(point: PointSummary, axis: Axis) -> str:
-    """The point's level as a table shows it; of an open loop among closed ones its rate: `8`, `140/s`. Empty where it has none."""
+    """The point's level as a table shows it; of an open loop among closed ones its rate: `8`,
+    `140/s`. Empty where it has none.
+    """
     value: float | None = getattr(point, axis)
     if value is None:
         return f"{point.rate:g}/s" if point.rate is not None else ""
@@ -50,7 +56,9 @@ def load_text(point: PointSummary, axis: Axis) -> str:
 
 
 def several_batches(points: Iterable[PointSummary]) -> bool:
-    """Whether levels of load were measured at several batch sizes, so that the level alone does not name a point."""
+    """Whether levels of load were measured at several batch sizes, so that the level alone does not
+    name a point.
+    """
     served = [point for point in points if point.mode]
     return len({point.batch_size for point in served}) > 1 and scan_axis(served) in (
         "concurrency",
@@ -59,7 +67,9 @@ def several_batches(points: Iterable[PointSummary]) -> bool:
 
 
 def point_name(summary: Summary, point: PointSummary) -> str:
-    """The point's level, with its backend where the run has several; its id where it has no level."""
+    """The point's level, with its backend where the run has several; its id where it has no
+    level.
+    """
     axis: Axis | None = "rate" if point.rate is not None else scan_axis(summary.points)
     value: float | None = getattr(point, axis) if axis else None
     if axis is None or value is None:
@@ -87,7 +97,9 @@ def item_unit(summary: Summary) -> str:
 
 
 def allowed_cores(summary: Summary) -> float | None:
-    """The CPU cores that the run may use, from the window's figures or any point's; None where none says it."""
+    """The CPU cores that the run may use, from the window's figures or any point's; None where none
+    says it.
+    """
     groups = (summary.metrics, *(point.metrics for point in summary.points))
     return next(
         (
@@ -117,7 +129,9 @@ def has_device_figures(summary: Summary) -> bool:
 
 
 def on_cpu(summary: Summary) -> bool:
-    """Whether the workload ran on the CPU device, so that its words apply. Where kernels were recorded it did not, whatever the probe saw."""
+    """Whether the workload ran on the CPU device, so that its words apply. Where kernels were
+    recorded it did not, whatever the probe saw.
+    """
     if summary.trace.kernels:
         return False
     if summary.run is None or not summary.run.device:
@@ -130,7 +144,9 @@ KERNELS = "kernels"  # how the needs of figures begin that only device kernels g
 
 
 def no_kernels(summary: Summary) -> str:
-    """Why figures of device kernels are missing for good; empty where the run had or could have kernels."""
+    """Why figures of device kernels are missing for good; empty where the run had or could have
+    kernels.
+    """
     if not on_cpu(summary):
         return ""
     return (

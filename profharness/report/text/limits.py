@@ -1,4 +1,6 @@
-"""Words for what limits a window: the limiter of a verdict, the causes of idle time, and what to try."""
+"""Words for what limits a window: the limiter of a verdict, the causes of idle time, and what to
+try.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from profharness.units import format_number, format_share
 
 @dataclass(frozen=True)
 class Limit:
-    """`label` for tables, `clause` for sentences with the share and the device's word, `advice` to follow "Try"."""
+    """`label` for tables, `clause` for sentences with the share and the device's word, `advice` to
+    follow "Try".
+    """
 
     label: str
     clause: str
@@ -119,14 +123,18 @@ def largest_cause(partition: Partition | None) -> tuple[Limit, int] | None:
 
 
 def cause_times(causes: IdleCauses) -> tuple[tuple[str, int], ...]:
-    """Each idle cause's field name and ns, in the order of METRICS 2 as the table above lists them."""
+    """Each idle cause's field name and ns, in the order of METRICS 2 as the table above lists
+    them.
+    """
     return tuple((name, getattr(causes, name)) for name in IDLE_CAUSES)
 
 
 def limit_of(verdict: Verdict, partition: Partition | None) -> Limit:
-    """The words for a verdict. Idle speaks of its largest cause when that is at least half of the idle time.
+    """The words for a verdict. Idle speaks of its largest cause when that is at least half of the
+    idle time.
 
-    Without device work in the window (no partition) idle and undetermined are judgements on the CPU's cores.
+    Without device work in the window (no partition) idle and undetermined are judgements on the
+    CPU's cores.
     """
     if partition is None or not partition.window_ns:
         return CPU_LIMITERS.get(verdict.limiter) or LIMITERS.get(
@@ -140,7 +148,9 @@ def limit_of(verdict: Verdict, partition: Partition | None) -> Limit:
 
 
 def share_of(verdict: Verdict, partition: Partition | None) -> float:
-    """The share that `limit_of` speaks of: of idle time the largest cause's part, where that is named."""
+    """The share that `limit_of` speaks of: of idle time the largest cause's part, where that is
+    named.
+    """
     cause = largest_cause(partition)
     if partition is not None and cause is not None and limit_of(verdict, partition) is cause[0]:
         return cause[1] / partition.window_ns
@@ -155,7 +165,8 @@ def clause_of(verdict: Verdict, partition: Partition | None, device: str) -> str
 
 
 def short_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
-    """One cell: `host: launches (78 % of the time)`, `bandwidth: gathers at 71 % of the measured copy`.
+    """One cell: `host: launches (78 % of the time)`, `bandwidth: gathers at 71 % of the measured
+    copy`.
 
     Of a withheld one the reason stands below the table (`columns.withheld`).
     """
@@ -193,8 +204,13 @@ def full_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
 
 
 def headroom_text(verdict: Verdict) -> str:
-    """`without it the work would run at most 1.28 times as fast`, where the verdict bounds it; of idle time the bound is for all of it."""
+    """`without it the work would run at most 1.28 times as fast`, where the verdict bounds it; of
+    idle time the bound is for all of it.
+    """
     if verdict.headroom is None:
         return ""
     what = "without any idle time" if verdict.limiter == "idle" else "without it"
-    return f"{what} the work would run at most {format_number(verdict.headroom, 2 if verdict.headroom < 10 else 0)} times as fast"
+    return (
+        f"{what} the work would run at most "
+        f"{format_number(verdict.headroom, 2 if verdict.headroom < 10 else 0)} times as fast"
+    )

@@ -1,4 +1,6 @@
-"""Tables as text: aligned lines for pipes and short lists, and tables that a terminal wraps, colours or frames."""
+"""Tables as text: aligned lines for pipes and short lists, and tables that a terminal wraps,
+colours or frames.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ _NARROWEST = 40  # characters that `listing` leaves a wrapped column
 def listing(
     table: Table, *, indent: int = 0, heads: bool = False, width: int | None = None
 ) -> Iterator[str]:
-    """The rows as aligned lines, below the titles where `heads`. Nothing follows the last text of a line.
+    """The rows as aligned lines, below the titles where `heads`. Nothing follows the last text of a
+    line.
 
-    A last column that wraps is broken at `width` characters per line, between words only, and at its own line ends.
+    A last column that wraps is broken at `width` characters per line, between words only, and at
+    its own line ends.
     """
     head = tuple(Cell(column.title) for column in table.columns)
     rows = (head, *table.rows) if heads else table.rows
@@ -43,7 +47,9 @@ def listing(
 
 
 def _line(columns: Sequence[Column], texts: list[str], widths: Sequence[int]) -> str:
-    """The texts in their columns; empty ones at the end take no room, and the last one is not filled up."""
+    """The texts in their columns; empty ones at the end take no room, and the last one is not
+    filled up.
+    """
     while texts and not texts[-1]:
         texts = texts[:-1]
     last = len(texts) - 1
@@ -68,7 +74,9 @@ def _wrapped(before: str, text: str, width: int) -> Iterator[str]:
 
 
 def fitting(table: Table, width: int) -> list[int]:
-    """The places of the columns that fit into `width` characters; those with the smallest `spare` go first."""
+    """The places of the columns that fit into `width` characters; those with the smallest `spare`
+    go first.
+    """
     needed = [
         min(
             max(len(column.title), *(len(row[index].text) for row in table.rows)),
@@ -88,7 +96,9 @@ def fitting(table: Table, width: int) -> list[int]:
 def terminal_table(
     table: Table, shown: Sequence[int], overflow: Literal["fold", "ellipsis"] = "fold"
 ) -> rich_tables.Table:
-    """The columns at the places `shown`, for rich to print. `overflow` is what happens where even these do not fit."""
+    """The columns at the places `shown`, for rich to print. `overflow` is what happens where even
+    these do not fit.
+    """
     from rich.table import Table as RichTable
     from rich.text import Text
 

@@ -1,4 +1,6 @@
-"""Telemetry while it is sampled: a table that is redrawn once a second on a terminal, one line per second elsewhere."""
+"""Telemetry while it is sampled: a table that is redrawn once a second on a terminal, one line per
+second elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _LINE = (
 
 
 def latest(trace: Trace) -> dict[tuple[str, str], float]:
-    """Mean of the last values of each metric (by device number, empty for the host), in the order of the metric table."""
+    """Mean of the last values of each metric (by device number, empty for the host), in the order
+    of the metric table.
+    """
     found: dict[tuple[str, str], float] = {}
     samples = trace.samples
     for metric, device in sorted(

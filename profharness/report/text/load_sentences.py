@@ -1,4 +1,6 @@
-"""What a served scan adds to the answer: how many clients one device carries, what keeps a latency limit, how an open loop fares, what sharing costs."""
+"""What a served scan adds to the answer: how many clients one device carries, what keeps a latency
+limit, how an open loop fares, what sharing costs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from profharness.report.text.labels import in_series, level_name, rate_text
 
 
 def load_sentences(summary: Summary, series: Series, *, rising: bool) -> tuple[str, ...]:
-    """Sentences for a curve over clients, which may still be `rising` at its largest level; none for other scans."""
+    """Sentences for a curve over clients, which may still be `rising` at its largest level; none
+    for other scans.
+    """
     if series.axis != "concurrency" or not any(point.mode for point in summary.points):
         return ()
     return tuple(_sentences(summary, series, rising=rising))
@@ -31,7 +35,8 @@ def _sentences(summary: Summary, series: Series, *, rising: bool) -> Iterator[st
         least, more = ("at least ", " or more") if rising else ("", "")
         of = f" of {series.clients_per_job} clients" if series.clients_per_job > 1 else ""
         yield (
-            f"The knee is at {_rounded(series.knee.n)} client{'s' * (_rounded(series.knee.n) != '1')}{ends}{more}"
+            f"The knee is at {_rounded(series.knee.n)} "
+            f"client{'s' * (_rounded(series.knee.n) != '1')}{ends}{more}"
             + (
                 "."
                 if jobs is None
@@ -57,7 +62,10 @@ def _sentences(summary: Summary, series: Series, *, rising: bool) -> Iterator[st
         )
         if latency is not None:
             which = "p99" if latency is opened.metrics.get(names.LATENCY_P99) else "p50"
-            yield f"Requests that come by themselves at {opened.rate:g}/s take {figure_text(latency, interval=False)} ({which})."
+            yield (
+                f"Requests that come by themselves at {opened.rate:g}/s take "
+                f"{figure_text(latency, interval=False)} ({which})."
+            )
 
 
 def _rounded(clients: float) -> str:
@@ -95,7 +103,10 @@ def _within(summary: Summary, series: Series, limit: LatencyLimit) -> str:
             f"; small ones need {needs} to tell: raise --time." if needs else "."
         )
     best = max(kept, key=lambda point: point.throughput or 0.0)
-    return f"Within the {shown} it gives {rate_text(summary, best.throughput or 0.0)} at {level_name(series.axis, getattr(best, series.axis))}."
+    return (
+        f"Within the {shown} it gives {rate_text(summary, best.throughput or 0.0)} at "
+        f"{level_name(series.axis, getattr(best, series.axis))}."
+    )
 
 
 def _value(point: PointSummary, name: str) -> float | None:
@@ -116,8 +127,9 @@ def _easiest_open_loop(summary: Summary, series: Series) -> PointSummary | None:
 
 
 def shared_sentence(summary: Summary) -> str:
-    """Of the level with the highest sum on one device: what all models give together, what that costs each, and what they give on a device
-    each where that was measured. Empty without shared levels.
+    """Of the level with the highest sum on one device: what all models give together, what that
+    costs each, and what they give on a device each where that was measured. Empty without shared
+    levels.
     """
     best = max(
         (level for level in summary.sharing if level.total.value and not level.spread),
@@ -132,7 +144,8 @@ def shared_sentence(summary: Summary) -> str:
         if one.slowdown.value is not None
     )
     return (
-        f"Together the {len(best.models)} models give {rate_text(summary, best.total.value or 0.0)} at concurrency {best.concurrency} each"
+        f"Together the {len(best.models)} models give "
+        f"{rate_text(summary, best.total.value or 0.0)} at concurrency {best.concurrency} each"
         + (f"; sharing slows them: {costs}." if costs else ".")
         + _on_devices_of_their_own(summary, best)
     )
@@ -147,7 +160,10 @@ def _on_devices_of_their_own(summary: Summary, shared: SharedLevel) -> str:
             and level.total.value
             and shared.total.value
         ):
-            return f" On a device each they give {rate_text(summary, level.total.value)} ({level.total.value / shared.total.value:.2f}x)."
+            return (
+                f" On a device each they give {rate_text(summary, level.total.value)} "
+                f"({level.total.value / shared.total.value:.2f}x)."
+            )
     return ""
 
 

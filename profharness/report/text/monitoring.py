@@ -1,4 +1,6 @@
-"""What `profharness telemetry` says at its end: the figures over the sampled time, findings, and a verdict."""
+"""What `profharness telemetry` says at its end: the figures over the sampled time, findings, and a
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ IDLE_NODE = 0.5  # below this share of busy cores a node is called idle
 
 
 class Concluded(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer: figures by name, every series as a row, findings, and the verdict (None without one)."""
+    """The answer: figures by name, every series as a row, findings, and the verdict (None without
+    one).
+    """
 
     schema: int = SCHEMA
     seconds: float
@@ -50,9 +54,11 @@ def conclude(
     followed: bool,
     idle_ns: tuple[int, int] = (0, 0),
 ) -> Concluded:
-    """Judge the time from `start_ns` to `end_ns` (the trace's clock). `cores` may be used; `followed` says that a command ran.
+    """Judge the time from `start_ns` to `end_ns` (the trace's clock). `cores` may be used;
+    `followed` says that a command ran.
 
-    Without a command the whole node is judged in its place. `idle_ns` is when the devices rested before it, (0, 0) where they did not.
+    Without a command the whole node is judged in its place. `idle_ns` is when the devices rested
+    before it, (0, 0) where they did not.
     """
     every = streams(trace)
     when = window(start_ns, end_ns)
@@ -115,12 +121,17 @@ def on_device(figures: dict[str, Figure]) -> bool:
 
 
 def node_verdict(figures: dict[str, Figure]) -> Verdict | None:
-    """How busy the node's cores were, by whatever ran on it. No process is followed, so there is no bound on a gain."""
+    """How busy the node's cores were, by whatever ran on it. No process is followed, so there is no
+    bound on a gain.
+    """
     used, cores = figures.get("cores_used"), figures["cores_allowed"].value
     if used is None or used.value is None or not cores:
         return None
     share = min(used.value / cores, 1.0)
-    evidence = f"the node kept {brief_text(used.value, 3)} of its {cores:g} cores busy, whatever ran on it ({CONFIDENCE})"
+    evidence = (
+        f"the node kept {brief_text(used.value, 3)} of its {cores:g} cores busy, "
+        f"whatever ran on it ({CONFIDENCE})"
+    )
     return Verdict(
         limiter="idle" if share < IDLE_NODE else "undetermined",
         share=1 - share if share < IDLE_NODE else share,
@@ -136,7 +147,9 @@ def document(concluded: Concluded, files: Sequence[Path]) -> bytes:
 
 
 def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
-    """A row per series, then energy, what is missing, findings, the verdict, and the files; sentences in lines of `width` characters."""
+    """A row per series, then energy, what is missing, findings, the verdict, and the files;
+    sentences in lines of `width` characters.
+    """
     lines = [
         f"{concluded.seconds:.1f} s sampled",
         *listing(sampled_table(concluded.rows), heads=True),
@@ -144,7 +157,8 @@ def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
     lines += [line for line in (_idle(concluded.figures), _energy(concluded.figures)) if line]
     reasons = dict.fromkeys(concluded.missing.values())
     said = [
-        f"not sampled: {', '.join(name for name, other in concluded.missing.items() if other == why)}: {why}"
+        "not sampled: "
+        f"{', '.join(name for name, other in concluded.missing.items() if other == why)}: {why}"
         for why in reasons
     ]
     said += [f"{one.severity}: {one.message}; {one.advice}" for one in concluded.findings]
@@ -165,7 +179,9 @@ def _verdict_text(verdict: Verdict | None) -> str:
 
 
 def _wrapped(line: str, width: int, indent: str) -> list[str]:
-    """Lines of at most `width` characters; a path or name longer than that stays whole, so that it can be copied."""
+    """Lines of at most `width` characters; a path or name longer than that stays whole, so that it
+    can be copied.
+    """
     return textwrap.wrap(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

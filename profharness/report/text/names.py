@@ -1,7 +1,8 @@
-"""How the analysis' metrics are called in front of people: title, short title, and what the figure says.
+"""How the analysis' metrics are called in front of people: title, short title, and what the figure
+says.
 
-The keys are the names that stand in `Summary.metrics` and `PointSummary.metrics`. A metric without an
-entry is still printed, under its own name with blanks for underscores.
+The keys are the names that stand in `Summary.metrics` and `PointSummary.metrics`. A metric without
+an entry is still printed, under its own name with blanks for underscores.
 """
 
 from __future__ import annotations
@@ -270,11 +271,13 @@ _TITLES = {
     ),
     "wave_quantisation": MetricTitle(
         "wave quantisation",
-        "how full the rounds of workgroups are, where a kernel takes several: an upper bound of what the last one costs",
+        "how full the rounds of workgroups are, where a kernel takes several: "
+        "an upper bound of what the last one costs",
     ),
     "compute_bound": MetricTitle(
         "compute-bound",
-        "share of the window in which kernels fill the device and reach 60 % of the compute ceiling",
+        "share of the window in which kernels fill the device and reach 60 % of the compute "
+        "ceiling",
     ),
     "bandwidth_bound": MetricTitle("bandwidth-bound", "the same for the bandwidth ceiling"),
     "inside_kernel": MetricTitle(

@@ -1,7 +1,8 @@
-"""Throughput with its uncertainty: one meaning of ± for every table, tile and sentence, a 95 % interval.
+"""Throughput with its uncertainty: one meaning of ± for every table, tile and sentence, a 95 %
+interval.
 
-The interval is that of the metric `throughput`, which holds the drift between repeats of a point; a point without
-that metric has the interval of its standard error alone.
+The interval is that of the metric `throughput`, which holds the drift between repeats of a point; a
+point without that metric has the interval of its standard error alone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def throughput_ends(point: PointSummary) -> tuple[float, float] | None:
 
 
 def widened(point: PointSummary) -> PointSummary:
-    """The point with a standard error that holds the drift of repeated points too, as its interval does; that of its trials alone is smaller."""
+    """The point with a standard error that holds the drift of repeated points too, as its interval
+    does; that of its trials alone is smaller.
+    """
     ends = throughput_ends(point)
     if ends is None:
         return point
@@ -43,13 +46,16 @@ def widened(point: PointSummary) -> PointSummary:
 
 
 def throughput_text(point: PointSummary) -> str:
-    """`24 281 ± 97`, or `146 (0 to 318)` where ± would mislead; empty for a point without throughput."""
+    """`24 281 ± 97`, or `146 (0 to 318)` where ± would mislead; empty for a point without
+    throughput.
+    """
     value = finite(point.throughput)
     return "" if value is None else interval_text(value, *(throughput_ends(point) or (None, None)))
 
 
 def unproven(point: PointSummary, others: Sequence[PointSummary]) -> bool:
-    """Whether the data leave open that one of the `others` is better or worse than `point` by more than 5 %.
+    """Whether the data leave open that one of the `others` is better or worse than `point` by more
+    than 5 %.
 
     That is so where the intervals overlap and reach beyond what counts as the same throughput.
     """

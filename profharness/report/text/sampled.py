@@ -12,7 +12,9 @@ from profharness.units import format_number, format_share
 
 
 def telemetry_title(row: TelemetryRow) -> str:
-    """The metric's name without its unit suffix: `clock_mhz` reads `clock`, as the unit stands beside it."""
+    """The metric's name without its unit suffix: `clock_mhz` reads `clock`, as the unit stands
+    beside it.
+    """
     suffix = re.sub(r"[^a-z]", "", row.unit.lower())
     return names.title_of(row.metric.removesuffix(f"_{suffix}") if suffix else row.metric)
 

@@ -22,7 +22,9 @@ def sample_text(row: HotspotRow, metric: str) -> str:
 
 
 def sample_notes(rows: Sequence[HotspotRow]) -> Iterator[str]:
-    """What to know of each column: that values hold longer than the records, and that some rows have none."""
+    """What to know of each column: that values hold longer than the records, and that some rows
+    have none.
+    """
     for metric in sampled_metrics(rows):
         own = [row.samples[metric] for row in rows if isinstance(row, SampledRow)]
         for said in dict.fromkeys(figure.note for figure in own if figure.note):

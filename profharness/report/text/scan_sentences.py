@@ -1,4 +1,6 @@
-"""Answer and Next for a scan: where the throughput levels off, what a small level wastes, and what to try."""
+"""Answer and Next for a scan: where the throughput levels off, what a small level wastes, and what
+to try.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ FULL = 0.5  # below half of the compute units METRICS 3 calls kernel time underf
 
 
 def answer(summary: Summary) -> str:
-    """Where the best series is full, and how little the driver's GPU % says at the smallest level."""
+    """Where the best series is full, and how little the driver's GPU % says at the smallest
+    level.
+    """
     series = best_series(summary)
     if series is None or series.recommended is None:
         return " ".join(
@@ -51,7 +55,9 @@ def best_series(summary: Summary) -> Series | None:
 
 
 def best_rate(series: Series) -> float:
-    """Its highest throughput, among the levels whose measurement is not known to be wrong where there are any."""
+    """Its highest throughput, among the levels whose measurement is not known to be wrong where
+    there are any.
+    """
     good = [
         rate
         for rate, level in zip(series.throughput, series.levels, strict=True)
@@ -89,7 +95,8 @@ def _saturation(summary: Summary, series: Series) -> str:
     device = device_word(summary)
     if still_rising(series):
         return (
-            f"Not full in this scan: throughput{name} still rises at {level_name(series.axis, max(series.levels))}, "
+            f"Not full in this scan: throughput{name} still rises at "
+            f"{level_name(series.axis, max(series.levels))}, "
             f"the largest (best {rate_text(summary, best)})."
         )
     within = f"(within 5 % of the best {rate_text(summary, best)})"
@@ -112,7 +119,9 @@ def _unproven(summary: Summary, series: Series) -> str:
 
 
 def still_rising(series: Series) -> bool:
-    """Whether the curve has no end in this scan: its largest level is the best, and no smaller one as good within 5 %."""
+    """Whether the curve has no end in this scan: its largest level is the best, and no smaller one
+    as good within 5 %.
+    """
     best = max(zip(series.throughput, series.levels, strict=True))[1]
     flat = series.recommended is not None and series.recommended.at < best
     return (
@@ -142,7 +151,10 @@ def _misleading(summary: Summary, series: Series) -> str:
     )
     if first is None or gpu is None or gpu < 90 or fill is None or fill >= FULL:
         return ""
-    return f'"GPU {gpu:.0f} %" already shows at {_level(series, first)}, where {_percent(fill)} of the compute units work.'
+    return (
+        f'"GPU {gpu:.0f} %" already shows at {_level(series, first)}, '
+        f"where {_percent(fill)} of the compute units work."
+    )
 
 
 def _cores(summary: Summary, series: Series) -> str:
@@ -174,9 +186,15 @@ def _without_curve(summary: Summary) -> str:
         else ""
     )
     if len(points) == 1:
-        return f"{rate} at {point_name(summary, best)}{latency}. One point says nothing about saturation."
+        return (
+            f"{rate} at {point_name(summary, best)}{latency}. "
+            "One point says nothing about saturation."
+        )
     if len([point for point in measured if point in points]) == 1:
-        return f"Of {len(points)} points only {point_name(summary, best)} has figures: {rate}{latency}. One point says nothing about saturation."
+        return (
+            f"Of {len(points)} points only {point_name(summary, best)} has figures: "
+            f"{rate}{latency}. One point says nothing about saturation."
+        )
     doubt = " The intervals overlap: none is proven best." if unproven(best, points) else ""
     return (
         f"The best of {len(points)} points is {point_name(summary, best)}: {rate}{latency}.{doubt}"
@@ -215,7 +233,10 @@ def _larger(series: Series, largest: float) -> str:
     option = {"batch_size": "--batch-sizes", "concurrency": "--concurrency"}.get(
         series.axis, "--ranks"
     )
-    return f"Scan beyond {level_name(series.axis, largest)}: {option} {largest:.0f}..{8 * largest:.0f}."
+    return (
+        f"Scan beyond {level_name(series.axis, largest)}: {option} "
+        f"{largest:.0f}..{8 * largest:.0f}."
+    )
 
 
 def _small_level(summary: Summary, series: Series) -> str:
@@ -291,15 +312,24 @@ def _unknown(summary: Summary) -> str:
     if any(point.verdict is not None and point.verdict.trusted for point in summary.points):
         return "Nothing stands out: the next gain lies in the model or in a faster device."
     if summary.run is not None and summary.run.asked.get("url"):
-        return "Why it is not faster can be measured where the server starts: profile it there, by --server-command."
+        return (
+            "Why it is not faster can be measured where the server starts: "
+            "profile it there, by --server-command."
+        )
     profiled = {layer for row in summary.passes for layer in row.layers}
     backends = dict.fromkeys(
         point.backend for point in summary.points if point.backend in ("torch", "onnxruntime")
     )
     layers = ",".join(backend for backend in backends or ("torch",) if backend not in profiled)
     if not layers or "rocprofv3" in profiled:
-        return "Why it is not faster cannot be told from these passes: `profharness hotspots` lists where the time goes."
-    return f"Why it is not faster was not measured: add --profile {layers}{'' if on_cpu(summary) else ' (or rocprofv3 on AMD)'}."
+        return (
+            "Why it is not faster cannot be told from these passes: "
+            "`profharness hotspots` lists where the time goes."
+        )
+    return (
+        "Why it is not faster was not measured: add --profile "
+        f"{layers}{'' if on_cpu(summary) else ' (or rocprofv3 on AMD)'}."
+    )
 
 
 def _level(series: Series, point: PointSummary) -> str:

@@ -1,7 +1,8 @@
-"""The three lines that open every report: Answer (is it saturated), Next (what to try), Trust (how sure).
+"""The three lines that open every report: Answer (is it saturated), Next (what to try), Trust (how
+sure).
 
-Wording follows the kind of run (scan, command, loose files) and the device (GPU or CPU). A sentence is
-left out when its figures are missing; it is never filled with a guess.
+Wording follows the kind of run (scan, command, loose files) and the device (GPU or CPU). A sentence
+is left out when its figures are missing; it is never filled with a guess.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from profharness.units import format_ns
 class Sentences:
     """The three lines, each one to three sentences of plain text.
 
-    `trust` ends with `findings`; a form that lists the findings itself prints `trust_alone` instead.
+    `trust` ends with `findings`; a form that lists the findings itself prints `trust_alone`
+    instead.
     """
 
     answer: str
@@ -45,7 +47,9 @@ def sentences(summary: Summary) -> Sentences:
 
 
 def answer(summary: Summary) -> str:
-    """Whether the device is saturated, from the curve of a scan or the partition of a window; first, whether all is there."""
+    """Whether the device is saturated, from the curve of a scan or the partition of a window;
+    first, whether all is there.
+    """
     missing = next(
         (found.message for found in summary.findings if found.id == "run-incomplete"), ""
     )
@@ -114,10 +118,11 @@ def failed_all(points: tuple[PointSummary, ...]) -> bool:
 
 
 def alignment(sources: tuple[SourceRow, ...]) -> str:
-    """`3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs)`; the worst of each layer.
+    """`3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs)`; the worst of
+    each layer.
 
-    A source is aligned when its times are on the run's clock. Layers that carry no markers to check the
-    alignment with are named last, without a figure.
+    A source is aligned when its times are on the run's clock. Layers that carry no markers to check
+    the alignment with are named last, without a figure.
     """
     if not sources:
         return ""
@@ -132,7 +137,10 @@ def alignment(sources: tuple[SourceRow, ...]) -> str:
     ]
     plain = [name for name, group in layers.items() if not any(map(_stated, group))]
     parts = [*checked, f"{' and '.join(plain)} by the host's clock readings"] if plain else checked
-    return f"{len(sources)} sources {f'read, {lost} not aligned' if lost else 'aligned'}: {', '.join(parts)}"
+    return (
+        f"{len(sources)} sources {f'read, {lost} not aligned' if lost else 'aligned'}: "
+        f"{', '.join(parts)}"
+    )
 
 
 def _aligned(source: SourceRow) -> bool:
@@ -162,7 +170,9 @@ def source_bound(source: SourceRow) -> int | None:
 
 
 def _brief(ns: int) -> str:
-    """Two digits, in microseconds below a millisecond: bounds of several sources compare at a glance."""
+    """Two digits, in microseconds below a millisecond: bounds of several sources compare at a
+    glance.
+    """
     if ns >= 1_000_000:
         return format_ns(ns, significant=2)
     return f"{float(f'{ns / 1000:.2g}'):g} µs"

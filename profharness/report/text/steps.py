@@ -1,4 +1,6 @@
-"""Figures step by step as a table of text: how long, where the time went, how full the device was."""
+"""Figures step by step as a table of text: how long, where the time went, how full the device
+was.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ _ENERGY = (("energy", "energy"),)
 def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator[str]:
     """A line per step, with the columns that at least one step has; then what the others need.
 
-    `samples` are telemetry metrics to show (none: power, clock and cores), each with what to know of it.
+    `samples` are telemetry metrics to show (none: power, clock and cores), each with what to know
+    of it.
     """
     if not steps:
         yield "steps: none are marked in the trace"
@@ -59,7 +62,9 @@ def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator
 
 
 def step_table(steps: Sequence[StepSummary], shown: Sequence[tuple[str, str]]) -> Table:
-    """One row per step; `shown` are the figures' names and titles. A figure that a step lacks is `-`."""
+    """One row per step; `shown` are the figures' names and titles. A figure that a step lacks is
+    `-`.
+    """
     columns = (
         Column("step"),
         Column("time", "right", width=10),

@@ -1,6 +1,8 @@
-"""The summary for a terminal: the scan's table or the command's time, then Answer, Next, Trust and findings.
+"""The summary for a terminal: the scan's table or the command's time, then Answer, Next, Trust and
+findings.
 
-`render` gives a string; with `color` false it holds no escape sequences, so that it is fit for a file.
+`render` gives a string; with `color` false it holds no escape sequences, so that it is fit for a
+file.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ _REASONS = 3
 def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()) -> str:
     """The whole view, `width` characters wide at most (40 at least).
 
-    `made` are the last lines: what was made and what to do with it, one row of cells each; only these may be wider.
+    `made` are the last lines: what was made and what to do with it, one row of cells each; only
+    these may be wider.
     """
     out = io.StringIO()
     console = _console(out, max(width, _NARROWEST), color=color)
@@ -217,7 +220,9 @@ def wrapped_items(items: Sequence[str], width: int) -> list[str]:
 
 
 def partition_items(partition: Partition) -> list[str]:
-    """`compute 61.3 %`, `communication 8.2 % exposed (of 19.0 %)`, `copies 0.4 %`, `idle 30.1 %`."""
+    """`compute 61.3 %`, `communication 8.2 % exposed (of 19.0 %)`, `copies 0.4 %`, `idle 30.1
+    %`.
+    """
     window = partition.window_ns
     parts = [f"compute {format_share(partition.compute_ns / window)}"]
     for label, exposed, total in (
@@ -243,7 +248,9 @@ def idle_items(partition: Partition) -> list[str]:
 
 
 def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:
-    """The first rows as lines: name, share, calls x mean, fill of the most common shape where known."""
+    """The first rows as lines: name, share, calls x mean, fill of the most common shape where
+    known.
+    """
     rows = table.rows[:top]
     room = max(min(width - 34, 48), 16)
     shown = distinct_names([row.name for row in rows], room)
@@ -280,13 +287,18 @@ def _opening(summary: Summary) -> Grid:
 
 
 def _notes(summary: Summary) -> Grid | None:
-    """Errors and warnings by word and colour, three at most; then what the readers dropped or repaired."""
+    """Errors and warnings by word and colour, three at most; then what the readers dropped or
+    repaired.
+    """
     rows: list[tuple[str, str]] = list(finding_lines(summary))
     serious = [row for row in summary.problems if row.severity != "info"]
     rows.extend(
         (
             row.severity,
-            f"{row.source}: {row.message} ({'once' if row.count == 1 else f'{format_number(row.count)} times'})",
+            (
+                f"{row.source}: {row.message} "
+                f"({'once' if row.count == 1 else f'{format_number(row.count)} times'})"
+            ),
         )
         for row in serious[:3]
     )
@@ -321,7 +333,9 @@ def _grid(rows: Iterable[tuple[str, str]], indent: int = 2, style: str = "") -> 
 
 
 def made_lines(made: Sequence[Sequence[str]], width: int) -> list[str]:
-    """What was made, in columns where these fit; else each cell on a line of its own. None is broken: people copy them."""
+    """What was made, in columns where these fit; else each cell on a line of its own. None is
+    broken: people copy them.
+    """
     count = max(map(len, made), default=0)
     rows = tuple(row_of(*row, *[""] * (count - len(row))) for row in made)
     lines = list(listing(Table("made", (Column(gap="    "),) * count, rows)))

@@ -17,13 +17,16 @@ FAMILIES: dict[str, str] = {
     "nvml": "profharness.telemetry.sources.nvidia.family",
 }
 
-STALE_NS = 10_000_000_000  # a reading's own stamp further off than this is of another clock: the time of the read counts then
+# a reading's own stamp further off than this is of another clock: the time of the read counts then
+STALE_NS = 10_000_000_000
 COUNTER_HZ = 5.0  # for counters of the node that figures of points of a second or so are made of
-SLOW_HZ = 2.0  # for what changes slowly or only grows: each read of it costs as much as a whole tick of the rest
+# for what changes slowly or only grows: each read of it costs as much as a whole tick of the rest
+SLOW_HZ = 2.0
 
 
 class Taken(NamedTuple):
-    """Where a column's value stands in a block of bytes: `repeat` values of one struct `code`, little endian, from `offset` on.
+    """Where a column's value stands in a block of bytes: `repeat` values of one struct `code`,
+    little endian, from `offset` on.
 
     Whatever equals `unset` was not set by who filled the block; nor was a 0 where `zero_is_unset`.
     """
@@ -41,11 +44,13 @@ class Column(NamedTuple):
     An `instant` means raw × scale; a `counter` only grows, and means its growth × scale per second.
     `type` is q (int64) or d (float64); `role` is `stamp` for the reading's own CLOCK_BOOTTIME ns.
 
-    What a driver gives as one table is copied as it is, since taking it apart at each tick would cost more than reading it:
-    role `block`, of type `<n>s`. Columns with `taken` have no field of their own: the reader takes them out of the block
-    (the source's only one) after the run, by `how`: the `one` value, the `mean` (rounded) or the `average` of all that are set, their
-    `total`. Of two more forms, `share` is the growth of an accumulator (of several, the largest) over that of `over`, × scale,
-    and worth nothing any more once it exceeds `at_most`; `bits` is 1 while any of `bits` is set, taken to hold since the read before.
+    What a driver gives as one table is copied as it is, since taking it apart at each tick would
+    cost more than reading it: role `block`, of type `<n>s`. Columns with `taken` have no field of
+    their own: the reader takes them out of the block (the source's only one) after the run, by
+    `how`: the `one` value, the `mean` (rounded) or the `average` of all that are set, their
+    `total`. Of two more forms, `share` is the growth of an accumulator (of several, the largest)
+    over that of `over`, × scale, and worth nothing any more once it exceeds `at_most`; `bits` is 1
+    while any of `bits` is set, taken to hold since the read before.
     """
 
     metric: str
@@ -63,10 +68,11 @@ class Column(NamedTuple):
 
 
 class SampledDevice(NamedTuple):
-    """An accelerator whose values a source reads; columns refer to it by position. `number` is the vendor's own.
+    """An accelerator whose values a source reads; columns refer to it by position. `number` is the
+    vendor's own.
 
-    `package` is the identity of the device that reports power for all dies of the package, `scope` what that power
-    covers ("device", "package of 2 dies"), `mode` how the device is partitioned.
+    `package` is the identity of the device that reports power for all dies of the package, `scope`
+    what that power covers ("device", "package of 2 dies"), `mode` how the device is partitioned.
     """
 
     number: str
@@ -86,7 +92,9 @@ class Missing(NamedTuple):
 
 
 class Source(Protocol):
-    """Values that are read together. `probe` is called once, before `columns` and `devices` are looked at."""
+    """Values that are read together. `probe` is called once, before `columns` and `devices` are
+    looked at.
+    """
 
     name: str
     max_hz: float
@@ -97,7 +105,8 @@ class Source(Protocol):
         """Open what is there, fill `columns`, and name what is not. Must not raise."""
 
     def read(self, row: list[Any], at: int) -> None:
-        """Put the raw values into the row from `at` on, one per column that has a field; a field left alone counts as not read.
+        """Put the raw values into the row from `at` on, one per column that has a field; a field
+        left alone counts as not read.
 
         May raise; the sampler then counts the failure and goes on.
         """

@@ -11,14 +11,17 @@ _TRIES = 3
 
 
 def affordable_hz(source: Source, at_most: float, budget: float = BUDGET) -> float:
-    """From the CPU time of the cheapest of a few reads; `at_most` where the reads fail (they are counted later)."""
+    """From the CPU time of the cheapest of a few reads; `at_most` where the reads fail (they are
+    counted later).
+    """
     row: list[int | float] = [0] * len(source.columns)
     costs = []
     for _ in range(_TRIES):
         before = time.thread_time_ns()
         try:
             source.read(row, 0)
-        except Exception:  # noqa: BLE001 - it may call a vendor's library; the sampler counts its failures
+        except Exception:  # noqa: BLE001
+            # it may call a vendor's library; the sampler counts its failures
             return at_most
         costs.append(time.thread_time_ns() - before)
     return min(at_most, budget / max(min(costs) / 1e9, 1e-6))

@@ -1,4 +1,6 @@
-"""Whatever accelerator there is: our own AMD reader where sysfs lists AMD devices, else NVIDIA's library."""
+"""Whatever accelerator there is: our own AMD reader where sysfs lists AMD devices, else NVIDIA's
+library.
+"""
 
 from __future__ import annotations
 

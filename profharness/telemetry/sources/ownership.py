@@ -1,7 +1,9 @@
-"""Which processes on a device are the workload's: those named in the roots file, and what descends from them.
+"""Which processes on a device are the workload's: those named in the roots file, and what descends
+from them.
 
-Vendors list the processes of a device by pid. A pid that cannot be looked up here (it belongs to another user's
-namespace) is somebody else's. A process that was the workload's once stays it, though its parent may end first.
+Vendors list the processes of a device by pid. A pid that cannot be looked up here (it belongs to
+another user's namespace) is somebody else's. A process that was the workload's once stays it,
+though its parent may end first.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Ownership:
         return sum(not self._ours[pid] for pid in present)
 
     def _read_roots(self) -> None:
-        """Anew when the file has grown: a process may have been looked at before its root was named."""
+        """Anew when the file has grown: a process may have been looked at before its root was
+        named.
+        """
         try:
             size = os.stat(self._path).st_size  # noqa: PTH116 - no pathlib in the sampler
             if size == self._size:

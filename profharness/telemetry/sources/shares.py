@@ -1,6 +1,8 @@
-"""Shares of time as a counter: a source that knows the mean over its last interval adds it here, times the interval.
+"""Shares of time as a counter: a source that knows the mean over its last interval adds it here,
+times the interval.
 
-Written so, the value that a reader gets back between two rows is exactly that mean, whatever rows lie between.
+Written so, the value that a reader gets back between two rows is exactly that mean, whatever rows
+lie between.
 """
 
 from __future__ import annotations

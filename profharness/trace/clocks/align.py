@@ -1,10 +1,11 @@
 """Puts the times of all sources on one axis: CLOCK_BOOTTIME of the reference host. Pure.
 
-A reader says which clock a source stamps; snapshots (readings of all clocks of a host at one instant, taken beside the
-run) say how that clock stood to the others. In between the offset is linear; where all readings agree with one
-offset within their own widths, that offset is used as it is, so that equal times stay equal and nesting stays exact.
-Durations are never changed. Nothing is guessed: a source without a known clock or without snapshots stays as it is
-and says so in `Source.alignment`.
+A reader says which clock a source stamps; snapshots (readings of all clocks of a host at one
+instant, taken beside the run) say how that clock stood to the others. In between the offset is
+linear; where all readings agree with one offset within their own widths, that offset is used as it
+is, so that equal times stay equal and nesting stays exact. Durations are never changed. Nothing is
+guessed: a source without a known clock or without snapshots stays as it is and says so in
+`Source.alignment`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _FIELDS = {
 
 
 class SnapshotLike(Protocol):
-    """Readings of one host's clocks at one instant, all within `width_ns`: `Snapshot` and the manifest's record."""
+    """Readings of one host's clocks at one instant, all within `width_ns`: `Snapshot` and the
+    manifest's record.
+    """
 
     @property
     def boot_ns(self) -> int: ...
@@ -69,11 +72,12 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """From one clock to another: offsets (ns) to add at rising times of the first, linear in between.
+    """From one clock to another: offsets (ns) to add at rising times of the first, linear in
+    between.
 
-    Before the first and after the last knot the offset is that of the nearest one. `first_ns` and `last_ns` bound the
-    times that snapshots enclose. Integer arithmetic throughout: exact to 1 ns, and never decreasing unless the other clock
-    was set back.
+    Before the first and after the last knot the offset is that of the nearest one. `first_ns` and
+    `last_ns` bound the times that snapshots enclose. Integer arithmetic throughout: exact to 1 ns,
+    and never decreasing unless the other clock was set back.
     """
 
     knots_ns: I64
@@ -97,15 +101,19 @@ class Conversion:
         return converted
 
     def outside_ns(self, times: I64) -> I64:
-        """How far each time lies before the first or after the last snapshot; 0 for those between."""
+        """How far each time lies before the first or after the last snapshot; 0 for those
+        between.
+        """
         far: I64 = np.maximum(np.maximum(self.first_ns - times, times - self.last_ns), 0)
         return far
 
 
 def _scaled(rise: I64, part: I64, whole: I64) -> I64:
-    """`rise * part // whole`, exact though the product may need more than 64 bits; 0 <= part <= whole, and all below 2**52.
+    """`rise * part // whole`, exact though the product may need more than 64 bits; 0 <= part <=
+    whole, and all below 2**52.
 
-    The quotient in floating point is off by at most 2; the remainder then fits into 64 bits, where the products may wrap.
+    The quotient in floating point is off by at most 2; the remainder then fits into 64 bits, where
+    the products may wrap.
     """
     quotient = np.floor(rise.astype(np.float64) * part / whole).astype(np.int64)
     remainder = rise * part - quotient * whole
@@ -116,7 +124,8 @@ def _scaled(rise: I64, part: I64, whole: I64) -> I64:
 def conversion(
     snapshots: Sequence[SnapshotLike], origin: ClockDomain, target: ClockDomain
 ) -> Conversion:
-    """From clock `origin` to clock `target` of one host. At least one snapshot; both clocks must be real ones.
+    """From clock `origin` to clock `target` of one host. At least one snapshot; both clocks must be
+    real ones.
 
     A reading at which `origin` had been set back is left out (`clock_checks` reports such a step).
     """
@@ -158,7 +167,9 @@ def _knots(points: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Route:
-    """The conversions that take one source to the run clock, in order, and how it is said in words."""
+    """The conversions that take one source to the run clock, in order, and how it is said in
+    words.
+    """
 
     steps: tuple[Conversion, ...]
     words: str
@@ -174,7 +185,8 @@ def route(
 ) -> Route | str:
     """How times of `clock` on `host` become BOOTTIME of `reference`, or why they cannot.
 
-    Between hosts the wall clocks are taken as equal; how true that is depends on the site's time service, and the words say so.
+    Between hosts the wall clocks are taken as equal; how true that is depends on the site's time
+    service, and the words say so.
     """
     if clock is ClockDomain.RUN:
         return Route((), "already on the run's clock")
@@ -200,15 +212,18 @@ def route(
 def _words(clock: ClockDomain, step: Conversion, snapshots: Sequence[SnapshotLike]) -> str:
     width = max(s.width_ns for s in snapshots)
     how = "one offset" if len(step.knots_ns) == 1 else "offsets linear in time"
-    return f"{clock.value} by {how} from {len(snapshots)} clock readings of at most {format_ns(width)} width"
+    return (
+        f"{clock.value} by {how} from {len(snapshots)} clock readings of at most "
+        f"{format_ns(width)} width"
+    )
 
 
 def align(trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]], reference: str) -> Trace:
     """The same records on CLOCK_BOOTTIME of host `reference`; `snapshots` are by host.
 
-    Each aligned source has clock RUN, and says in `alignment` how it was aligned and how far times lie outside of the
-    snapshots; its own clock stays in `details` as `recorded_clock`. Sources that cannot be aligned keep their
-    times and clock, and `alignment` begins with "not aligned".
+    Each aligned source has clock RUN, and says in `alignment` how it was aligned and how far times
+    lie outside of the snapshots; its own clock stays in `details` as `recorded_clock`. Sources that
+    cannot be aligned keep their times and clock, and `alignment` begins with "not aligned".
     """
     routes = [route(source.clock, source.host, snapshots, reference) for source in trace.sources]
     tables = {name: table for name, table in trace.tables() if name in TIME_COLUMNS}
@@ -221,13 +236,16 @@ def align(trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]], referen
         _described(source, way, int(far))
         for source, way, far in zip(trace.sources, routes, outside, strict=True)
     )
-    return replace(trace, sources=sources, **changed)  # type: ignore[arg-type] # each table keeps its own type
+    # each table keeps its own type
+    return replace(trace, sources=sources, **changed)  # type: ignore[arg-type]
 
 
 def _converted(
     table: Table, columns: Sequence[str], routes: Sequence[Route | str], outside: I64
 ) -> Table:
-    """The table with its times converted by source; `outside` takes each source's farthest time from any snapshot."""
+    """The table with its times converted by source; `outside` takes each source's farthest time
+    from any snapshot.
+    """
     changed = {column: getattr(table, column).copy() for column in columns}
     for position, rows in rows_by_source(table):
         way = routes[position]

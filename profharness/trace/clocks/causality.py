@@ -1,9 +1,10 @@
 """What cause and effect say about a device's clock against the host's, without any marker. Pure.
 
-No kernel starts before the call that launched it, and none that was launched before a synchronisation ends after
-that call's return. Both bound the shift that may be added to the device's times: a lower end from launches, an
-upper end from synchronisations. 0 outside of the interval is an error of the recorded times; an empty interval
-means that no constant shift repairs them. A shift is offered, never applied here.
+No kernel starts before the call that launched it, and none that was launched before a
+synchronisation ends after that call's return. Both bound the shift that may be added to the
+device's times: a lower end from launches, an upper end from synchronisations. 0 outside of the
+interval is an error of the recorded times; an empty interval means that no constant shift repairs
+them. A shift is offered, never applied here.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ DEVICE_SYNCS = frozenset(
         "cuCtxSynchronize",
     }
 )
-# They return when the work of one stream is done. Event synchronisation gives no bound: which launches came before the
-# event's recording does not stand in the call.
+# They return when the work of one stream is done. Event synchronisation gives no bound: which
+# launches came before the event's recording does not stand in the call.
 STREAM_SYNCS = frozenset(
     {
         "hipStreamSynchronize",
@@ -47,7 +48,9 @@ _NO_BOUND = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class CausalInterval:
-    """Shifts in ns that may be added to the device's times; an end is None where nothing bounds it."""
+    """Shifts in ns that may be added to the device's times; an end is None where nothing
+    bounds it.
+    """
 
     low_ns: int | None
     high_ns: int | None
@@ -60,14 +63,18 @@ class CausalInterval:
 
     @property
     def excess_ns(self) -> int:
-        """By how much the recorded times contradict causality: the smallest shift that repairs them, signed; 0 if none is needed."""
+        """By how much the recorded times contradict causality: the smallest shift that repairs
+        them, signed; 0 if none is needed.
+        """
         if self.is_empty:
             return (self.low_ns or 0) - (self.high_ns or 0)
         return max(self.low_ns or 0, 0) or min(self.high_ns or 0, 0)
 
 
 def causal_interval(trace: Trace, device: int, source: int | None = None) -> CausalInterval | None:
-    """For the device at this position, over all sources or one; None when no kernel is linked to its launch."""
+    """For the device at this position, over all sources or one; None when no kernel is linked to
+    its launch.
+    """
     chosen = trace.kernels.device == device
     if source is not None:
         chosen &= trace.kernels.source == source
@@ -121,10 +128,12 @@ class _Syncs:
         )
 
     def return_after(self, rows: I64, call: I64) -> I64:
-        """For each kernel the return of the earliest synchronisation that began after its launch returned.
+        """For each kernel the return of the earliest synchronisation that began after its launch
+        returned.
 
-        A call does not name its device: only processes that used one device count. It does not name its stream either:
-        stream synchronisations count where the process used a single stream. Process and source are those of the launch.
+        A call does not name its device: only processes that used one device count. It does not name
+        its stream either: stream synchronisations count where the process used a single stream.
+        Process and source are those of the launch.
         """
         api = self._trace.api
         result = np.full(len(rows), _NO_BOUND, np.int64)
@@ -184,7 +193,9 @@ class _Syncs:
 
 
 def causality_findings(trace: Trace) -> tuple[Finding, ...]:
-    """`clock-causality` for each source and device whose times contradict cause and effect by more than their resolution."""
+    """`clock-causality` for each source and device whose times contradict cause and effect by more
+    than their resolution.
+    """
     found = []
     for (source, device), interval in causal_intervals(trace).items():
         excess = interval.excess_ns
@@ -193,11 +204,20 @@ def causality_findings(trace: Trace) -> tuple[Finding, ...]:
         path = trace.sources[source].path
         index = trace.devices[device].index if device != NULL else "unknown"
         if interval.is_empty:
-            text = f"{path}, device {index}: no shift of the device's times keeps cause before effect; {format_ns(abs(excess))} are missing"
+            text = (
+                f"{path}, device {index}: no shift of the device's times keeps cause before "
+                f"effect; {format_ns(abs(excess))} are missing"
+            )
         elif excess > 0:
-            text = f"{path}, device {index}: a kernel starts {format_ns(excess)} before the call that launched it"
+            text = (
+                f"{path}, device {index}: a kernel starts {format_ns(excess)} before the "
+                "call that launched it"
+            )
         else:
-            text = f"{path}, device {index}: a kernel ends {format_ns(-excess)} after the return of the synchronisation that waited for it"
+            text = (
+                f"{path}, device {index}: a kernel ends {format_ns(-excess)} after the "
+                "return of the synchronisation that waited for it"
+            )
         found.append(
             finding(
                 "clock-causality",
@@ -211,6 +231,8 @@ def causality_findings(trace: Trace) -> tuple[Finding, ...]:
 
 
 def _resolution_ns(trace: Trace, source: int) -> int:
-    """Older tools write whole microseconds: a difference of two such times may be off by nearly 2 of them."""
+    """Older tools write whole microseconds: a difference of two such times may be off by nearly 2
+    of them.
+    """
     starts = trace.kernels.start_ns[trace.kernels.source == source]
     return 2000 if not np.any(starts % 1000) else 0

@@ -1,8 +1,10 @@
-"""How far the alignment can be trusted: marker self-check, steps of the wall clock, suspended hosts. Pure.
+"""How far the alignment can be trusted: marker self-check, steps of the wall clock, suspended
+hosts. Pure.
 
-Marker spans are written into a tool's trace between two reads of CLOCK_MONOTONIC. If the trace's times carry the
-error e once aligned, then `start - e >= before` and `end - e <= after` for each: e lies in the intersection of all
-`[end - after, start - before]`. That interval must contain 0, and its width bounds the error.
+Marker spans are written into a tool's trace between two reads of CLOCK_MONOTONIC. If the trace's
+times carry the error e once aligned, then `start - e >= before` and `end - e <= after` for each: e
+lies in the intersection of all `[end - after, start - before]`. That interval must contain 0, and
+its width bounds the error.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ RESOLUTION_NS = 1_000
 
 @dataclass(frozen=True)
 class MarkerCheck:
-    """The error of a source's aligned times lies in [low_ns, high_ns]; an empty interval contradicts itself.
+    """The error of a source's aligned times lies in [low_ns, high_ns]; an empty interval
+    contradicts itself.
 
-    `residual_ns` is the part of the error that is certain (0 where the interval contains 0), `bound_ns` the width.
+    `residual_ns` is the part of the error that is certain (0 where the interval contains 0),
+    `bound_ns` the width.
     """
 
     low_ns: int
@@ -54,13 +58,15 @@ class MarkerCheck:
 
 
 def marker_check(starts: I64, ends: I64, before: I64, after: I64) -> MarkerCheck | None:
-    """From the spans as the tool recorded them and their brackets, all in ns on one clock; None without markers.
+    """From the spans as the tool recorded them and their brackets, all in ns on one clock; None
+    without markers.
 
     Raises ValueError when the four differ in length.
     """
     if not len(starts) == len(ends) == len(before) == len(after):
         raise ValueError(
-            f"markers do not match their brackets: {len(starts)}, {len(ends)}, {len(before)}, {len(after)}"
+            f"markers do not match their brackets: {len(starts)}, {len(ends)}, {len(before)}, "
+            f"{len(after)}"
         )
     if not len(starts):
         return None
@@ -77,7 +83,9 @@ def with_marker_check(trace: Trace, source: int, check: MarkerCheck) -> Trace:
 
 
 def residual_finding(source: Source, check: MarkerCheck) -> Finding | None:
-    """`clock-residual` when the markers contradict the alignment, or one another, by more than the tools' stamps resolve."""
+    """`clock-residual` when the markers contradict the alignment, or one another, by more than the
+    tools' stamps resolve.
+    """
     if abs(check.residual_ns) <= RESOLUTION_NS:
         return None
     if check.is_empty:
@@ -101,7 +109,9 @@ def residual_finding(source: Source, check: MarkerCheck) -> Finding | None:
 def clock_findings(
     trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]]
 ) -> tuple[Finding, ...]:
-    """What the snapshots say against the sources of this trace, aligned or not: steps, suspends, sources left out."""
+    """What the snapshots say against the sources of this trace, aligned or not: steps, suspends,
+    sources left out.
+    """
     found: list[Finding] = []
     confused = _kineto_on_amd(trace)
     for host, readings in snapshots.items():
@@ -149,8 +159,8 @@ def _kineto_on_amd(trace: Trace) -> list[int]:
 
 
 def _suspended(host: str, readings: Sequence[SnapshotLike], confused: int) -> Finding | None:
-    """BOOTTIME runs on while the host sleeps. Kineto on ROCm shifts BOOTTIME stamps of kernels as if they were MONOTONIC;
-    `confused` is the number of such sources.
+    """BOOTTIME runs on while the host sleeps. Kineto on ROCm shifts BOOTTIME stamps of kernels as
+    if they were MONOTONIC; `confused` is the number of such sources.
     """
     slept = [reading.boot_ns - reading.monotonic_ns for reading in readings]
     if not slept or max(slept) < SUSPENDED_NS:
@@ -162,7 +172,8 @@ def _suspended(host: str, readings: Sequence[SnapshotLike], confused: int) -> Fi
         text = f"{host}: slept for {format_ns(during)} during the run"
     else:
         text = (
-            f"{host}: slept for {format_ns(max(slept))} since it was started; kernels of {confused} torch traces "
+            f"{host}: slept for {format_ns(max(slept))} since it was started; "
+            f"kernels of {confused} torch traces "
             "may be shifted by as much against their host calls"
         )
     return finding("suspended-host", text, slept_ns=max(slept), slept_during_run_ns=during)

@@ -1,4 +1,6 @@
-"""Columns that grow while a file is read, and pools that turn what a file repeats into small codes."""
+"""Columns that grow while a file is read, and pools that turn what a file repeats into small
+codes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Growing:
         return self._rows
 
     def add(self, rows: int, **blocks: npt.ArrayLike) -> None:
-        """Add `rows` rows; scalars are repeated. Raises KeyError for a missing or unknown column, ValueError for one of another length."""
+        """Add `rows` rows; scalars are repeated. Raises KeyError for a missing or unknown column,
+        ValueError for one of another length.
+        """
         if unknown := set(blocks) - set(self._blocks):
             raise KeyError(f"no such column: {sorted(unknown)}")
         for name, grown in self._blocks.items():
@@ -67,7 +71,9 @@ class Pool(dict[KeyT, int], Generic[KeyT]):
 
 
 def packed_integers(values: Sequence[Any]) -> I64:
-    """int64 of Python's integers, in less than half the time that NumPy takes for them. Raises struct.error where one is none, or is too large."""
+    """int64 of Python's integers, in less than half the time that NumPy takes for them. Raises
+    struct.error where one is none, or is too large.
+    """
     column = np.empty(len(values), np.int64)
     struct.pack_into(f"{len(values)}q", column.data, 0, *values)
     return column
@@ -81,7 +87,9 @@ def text_pool(strings: Strings) -> Pool[bytes]:
 def per_text(
     strings: Strings, codes: npt.NDArray[np.integer[Any]], value: Callable[[str], int]
 ) -> I64:
-    """`value` of each code's text, asked once per text that occurs; NULL codes are the empty text."""
+    """`value` of each code's text, asked once per text that occurs; NULL codes are the empty
+    text.
+    """
     present = np.zeros(len(strings) + 1, np.bool_)
     present[codes] = True
     table = np.zeros(len(strings) + 1, np.int64)

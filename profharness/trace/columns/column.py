@@ -1,7 +1,9 @@
-"""NumPy columns of a table: one that holds a single value for all rows is that value, seen as often as there are rows. Pure.
+"""NumPy columns of a table: one that holds a single value for all rows is that value, seen as often
+as there are rows. Pure.
 
-Most columns of most files are such: not recorded, or the same process throughout. They are arrays like others (with a
-stride of 0, and not writable), and stay such where rows are taken or tables joined.
+Most columns of most files are such: not recorded, or the same process throughout. They are arrays
+like others (with a stride of 0, and not writable), and stay such where rows are taken or tables
+joined.
 """
 
 from __future__ import annotations
@@ -79,7 +81,9 @@ def _alike(columns: Sequence[Column]) -> bool:
 
 
 def narrow(column: Column) -> Column:
-    """The same numbers in as few bytes as an int32 or a single value takes, if they fit; floats only if all are equal."""
+    """The same numbers in as few bytes as an int32 or a single value takes, if they fit; floats
+    only if all are equal.
+    """
     if not len(column) or is_repeated(column):
         return column
     low, high = np.minimum.reduce(column), np.maximum.reduce(column)
@@ -91,9 +95,11 @@ def narrow(column: Column) -> Column:
 
 
 def gathered(blocks: list[Column], dtype: npt.DTypeLike = None) -> Column:
-    """One behind the other; at least one. The list is emptied: each block is let go as soon as it is copied.
+    """One behind the other; at least one. The list is emptied: each block is let go as soon as it
+    is copied.
 
-    Without a type it is the narrowest that holds all blocks, or the memory of one value if they hold no other.
+    Without a type it is the narrowest that holds all blocks, or the memory of one value if they
+    hold no other.
     """
     filled = [block for block in blocks if len(block)] or blocks[:1]
     if all(is_repeated(block) for block in filled) and _alike(filled):
@@ -113,7 +119,9 @@ def gathered(blocks: list[Column], dtype: npt.DTypeLike = None) -> Column:
 
 
 def _kept_in(block: Column) -> np.dtype[Any]:
-    """The type that a block's values need; of one value there may be few bytes behind a wide type."""
+    """The type that a block's values need; of one value there may be few bytes behind a wide
+    type.
+    """
     return (
         narrow_type(int(block[0]))
         if is_repeated(block) and block.dtype == np.int64 and len(block)

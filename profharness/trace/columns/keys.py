@@ -1,7 +1,9 @@
-"""Several integer columns as one, and the distinct values of one: exact keys of rows, for joins and groups. Pure.
+"""Several integer columns as one, and the distinct values of one: exact keys of rows, for joins and
+groups. Pure.
 
-Most columns of codes hold few values from a small range (names, devices, processes): those are marked in a table of that
-range, without a sort, which for millions of rows costs many times as much.
+Most columns of codes hold few values from a small range (names, devices, processes): those are
+marked in a table of that range, without a sort, which for millions of rows costs many times as
+much.
 """
 
 from __future__ import annotations
@@ -18,15 +20,17 @@ I64 = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.integer[Any]]
 IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 LARGEST = 2**62
-_DENSE = 2  # a range up to so many times the rows is marked in a table: beyond, sorting touches less memory
+# a range up to so many times the rows is marked in a table: beyond, sorting touches less memory
+_DENSE = 2
 _SMALL = 1 << 16  # a table of this size stays in the processor's cache, however few the rows
 
 
 def pack(columns: Sequence[Integers]) -> I64:
-    """One int64 key per row, equal exactly where all columns are equal and ordered as the columns are.
+    """One int64 key per row, equal exactly where all columns are equal and ordered as the columns
+    are.
 
-    Columns of equal length, at least one. The keys are mixed-radix numbers; where they would not fit
-    in 62 bits, the part made so far is first replaced by its rank among the distinct values.
+    Columns of equal length, at least one. The keys are mixed-radix numbers; where they would not
+    fit in 62 bits, the part made so far is first replaced by its rank among the distinct values.
     """
     key = np.zeros(len(columns[0]), np.int64)
     if not len(key):
@@ -47,7 +51,9 @@ def pack(columns: Sequence[Integers]) -> I64:
 
 
 def _digits(column: Integers) -> tuple[I64, int, int]:
-    """The column, its lowest value and its span, which stays small enough to be joined with a key of ranks."""
+    """The column, its lowest value and its span, which stays small enough to be joined with a key
+    of ranks.
+    """
     low, high = int(column.min()), int(column.max())
     if high - low >= LARGEST // len(column):
         return _ranks(column), 0, len(column)
@@ -71,7 +77,9 @@ def distinct(column: npt.NDArray[IntegerT]) -> npt.NDArray[IntegerT]:
 
 
 def coded(column: npt.NDArray[IntegerT]) -> tuple[npt.NDArray[IntegerT], I64]:
-    """The values that occur, in rising order, and for each row the position of its own: `numpy.unique` with `return_inverse`."""
+    """The values that occur, in rising order, and for each row the position of its own:
+    `numpy.unique` with `return_inverse`.
+    """
     present = _present(column)
     if present is None:
         if is_repeated(column) and len(column):
@@ -84,7 +92,9 @@ def coded(column: npt.NDArray[IntegerT]) -> tuple[npt.NDArray[IntegerT], I64]:
 
 
 def first_rows(column: Integers) -> tuple[I64, I64]:
-    """The first row of each value that occurs, by rising value, and for each row the position of its value."""
+    """The first row of each value that occurs, by rising value, and for each row the position of
+    its value.
+    """
     values, place = coded(column)
     first = np.empty(len(values), np.int64)
     first[place[::-1]] = np.arange(
@@ -94,7 +104,9 @@ def first_rows(column: Integers) -> tuple[I64, I64]:
 
 
 def _present(column: Integers) -> tuple[npt.NDArray[np.bool_], int] | None:
-    """Which values occur from the lowest of the table on; None where the range is too wide for its rows, or there is nothing to look through."""
+    """Which values occur from the lowest of the table on; None where the range is too wide for its
+    rows, or there is nothing to look through.
+    """
     if not len(column) or is_repeated(column):
         return None
     low, high = int(column.min()), int(column.max())

@@ -1,4 +1,6 @@
-"""Parts of a trace for a viewer: a stretch of time, some steps, some ranks; and what was left out. Pure."""
+"""Parts of a trace for a viewer: a stretch of time, some steps, some ranks; and what was left out.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _LOG = "steps"  # the format of the hooks' own log of steps
 
 @dataclass(frozen=True)
 class StepRange:
-    """The ranges of the program that are its steps. One that a run recorded counts where it matches; one asked for now must match."""
+    """The ranges of the program that are its steps. One that a run recorded counts where it
+    matches; one asked for now must match.
+    """
 
     pattern: str
     recorded: bool = False
@@ -42,9 +46,9 @@ class Told(IntEnum):
 class Cut:
     """What to keep: None is everything. Ends that are None are open.
 
-    `window` is in ns after `origin_ns`. `steps` are numbers of steps, the second one not included; each process keeps
-    its own steps, from the start of the first to the end of the last, and what was launched in them. `step_range` says
-    which ranges of the program are steps.
+    `window` is in ns after `origin_ns`. `steps` are numbers of steps, the second one not included;
+    each process keeps its own steps, from the start of the first to the end of the last, and what
+    was launched in them. `step_range` says which ranges of the program are steps.
     """
 
     window: tuple[int | None, int | None] | None = None
@@ -71,9 +75,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class StepsFound:
-    """Of some sources together: start of the first and end of the last wanted step (None without any), and the numbers of all steps.
+    """Of some sources together: start of the first and end of the last wanted step (None without
+    any), and the numbers of all steps.
 
-    `told` is what says so, `matched` whether ranges that were asked for are among them; where they are not, `names` counts those there are.
+    `told` is what says so, `matched` whether ranges that were asked for are among them; where they
+    are not, `names` counts those there are.
     """
 
     window: tuple[int, int] | None = None
@@ -106,8 +112,9 @@ def cut(
 ) -> tuple[Trace, Counter[str]]:
     """The records that are wanted, whole, and how many of each table were left out.
 
-    A record is inside if it starts inside; in steps, device work is where its launching call is. `everywhere` is about the
-    whole of which `trace` is a part: sources without steps keep what lies in those of all others.
+    A record is inside if it starts inside; in steps, device work is where its launching call is.
+    `everywhere` is about the whole of which `trace` is a part: sources without steps keep what lies
+    in those of all others.
     """
     before = {name: len(table) for name, table in trace.tables()}
     part = trace
@@ -142,7 +149,9 @@ def first_ns(trace: Trace) -> int | None:
 
 
 def steps_found(trace: Trace, wanted: Cut | None = None) -> StepsFound:
-    """The wanted steps and all steps of a trace, as far as it tells them by marks, else by the hooks' log, else by the names of ranges."""
+    """The wanted steps and all steps of a trace, as far as it tells them by marks, else by the
+    hooks' log, else by the names of ranges.
+    """
     wanted = wanted or Cut()
     ranged = _ranged(trace, wanted)
     names = (
@@ -168,7 +177,9 @@ def steps_found(trace: Trace, wanted: Cut | None = None) -> StepsFound:
 
 
 def check_kept(wanted: Cut, rows: int, steps: StepsFound) -> None:
-    """Raises UsageError where a selection left nothing. `rows` are what it left, `steps` those of the whole."""
+    """Raises UsageError where a selection left nothing. `rows` are what it left, `steps` those of
+    the whole.
+    """
     if rows or wanted.is_all:
         return
     named = wanted.steps is not None and steps.numbers is not None
@@ -238,7 +249,9 @@ def _steps(trace: Trace, wanted: Cut, everywhere: StepsFound) -> Trace:
 
 
 def _step_windows(trace: Trace, wanted: Cut, everywhere: StepsFound) -> tuple[I64, I64]:
-    """Start and end of the wanted steps of each source, and (last, for NULL) of all together; sources without steps have those of all."""
+    """Start and end of the wanted steps of each source, and (last, for NULL) of all together;
+    sources without steps have those of all.
+    """
     numbers, marks = _numbers(trace, wanted, everywhere.told), trace.marks
     chosen = _wanted(numbers, wanted.steps or (None, None))
     count = len(trace.sources)
@@ -253,7 +266,8 @@ def _step_windows(trace: Trace, wanted: Cut, everywhere: StepsFound) -> tuple[I6
 
 
 def _of_source(table: Table, low: I64, high: I64) -> tuple[I64, I64]:
-    source: npt.NDArray[np.int32] = table.source  # type: ignore[attr-defined]  # every timed table has a source
+    # every timed table has a source
+    source: npt.NDArray[np.int32] = table.source  # type: ignore[attr-defined]
     return low[source], high[source]
 
 

@@ -1,4 +1,6 @@
-"""Cuts a trace by the scan's points: the marks that workers write into the tools' own traces say which record is whose. Pure."""
+"""Cuts a trace by the scan's points: the marks that workers write into the tools' own traces say
+which record is whose. Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ LEVEL = "level"  # the format of sources that hold the window of one level of lo
 def assign_points(trace: Trace) -> Trace:
     """Fill the `point` of kernels, copies, calls, ops and marks that have none yet.
 
-    A source that holds one point only (`Source.point`) gives it to all its records. Otherwise a record belongs to the
-    point mark of its source in which it starts; a kernel belongs where its launching call started, which the
-    device's clock cannot blur. A source without such marks uses those of another source of the same host, process and
-    pass on the same clock; in a served pass, where that has none either, the windows of the load generator's levels.
+    A source that holds one point only (`Source.point`) gives it to all its records. Otherwise a
+    record belongs to the point mark of its source in which it starts; a kernel belongs where its
+    launching call started, which the device's clock cannot blur. A source without such marks uses
+    those of another source of the same host, process and pass on the same clock; in a served pass,
+    where that has none either, the windows of the load generator's levels.
     """
     strings = Strings(trace.strings.texts)
     whole = np.array(
@@ -79,7 +82,9 @@ class _Spans:
         }
 
     def of(self, source: int, at: I64) -> I32:
-        """The point that runs at each time, NULL where none does; of overlapping marks the one that began last."""
+        """The point that runs at each time, NULL where none does; of overlapping marks the one that
+        began last.
+        """
         rows = self._rows.get(source)
         if rows is None:
             rows = self._rows.get(self._sibling(source))

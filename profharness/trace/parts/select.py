@@ -17,7 +17,8 @@ Mask = npt.NDArray[np.bool_]
 
 
 def by_source(trace: Trace, wanted: npt.ArrayLike) -> Trace:
-    """The records of the sources where the mask holds (one value per source); the other sources are left out.
+    """The records of the sources where the mask holds (one value per source); the other sources are
+    left out.
 
     Devices and streams that only the others used are left out too; those that nobody used stay.
     """
@@ -37,9 +38,11 @@ def by_source(trace: Trace, wanted: npt.ArrayLike) -> Trace:
 
 
 def window(trace: Trace, start_ns: int, end_ns: int) -> Trace:
-    """The records that start in [start_ns, end_ns), whole: adjacent windows share no record and lose none.
+    """The records that start in [start_ns, end_ns), whole: adjacent windows share no record and
+    lose none.
 
-    Telemetry samples count from the start of their interval, requests from when they were sent, counters with their kernel.
+    Telemetry samples count from the start of their interval, requests from when they were sent,
+    counters with their kernel.
     """
     times = {
         name: getattr(table, "sent_ns" if name == "requests" else TIME_COLUMNS[name][0])
@@ -51,8 +54,8 @@ def window(trace: Trace, start_ns: int, end_ns: int) -> Trace:
 
 
 def by_point(trace: Trace, point: str) -> Trace:
-    """The records of one point of the scan, counters with their kernel; telemetry knows no points and is taken by the
-    time of the point's marks.
+    """The records of one point of the scan, counters with their kernel; telemetry knows no points
+    and is taken by the time of the point's marks.
     """
     code = trace.strings.find(point)
     kept: dict[str, Mask] = {"counters": trace.counters.kernel != NULL}
@@ -135,7 +138,8 @@ def _without_unused(whole: Trace, part: Trace) -> Trace:
             if of in ("devices", "streams")
         }
         tables[name] = table.with_columns(**changed)
-    return replace(part, devices=kept_devices, streams=kept_streams, **tables)  # type: ignore[arg-type] # each table keeps its own type
+    # each table keeps its own type
+    return replace(part, devices=kept_devices, streams=kept_streams, **tables)  # type: ignore[arg-type]
 
 
 def _used(trace: Trace, pool: str, size: int) -> Mask:

@@ -1,4 +1,6 @@
-"""Few records that stand for many: one of each process, queue and domain, so that what identifies records can travel alone. Pure."""
+"""Few records that stand for many: one of each process, queue and domain, so that what identifies
+records can travel alone. Pure.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ _IDENTIFYING = ("host", "domain")
 
 
 def sketch(trace: Trace) -> Trace:
-    """The trace's sources, devices and streams, with the first record of each kind of device work and of each domain of calls.
+    """The trace's sources, devices and streams, with the first record of each kind of device work
+    and of each domain of calls.
 
     Its strings are those that these records need. Names, points and operators are left out.
     """
@@ -68,7 +71,9 @@ def sketch(trace: Trace) -> Trace:
 
 
 def _recoded(table: TableT, before: Strings, after: Strings) -> TableT:
-    """The table with codes of `after` for what identifies records, and without other texts and operators."""
+    """The table with codes of `after` for what identifies records, and without other texts and
+    operators.
+    """
     changed: dict[str, Any] = {}
     for column in fields(table):
         if column.name in _IDENTIFYING:
@@ -82,19 +87,24 @@ def _recoded(table: TableT, before: Strings, after: Strings) -> TableT:
 
 
 def placed(trace: Trace, places: Places, pools: Trace) -> Trace:
-    """A part among the pools that were joined from sketches; its codes are of `pools.strings` already."""
+    """A part among the pools that were joined from sketches; its codes are of `pools.strings`
+    already.
+    """
     return replace(
         trace,
         sources=pools.sources,
         devices=pools.devices,
         streams=pools.streams,
         strings=pools.strings,
-        **place_tables(trace, places),
-    )  # type: ignore[arg-type] # each name maps to its own kind of table
+        # each name maps to its own kind of table
+        **place_tables(trace, places),  # type: ignore[arg-type]
+    )
 
 
 def together(parts: Sequence[Trace]) -> Trace:
-    """Parts that were `placed` among the same pools as one: rows in the order of the parts, references to rows shifted."""
+    """Parts that were `placed` among the same pools as one: rows in the order of the parts,
+    references to rows shifted.
+    """
     if len(parts) == 1:
         return parts[0]
     tables: dict[str, Any] = {}

@@ -1,4 +1,6 @@
-"""The own number of each step, and what to say of a choice of steps that a trace does not hold. Pure."""
+"""The own number of each step, and what to say of a choice of steps that a trace does not hold.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ Ends = tuple[int | None, int | None]
 _DIGITS = 18  # as many as int64 holds whatever they are
 _OWN = {
     "step": re.compile(
-        rf"ProfilerStep#(\d{{1,{_DIGITS}}})|profharness\.step:(\d{{1,{_DIGITS}}})(?::\d*)?|step (\d{{1,{_DIGITS}}})",
+        rf"ProfilerStep#(\d{{1,{_DIGITS}}})|profharness\.step:(\d{{1,{_DIGITS}}})(?::\d*)?|step "
+        rf"(\d{{1,{_DIGITS}}})",
         re.ASCII,
     ),
     "trial": re.compile(
@@ -28,7 +31,9 @@ _FIRST = re.compile(r"\d+", re.ASCII)
 
 
 def step_numbers(trace: Trace, kinds: Sequence[str] = ("step",)) -> I64:
-    """For each mark of these kinds (step, trial) the number that it carries, in its column or in its name; NULL for all others."""
+    """For each mark of these kinds (step, trial) the number that it carries, in its column or in
+    its name; NULL for all others.
+    """
     marks = trace.marks
     found = np.full(len(marks), NULL, np.int64)
     for kind in kinds:
@@ -49,7 +54,9 @@ def by_name(trace: Trace, rows: I64, number: Callable[[str], int]) -> I64:
 
 
 def first_digits(text: str) -> int:
-    """The number that the first digits of a text stand for; NULL without any, and for more than int64 holds."""
+    """The number that the first digits of a text stand for; NULL without any, and for more than
+    int64 holds.
+    """
     found = _FIRST.search(text)
     return int(found[0]) if found is not None and len(found[0]) <= _DIGITS else NULL
 
@@ -72,7 +79,9 @@ def words(ends: Ends) -> str:
 
 
 def held(numbers: tuple[int, int], *, counted: bool = False) -> str:
-    """What a trace holds: its first and last step. `counted`: their marks carry no number, so these are places in time."""
+    """What a trace holds: its first and last step. `counted`: their marks carry no number, so these
+    are places in time.
+    """
     return f"the trace holds steps {numbers[0]} to {numbers[1]}" + (
         " (they carry no numbers, and are counted from 0)" if counted else ""
     )

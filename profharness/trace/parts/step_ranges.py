@@ -1,7 +1,7 @@
 """Ranges of the program (roctx, NVTX, record_function) that stand for its steps. Pure.
 
-Which of them do is what the user says by a regular expression; or, where a trace marks no steps at all, names such as
-`step 3` and `iteration 3` say it, if nothing else can be meant by them.
+Which of them do is what the user says by a regular expression; or, where a trace marks no steps at
+all, names such as `step 3` and `iteration 3` say it, if nothing else can be meant by them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ NAMED = "ranges named like '{}', since the trace marks no other steps"
 MATCHED = "ranges whose name matches '{}'"
 _TELLING = re.compile(r"(step|iteration|iter)[ _:#-]{0,2}(\d+)", re.ASCII | re.IGNORECASE)
 _SHOWN = 5
-_RECORDING = "roctx ranges are recorded by --profile rocprofv3 and rocprof-sys, those of record_function by --profile torch"
+_RECORDING = (
+    "roctx ranges are recorded by --profile rocprofv3 and rocprof-sys, "
+    "those of record_function by --profile torch"
+)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -38,22 +41,27 @@ class Ranged:
 
 @lru_cache(maxsize=8)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The regular expression of --step-range. Raises UsageError with the reason for one that is none."""
+    """The regular expression of --step-range. Raises UsageError with the reason for one that is
+    none.
+    """
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(
             f"--step-range: '{pattern}' is not a regular expression ({error})",
-            r"write what the whole name of a range matches, such as 'iteration (\d+)', and quote it for the shell",
+            r"write what the whole name of a range matches, such as 'iteration (\d+)', "
+            r"and quote it for the shell",
         ) from error
 
 
 def matching(trace: Trace, pattern: str) -> Ranged | None:
-    """The trace in which every range whose whole name matches is a step; None where there is no such range.
+    """The trace in which every range whose whole name matches is a step; None where there is no
+    such range.
 
-    Its number is what the first digits in the expression's first group (without groups: in the name) say. Ranges of a
-    process that say none, or all the same, are counted from 0 in order of time. In a file that has such ranges other marks of steps
-    and trials are plain ranges from then on. Raises UsageError as `compiled`.
+    Its number is what the first digits in the expression's first group (without groups: in the
+    name) say. Ranges of a process that say none, or all the same, are counted from 0 in order of
+    time. In a file that has such ranges other marks of steps and trials are plain ranges from then
+    on. Raises UsageError as `compiled`.
     """
     wanted = compiled(pattern)
 
@@ -77,10 +85,12 @@ _OTHER = -2  # a name that does not match
 
 
 def telling(trace: Trace) -> Ranged | None:
-    """The trace in which ranges such as `step 3`, `step_3`, `iteration 3` or `iter 3` are steps; None where no file has them beyond doubt.
+    """The trace in which ranges such as `step 3`, `step_3`, `iteration 3` or `iter 3` are steps;
+    None where no file has them beyond doubt.
 
-    Of a file that is: one of these words alone, at least two of them, and in each process one after the other, with growing
-    numbers. Phases of a step that are called `step 1`, `step 2` in each repetition do not grow.
+    Of a file that is: one of these words alone, at least two of them, and in each process one after
+    the other, with growing numbers. Phases of a step that are called `step 1`, `step 2` in each
+    repetition do not grow.
     """
     rows = _ranges(trace, ("range",))
     numbers = by_name(trace, rows, _told_number)
@@ -115,11 +125,16 @@ def there_are(names: Counter[str]) -> str:
         return f"the trace holds no ranges of the program: {_RECORDING}"
     known = sorted(_folded(names).items(), key=lambda pair: (-pair[1], pair[0]))
     shown = ", ".join(repr(name) for name, _ in known[:_SHOWN])
-    return f"ranges there are {shown}{f' and {len(known) - _SHOWN} more names' if len(known) > _SHOWN else ''}"
+    return (
+        "ranges there are "
+        f"{shown}{f' and {len(known) - _SHOWN} more names' if len(known) > _SHOWN else ''}"
+    )
 
 
 def range_names(trace: Trace) -> Counter[str]:
-    """How often ranges of each name are there. Of names that differ by numbers alone the lowest stands for all."""
+    """How often ranges of each name are there. Of names that differ by numbers alone the lowest
+    stands for all.
+    """
     rows = _ranges(trace, ("range",))
     codes, counts = np.unique(trace.marks.name[rows], return_counts=True)
     return _folded(

@@ -1,4 +1,6 @@
-"""The figures of many loose files: each is read and summarised in a process of its own, where the data is."""
+"""The figures of many loose files: each is read and summarised in a process of its own, where the
+data is.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,9 @@ def summarise_files(
 ) -> Summary:
     """One summary of several loose files. Files that cannot be read are named among its problems.
 
-    `step_range` is as for `stepping.stepped`; files in which no range matches have a finding. Raises InputError where none can be read,
-    UsageError for a run among them and where no file has such a range, and Unavailable for processes that keep dying.
+    `step_range` is as for `stepping.stepped`; files in which no range matches have a finding.
+    Raises InputError where none can be read, UsageError for a run among them and where no file has
+    such a range, and Unavailable for processes that keep dying.
     """
     check_files(paths)
     with workers.open(paths) as processes:
@@ -74,7 +77,9 @@ def summarise_files(
 
 @dataclass(frozen=True, eq=False)
 class PartJob:
-    """Files to be summarised, against what this machine knows of their devices, with these ranges as their steps."""
+    """Files to be summarised, against what this machine knows of their devices, with these ranges
+    as their steps.
+    """
 
     files: Files
     yardstick: Yardstick
@@ -112,7 +117,9 @@ def _check_matched(read: Sequence[Part], step_range: str) -> None:
 
 
 def _sharing(read: Sequence[Part], jobs: Sequence[Files]) -> list[Files]:
-    """Groups of files that saw the same device: their device time overlaps, so that their unions cannot be added."""
+    """Groups of files that saw the same device: their device time overlaps, so that their unions
+    cannot be added.
+    """
     return [
         Files(tuple(path for files in jobs if files.path in sources for path in files.paths))
         for sources in linked([(one.summary.source, one.identities) for one in read])

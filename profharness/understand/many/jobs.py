@@ -18,7 +18,9 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the work: so many processes of this machine (None: as the work asks for), or a Dask cluster."""
+    """Who does the work: so many processes of this machine (None: as the work asks for), or a Dask
+    cluster.
+    """
 
     processes: int | None = None
     dask: str | None = None
@@ -46,7 +48,9 @@ class Unread:
 
 @dataclass(frozen=True)
 class Files:
-    """Files to be read together: what a tool wrote as several tables, and files that share a device."""
+    """Files to be read together: what a tool wrote as several tables, and files that share a
+    device.
+    """
 
     paths: tuple[Path, ...]
 
@@ -79,7 +83,8 @@ def read_each(
     jobs: Sequence[JobT],
     seen: Callable[[ResultT], None] | None = None,
 ) -> tuple[list[ResultT], list[Unread]]:
-    """Results in the order of the jobs, and what could not be read. Raises InputError where nothing could.
+    """Results in the order of the jobs, and what could not be read. Raises InputError where nothing
+    could.
 
     `seen` gets each result as it comes; what it raises ends the work.
     """

@@ -1,7 +1,8 @@
 """One function over many items in several processes: of this machine, or of a Dask cluster.
 
-Results come as they are ready, with the item's position. A process that dies (out of memory, killed) costs
-its unfinished items another try; an item that keeps killing its process is named in the error.
+Results come as they are ready, with the item's position. A process that dies (out of memory,
+killed) costs its unfinished items another try; an item that keeps killing its process is named in
+the error.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ _DASK = "pip install 'profharness[dask]'"
 
 
 class Spread(Protocol):
-    """Where items are worked on. Functions and items must be importable and picklable; results should be small."""
+    """Where items are worked on. Functions and items must be importable and picklable; results
+    should be small.
+    """
 
     @property
     def width(self) -> int:
@@ -65,7 +68,9 @@ class Here:
 
 
 class Processes:
-    """A pool of processes of this machine. They start fresh, since a fork of a process with threads may hang."""
+    """A pool of processes of this machine. They start fresh, since a fork of a process with threads
+    may hang.
+    """
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -73,7 +78,9 @@ class Processes:
     def each(
         self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
     ) -> Results[ResultT]:
-        """Unfinished items of a broken pool go to a new one; at the last try to one process, so that others' memory is not in the way."""
+        """Unfinished items of a broken pool go to a new one; at the last try to one process, so
+        that others' memory is not in the way.
+        """
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from concurrent.futures.process import BrokenProcessPool
         from multiprocessing import get_context
@@ -104,7 +111,9 @@ class Processes:
 
 
 class DaskCluster:
-    """The workers of a Dask cluster, which must see the files under the same paths and have profharness installed."""
+    """The workers of a Dask cluster, which must see the files under the same paths and have
+    profharness installed.
+    """
 
     def __init__(self, client: Client, watch: Watch) -> None:
         self._client = client
@@ -150,7 +159,9 @@ class DaskCluster:
 
 
 class Watch(threading.Thread):
-    """Looks after a cluster's workers while it is open: jobs that ended are submitted again, and where no worker is left for long, work is given up."""
+    """Looks after a cluster's workers while it is open: jobs that ended are submitted again, and
+    where no worker is left for long, work is given up.
+    """
 
     def __init__(self, client: Client, restore: Callable[[], object]) -> None:
         super().__init__(daemon=True)
@@ -176,7 +187,9 @@ class Watch(threading.Thread):
 
 
 def here(paths_bytes: int, count: int, processes: int | None) -> Spread:
-    """On this machine: a pool where several items are worth one, as wide as the CPUs that this process may use (or as asked)."""
+    """On this machine: a pool where several items are worth one, as wide as the CPUs that this
+    process may use (or as asked).
+    """
     width = min(processes or len(os.sched_getaffinity(0)), count)
     return Processes(width) if width > 1 and (processes or paths_bytes >= _WORTH_A_POOL) else Here()
 
@@ -186,15 +199,17 @@ _WORTH_A_POOL = 16 << 20  # reading less takes no longer than starting processes
 
 @contextmanager
 def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
-    """A cluster: `slurm` starts `workers` jobs as dask-jobqueue is configured to; anything else is a scheduler's address or file.
+    """A cluster: `slurm` starts `workers` jobs as dask-jobqueue is configured to; anything else is
+    a scheduler's address or file.
 
-    Raises Unavailable where dask is not installed or no scheduler answers, and UsageError for jobs without a number and for what is
-    none of the three.
+    Raises Unavailable where dask is not installed or no scheduler answers, and UsageError for jobs
+    without a number and for what is none of the three.
     """
     is_file = os.path.isfile(address)  # noqa: PTH113  it may be an address
     if address != "slurm" and not is_file and not re.search(r":\d+$", address):
         raise UsageError(
-            f"--dask: {address!r} is neither slurm, nor a scheduler's address (HOST:PORT), nor its file",
+            f"--dask: {address!r} is neither slurm, nor a scheduler's address (HOST:PORT), "
+            "nor its file",
             "several processes of this machine: --processes N",
         )
     try:
@@ -225,7 +240,9 @@ def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
 
 
 def _await_worker(client: Client, jobs: SLURMCluster | None) -> None:
-    """Until the first worker is there. A job that could not be submitted is tried once more, so that the reason is known."""
+    """Until the first worker is there. A job that could not be submitted is tried once more, so
+    that the reason is known.
+    """
     deadline = time.monotonic() + WAIT_S
     while True:
         try:
@@ -267,7 +284,8 @@ def _slurm(workers: int) -> Iterator[SLURMCluster]:
     if workers < 1:
         raise UsageError(
             "--dask slurm: how many jobs?",
-            "add --dask-workers N; partition, memory and time come from dask-jobqueue's configuration",
+            "add --dask-workers N; partition, memory and time come from dask-jobqueue's "
+            "configuration",
         )
     if shutil.which("sbatch") is None:
         raise Unavailable(
@@ -285,7 +303,8 @@ def _slurm(workers: int) -> Iterator[SLURMCluster]:
     try:
         yield cluster
     finally:
-        # by then all jobs are cancelled; distributed checks the status of those that something still refers to, which dask-jobqueue never sets
+        # by then all jobs are cancelled; distributed checks the status of those that something
+        # still refers to, which dask-jobqueue never sets
         with suppress(AssertionError):
             cluster.close()
 

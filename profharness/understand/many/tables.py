@@ -14,8 +14,8 @@ from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import Grouping, Tally, alike, join
 from profharness.analysis.records import Hotspots
 from profharness.errors import InputError
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import Problem
+from profharness.trace.wanted import Wanted
 from profharness.understand.load import load_files
 from profharness.understand.many.jobs import (
     IN_ONE,
@@ -30,7 +30,8 @@ from profharness.understand.many.jobs import (
 
 @dataclass(frozen=True)
 class TallyJob:
-    """Files to be grouped; `by` None is by kernel, else by op, else by host call: by the first that they hold.
+    """Files to be grouped; `by` None is by kernel, else by op, else by host call: by the first that
+    they hold.
 
     Without `shapes` the rows tell no launch geometry.
     """
@@ -70,9 +71,11 @@ def hotspots_of_files(
     shapes: bool = True,
     workers: Workers = IN_ONE,
 ) -> tuple[Hotspots, tuple[Unread, ...], tuple[Problem, ...]]:
-    """One table, the files that could not be read, and the readers' problems. Operators, calls and geometry are read only where they are needed.
+    """One table, the files that could not be read, and the readers' problems. Operators, calls and
+    geometry are read only where they are needed.
 
-    Raises InputError where no file can be read, UsageError for a run among them, and Unavailable for processes that keep dying.
+    Raises InputError where no file can be read, UsageError for a run among them, and Unavailable
+    for processes that keep dying.
     """
     check_files(paths)
     with workers.open(paths) as processes:
@@ -89,7 +92,9 @@ def hotspots_of_files(
 
 
 def tally_of(job: TallyJob) -> Tallied | Unread:
-    """The groups of one job, read with what the host did (operators, calls) only if that is asked for or all there is."""
+    """The groups of one job, read with what the host did (operators, calls) only if that is asked
+    for or all there is.
+    """
     try:
         trace = load_files(job.files.paths, wanted=job.wanted, check=False).trace
         found = tally(trace, job.by)

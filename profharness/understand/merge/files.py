@@ -1,8 +1,8 @@
 """Many loose files into one Perfetto trace, with the memory of the largest one.
 
-Several processes (or the workers of a cluster, which must see the output's folder) read the files; each leaves its
-records as Parquet in a folder beside the output, and sends back what identifies them. Then the files are taken up,
-cut and written one after the other.
+Several processes (or the workers of a cluster, which must see the output's folder) read the files;
+each leaves its records as Parquet in a folder beside the output, and sends back what identifies
+them. Then the files are taken up, cut and written one after the other.
 """
 
 from __future__ import annotations
@@ -43,11 +43,14 @@ def merge_files(
     job: MergeJob,
     clocks: Callable[[Sequence[Source]], tuple[Source, ...] | None],
 ) -> Merged:
-    """Write one trace of several loose files. `clocks` gives the sources as they are to be marked, None where all share one clock.
+    """Write one trace of several loose files. `clocks` gives the sources as they are to be marked,
+    None where all share one clock.
 
-    It is asked as the files come in, so that files that share none are refused when two of them were read.
+    It is asked as the files come in, so that files that share none are refused when two of them
+    were read.
 
-    Raises InputError where nothing can be read, UsageError where no file is of a wanted rank, and what `clocks` raises.
+    Raises InputError where nothing can be read, UsageError where no file is of a wanted rank, and
+    what `clocks` raises.
     """
     with (
         tempfile.TemporaryDirectory(prefix=".profharness-merge-", dir=job.target.parent) as scratch,
@@ -107,7 +110,9 @@ class _Clocks:
 
 
 def stated_hosts(paths: Sequence[Path], ranks: frozenset[int] | None) -> dict[str, str]:
-    """The hosts that files of the wanted ranks state in their heads; nothing of a file that cannot be read."""
+    """The hosts that files of the wanted ranks state in their heads; nothing of a file that cannot
+    be read.
+    """
     from profharness import readers
 
     found = {}
@@ -124,7 +129,11 @@ def other_ranks(files: int) -> tuple[str, ...]:
     """What to say of files that were not read."""
     return (
         (
-            f"left out {format_number(files)} {'file' if files == 1 else 'files'} of ranks that were not asked for",
+            (
+                f"left out {format_number(files)} {'file' if files == 1 else 'files'} of ranks "
+                "that "
+                "were not asked for"
+            ),
         )
         if files
         else ()

@@ -1,8 +1,10 @@
-"""A run directory into one Perfetto trace, with the memory of the largest group of files that refer to each other.
+"""A run directory into one Perfetto trace, with the memory of the largest group of files that refer
+to each other.
 
-Each file of a tool is read, put on the run's clock and set aside as Parquet, by several processes or the workers of a
-cluster. Then the files of one process (or, where a pass lends its geometry to another, of one rank) are taken up
-together, and what needs all of them is done: points, geometry, throughput. The result is that of `load_run`.
+Each file of a tool is read, put on the run's clock and set aside as Parquet, by several processes
+or the workers of a cluster. Then the files of one process (or, where a pass lends its geometry to
+another, of one rank) are taken up together, and what needs all of them is done: points, geometry,
+throughput. The result is that of `load_run`.
 """
 
 from __future__ import annotations
@@ -100,7 +102,9 @@ def size_of(paths: Sequence[Path]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RunParts:
-    """The records of one run, set aside on its clock, and what else there is to say. `left_out` files are of ranks that were not wanted."""
+    """The records of one run, set aside on its clock, and what else there is to say. `left_out`
+    files are of ranks that were not wanted.
+    """
 
     root: Path
     manifest: Manifest
@@ -117,13 +121,16 @@ class RunParts:
 
 
 def merge_run(root: Path, job: MergeJob, *, lay_over: bool = False) -> Merged:
-    """Write the trace of one run. Raises InputError for a folder that is no run, and UsageError where the cut leaves nothing."""
+    """Write the trace of one run. Raises InputError for a folder that is no run, and UsageError
+    where the cut leaves nothing.
+    """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=job.target.parent) as scratch:
         return written(run_parts(root, job, Path(scratch)), job, lay_over=lay_over)
 
 
 def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
-    """Write the trace of one run, and give what `load_run` does: its files are read once, and no more than its columns are kept.
+    """Write the trace of one run, and give what `load_run` does: its files are read once, and no
+    more than its columns are kept.
 
     None, and no trace, where nothing could be read.
     """
@@ -142,7 +149,9 @@ def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
 
 
 def run_parts(root: Path, job: MergeJob, scratch: Path) -> RunParts:
-    """Read a run's files of the wanted ranks and set them aside in `scratch`. Raises InputError for a folder that is no run."""
+    """Read a run's files of the wanted ranks and set them aside in `scratch`. Raises InputError for
+    a folder that is no run.
+    """
     run = RunDir.open(root)
     manifest = run.read_manifest()
     own = gather_own(run, manifest)
@@ -157,7 +166,9 @@ def run_parts(root: Path, job: MergeJob, scratch: Path) -> RunParts:
 
 
 def written(found: RunParts, job: MergeJob, *, lay_over: bool = False) -> Merged:
-    """Write the trace of a run's parts. Raises UsageError where there are none, or the cut leaves nothing."""
+    """Write the trace of a run's parts. Raises UsageError where there are none, or the cut leaves
+    nothing.
+    """
     if not found.parts:
         raise UsageError(
             f"{job.cut.words() or found.root}: no file is left",
@@ -239,9 +250,11 @@ def _set_aside(
 def _needed(
     own: Gathered, manifest: Manifest, group: tuple[Artifact, ...], reference: str
 ) -> dict[str, tuple[ClockSnapshot, ...]]:
-    """The clock readings of a file's host and of the reference, so that those of thousands of hosts do not travel with each file.
+    """The clock readings of a file's host and of the reference, so that those of thousands of hosts
+    do not travel with each file.
 
-    All of them where the pass is cut on reading: its window may be that of steps that other hosts logged.
+    All of them where the pass is cut on reading: its window may be that of steps that other hosts
+    logged.
     """
     if any(record.cut for record in manifest.passes if record.name == group[0].pass_name):
         return own.snapshots
@@ -268,7 +281,9 @@ def _with_links(part: Prepared, trace: Trace) -> Prepared:
 
 
 def _of_one_rank(parts: Sequence[Prepared]) -> list[Prepared]:
-    """Geometry is joined within a rank; where some file does not say its rank, or nothing is lent, ranks do not matter for that."""
+    """Geometry is joined within a rank; where some file does not say its rank, or nothing is lent,
+    ranks do not matter for that.
+    """
     lending = {link for part in parts for link in part.links if link[0] == "geometry"}
     if not any(rank is None for _, rank in lending):
         return list(parts)
@@ -285,7 +300,9 @@ def _of_one_rank(parts: Sequence[Prepared]) -> list[Prepared]:
 
 @dataclass(frozen=True, eq=False)
 class RunSection:
-    """The parts of a run as they are written: what is known of all of them, and what is done to each group."""
+    """The parts of a run as they are written: what is known of all of them, and what is done to
+    each group.
+    """
 
     found: RunParts
     joined: Section
@@ -296,7 +313,9 @@ class RunSection:
 
     @classmethod
     def of(cls, found: RunParts, *, lay_over: bool, cut: Cut) -> RunSection:
-        """Two passes over the records where one part depends on all others: for geometry that is lent, and for an overlay."""
+        """Two passes over the records where one part depends on all others: for geometry that is
+        lent, and for an overlay.
+        """
         parts = found.parts
         pools, places = merge_with_places([one.sketch for one in parts])
         pools = replace(pools, sources=tuple(share_marker_checks(pools.sources)))

@@ -47,7 +47,9 @@ class Merged:
 
 @dataclass(frozen=True)
 class Whole:
-    """What a cut must know of all parts: their earliest start (of each group where they share no clock), and their steps."""
+    """What a cut must know of all parts: their earliest start (of each group where they share no
+    clock), and their steps.
+    """
 
     origins: Sequence[int]
     steps: StepsFound
@@ -55,9 +57,11 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Parts that were joined: those of a run, or loose files. `finish` does what needs all records of a group; it gets the group's number.
+    """Parts that were joined: those of a run, or loose files. `finish` does what needs all records
+    of a group; it gets the group's number.
 
-    Of each part `starts` is where its window counts from if it shares no clock with other sections' (None: it has no records).
+    Of each part `starts` is where its window counts from if it shares no clock with other sections'
+    (None: it has no records).
     """
 
     pools: Trace
@@ -114,7 +118,8 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class PartWriter:
-    """Takes up the groups of all sections in turn. `places` are those of each section's records among the pools, none for a single section.
+    """Takes up the groups of all sections in turn. `places` are those of each section's records
+    among the pools, none for a single section.
 
     The parts' ranks were chosen already. `together`: all times are on one clock.
     """
@@ -126,7 +131,9 @@ class PartWriter:
     dropped: Counter[str] = field(default_factory=Counter)
 
     def write(self, job: MergeJob) -> WriteReport:
-        """Write all. Raises UsageError where no range is a step as asked, and before the file is complete where the cut left nothing."""
+        """Write all. Raises UsageError where no range is a step as asked, and before the file is
+        complete where the cut left nothing.
+        """
         whole, parts = self._whole(), [part for section in self.sections for part in section.parts]
         whole.steps.check(job.cut)
         for part in parts:
@@ -195,7 +202,9 @@ class PartWriter:
         cutting.check_kept(cut, kept, whole.steps)
 
     def _shares(self, job: MergeJob, whole: Whole) -> tuple[list[int | None], tuple[LeftOut, ...]]:
-        """How many kernels of each group are among the first of all (None: no limit), and what that leaves out."""
+        """How many kernels of each group are among the first of all (None: no limit), and what that
+        leaves out.
+        """
         limit = job.write.max_kernels
         if limit is None:
             return [None] * len(self._groups), ()

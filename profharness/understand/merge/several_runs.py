@@ -1,7 +1,8 @@
-"""Several runs, with or without loose files beside them, into one Perfetto trace, with the memory of the largest group of files that refer to each other.
+"""Several runs, with or without loose files beside them, into one Perfetto trace, with the memory
+of the largest group of files that refer to each other.
 
-Each run becomes what it would be alone, the loose files what they would be together; then sources, devices and streams of all are
-joined, and the groups of each are written one after the other.
+Each run becomes what it would be alone, the loose files what they would be together; then sources,
+devices and streams of all are joined, and the groups of each are written one after the other.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ Clocks = Callable[[Sequence[Source]], tuple[Source, ...] | None]
 def merge_mixed(
     paths: Sequence[Path], job: MergeJob, clocks: Clocks, *, lay_over: bool = False
 ) -> Merged:
-    """Write one trace of several runs and files; runs come first. `clocks` gives the sources as they are to be marked, None where all share one clock.
+    """Write one trace of several runs and files; runs come first. `clocks` gives the sources as
+    they are to be marked, None where all share one clock.
 
-    Raises InputError where a run or no file can be read, UsageError where nothing is left, and what `clocks` raises.
+    Raises InputError where a run or no file can be read, UsageError where nothing is left, and what
+    `clocks` raises.
     """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=job.target.parent) as name:
         mixture = _Mixture(job, Path(name))
@@ -60,7 +63,9 @@ def merge_mixed(
 
 
 class _Mixture:
-    """The sections of a trace as they come in: their pools as they are called among all, and what there is to say of each once it is written."""
+    """The sections of a trace as they come in: their pools as they are called among all, and what
+    there is to say of each once it is written.
+    """
 
     def __init__(self, job: MergeJob, scratch: Path) -> None:
         self._job = job
@@ -87,7 +92,9 @@ class _Mixture:
         self._add(section.joined, run_name, section.problems)
 
     def add_files(self, paths: Sequence[Path]) -> None:
-        """Loose files; what cannot be read of several is a problem. Raises InputError where nothing can."""
+        """Loose files; what cannot be read of several is a problem. Raises InputError where nothing
+        can.
+        """
         if not paths:
             return
         scratch = self._folder()

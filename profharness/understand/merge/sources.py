@@ -1,9 +1,9 @@
 """Runs and trace files into one Perfetto trace.
 
-Loose files, and the files of one large run, are read by several processes, each of which leaves its file as Parquet
-beside the output; they are then written one after the other, so that the memory that is needed is that of the largest
-file (or of those of a run that refer to each other), not of all; so are several runs, and runs with files. A small run, and
-a single file, is merged in memory.
+Loose files, and the files of one large run, are read by several processes, each of which leaves its
+file as Parquet beside the output; they are then written one after the other, so that the memory
+that is needed is that of the largest file (or of those of a run that refer to each other), not of
+all; so are several runs, and runs with files. A small run, and a single file, is merged in memory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class MergeOptions:
 
 @dataclass(frozen=True)
 class MergeReport:
-    """Where the trace went, and what there is to say about it: `lines` in full, `brief` in short."""
+    """Where the trace went, and what there is to say about it: `lines` in full, `brief` in
+    short.
+    """
 
     path: Path
     lines: tuple[str, ...]
@@ -73,7 +75,9 @@ class MergeReport:
 
 
 def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOptions) -> MergeReport:
-    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced, and as `load` does."""
+    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced, and as
+    `load` does.
+    """
     target = output or _default_output(paths)
     if target.exists() and not options.force:
         raise OutputExists(f"{target} exists", "name another with -o, or overwrite it with --force")
@@ -116,7 +120,9 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
 
 
 def _as_recorded(wanted: Cut, paths: Sequence[Path]) -> Cut:
-    """With the ranges that the runs recorded as their steps, where none were asked for and all runs that name any name the same."""
+    """With the ranges that the runs recorded as their steps, where none were asked for and all runs
+    that name any name the same.
+    """
     if wanted.steps is None or wanted.step_range is not None:
         return wanted
     recorded = {
@@ -211,7 +217,9 @@ def _report(
 
 
 def _short(sources: Sequence[Source]) -> Iterator[str]:
-    """How many sources, the worst bound of their alignment, and those that have none or are not on the common clock."""
+    """How many sources, the worst bound of their alignment, and those that have none or are not on
+    the common clock.
+    """
     count = f"{len(sources)} {'source' if len(sources) == 1 else 'sources'}"
     bounds = [
         (bound, source.path)
@@ -227,7 +235,10 @@ def _short(sources: Sequence[Source]) -> Iterator[str]:
     lost = [source.path for source in sources if source.alignment == NO_CLOCK]
     if lost:
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
-        yield f"{len(lost)} not aligned, their times stand as the tools wrote them: {', '.join(lost[:_NAMED])}{more}"
+        yield (
+            f"{len(lost)} not aligned, their times stand as the tools wrote them: "
+            f"{', '.join(lost[:_NAMED])}{more}"
+        )
 
 
 def _serious(problems: Sequence[Problem]) -> Iterator[str]:
@@ -238,7 +249,10 @@ def _serious(problems: Sequence[Problem]) -> Iterator[str]:
             groups.setdefault((problem.severity, problem.message), []).append(problem)
     for (severity, message), group in sorted(groups.items(), key=lambda pair: pair[0][0]):
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        yield f"{severity}: {problem_text(f'{group[0].source}{others}', sum(one.count for one in group), message)}"
+        yield (
+            f"{severity}: "
+            f"{problem_text(f'{group[0].source}{others}', sum(one.count for one in group), message)}"
+        )
 
 
 def _left_out(dropped: Counter[str], wanted: Cut) -> tuple[LeftOut, ...]:

@@ -1,7 +1,7 @@
 """A trace set aside as Parquet, with what is needed to know before it is taken up again.
 
-Its records lie in a folder, kernels and copies in order of device and time. What identifies them (`sketch`), when they
-begin, and with which others they must be looked at together travels alone.
+Its records lie in a folder, kernels and copies in order of device and time. What identifies them
+(`sketch`), when they begin, and with which others they must be looked at together travels alone.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ Link = tuple[object, ...]
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """`first_ns` is the earliest start, None without any; `dropped` counts records of ranks that were not wanted.
+    """`first_ns` is the earliest start, None without any; `dropped` counts records of ranks that
+    were not wanted.
 
-    Parts that share one of the `links` refer to each other's records. `findings` are on the part's clock.
+    Parts that share one of the `links` refer to each other's records. `findings` are on the part's
+    clock.
     """
 
     folder: Path
@@ -58,7 +60,9 @@ class Prepared:
 
 
 def set_aside(trace: Trace, folder: Path, cut: Cut) -> Prepared:
-    """Leave the records of the wanted ranks in `folder`. Raises OSError where it cannot be written."""
+    """Leave the records of the wanted ranks in `folder`. Raises OSError where it cannot be
+    written.
+    """
     dropped: Counter[str] = Counter()
     if cut.ranks is not None and not all(source.rank in cut.ranks for source in trace.sources):
         trace, dropped = cutting.cut(trace, Cut(ranks=cut.ranks), 0)
@@ -97,7 +101,9 @@ def _inverse(order: I32) -> I32:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What `in_order` changes and Parquet does not keep: the rows that kernels and copies had, and the order of the texts."""
+    """What `in_order` changes and Parquet does not keep: the rows that kernels and copies had, and
+    the order of the texts.
+    """
 
     kernels: I32
     copies: I32
@@ -157,7 +163,9 @@ class Order:
 
 
 def merged(parts: Sequence[Prepared]) -> Trace:
-    """What `merge` makes of the traces that were set aside, in the memory of the result and of one table of it; at least one part is needed."""
+    """What `merge` makes of the traces that were set aside, in the memory of the result and of one
+    table of it; at least one part is needed.
+    """
     orders = [Order.read(part.folder) for part in parts]
     heads = [
         replace(part.sketch, strings=Strings(order.texts))
@@ -174,7 +182,9 @@ def merged(parts: Sequence[Prepared]) -> Trace:
 
 
 def together(parts: Sequence[Prepared]) -> list[list[int]]:
-    """Positions of the parts that must be taken up together, in the order of the first of each group."""
+    """Positions of the parts that must be taken up together, in the order of the first of each
+    group.
+    """
     leader: list[int] = list(range(len(parts)))
 
     def lead(position: int) -> int:
@@ -195,7 +205,9 @@ def together(parts: Sequence[Prepared]) -> list[list[int]]:
 
 
 def _links(trace: Trace) -> Iterator[Link]:
-    """The processes of passes, whose spans share tracks and whose marks say which point it is; and sources whose launches stand in another file."""
+    """The processes of passes, whose spans share tracks and whose marks say which point it is; and
+    sources whose launches stand in another file.
+    """
     for host, pass_name, rank, pid in _processes(trace):
         yield "process", host, pass_name, rank, pid
     calls, device = (

@@ -1,4 +1,6 @@
-"""Collectives: exposed and overlapped time, bandwidths, and late ranks, on traces whose answer is known, and on recorded ones."""
+"""Collectives: exposed and overlapped time, bandwidths, and late ranks, on traces whose answer is
+known, and on recorded ones.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def rank_file(
     group=None,
     host_op=False,
 ):
-    """One rank's Kineto file: an all-reduce from each start to each end (us), with a kernel of compute in between."""
+    """One rank's Kineto file: an all-reduce from each start to each end (us), with a kernel of
+    compute in between.
+    """
     ranks = str(list(range(world)))
     events = []
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -77,7 +81,9 @@ def rank_file(
 
 
 def in_step(count, late, by=300, period=2000, length=200, world=4):
-    """Starts and ends (us) of `count` collectives of all ranks: `late(call)` is the rank that comes `by` us after the others."""
+    """Starts and ends (us) of `count` collectives of all ranks: `late(call)` is the rank that comes
+    `by` us after the others.
+    """
     starts = np.full((world, count), 0.0)
     for call in range(count):
         starts[:, call] = 10_000 + call * period
@@ -202,7 +208,9 @@ class TestOverRanks:
 
 
 def run_of_ranks(ranks=3, calls=10, late=1, shift=0):
-    """A run's trace: every rank on the run's clock, its own device, a late rank, and one rank whose capture began `shift` calls later."""
+    """A run's trace: every rank on the run's clock, its own device, a late rank, and one rank whose
+    capture began `shift` calls later.
+    """
     made = Scene(
         sources=tuple(
             Source(
@@ -250,7 +258,8 @@ class TestOfARun:
     def test_exposed_and_overlapped_by_device_sum_to_the_whole(self):
         found = summarise_trace(run_of_ranks(), "run").communication
         rows = {row.device: row for row in found.devices}
-        # 3 ms of each collective (1 ms of the late one), of which the last half runs beside the product
+        # 3 ms of each collective (1 ms of the late one), of which the last half runs beside the
+        # product
         assert [(row.total_ns, row.overlapped_ns) for row in rows.values()] == [
             (30 * MS, 5 * MS),
             (10 * MS, 5 * MS),
@@ -400,7 +409,8 @@ def test_a_straggler_needs_cost_and_number():
 
 def test_the_text_of_a_collective_is_stable():
     assert encode(Collective("all_reduce", 1, 1, "Float", 2, "[0, 1]")) == (
-        '{"kind":"all_reduce","in_elements":1,"out_elements":1,"dtype":"Float","group_size":2,"group":"[0, 1]"}'
+        '{"kind":"all_reduce","in_elements":1,"out_elements":1,"dtype":"Float","group_size":2,'
+        '"group":"[0, 1]"}'
     )
 
 
@@ -446,7 +456,8 @@ class TestRecorded:
         assert sizes[2 * 8_816_192].bus_bandwidth == pytest.approx(
             sizes[2 * 8_816_192].algorithm_bandwidth * 2 * 7 / 8
         )
-        # five kernels of the window's start have no launch in the file, so that nothing says what they move
+        # five kernels of the window's start have no launch in the file, so that nothing says what
+        # they move
         assert sum(row.calls for row in found.collectives if row.bytes is None) == 5
 
 

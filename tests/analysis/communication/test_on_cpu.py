@@ -1,4 +1,6 @@
-"""Collectives on the CPU: ranges of c10d's own backends in place of kernels, from small files and a hand-made scene."""
+"""Collectives on the CPU: ranges of c10d's own backends in place of kernels, from small files and a
+hand-made scene.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def rank_file(
     calls: int = 10,
     groups: Mapping[str, object] | None = None,
 ) -> Path:
-    """Per 10 ms: an operator of 2 ms, the hand-over, and a collective from `late_us` after 3 ms until 7 ms, of which an operator hides the last millisecond."""
+    """Per 10 ms: an operator of 2 ms, the hand-over, and a collective from `late_us` after 3 ms
+    until 7 ms, of which an operator hides the last millisecond.
+    """
     events = []
     for call in range(calls):
         at = 10 * MS * call
@@ -256,7 +260,9 @@ def test_ranges_of_device_backends_are_no_collectives_of_the_host(tmp_path: Path
 
 
 def arrivals_of(starts: I64) -> list[Arrivals]:
-    """Ranks on one clock: starts in ns, of (rank, call); every call ends 1 ms after the last start."""
+    """Ranks on one clock: starts in ns, of (rank, call); every call ends 1 ms after the last
+    start.
+    """
     ends = starts.max(axis=0) + 1_000_000
     text = encode(Collective("all_reduce", 8, None, "Float", len(starts), "gloo [0, 1]"))
     what = np.zeros(starts.shape[1], np.int64)
@@ -267,7 +273,9 @@ def arrivals_of(starts: I64) -> list[Arrivals]:
 
 
 def shared_cores(late: list[int], calls: int = 60) -> list[Arrivals]:
-    """Arrivals that scatter by a millisecond either way on busy cores; in the calls listed rank 1 is 20 ms late."""
+    """Arrivals that scatter by a millisecond either way on busy cores; in the calls listed rank 1
+    is 20 ms late.
+    """
     rng = np.random.default_rng(5)
     starts = np.arange(calls) * 50_000_000 + rng.integers(0, 1_000_000, (2, calls))
     starts[1, late] += 20_000_000

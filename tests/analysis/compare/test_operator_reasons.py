@@ -1,4 +1,6 @@
-"""Why a command on the CPU moved: operators on other inputs, that switched, that are called more often; and noise."""
+"""Why a command on the CPU moved: operators on other inputs, that switched, that are called more
+often; and noise.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,8 @@ def told(
 
 
 def test_effects_are_time_per_step_as_shares_of_as() -> None:
-    # A: 10 per step, all of it operators, of which mm takes 8. B: 16, of which a fifth is none: mm takes 0.875 of 12.8, that is 11.2. add loses 0.4, which is too little.
+    # A: 10 per step, all of it operators, of which mm takes 8. B: 16, of which a fifth is none: mm
+    # takes 0.875 of 12.8, that is 11.2. add loses 0.4, which is too little.
     a, b = ran(10.0, mm=(10, 800), add=(10, 200)), ran(16.0, 0.8, mm=(10, 1_120), add=(10, 160))
     assert told(a, b) == [("operator-time", "mm takes 1.40 times as long per call", 0.32)]
     assert told(a, a) == []
@@ -137,7 +140,9 @@ def test_other_inputs_are_told(
 
 
 def recorded(folder: Path, name: str, rows: int, length: int) -> Summary:
-    """Twelve steps: a product that takes `length` us on inputs of `rows`, and a sum of 1 ms, whose inputs were not recorded."""
+    """Twelve steps: a product that takes `length` us on inputs of `rows`, and a sum of 1 ms, whose
+    inputs were not recorded.
+    """
     events, at = [], 0
     for step in range(12):
         whole = length + 2 * MS
@@ -164,9 +169,9 @@ def test_two_recorded_commands_end_to_end(tmp_path: Path) -> None:
     )
     comparison = compare(small, large)
     (reason,) = comparison.reasons
-    assert (
-        reason.message
-        == "aten::mm takes 4.00 times as long per call, on inputs 512x64, 64x64 instead of 128x64, 64x64"
+    assert reason.message == (
+        "aten::mm takes 4.00 times as long per call, on inputs 512x64, "
+        "64x64 instead of 128x64, 64x64"
     )
     assert reason.effect == pytest.approx(2.0, rel=0.02)  # twelve more ms of six
     (table,) = comparison.hotspots

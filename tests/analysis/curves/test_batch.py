@@ -60,7 +60,9 @@ def test_fit_never_ends_worse_than_it_starts():
 
 
 def coverage(seeds, h, p, *, errors):
-    """Share of seeds in which each of t_max, b_half, p and b90 lies in its interval, at 5 % noise."""
+    """Share of seeds in which each of t_max, b_half, p and b90 lies in its interval, at 5 %
+    noise.
+    """
     truth = batch_truth(BATCHES, 25_000, h, p)
     b90 = h * 0.9 / (1 - 0.9**p) ** (1 / p)
     hits = np.zeros(4)

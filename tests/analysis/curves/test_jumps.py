@@ -76,7 +76,9 @@ def test_a_step_of_thirty_per_cent_is_found_at_every_place(case, ratio, position
 
 @pytest.mark.parametrize("ratio", [1.3, 0.7])
 def test_a_step_where_the_curve_bends_is_found(ratio):
-    """Between 32 and 64 the curve turns from proportional to flat: the rise into the jump is less than the one before it."""
+    """Between 32 and 64 the curve turns from proportional to flat: the rise into the jump is less
+    than the one before it.
+    """
     level, truth = SMOOTH["sharp bend"]
     step = found(level, truth * np.where(level >= 64, ratio, 1.0), 0.005, 1)
     assert step.at == 64
@@ -87,7 +89,9 @@ def test_a_step_where_the_curve_bends_is_found(ratio):
     ("case", "seen"), [("hyperbola", True), ("flat", True), ("not saturated", False)]
 )
 def test_a_low_last_level_of_a_rise_is_the_beginning_of_a_plateau(case, seen):
-    """On a curve that has its plateau it is a jump; on a proportional one a bend or a fall explains it as well."""
+    """On a curve that has its plateau it is a jump; on a proportional one a bend or a fall explains
+    it as well.
+    """
     level, truth = SMOOTH[case]
     assert (
         found(level, truth * np.where(np.arange(10) >= 9, 0.7, 1.0), 0.005, 1) is not None
@@ -95,7 +99,9 @@ def test_a_low_last_level_of_a_rise_is_the_beginning_of_a_plateau(case, seen):
 
 
 def test_a_step_on_a_corner_is_the_corner_of_another_curve():
-    """A proportional rise up to 32 and flat from 64 on: a higher plateau has its corner later, and nothing tells it from a jump."""
+    """A proportional rise up to 32 and flat from 64 on: a higher plateau has its corner later, and
+    nothing tells it from a jump.
+    """
     truth = np.minimum(10 * BATCHES, 450.0)
     assert found(BATCHES, truth * np.where(BATCHES >= 64, 1.3, 1.0), 0.005, 1) is None
 
@@ -104,7 +110,9 @@ CURVES = ((25_000, 100, 1.0), (25_000, 60, 3.0), (20_000, 60, 0.6), (20_000, 200
 
 
 def share_found(noise, ratio, seeds=200, *, errors=True):
-    """Share of series with a jump at a level drawn at random that is found there, or one level beside it."""
+    """Share of series with a jump at a level drawn at random that is found there, or one level
+    beside it.
+    """
     hits = 0
     for seed in range(seeds):
         rng = np.random.default_rng([seed, 10])

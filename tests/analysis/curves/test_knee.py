@@ -86,7 +86,9 @@ def test_knee_of_bare_points():
 
 
 def test_a_knee_is_never_below_the_first_level() -> None:
-    """A noisy series without a slope: the corner of the fitted curve lies far below one client, the knee does not."""
+    """A noisy series without a slope: the corner of the fitted curve lies far below one client, the
+    knee does not.
+    """
     table = ScanTable(
         source="x",
         axis="concurrency",
@@ -119,7 +121,9 @@ def clients_of(level: list[float], throughput: list[float], sem: list[float]) ->
 
 @pytest.mark.parametrize("last", [149.9691, 150.0])
 def test_a_plateau_is_no_fall_because_its_last_level_is_a_hair_lower(last: float) -> None:
-    """Three instances of 20 ms as measured, with few levels: the law peaks inside the scan and would put the knee 8 % too high."""
+    """Three instances of 20 ms as measured, with few levels: the law peaks inside the scan and
+    would put the knee 8 % too high.
+    """
     (found,) = series(
         clients_of(
             [1, 2, 3, 4, 8, 16],
@@ -132,7 +136,9 @@ def test_a_plateau_is_no_fall_because_its_last_level_is_a_hair_lower(last: float
 
 
 def test_one_disturbed_level_does_not_choose_the_curve() -> None:
-    """A stall at 2 clients, which its wide interval tells: what the law misses elsewhere counts, although the corner misses this one level."""
+    """A stall at 2 clients, which its wide interval tells: what the law misses elsewhere counts,
+    although the corner misses this one level.
+    """
     (found,) = series(
         clients_of(
             [1, 2, 3, 4, 8, 16],

@@ -1,4 +1,6 @@
-"""The published ParticleNet series: the curve describes what was measured soundly, and where it does not, the measurement is known to be wrong."""
+"""The published ParticleNet series: the curve describes what was measured soundly, and where it
+does not, the measurement is known to be wrong.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def test_every_direct_series_without_a_step_is_met_within_ten_per_cent(published
     for one in direct:
         misfit, flagged = residuals(one)
         assert misfit[~flagged].max() < 0.10, one.key
-        # beyond that lie only levels whose warm-up is in the mean or whose device was not waited for
+        # beyond that lie only levels whose warm-up is in the mean or whose device was not waited
+        # for
         assert misfit.max() < 0.15, one.key
 
 
@@ -52,7 +55,9 @@ def test_the_served_step_lies_between_64_and_128(published):
 
 
 def test_a_plain_hyperbola_would_miss_them(published):
-    """Why the bend has a parameter of its own: with p = 1 every direct series is missed by more than with p fitted."""
+    """Why the bend has a parameter of its own: with p = 1 every direct series is missed by more
+    than with p fitted.
+    """
     from profharness.analysis.curves.batch import BatchModel
     from profharness.analysis.curves.least_squares import least_squares
 

@@ -276,9 +276,9 @@ def test_a_curve_is_not_fitted_through_flagged_levels():
     assert one.batch.t_max.low <= 25_000 <= one.batch.t_max.high
     assert one.batch.b_half.low <= 40 <= one.batch.b_half.high
     assert one.step is None
-    assert (
-        one.fitted_note
-        == "fitted on 6 of 10 levels: left out 4, 8 (warmup-leak), 1024 (missing-sync), 2048 (generator-bound)"
+    assert one.fitted_note == (
+        "fitted on 6 of 10 levels: left out 4, 8 (warmup-leak), 1024 (missing-sync), "
+        "2048 (generator-bound)"
     )
     (blind,) = series(made, flagged={})
     assert blind.fitted_note == "" or "times" in blind.fitted_note
@@ -321,7 +321,8 @@ def test_a_jump_at_the_last_level_is_said_to_be_doubtful():
     (said,) = [item.message for item in one.findings if item.id == "step"]
     assert one.step.at == 2048
     assert said.endswith(
-        "at 2048; with a single level from there on it may also be an odd measurement: measure more levels"
+        "at 2048; with a single level from there on it may also be an odd measurement: "
+        "measure more levels"
     )
 
 

@@ -9,35 +9,45 @@ from profharness.analysis.kernels.categories import (
     op_category,
 )
 
-ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}, std::array<char*, 2ul> >(int, at::native::{})"
+ELEMENTWISE = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::{}, "
+    "std::array<char*, 2ul> >(int, at::native::{})"
+)
 KERNELS = {
     "Cijk_Ailk_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x32x256_MI16x16x1": "gemm",
-    "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align1>(cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align1::Params)": "gemm",
+    "void "
+    "cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align1>(cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align1::Params)": "gemm",
     "nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_TNT": "gemm",
     "void gemv2T_kernel_val<int, int, float>(float)": "gemm",
     "triton_tem_fused_mm_3": "gemm",
     "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt128x256x32": "conv",
-    "void cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688dgrad_optimized_tf32_64x256_32x4_nhwc_align4>(int)": "conv",
+    "void "
+    "cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688dgrad_optimized_tf32_64x256_32x4_nhwc_align4>(int)": "conv",
     "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32": "conv",
     "miopenGcnAsmConv1x1U": "conv",
     "_ZN2ck16tensor_operation6device12_GLOBAL__N_139kernel_grouped_conv_fwd_xdl_cshuffle_v3": "conv",
     "attn_fwd": "attention",
     "_ZN5aiter24fmha_fwd_hd128_bf16_causal_rtneE": "attention",
-    "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t>>(flash::Flash_fwd_params)": "attention",
+    "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, "
+    "cutlass::bfloat16_t>>(flash::Flash_fwd_params)": "attention",
     "MIOpenBatchNormBwdSpatial": "normalisation",
-    "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float)": "normalisation",
-    "void at::native::(anonymous namespace)::cunn_SoftMaxForwardReg<c10::BFloat16, float>(c10::BFloat16*)": "normalisation",
+    "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, "
+    "float>(int, float)": "normalisation",
+    "void at::native::(anonymous namespace)::cunn_SoftMaxForwardReg<c10::BFloat16, "
+    "float>(c10::BFloat16*)": "normalisation",
     "_ZN5aiter24add_rmsnorm_quant_kernelIDF16b": "normalisation",
     ELEMENTWISE.format("CUDAFunctor_add<float>", "CUDAFunctor_add<float>"): "elementwise",
     "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>, float>(int)": "elementwise",
     "SubTensorOpWithScalar1d": "elementwise",
-    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::sum_functor<float> > >(at::native::ReduceOp)": "reduction",
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
+    "at::native::sum_functor<float> > >(at::native::ReduceOp)": "reduction",
     "_sum_bitmatrix_rows": "reduction",
     "__amd_rocclr_copyBuffer": "copy",
     "__amd_rocclr_fillBufferAligned": "copy",
     "MEMORY_COPY_DEVICE_TO_HOST": "copy",
     "batched_transpose_32x32_half": "copy",
-    "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 2, 128, 1>(float*)": "copy",
+    "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 2, 128, "
+    "1>(float*)": "copy",
     "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)": "communication",
     "rcclGenericKernel": "communication",
     "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)": "communication",
@@ -95,7 +105,10 @@ def test_fused_triton_kernels_are_judged_by_their_schedule_not_their_neighbours(
             "at::native::f",
         ),
         (
-            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float>(cublasGemvParams)",
+            (
+                "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, "
+                "float>(cublasGemvParams)"
+            ),
             "internal::gemvx::kernel",
         ),
         ("kernel_name.kd", "kernel_name"),

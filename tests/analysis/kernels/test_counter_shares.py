@@ -1,4 +1,6 @@
-"""Hardware counters as figures: against their definitions by plain pandas, and against the tool's own analysis of the same run."""
+"""Hardware counters as figures: against their definitions by plain pandas, and against the tool's
+own analysis of the same run.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def test_bytes_are_their_definitions_by_plain_pandas(shared, name):
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_operations_are_their_definitions_by_plain_pandas_or_named_as_missing(shared, name):
-    """Vector instructions of 64 lanes, a multiply-add being two; matrix operations in units of 512."""
+    """Vector instructions of 64 lanes, a multiply-add being two; matrix operations in units
+    of 512.
+    """
     import pandas as pd
 
     rows = pd.read_csv(folder(shared, name))
@@ -163,7 +167,9 @@ def test_a_whole_folder_gives_the_figures_of_its_joined_counters(shared, name):
 
 
 def test_the_tools_own_analysis_of_the_same_run(shared):
-    """2.1 and 17.1 Speed-of-Light as rocprof-compute wrote them, in per cent and GB/s, of two decimals."""
+    """2.1 and 17.1 Speed-of-Light as rocprof-compute wrote them, in per cent and GB/s, of two
+    decimals.
+    """
     told: dict[str, float] = {}
     for path in sorted(
         (shared / "fixtures/rocm/rocprof_compute/analyze_csv_MI300X").glob("*Speed-of-Light.csv")
@@ -179,15 +185,17 @@ def test_the_tools_own_analysis_of_the_same_run(shared):
     seconds = trace.kernels.dur_ns.sum() / 1e9
     rates = (told["L2-Fabric Read BW"] + told["L2-Fabric Write BW"]) * 1e9
     assert figures["fabric_bytes"].value / seconds == pytest.approx(rates, abs=0.01e9)
-    # The tool takes resident waves from a level counter (SQ_ACCUM_PREV_HIRES), this figure from SQ_WAVE_CYCLES, as
-    # rocprofiler's OccupancyPercent does: two counters of one quantity.
+    # The tool takes resident waves from a level counter (SQ_ACCUM_PREV_HIRES), this figure from
+    # SQ_WAVE_CYCLES, as rocprofiler's OccupancyPercent does: two counters of one quantity.
     assert 304 * 32 * figures["counted_occupancy"].value == pytest.approx(
         told["Wavefront Occupancy"], rel=0.01
     )
 
 
 def test_two_executions_are_not_one_clock(shared):
-    """The share is the tool's: the level counter over the clocks of another execution of the same dispatch. Of one execution it is lower."""
+    """The share is the tool's: the level counter over the clocks of another execution of the same
+    dispatch. Of one execution it is lower.
+    """
     level = readers.read(folder(shared, "bank_conflict_MI300X").with_name("SQ_LEVEL_WAVES.csv"))
     names = {
         level.strings[int(code)]: float(value)

@@ -1,4 +1,6 @@
-"""Raw counters as a table: units, sums and means by plain pandas on recorded files, and in every form of report."""
+"""Raw counters as a table: units, sums and means by plain pandas on recorded files, and in every
+form of report.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def counted(
     names: tuple[str, ...] = ("SQ_WAVES", "FETCH_SIZE", "VALUBusy"),
     sources: tuple[Source, ...] = (Source("a.csv", "rocprofv3-csv"),),
 ) -> Trace:
-    """Dispatch i of a kernel has the value 10 (i + 1) of every counter; the last one of `copy` lacks the last counter."""
+    """Dispatch i of a kernel has the value 10 (i + 1) of every counter; the last one of `copy`
+    lacks the last counter.
+    """
     scene = Scene(sources=sources)
     rows = [
         (kernel, number, length)

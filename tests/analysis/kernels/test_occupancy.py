@@ -18,7 +18,9 @@ from profharness.stats import intervals
 from profharness.trace.model import NULL, Device, Kernels, Source, Stream, Strings, Trace
 from tests.conftest import shared_path
 
-OPT_IN = 49152  # beyond this, shared memory of a block must be asked for; the estimate in the files takes such blocks as impossible
+# beyond this, shared memory of a block must be asked for; the estimate in the files takes such
+# blocks as impossible
+OPT_IN = 49152
 KINETO = (
     "a100_event_sync",
     "a100_multistream_graphs_rank0of16",
@@ -130,7 +132,8 @@ def test_occupancy_of_a_trace_is_the_time_weighted_mean_of_the_files_estimate(sh
 
 
 def test_one_kernel_of_known_shape():
-    # 4 waves a workgroup, 8 workgroups fit on a unit: 104 workgroups are one per unit, 4 of 32 waves
+    # 4 waves a workgroup, 8 workgroups fit on a unit: 104 workgroups are one per unit, 4 of 32
+    # waves
     found = figures(over(trace_of(kernels([0], [100], [104])), 0, 200))
     assert found["occupancy"].value == pytest.approx(4 / 32)  # while it runs
     assert found["slots_full_time"].value == 0
@@ -139,7 +142,8 @@ def test_one_kernel_of_known_shape():
 
 
 def test_a_full_device_and_its_last_round():
-    # 832 workgroups fill all places; 1664 take two rounds exactly, 833 a second one for a single workgroup
+    # 832 workgroups fill all places; 1664 take two rounds exactly, 833 a second one for a single
+    # workgroup
     found = figures(
         over(trace_of(kernels([0, 100, 200], [100, 100, 100], [832, 1664, 833])), 0, 400)
     )
@@ -223,7 +227,9 @@ def test_shares_are_shares_and_windows_add_up(rows, start, end):
 
 
 def test_a_product_that_takes_all_registers_of_a_simd(shared):
-    """128 architectural and 384 accumulation registers, 64 KiB of LDS, 256 workgroups of 4 waves on 304 units: one place per unit."""
+    """128 architectural and 384 accumulation registers, 64 KiB of LDS, 256 workgroups of 4 waves on
+    304 units: one place per unit.
+    """
     trace = readers.read(shared / "fixtures/rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz")
     held = residency(trace)
     product = trace.kernels.workgroups == 256
@@ -239,6 +245,7 @@ def test_a_trace_of_gfx950_is_covered(shared):
         measure(readers.read(shared / "fixtures/rocm/rocprofv3/json/908_results.json.gz"))
     )
     assert found["occupancy"].coverage == 1.0
-    # one collective with few workgroups takes nearly all of the time: the device is busy and hardly occupied
+    # one collective with few workgroups takes nearly all of the time: the device is busy and hardly
+    # occupied
     assert found["occupancy"].value < 0.1 < found["busy"].value
     assert found["slots_full_time"].value < 0.01

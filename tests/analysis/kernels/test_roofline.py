@@ -1,4 +1,6 @@
-"""Counters, ceilings, classes of kernels and the verdict that they lead to, on traces whose answer is known."""
+"""Counters, ceilings, classes of kernels and the verdict that they lead to, on traces whose answer
+is known.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def with_ops(made, shapes):
 
 
 def mixed(workgroups=1000):
-    """One product at 80 % of 40 TFLOP/s, one copy at 80 % of 1 TB/s, one product at 20 %, one kernel that nobody knows."""
+    """One product at 80 % of 40 TFLOP/s, one copy at 80 % of 1 TB/s, one product at 20 %, one
+    kernel that nobody knows.
+    """
     made = scene()
     product, copied = 2 * N**3 / 40e12 * 1e9, 2 * 4 * N * N / 1e12 * 1e9
     begin = 0
@@ -86,7 +90,8 @@ def test_each_kernel_is_bound_by_what_it_reaches():
 
 def test_a_data_sheet_cannot_say_that_a_kernel_does_not_reach_what_is_possible():
     facts = KernelFacts(mixed())
-    # 80 % of 40 TFLOP/s are 71 % of the sheet's 45; the copy is at 49 % of its 1.6 TB/s, which says nothing
+    # 80 % of 40 TFLOP/s are 71 % of the sheet's 45; the copy is at 49 % of its 1.6 TB/s, which says
+    # nothing
     assert facts.rates.kind.tolist() == [COMPUTE, UNDETERMINED, UNDETERMINED, UNDETERMINED]
 
 
@@ -311,7 +316,9 @@ def test_the_newest_calibration_of_the_same_software_counts():
 
 
 def test_fabric_traffic_is_what_the_vendors_analysis_prints(shared):
-    """rocprof-compute's own analysis of this run: 673.08 + 671.20 GB/s between L2 and fabric over a kernel of 6249 ns."""
+    """rocprof-compute's own analysis of this run: 673.08 + 671.20 GB/s between L2 and fabric over a
+    kernel of 6249 ns.
+    """
     found = per_dispatch(
         readers.read(shared / "fixtures/rocm/rocprof_compute/bank_conflict_MI300X/pmc_perf.csv")
     )

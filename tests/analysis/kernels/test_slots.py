@@ -21,7 +21,8 @@ def held(name, threads, vgpr=8, accum=0, sgpr=16, lds=0):
     return int(slots(limits(name), shapes)[0])
 
 
-# worked out by hand from the rules: waves per SIMD x 4 SIMDs / waves of a workgroup, LDS / granules, 16 barriers
+# worked out by hand from the rules: waves per SIMD x 4 SIMDs / waves of a workgroup, LDS /
+# granules, 16 barriers
 @pytest.mark.parametrize(
     ("name", "shape", "expected"),
     [
@@ -29,15 +30,18 @@ def held(name, threads, vgpr=8, accum=0, sgpr=16, lds=0):
         ("gfx90a", {"threads": 256}, 8),
         ("gfx908", {"threads": 256}, 10),
         ("gfx942", {"threads": 1024}, 2),
-        # single waves need no barrier: every wave slot; two waves and more are held to 16 workgroups
+        # single waves need no barrier: every wave slot; two waves and more are held to 16
+        # workgroups
         ("gfx90a", {"threads": 64}, 32),
         ("gfx908", {"threads": 64}, 40),
         ("gfx90a", {"threads": 128}, 16),
         ("gfx908", {"threads": 65}, 16),
-        # 128 architectural registers: 512 / 128 = 4 waves; with 4 of accumulation 132 -> 136: 3 waves
+        # 128 architectural registers: 512 / 128 = 4 waves; with 4 of accumulation 132 -> 136: 3
+        # waves
         ("gfx90a", {"threads": 256, "vgpr": 128}, 4),
         ("gfx90a", {"threads": 256, "vgpr": 128, "accum": 4}, 3),
-        # 9 architectural are aligned to 12, with 32 of accumulation 44, in granules of 8: 48 -> 10 waves, 8 at most
+        # 9 architectural are aligned to 12, with 32 of accumulation 44, in granules of 8: 48 -> 10
+        # waves, 8 at most
         ("gfx90a", {"threads": 256, "vgpr": 9, "accum": 32}, 8),
         ("gfx90a", {"threads": 256, "vgpr": 61, "accum": 1}, 7),
         # on gfx908 the files are apart: the larger one counts, in granules of 4; 40 -> 256 / 40 = 6
@@ -45,12 +49,14 @@ def held(name, threads, vgpr=8, accum=0, sgpr=16, lds=0):
         ("gfx908", {"threads": 256, "vgpr": 9, "accum": 32}, 8),
         ("gfx908", {"threads": 256, "vgpr": 24}, 10),
         ("gfx908", {"threads": 256, "vgpr": 25}, 9),
-        # the largest kernels: one wave per SIMD, so that three waves leave no room for another three
+        # the largest kernels: one wave per SIMD, so that three waves leave no room for another
+        # three
         ("gfx942", {"threads": 256, "vgpr": 256, "accum": 256}, 1),
         ("gfx942", {"threads": 192, "vgpr": 256, "accum": 256}, 1),
         ("gfx942", {"threads": 128, "vgpr": 256, "accum": 256}, 2),
         ("gfx942", {"threads": 64, "vgpr": 256, "accum": 256}, 4),
-        # scalar registers in granules of 16 out of 800: 112 -> 7 waves, 96 -> 8, on gfx908 80 -> 10 and 96 -> 8
+        # scalar registers in granules of 16 out of 800: 112 -> 7 waves, 96 -> 8, on gfx908 80 -> 10
+        # and 96 -> 8
         ("gfx90a", {"threads": 256, "sgpr": 112}, 7),
         ("gfx90a", {"threads": 256, "sgpr": 96}, 8),
         ("gfx908", {"threads": 256, "sgpr": 81}, 8),
@@ -69,11 +75,13 @@ def held(name, threads, vgpr=8, accum=0, sgpr=16, lds=0):
         ("sm_75", {"threads": 256}, 4),
         ("sm_86", {"threads": 32}, 16),
         ("sm_89", {"threads": 64}, 24),
-        # registers per warp in granules of 256: 33 x 32 = 1056 -> 1280; 16384 / 1280 = 12 warps per part, 48 in all, 6 blocks of 8
+        # registers per warp in granules of 256: 33 x 32 = 1056 -> 1280; 16384 / 1280 = 12 warps per
+        # part, 48 in all, 6 blocks of 8
         ("sm_80", {"threads": 256, "vgpr": 33}, 6),
         ("sm_90", {"threads": 128, "vgpr": 255}, 2),
         ("sm_80", {"threads": 384, "vgpr": 168}, 1),
-        # shared memory with 1 KiB reserved per block: 167936 / (49152 + 1024) = 3; none is reserved on sm_70
+        # shared memory with 1 KiB reserved per block: 167936 / (49152 + 1024) = 3; none is reserved
+        # on sm_70
         ("sm_80", {"threads": 128, "lds": 49152}, 3),
         ("sm_70", {"threads": 128, "lds": 49152}, 2),
         ("sm_90", {"threads": 128, "lds": 231424}, 1),
@@ -130,7 +138,8 @@ def test_asking_for_more_never_gives_more_places(name, shape, which, more):
     larger = list(shape)
     larger[which] += more
     before, after = held(name, *shape), held(name, *larger)
-    # a workgroup of one wave needs no barrier, so that growing from one wave to two is the only jump, and it goes down too
+    # a workgroup of one wave needs no barrier, so that growing from one wave to two is the only
+    # jump, and it goes down too
     assert after <= before or before == NULL
 
 

@@ -9,7 +9,9 @@ from profharness.analysis.load.level_checks import Level, diagnose, level_findin
 
 
 def published(times, items=8.0, at=8.0):
-    """What a publication would print of these trials (standard deviation with ddof 0 over sqrt n)."""
+    """What a publication would print of these trials (standard deviation with ddof 0 over
+    sqrt n).
+    """
     rates = items / times
     root = math.sqrt(len(times))
     return Level(

@@ -37,7 +37,9 @@ def loop(client: int, slots: int, service_ns: int, items: int) -> list[tuple[int
 
 
 def loaded() -> LoadedLevel:
-    """Model a has two client processes of one slot each and takes 20 ms; b has one process of two slots and takes 50 ms; batches of 4."""
+    """Model a has two client processes of one slot each and takes 20 ms; b has one process of two
+    slots and takes 50 ms; batches of 4.
+    """
     rows = sorted((*loop(0, 1, 20 * MS, 4), *loop(1, 1, 20 * MS, 4), *loop(2, 2, 50 * MS, 4)))
     sent, done, client, items = np.array(rows, np.int64).T
     level = Level(
@@ -162,9 +164,9 @@ def test_the_reports_show_both_and_say_what_may_be_noise() -> None:
     shared = shared_levels(POINTS, {("bare", KEY): loaded()}, "bare", {"": STEADY})
     summary = msgspec.structs.replace(cpu_scan(), points=POINTS, sharing=shared)
     said = load_sentences.shared_sentence(summary)
-    assert (
-        said
-        == "Together the 2 models give 560 items/s at concurrency 2 each; sharing slows them: a 2.00x, b 1.00x (within noise)."
+    assert said == (
+        "Together the 2 models give 560 items/s at concurrency 2 each; sharing slows them: "
+        "a 2.00x, b 1.00x (within noise)."
     )
     table = sharing_table(summary)
     assert table is not None

@@ -23,7 +23,9 @@ def scene(
     host: list[float] | None = None,
     identity: str = ADDRESS,
 ) -> tuple[Finding, ...]:
-    """Kernels over spans of seconds; telemetry at 20 Hz for 10 s from (until, value) pairs; host calls at seconds."""
+    """Kernels over spans of seconds; telemetry at 20 Hz for 10 s from (until, value) pairs; host
+    calls at seconds.
+    """
     strings = Strings()
     at = np.arange(0, 10 * S, 50 * MS)
     metrics = {

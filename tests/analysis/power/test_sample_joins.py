@@ -1,4 +1,6 @@
-"""Telemetry joined to kernels, operators and steps: exact means of made-up samples over made-up records."""
+"""Telemetry joined to kernels, operators and steps: exact means of made-up samples over made-up
+records.
+"""
 
 from __future__ import annotations
 
@@ -245,7 +247,9 @@ def test_metrics_are_asked_for_by_name_or_by_first_word():
 
 
 def test_of_a_run_on_the_command_line(tmp_path, capsys):
-    """Two hosts, whose device 0 draws 300 W and 301 W while the kernels run; both trees take a tenth of a core."""
+    """Two hosts, whose device 0 draws 300 W and 301 W while the kernels run; both trees take a
+    tenth of a core.
+    """
     root = run_of(tmp_path / "run").root
     assert (
         run_cli(["hotspots", str(root), "--samples", "cpu", "--json"]) == 0

@@ -1,4 +1,6 @@
-"""A made-up run: manifest and merged trace of a scan with a bare and a torch pass, on the run clock."""
+"""A made-up run: manifest and merged trace of a scan with a bare and a torch pass, on the run
+clock.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,9 @@ from tests.analysis.scene import Scene
 
 
 def run() -> Scene:
-    """Passes bare (telemetry), torch, rocprofv3 (with torch operators beside), and onnxruntime (operators only)."""
+    """Passes bare (telemetry), torch, rocprofv3 (with torch operators beside), and onnxruntime
+    (operators only).
+    """
     scene = Scene(
         sources=(
             Source("t.parquet", "telemetry", pass_name="bare", layer="telemetry"),

@@ -33,7 +33,9 @@ def test_interval_covers_the_planted_overhead():
 
 
 def test_interval_covers_with_drift():
-    """The node slows by 5 % over the run: the repeats show it, and the interval must hold the true 2 %."""
+    """The node slows by 5 % over the run: the repeats show it, and the interval must hold the true
+    2 %.
+    """
     truth, hits = 0.02, 0
     for seed in range(60):
         rng = np.random.default_rng(seed)

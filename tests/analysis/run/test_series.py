@@ -9,7 +9,9 @@ from tests.analysis.curves.curves_simulation import BATCHES, batch_truth
 
 
 def scan(kernels):
-    """Ten batch sizes with a jump of 1.6 at 128, each point with the kernels that `kernels` gives for its batch size."""
+    """Ten batch sizes with a jump of 1.6 at 128, each point with the kernels that `kernels` gives
+    for its batch size.
+    """
     rates = batch_truth(BATCHES, 25_000, 100, 1.0) * np.where(BATCHES >= 128, 1.6, 1.0)
     return tuple(
         PointSummary(

@@ -57,7 +57,9 @@ class Log:
         return starts, starts + lengths
 
     def window(self, start, end, *, pid=7, name="torch", clock=ClockDomain.RUN, details=()):
-        """A torch file with operators over the time, and its own marks of steps where `details` says none."""
+        """A torch file with operators over the time, and its own marks of steps where `details`
+        says none.
+        """
         self.sources.append(
             Source(
                 path="trace.json",
@@ -101,7 +103,9 @@ def of_command(*layers):
 
 
 def captured(before=5, inside=20, after=15):
-    """Steps with a capture window: slow inside, and the writing of the trace in the step after it."""
+    """Steps with a capture window: slow inside, and the writing of the trace in the step
+    after it.
+    """
     log = Log()
     starts, ends = log.steps([FAST] * before + [PROFILED] * inside + [EXPORT] + [FAST] * after)
     log.window(starts[before] + 1000, ends[before + inside - 1] - 1000)

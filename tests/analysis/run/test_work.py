@@ -86,7 +86,10 @@ def test_a_calibration_with_other_threads_is_of_another_device():
     )
     roofs = ceilings_of(run_scene.manifest(nodes=(node,)), point(), Yardstick((CPU,)))
     assert roofs.calibration is None
-    said = "a calibration of this CPU with 2 threads (there is one with 4): `profharness calibrate --threads 2`"
+    said = (
+        "a calibration of this CPU with 2 threads (there is one with 4): "
+        "`profharness calibrate --threads 2`"
+    )
     figures = work_figures(point(), STATS, "", roofs, {})
     assert {
         figures[name].needs
@@ -116,7 +119,10 @@ def test_the_threads_that_a_framework_says_go_before_the_cores_that_it_may_use()
         (
             (0, 1),
             (8, 4),
-            "a calibration of this CPU with 2 threads (there is one with 4 and 8): `profharness calibrate --threads 2`",
+            (
+                "a calibration of this CPU with 2 threads (there is one with 4 and 8): "
+                "`profharness calibrate --threads 2`"
+            ),
         ),
     ],
 )

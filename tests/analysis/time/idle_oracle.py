@@ -1,7 +1,8 @@
-"""Why a device was idle, worked out from the text of recorded files in the slowest and plainest way: gap by gap, stretch by stretch, looking at every call.
+"""Why a device was idle, worked out from the text of recorded files in the slowest and plainest
+way: gap by gap, stretch by stretch, looking at every call.
 
-It follows METRICS 2 and shares nothing with the package: its own reading of Kineto JSON, rocpd and rocprof's JSON, its own names of
-calls, lists and loops only.
+It follows METRICS 2 and shares nothing with the package: its own reading of Kineto JSON, rocpd and
+rocprof's JSON, its own names of calls, lists and loops only.
 """
 
 from __future__ import annotations
@@ -143,7 +144,9 @@ def of_rocpd(path: Path, folder: Path) -> Recording:
 
 
 def of_rocprof(path: Path) -> Recording:
-    """A results.json of the first rocprof: exact times stand in the arguments, and arrows lead from calls to device records by lane and microsecond."""
+    """A results.json of the first rocprof: exact times stand in the arguments, and arrows lead from
+    calls to device records by lane and microsecond.
+    """
     events = [one for one in json.loads(path.read_text())["traceEvents"] if one]
 
     def lane(event: dict[str, Any]) -> tuple[int, int, int]:
@@ -190,7 +193,9 @@ def of_rocprof(path: Path) -> Recording:
 
 
 def by_key(calls: list[Call]) -> dict[Any, Call]:
-    """The launching call of each key: a runtime and a driver call may share one, then the launch counts, else the first, else the longer."""
+    """The launching call of each key: a runtime and a driver call may share one, then the launch
+    counts, else the first, else the longer.
+    """
     found: dict[Any, Call] = {}
     for call in calls:
         other = found.get(call.key)
@@ -209,7 +214,9 @@ def reach(spans: list[tuple[int, int]]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Gap:
-    """A stretch without device work; `ended_by` is what started at its end, None after the last piece."""
+    """A stretch without device work; `ended_by` is what started at its end, None after the last
+    piece.
+    """
 
     start: int
     end: int
@@ -217,7 +224,9 @@ class Gap:
 
 
 def gaps(recording: Recording, device: str, low: int, high: int) -> list[Gap]:
-    """Those that reach into [low, high). Before the first and after the last piece they go as far as the window does."""
+    """Those that reach into [low, high). Before the first and after the last piece they go as far
+    as the window does.
+    """
     lasting = sorted(
         (piece for piece in recording.pieces if piece.device == device and piece.end > piece.start),
         key=lambda piece: piece.start,
@@ -259,7 +268,9 @@ def causes(recording: Recording, device: str, low: int, high: int) -> Counter[st
 
 
 def _cause(recording: Recording, device: str, gap: Gap, instant: int) -> str:
-    """The first that fits, in the order of METRICS 2. Nothing begins or ends between `instant` and the next edge."""
+    """The first that fits, in the order of METRICS 2. Nothing begins or ends between `instant` and
+    the next edge.
+    """
     if gap.ended_by is not None:
         call = gap.ended_by.call
         if call is None:
@@ -290,7 +301,9 @@ def _cause(recording: Recording, device: str, gap: Gap, instant: int) -> str:
 
 
 def _behind_event(recording: Recording, launching: Call) -> bool:
-    """Whether the last thing that the thread did for the device before this call was to let it wait for an event."""
+    """Whether the last thing that the thread did for the device before this call was to let it wait
+    for an event.
+    """
     with_work = {id(piece.call) for piece in recording.pieces if piece.call is not None}
     before = [
         call

@@ -10,7 +10,9 @@ from tests.analysis.scene import Scene
 
 
 def queue() -> Scene:
-    """On one stream: a kernel that met an empty queue, one queued behind it, one after it; another stream; one without launch."""
+    """On one stream: a kernel that met an empty queue, one queued behind it, one after it; another
+    stream; one without launch.
+    """
     scene = Scene()
     scene.kernel(20, 50, scene.launch(0, 5))
     scene.kernel(50, 60, scene.launch(10, 15))

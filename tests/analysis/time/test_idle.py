@@ -208,7 +208,9 @@ DURATION = st.integers(1, 12)
 
 @st.composite
 def scenes(draw) -> Scene:
-    """Kernels on two streams, launched by two threads between synchronisation, copy calls and event waits."""
+    """Kernels on two streams, launched by two threads between synchronisation, copy calls and event
+    waits.
+    """
     scene = Scene()
     at = {1: draw(st.integers(0, 5)), 2: draw(st.integers(0, 5))}
     free = draw(st.integers(0, 10))

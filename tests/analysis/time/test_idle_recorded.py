@@ -1,4 +1,6 @@
-"""Idle causes of recorded traces, to the nanosecond, against an oracle that shares nothing with the package."""
+"""Idle causes of recorded traces, to the nanosecond, against an oracle that shares nothing with the
+package.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ RECORD, WAIT, QUEUED, LAUNCH, SYNC, HOST = (
 PARTS = 100_000
 WHOLE = (-PARTS // 10, PARTS + PARTS // 10)  # a tenth beyond the first and the last work
 CASES = {
-    # file, window in 100 000ths of the time from the first work of a device to its last, and the causes that it has for sure
+    # file, window in 100 000ths of the time from the first work of a device to its last, and the
+    # causes that it has for sure
     ("kineto/h100_bert_small.json.gz", WHOLE): {RECORD, WAIT, LAUNCH, SYNC, HOST},
     ("kineto/h100_qwen0.5b_prefill.json.gz", (33_000, 37_000)): {QUEUED, LAUNCH, HOST},
     ("kineto/h100_qwen0.5b_prefill.json.gz", (96_000, 104_000)): {RECORD, QUEUED, SYNC},

@@ -15,7 +15,9 @@ from tests.analysis.scene import Scene
 
 
 def trace():
-    """Ten compute units; three steps of 100 ns: full for half of it, a tenth full for 80 ns, idle with a collective."""
+    """Ten compute units; three steps of 100 ns: full for half of it, a tenth full for 80 ns, idle
+    with a collective.
+    """
     made = Scene()
     for number, (length, workgroups, name) in enumerate(
         ((50, 10, "gemm"), (80, 1, "small"), (40, 10, "ncclDevKernel_AllReduce"))
@@ -141,9 +143,9 @@ def test_a_trace_without_steps_says_so():
     assert of(whole, "all") == []
     with pytest.raises(UsageError, match="steps 0:3: no record is left") as refused:
         of(whole, "0:3")
-    assert (
-        refused.value.hint
-        == "the trace marks no steps; --step-range REGEX makes ranges of the program into steps: ranges there are 'forward'"
+    assert refused.value.hint == (
+        "the trace marks no steps; --step-range REGEX makes ranges of the program into "
+        "steps: ranges there are 'forward'"
     )
 
 
@@ -205,7 +207,8 @@ def test_what_all_steps_lack_is_said_once():
         if "not measured" in line
     ]
     assert said.startswith(
-        "compute, comm. exposed, copy exposed, idle, launch-bound, fill, fill busy, occupancy, mfu: not measured: needs kernels"
+        "compute, comm. exposed, copy exposed, idle, launch-bound, fill, fill busy, occupancy, "
+        "mfu: not measured: needs kernels"
     )
 
 

@@ -1,4 +1,6 @@
-"""Kernels that lie on no time axis: figures of time are refused with the reason, what lengths and counters give stays."""
+"""Kernels that lie on no time axis: figures of time are refused with the reason, what lengths and
+counters give stays.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_program import program
 
 HEADER = (
-    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,wave_size,obj,"
+    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,"
+    "Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,wave_size,obj,"
     "SQ_WAVES,Start_Timestamp,End_Timestamp\n"
 )
 OF_TIME = (
@@ -53,7 +56,10 @@ def replayed(tmp_path: Path) -> Trace:
     path = tmp_path / "pmc_perf.csv"
     path.write_text(
         HEADER
-        + '0,"k",2,25600,256,0,0,8,0,16,64,0x1,400,1000,6000\n1,"k",2,25600,256,0,0,8,0,16,64,0x1,400,91000,96000\n'
+        + (
+            '0,"k",2,25600,256,0,0,8,0,16,64,0x1,400,1000,6000\n'
+            '1,"k",2,25600,256,0,0,8,0,16,64,0x1,400,91000,96000\n'
+        )
     )
     return readers.read(path)
 

@@ -100,7 +100,9 @@ def test_a_window_sees_all_that_counts_in_it(
 
 @given(windows)
 def test_windows_far_apart_see_what_lies_between(asked: list[tuple[int, int]]) -> None:
-    """The stretch from the first to the last is seen: all of it may be needed, and it needs no search."""
+    """The stretch from the first to the last is seen: all of it may be needed, and it needs no
+    search.
+    """
     when = intervals.merge(
         intervals.lasting([start for start, _ in asked], [length for _, length in asked])
     )

@@ -39,7 +39,9 @@ MEASURED = Calibration(
 
 
 def products(*shares, pause=0, peak=SHEET, marked=False):
-    """One product after the other, each at this share of the peak while it runs, with pauses between them."""
+    """One product after the other, each at this share of the peak while it runs, with pauses
+    between them.
+    """
     made, at, shapes = scene(), 0, []
     for number, share in enumerate(shares):
         length = round(FLOPS / peak / share * 1e9)
@@ -70,8 +72,10 @@ def test_a_trace_that_does_more_than_its_device_can():
         "flops_of_ceiling": pytest.approx(mean, rel=1e-4),
     }
     assert found.message == (
-        f"mfu {mean:.3g}, FLOP/s of the ceiling {mean:.3g} of a possible 1 (of data sheet, fp32 matrix); likely shapes that belong to other work, "
-        "kernels or parts of them that the trace lacks, or fp32 products that ran in a faster type (TF32), or a device taken for another"
+        f"mfu {mean:.3g}, FLOP/s of the ceiling {mean:.3g} of a possible 1 (of data sheet, "
+        "fp32 matrix); likely shapes that belong to other work, "
+        "kernels or parts of them that the trace lacks, or fp32 products that ran in a faster "
+        "type (TF32), or a device taken for another"
     )
     assert "do not use this figure" in found.advice
 
@@ -171,7 +175,8 @@ def test_kernels_above_the_peak_between_pauses_are_found_though_the_mean_is_poss
         "of_peak": pytest.approx(3.0, rel=1e-4),
     }
     assert found.message.startswith(
-        "1 kernel does more FLOP/s than the device can (14.3 % of kernel time; gemm on average 3 times its peak); likely "
+        "1 kernel does more FLOP/s than the device can (14.3 % of kernel time; "
+        "gemm on average 3 times its peak); likely "
     )
 
 
@@ -229,7 +234,8 @@ def test_a_step_above_the_peak_is_named_where_the_whole_trace_is_not():
     whole = summarise_trace(trace, "made up")
     (found,) = steps_above_peak(steps, [])
     assert found.message.startswith(
-        "step step 1: mfu 1.2, FLOP/s of the ceiling 1.2 of a possible 1 (of data sheet, fp32 matrix); likely "
+        "step step 1: mfu 1.2, FLOP/s of the ceiling 1.2 of a possible 1 (of data sheet, "
+        "fp32 matrix); likely "
     )
     assert found.message.endswith("(above in 2 of 3 steps)")
     assert found.figures["steps"] == 2
@@ -280,8 +286,8 @@ def test_a_point_whose_flops_are_wrong_has_the_reasons_of_an_item():
     assert [one.point for one in found] == list(shares)
     assert {one.severity for one in found} == {"warning"}
     assert all(
-        "likely the FLOPs of an item are those of another shape (or --flops-per-item is wrong), or the timer stopped"
-        in one.message
+        "likely the FLOPs of an item are those of another shape (or --flops-per-item is "
+        "wrong), or the timer stopped" in one.message
         for one in found
     )
     slower = summarise_run(
@@ -294,7 +300,9 @@ def test_a_point_whose_flops_are_wrong_has_the_reasons_of_an_item():
 
 
 def test_a_recorded_training_in_tf32_is_judged_by_the_peak_of_tf32(shared):
-    """Counted from the file's text: products of fp32 matrices by kernels of the tensor cores, whose rate the vector units have not."""
+    """Counted from the file's text: products of fp32 matrices by kernels of the tensor cores, whose
+    rate the vector units have not.
+    """
     path = shared / "fixtures/kineto/a100_train_rank3of8_intus.json.gz"
     events = [
         one

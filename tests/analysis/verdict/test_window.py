@@ -155,13 +155,19 @@ def test_idle_cores_bound_a_gain_only_where_steps_or_points_show_one():
         (
             {"cpu_node": 0.65, "cpu_tree_wait": 0.7},
             (),
-            "it waited for cores although nothing else ran here (its own threads on the same cores, or a virtual machine's host); ",
+            (
+                "it waited for cores although nothing else ran here (its own threads on the same "
+                "cores, or a virtual machine's host); "
+            ),
         ),
         ({}, (finding("cpu-pressure", "waited"),), "other work held the cores"),
         (
             {"cpu_node": 1.6, "cpu_tree_wait": 0.7, "client_cores": 0.9},
             (),
-            "the load generator held the other cores (1.0 on average): load the server from another machine (--url)",
+            (
+                "the load generator held the other cores (1.0 on average): "
+                "load the server from another machine (--url)"
+            ),
         ),
         (
             {"cpu_node": 2.0, "cpu_tree_wait": 0.7, "client_cores": 0.9},

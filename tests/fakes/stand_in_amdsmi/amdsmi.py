@@ -1,9 +1,11 @@
-"""A stand-in for AMD's Python package `amdsmi`: one device, and the faults that a wrong library shows.
+"""A stand-in for AMD's Python package `amdsmi`: one device, and the faults that a wrong library
+shows.
 
-Put this folder on PYTHONPATH. STAND_IN_AMDSMI chooses: `abort` (the library kills the calling process inside a call),
-`segfault` (it reads where nothing is, one second after it was loaded), `hang` (it never returns, from then on),
-`nothing` (older than the driver's tables: every value is 'N/A'), `shifted` (structures of another version: wrong values),
-`symbol` (undefined symbol at import), `library` (not found, with two lines on stdout), `secondary` (a die that reports 0).
+Put this folder on PYTHONPATH. STAND_IN_AMDSMI chooses: `abort` (the library kills the calling
+process inside a call), `segfault` (it reads where nothing is, one second after it was loaded),
+`hang` (it never returns, from then on), `nothing` (older than the driver's tables: every value is
+'N/A'), `shifted` (structures of another version: wrong values), `symbol` (undefined symbol at
+import), `library` (not found, with two lines on stdout), `secondary` (a die that reports 0).
 """
 
 import ctypes

@@ -1,8 +1,10 @@
-"""A stand-in for nvidia-ml-py's module `pynvml`: one made-up Hopper device whose energy follows its power.
+"""A stand-in for nvidia-ml-py's module `pynvml`: one made-up Hopper device whose energy follows its
+power.
 
-Put this folder on PYTHONPATH. STAND_IN_NVML chooses what is missing, parted by commas: `driver`, `devices`, `gpm`,
-`instant` (an Ampere part without field 186), `utilisation`. `mig` is in it for a device of two MIG instances: a handle is a pair then
-for an instance, which has its own GPM figures, memory and processes, and neither clocks nor power.
+Put this folder on PYTHONPATH. STAND_IN_NVML chooses what is missing, parted by commas: `driver`,
+`devices`, `gpm`, `instant` (an Ampere part without field 186), `utilisation`. `mig` is in it for a
+device of two MIG instances: a handle is a pair then for an instance, which has its own GPM figures,
+memory and processes, and neither clocks nor power.
 """
 # ruff: noqa: N801, N802 - the names are those of the package that this stands for
 

@@ -1,7 +1,8 @@
-"""Stand-in for what a tracer's library does in a Python process: every operator that torch runs becomes a kernel of the stand-in HIP runtime.
+"""Stand-in for what a tracer's library does in a Python process: every operator that torch runs
+becomes a kernel of the stand-in HIP runtime.
 
-Stands on PYTHONPATH of what a stand-in tool starts; without STAND_IN_TRACER, or the HIP runtime's own AMD_LOG_LEVEL_FILE, it
-does nothing. Hands over to the next sitecustomize.
+Stands on PYTHONPATH of what a stand-in tool starts; without STAND_IN_TRACER, or the HIP runtime's
+own AMD_LOG_LEVEL_FILE, it does nothing. Hands over to the next sitecustomize.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def _record(torch: ModuleType) -> None:
     sys.path.append(str(_HERE.parents[2]))
     hip = importlib.import_module("tests.fakes.stand_in_hip")
 
-    class Recorder(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]  # a class of torch, which is imported late
+    # a class of torch, which is imported late
+    class Recorder(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
         def __torch_dispatch__(
             self,
             func: Any,
@@ -57,13 +59,16 @@ class _AfterTorch:
                 load(module)
                 _record(module)
 
-            spec.loader.exec_module = load_and_record  # type: ignore[method-assign]  # of this one loader
+            # of this one loader
+            spec.loader.exec_module = load_and_record  # type: ignore[method-assign]
         return spec
 
 
 if os.environ.get("STAND_IN_TRACER") or os.environ.get("AMD_LOG_LEVEL_FILE"):
-    sys.meta_path.insert(0, _AfterTorch())  # type: ignore[arg-type]  # it is a finder by what it does
+    # it is a finder by what it does
+    sys.meta_path.insert(0, _AfterTorch())  # type: ignore[arg-type]
 
 sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != _HERE]
 sys.modules.pop("sitecustomize", None)
-import sitecustomize  # noqa: E402, F401  # the next one on the path; `site` takes it well where there is none
+# the next one on the path; `site` takes it well where there is none
+import sitecustomize  # noqa: E402, F401

@@ -1,8 +1,10 @@
-"""A stand-in for a load generator: it computes the requests that a server of known curve would answer, and sends none.
+"""A stand-in for a load generator: it computes the requests that a server of known curve would
+answer, and sends none.
 
-STAND_IN, a JSON object, says what that server is: `service_ms` per request, `instances`, `storm_from` (concurrency from which
-most requests fail), `noise` (relative, of single requests), `kill_harness_at` (a key: ends the process that started the
-run there), `slow_s` (real seconds that each level takes). Of several models at once those on one device share its instances.
+STAND_IN, a JSON object, says what that server is: `service_ms` per request, `instances`,
+`storm_from` (concurrency from which most requests fail), `noise` (relative, of single requests),
+`kill_harness_at` (a key: ends the process that started the run there), `slow_s` (real seconds that
+each level takes). Of several models at once those on one device share its instances.
 """
 
 import json
@@ -72,7 +74,9 @@ def window(key, kind):
 
 
 def requests(params, start, end):
-    """Rows of one level: `instances` servers in turn, each busy for the service time; times in ns."""
+    """Rows of one level: `instances` servers in turn, each busy for the service time; times
+    in ns.
+    """
     service, servers = does.get("service_ms", 20) * 1e6, does.get("instances", 4)
     rng = random.Random(f"{params}")
     noise = does.get("noise", 0.0)

@@ -1,6 +1,8 @@
-"""A stand-in for a model server: ready at once, opens and closes windows, ends when told. It serves nothing.
+"""A stand-in for a model server: ready at once, opens and closes windows, ends when told. It serves
+nothing.
 
-What it does is in the variable STAND_IN, a JSON object: `refuse` (an exit status), `server_dies_at` (a level's key).
+What it does is in the variable STAND_IN, a JSON object: `refuse` (an exit status), `server_dies_at`
+(a level's key).
 """
 
 import json

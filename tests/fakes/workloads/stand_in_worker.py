@@ -1,6 +1,7 @@
 """A stand-in for a scan worker: speaks the protocol, needs no framework, and fails on request.
 
-A point's `do` is: ok, fail (a result that is not ok), die (SIGKILL in the middle), exit3 (refuses at the start).
+A point's `do` is: ok, fail (a result that is not ok), die (SIGKILL in the middle), exit3 (refuses
+at the start).
 """
 
 import json

@@ -57,7 +57,9 @@ def test_three_decimals_everywhere_take_the_same_values(nanoseconds: list[int]) 
     st.data(),
 )
 def test_numbers_of_one_width(digits: list[str], data: st.DataObject) -> None:
-    """Starts that lie near each other are as long as each other; one other character in the same room is still noticed."""
+    """Starts that lie near each other are as long as each other; one other character in the same
+    room is still noticed.
+    """
     texts = [f"{text[:-3]}.{text[-3:]}" for text in digits]
     assert microseconds([text.encode() for text in texts]).ns.tolist() == [
         int(text) for text in digits

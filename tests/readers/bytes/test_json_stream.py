@@ -125,7 +125,10 @@ def test_trailing_comma_before_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [2, 64, 1 << 20])
 def test_events_that_do_not_fit_are_counted_and_the_rest_kept(tmp_path: Path, block: int) -> None:
-    text = '{"traceEvents": [{"n": 1}, {"n": "two"}, {"n": 3, "bw": inf}, 17, {"n": 4, "name": "a\tb"}, {"n": 5}]}'
+    text = (
+        '{"traceEvents": [{"n": 1}, {"n": "two"}, {"n": 3, "bw": inf}, 17, {"n": 4, "name": '
+        '"a\tb"}, {"n": 5}]}'
+    )
     found, stream = read(write(tmp_path / "t", text), block)
     assert [e.n for e in found] == [1, 3, 4, 5]
     assert found[2].name == "a\tb"

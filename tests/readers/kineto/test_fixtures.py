@@ -1,4 +1,6 @@
-"""Every recorded Kineto file of the shared set against figures that were computed from its text by other means."""
+"""Every recorded Kineto file of the shared set against figures that were computed from its text by
+other means.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ import numpy as np
 import pytest
 
 from profharness import readers
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Trace
+from profharness.trace.wanted import Wanted
 from tests.conftest import shared_path
 
 KINETO = shared_path("fixtures/kineto")
@@ -167,7 +169,9 @@ def test_kernels_by_name_agree_with_a_peer(shared: Path, name: str) -> None:
 def test_busy_time_differs_from_a_peer_by_the_kernels_without_a_call(
     shared: Path, name: str
 ) -> None:
-    """TraceLens leaves them out of its timeline (not of its kernel summary) without saying so; without them both agree to its rounding."""
+    """TraceLens leaves them out of its timeline (not of its kernel summary) without saying so;
+    without them both agree to its rounding.
+    """
     trace = readers.read(shared / "fixtures/kineto" / f"{name}.json.gz")
     k, c, known = trace.kernels, trace.copies, trace.api.correlation
     start, dur = np.concatenate((k.start_ns, c.start_ns)), np.concatenate((k.dur_ns, c.dur_ns))

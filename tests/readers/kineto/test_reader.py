@@ -19,8 +19,8 @@ from profharness.errors import InputError
 from profharness.readers.kineto import reader as chrome_json
 from profharness.readers.kineto.devices import DeviceRows, TimeRows
 from profharness.readers.kineto.events import KinetoRows
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import NULL, ClockDomain, Problem, Table, Trace
+from profharness.trace.wanted import Wanted
 from tests.readers.kineto.kineto_files import HOST, document, event, kernel, launch, op, write
 
 
@@ -186,7 +186,10 @@ def test_a_base_is_not_added_to_times_of_day(tmp_path: Path) -> None:
 
 
 def test_nanoseconds_of_the_text_are_kept(tmp_path: Path) -> None:
-    text = '[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":1,"ts":1712166678123456.789,"dur":0.0015,"args":{}}]'
+    text = (
+        '[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":1,"ts":1712166678123456.789,'
+        '"dur":0.0015,"args":{}}]'
+    )
     trace = readers.read(write(tmp_path / "t.json", text))
     assert (trace.kernels.start_ns[0], trace.kernels.dur_ns[0]) == (1712166678123456789, 2)
     assert problem(trace, "below a nanosecond").count == 1

@@ -69,7 +69,8 @@ def test_every_recorded_report(shared: Path) -> None:
 def test_device_columns(tmp_path: Path) -> None:
     path = tmp_path / "report.csv"
     path.write_text(
-        "Concurrency,Inferences/Second,Client Send,p50 latency,Avg GPU Utilization,Max GPU Memory Usage\n2,10.5,3,7,GPU-1:0.5;GPU-2:0.25;,GPU-1:1024;\n"
+        "Concurrency,Inferences/Second,Client Send,p50 latency,Avg GPU Utilization,Max GPU "
+        "Memory Usage\n2,10.5,3,7,GPU-1:0.5;GPU-2:0.25;,GPU-1:1024;\n"
     )
     (level,) = perf_analyzer.read_levels(path)
     assert level.metrics == (
@@ -81,9 +82,15 @@ def test_device_columns(tmp_path: Path) -> None:
 
 
 def test_the_wrong_throughput_of_request_count_is_seen(tmp_path: Path) -> None:
-    """100 requests at concurrency 4 and 11.1 ms, over a whole second: recorded with --request-count."""
+    """100 requests at concurrency 4 and 11.1 ms, over a whole second: recorded with
+    --request-count.
+    """
     path = tmp_path / "report.csv"
-    columns = "Concurrency,Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,Server Compute Infer,Server Compute Output,Client Recv"
+    columns = (
+        "Concurrency,Inferences/Second,Client Send,Network+Server Send/Recv,Server "
+        "Queue,Server Compute Input,Server Compute Infer,Server Compute Output,Client "
+        "Recv"
+    )
     path.write_text(f"{columns}\n4,99.9552,5,423,5081,31,5456,124,5\n")
     (level,) = perf_analyzer.read_levels(path)
     assert level.in_flight(1) == pytest.approx(1.1, abs=0.05)

@@ -1,4 +1,6 @@
-"""wall_clock tables of rocprof-sys: both generations of columns, threads and ranks, the time of a row itself."""
+"""wall_clock tables of rocprof-sys: both generations of columns, threads and ranks, the time of a
+row itself.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,23 @@ from profharness.readers.logs.rocprof_sys_text import own_ns, parse_rows
 
 SYS = "fixtures/rocm/rocprof_sys"
 TITLE = "|            REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)            |\n"
-NEWER = "| LABEL | COUNT | DEPTH | METRIC | UNITS | SUM | MEAN | MIN | MAX | VAR | STDDEV | % SELF |\n|---|---|\n"
-OLDER = "| LABEL | COUNT | DEPTH | METRIC | UNITS | SUM | MEAN | MIN | MAX | STDDEV | % SELF |\n|---|---|\n"
+NEWER = (
+    "| LABEL | COUNT | DEPTH | METRIC | UNITS | SUM | MEAN | MIN | MAX | VAR | STDDEV | % "
+    "SELF |\n|---|---|\n"
+)
+OLDER = (
+    "| LABEL | COUNT | DEPTH | METRIC | UNITS | SUM | MEAN | MIN | MAX | STDDEV | % SELF "
+    "|\n|---|---|\n"
+)
 TREE = (
-    "| |00>>> main         | 1 | 0 | wall_clock | sec | 1.500000 | 1.5 | 1.5 | 1.5 | {} 0.0 | 33.3 |\n"
-    "| |00>>> |_a | b        | 4 | 1 | wall_clock | sec | 0.600000 | 0.1 | 0.1 | 0.1 | {} 0.0 | 50.0 |\n"
-    "| |00>>>   |_inner    | 2 | 2 | wall_clock | sec | 0.300000 | 0.1 | 0.1 | 0.1 | {} 0.0 | 100.0 |\n"
-    "| |01>>>   |_thread   | 1 | 1 | wall_clock | sec | 0.400001 | 0.4 | 0.4 | 0.4 | {} 0.0 | 100.0 |\n"
+    "| |00>>> main         | 1 | 0 | wall_clock | sec | 1.500000 | 1.5 | 1.5 | 1.5 | {} 0.0 | "
+    "33.3 |\n"
+    "| |00>>> |_a | b        | 4 | 1 | wall_clock | sec | 0.600000 | 0.1 | 0.1 | 0.1 | {} 0.0 "
+    "| 50.0 |\n"
+    "| |00>>>   |_inner    | 2 | 2 | wall_clock | sec | 0.300000 | 0.1 | 0.1 | 0.1 | {} 0.0 | "
+    "100.0 |\n"
+    "| |01>>>   |_thread   | 1 | 1 | wall_clock | sec | 0.400001 | 0.4 | 0.4 | 0.4 | {} 0.0 | "
+    "100.0 |\n"
     "| |01>>> inner        | 1 | 0 | wall_clock | msec | 2.5 | 2.5 | 2.5 | 2.5 | {} 0.0 | 100.0 |\n"
 )
 

@@ -1,4 +1,6 @@
-"""Logs of the HIP runtime and of MIOpen: the forms of all releases, other text in between, and what they cannot say."""
+"""Logs of the HIP runtime and of MIOpen: the forms of all releases, other text in between, and what
+they cannot say.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,8 @@ class TestHipLog:
             line(
                 15,
                 who,
-                "SWq=0x1, HWq=0x2, id=1, Dispatch Header = 0x1502 (type=2, barrier=1), setup=3, grid=[1000, 2, 1], workgroup=[256, 1, 1], "
+                "SWq=0x1, HWq=0x2, id=1, Dispatch Header = 0x1502 (type=2, barrier=1), "
+                "setup=3, grid=[1000, 2, 1], workgroup=[256, 1, 1], "
                 "private_seg_size=0, completion_signal=0x0",
                 4,
             ),
@@ -131,7 +134,8 @@ class TestHipLog:
                 line(
                     at,
                     "",
-                    f" hipLaunchKernel ( 0x1, {{{at},1,1}}, {{256,1,1}}, 0x2, 0, char array:<null> ) ",
+                    f" hipLaunchKernel ( 0x1, {{{at},1,1}}, {{256,1,1}}, 0x2, 0, "
+                    "char array:<null> ) ",
                 ),
                 line(at + 2, "", "ShaderName : k"),
                 line(at + 6, "", "hipLaunchKernel: Returned hipSuccess : "),
@@ -175,7 +179,8 @@ class TestHipLog:
             line(
                 11,
                 "",
-                "Dispatch Header = 0xb02 (type=2, x), grid=[512, 1, 1], workgroup=[256, 1, 1], completion_signal=0xabc",
+                "Dispatch Header = 0xb02 (type=2, x), grid=[512, 1, 1], workgroup=[256, 1, 1], "
+                "completion_signal=0xabc",
                 4,
             ),
             line(90, "", "Signal = (0xabc), start = 20000, end = 24640"),
@@ -232,7 +237,10 @@ class TestHipLog:
             )
         }
         assert found["rocm4_5_level4_spack27535.log"] == [
-            "submission of _Z10Amplify_2diiiiP15HIP_vector_typeIdLj2EES1_PdS2_: 256 x 1 x 1 workgroups of 256 x 1 x 1"
+            (
+                "submission of _Z10Amplify_2diiiiP15HIP_vector_typeIdLj2EES1_PdS2_: "
+                "256 x 1 x 1 workgroups of 256 x 1 x 1"
+            )
         ]
         assert found["rocm5_level4_vadd.log"] == [
             "submission of _Z8vadd_hipPKfS0_Pfi: 3907 x 1 x 1 workgroups of 256 x 1 x 1"
@@ -337,7 +345,8 @@ class TestMiopenLog:
 
     def test_argument_blocks_of_calls(self) -> None:
         lines, _ = miopen_log.parse_lines(
-            "MIOpen(HIP): miopenStatus_t miopenCreate(miopenHandle_t *){\nMIOpen(HIP): \thandle = 0x1\nMIOpen(HIP): }\n"
+            "MIOpen(HIP): miopenStatus_t miopenCreate(miopenHandle_t *){\nMIOpen(HIP): "
+            "\thandle = 0x1\nMIOpen(HIP): }\n"
         )
         assert [found.level for found in lines] == ["Call"] * 3
 

@@ -1,4 +1,6 @@
-"""The validator: files of our writer have no fault, and each planted fault is found by its rule, and no other."""
+"""The validator: files of our writer have no fault, and each planted fault is found by its rule,
+and no other.
+"""
 
 from __future__ import annotations
 

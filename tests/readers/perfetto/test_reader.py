@@ -1,7 +1,8 @@
-"""Perfetto traces as a source: rocprofv3's as recorded, rocprof-sys's as its source code writes them, and our own.
+"""Perfetto traces as a source: rocprofv3's as recorded, rocprof-sys's as its source code writes
+them, and our own.
 
-No recorded .proto of rocprof-sys is at hand: `rocprof_sys` builds one with the tracks, categories and annotations that
-its perfetto code emits.
+No recorded .proto of rocprof-sys is at hand: `rocprof_sys` builds one with the tracks, categories
+and annotations that its perfetto code emits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from profharness import readers
 from profharness.analysis.kernels import hotspots
 from profharness.errors import InputError
 from profharness.readers.perfetto import reader as pftrace
-from profharness.readers.wanted import Wanted
 from profharness.trace.model import (
     NULL,
     Api,
@@ -32,6 +32,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.wanted import Wanted
 from profharness.writers.perfetto import WriteOptions, write
 from tests.writers.strategies import traces
 
@@ -111,7 +112,9 @@ class Writer:
 
 
 def rocprof_sys(*, suspended: int = 0) -> Writer:
-    """Two kernels (one on a queue's track, one on a HIP stream's), a copy on the same stream, a call, a function, a sensor."""
+    """Two kernels (one on a queue's track, one on a HIP stream's), a copy on the same stream, a
+    call, a function, a sensor.
+    """
     made = Writer(suspended=suspended)
     made.track(1, pid=500)
     thread = made.track(2, pid=500, tid=501, parent=1)

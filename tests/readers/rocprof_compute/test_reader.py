@@ -18,13 +18,18 @@ from profharness.trace.model import ClockDomain, Trace
 from profharness.understand import report_run as understand
 
 COMPUTE = "fixtures/rocm/rocprof_compute"
-V1 = "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,wave_size,sig,obj,SQ_WAVES,DispatchNs,BeginNs,EndNs,CompleteNs"
+V1 = (
+    "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,"
+    "accum_vgpr,sgpr,wave_size,sig,obj,SQ_WAVES,DispatchNs,BeginNs,EndNs,CompleteNs"
+)
 V2 = (
-    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,wave_size,obj,"
+    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,"
+    "Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,wave_size,obj,"
     "SQ_WAVES,wave_size_1,obj_1,TCC_HIT[0],Start_Timestamp,End_Timestamp"
 )
 LONG = (
-    "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Kernel_Name,Start_Timestamp,"
+    "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,"
+    "Arch_VGPR,Accum_VGPR,SGPR,Kernel_Name,Start_Timestamp,"
     "End_Timestamp,Kernel_ID,Counter_Name,Counter_Value"
 )
 
@@ -75,7 +80,8 @@ class TestWide:
 
     def test_means_of_times_are_rounded_and_said_to_be_means(self, tmp_path: Path) -> None:
         rows = (
-            '0,"k",2,256,256,0,0,8,4,16,64,0x1,16,64,0x2,1,1248227792617386.5,1248227792639148.0',  # 21761.5: half to even
+            # 21761.5: half to even
+            '0,"k",2,256,256,0,0,8,4,16,64,0x1,16,64,0x2,1,1248227792617386.5,1248227792639148.0',
             '1,"k",2,256,256,0,0,8,4,16,64,0x1,16,64,0x2,1,100.25,150.75',
         )
         trace = readers.read(written(tmp_path / "pmc_perf.csv", V2, *rows))
@@ -278,18 +284,22 @@ class TestDatabase:
         path = tmp_path / "rocprof_compute_0123.db"
         with sqlite3.connect(path) as made:
             made.execute(
-                "CREATE TABLE compute_kernel (kernel_uuid INTEGER PRIMARY KEY, workload_id INTEGER, kernel_name VARCHAR)"
+                "CREATE TABLE compute_kernel (kernel_uuid INTEGER PRIMARY KEY, "
+                "workload_id INTEGER, kernel_name VARCHAR)"
             )
             made.execute(
-                "CREATE TABLE compute_dispatch (dispatch_uuid INTEGER PRIMARY KEY, kernel_uuid INTEGER, dispatch_id INTEGER, "
+                "CREATE TABLE compute_dispatch (dispatch_uuid INTEGER PRIMARY KEY, "
+                "kernel_uuid INTEGER, dispatch_id INTEGER, "
                 "gpu_id INTEGER, start_timestamp INTEGER, end_timestamp INTEGER)"
             )
             made.execute("INSERT INTO compute_kernel VALUES (1, 1, 'k<a>'), (2, 1, 'q')")
             made.execute(
-                "CREATE VIEW all_kernels AS SELECT kernel_uuid, kernel_name, workload_id, 1 AS calls, 2 AS total FROM compute_kernel"
+                "CREATE VIEW all_kernels AS SELECT kernel_uuid, kernel_name, workload_id, "
+                "1 AS calls, 2 AS total FROM compute_kernel"
             )
             made.execute(
-                "INSERT INTO compute_dispatch VALUES (1, 2, 0, 3, 1000, 1500), (2, 1, 1, 3, 1248227792617386.5, 1248227792639148.5)"
+                "INSERT INTO compute_dispatch VALUES (1, 2, 0, 3, 1000, 1500), (2, 1, 1, 3, "
+                "1248227792617386.5, 1248227792639148.5)"
             )
         made.close()
         trace = readers.read(path)

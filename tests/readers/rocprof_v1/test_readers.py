@@ -1,4 +1,6 @@
-"""rocprof v1: its tables, statistics, JSON and database, by hand and as recorded; all forms of one run agree."""
+"""rocprof v1: its tables, statistics, JSON and database, by hand and as recorded; all forms of one
+run agree.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from profharness.trace.model import NULL, ClockDomain, Trace
 
 V1 = "fixtures/rocm/rocprof_v1"
 HEADER = (
-    '"Index","KernelName","gpu-id","queue-id","queue-index","pid","tid","grd","wgr","lds","scr","arch_vgpr","accum_vgpr","sgpr",'
+    '"Index","KernelName","gpu-id","queue-id","queue-index","pid","tid","grd","wgr","lds",'
+    '"scr","arch_vgpr","accum_vgpr","sgpr",'
     '"wave_size","sig","obj"'
 )
 ROW = '0,"void k<a, b>(int) [clone .kd]",4,1,0,77,78,1000,256,512,16,24,4,32,64,"0x0","0x7f"'
@@ -73,7 +76,9 @@ def totals(trace: Trace) -> tuple[int, int]:
 
 
 def printed(path: Path) -> list[tuple[str, int, int]]:
-    """Name, calls and total of a statistics file, split from the end of each line as its writer needs."""
+    """Name, calls and total of a statistics file, split from the end of each line as its writer
+    needs.
+    """
     rows = [line.rsplit(",", 4) for line in path.read_text().splitlines()[1:]]
     return sorted((row[0].strip('"'), int(row[1]), int(row[2])) for row in rows)
 
@@ -212,7 +217,10 @@ class TestDispatches:
 
 class TestStatistics:
     def test_names_with_commas_without_quotes(self, tmp_path: Path) -> None:
-        text = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\nvoid k<a, b>(int, c),3,600,200,60.0\n"q<d, e>",1,400,400,40.0\n'
+        text = (
+            '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\nvoid k<a, b>(int, '
+            'c),3,600,200,60.0\n"q<d, e>",1,400,400,40.0\n'
+        )
         trace = readers.read(written(tmp_path / "results.stats.csv", text))
         assert by_name(hotspots.default(trace)) == [
             ("q<d, e>", 1, 400),
@@ -236,7 +244,10 @@ class TestStatistics:
         assert rocprof_stats.read(written(tmp_path / name, text)).statistics[0].domain == domain
 
     def test_a_row_without_whole_numbers_is_counted(self, tmp_path: Path) -> None:
-        text = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\nk,1,5,5,50.0\nq,1,8.1E+14,5,50.0\n'
+        text = (
+            '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\nk,1,5,5,50.0\n'
+            "q,1,8.1E+14,5,50.0\n"
+        )
         trace = rocprof_stats.read(written(tmp_path / "results.stats.csv", text))
         assert [row.name for row in trace.statistics] == ["k"]
         assert trace.problems[0].count == 1
@@ -326,7 +337,9 @@ def newer() -> list[dict[str, object]]:
 
 
 def older() -> list[dict[str, object]]:
-    """The dialect of 2021: sections for processes, the real one as proc-id, times counted from the first record."""
+    """The dialect of 2021: sections for processes, the real one as proc-id, times counted from the
+    first record.
+    """
     rebased = [
         event("hipLaunchKernel", 2, 78, 9_001_000_000, 9_001_009_000, pid="2", tid="78"),
         event(
@@ -412,7 +425,11 @@ class TestJson:
             readers.read(path)
 
     def test_an_empty_run_is_whole(self, tmp_path: Path) -> None:
-        text = '{ "traceEvents":[{}\n,{"args":{"name":"COPY"},"ph":"M","pid":1,"name":"process_name","sort_index":0}\n],"otherData":{}}'
+        text = (
+            '{ "traceEvents":[{}\n'
+            ',{"args":{"name":"COPY"},"ph":"M","pid":1,"name":"process_name",'
+            '"sort_index":0}\n],"otherData":{}}'
+        )
         trace = readers.read(written(tmp_path / "results.json", text))
         assert totals(trace) == (0, 0)
         assert "did no work" in trace.problems[0].message
@@ -480,7 +497,8 @@ class TestGeometryOfTracedKernels:
             + ',"DispatchNs","BeginNs","EndNs","CompleteNs","DurationNs"\n'
         )
         return head + "".join(
-            f'{n},"{name}.kd",4,1,0,77,78,{grid},256,512,16,24,4,32,64,"0x0","0x7f"{counters},{begin - 9},{begin},{end},{end + 9},{end - begin}\n'
+            f'{n},"{name}.kd",4,1,0,77,78,{grid},256,512,16,24,4,32,64,"0x0","0x7f"{counters},'
+            f"{begin - 9},{begin},{end},{end + 9},{end - begin}\n"
             for n, name, begin, end, grid in self.ROWS
         )
 
@@ -561,7 +579,8 @@ class TestGeometryOfTracedKernels:
             made.execute(f"CREATE TABLE KERN ({typed})")
             made.executemany(f"INSERT INTO KERN VALUES ({','.join('?' * len(rows[0]))})", rows[1:])
             made.execute(
-                'CREATE TABLE OPS ("BeginNs" INTEGER, "EndNs" INTEGER, "dev-id" INTEGER, "queue-id" INTEGER, "stream-id" INTEGER,'
+                'CREATE TABLE OPS ("BeginNs" INTEGER, "EndNs" INTEGER, "dev-id" INTEGER, '
+                '"queue-id" INTEGER, "stream-id" INTEGER,'
                 ' "Name" TEXT, "pid" INTEGER, "tid" INTEGER, "Index" INTEGER)'
             )
             made.executemany(

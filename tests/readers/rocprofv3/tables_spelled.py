@@ -1,4 +1,6 @@
-"""The tables of a trace with names, devices and streams spelled out, to compare traces that were written in different forms."""
+"""The tables of a trace with names, devices and streams spelled out, to compare traces that were
+written in different forms.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _LEFT_OUT = {"source", "op", "point", "rank"}
 def spelled(
     trace: Trace, *, without: frozenset[str] = frozenset()
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """Rows of each table in the order of their times. `without` names columns that the forms do not share."""
+    """Rows of each table in the order of their times. `without` names columns that the forms do not
+    share.
+    """
     return {
         name: sorted(_rows(trace, table, _LEFT_OUT | without), key=repr)
         for name, table in trace.tables()

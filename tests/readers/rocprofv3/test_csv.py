@@ -1,4 +1,6 @@
-"""rocprofv3's CSV files as they are found in the wild: other headers, other tools' edits, cut and damaged files."""
+"""rocprofv3's CSV files as they are found in the wild: other headers, other tools' edits, cut and
+damaged files.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from tests.fakes.rocprofv3_files import write_csv
 from tests.fakes.rocprofv3_program import GpuAgent, Program, program
 from tests.readers.rocprofv3.tables_spelled import spelled, totals
 
-HEAD = '"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp"'
+HEAD = (
+    '"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Name",'
+    '"Correlation_Id","Start_Timestamp","End_Timestamp"'
+)
 ROW = '"KERNEL_DISPATCH","Agent 2",1,0,7,{n},"k{n}",{n},{start},{end}'
 
 
@@ -144,7 +149,8 @@ def test_a_file_cut_anywhere_keeps_whole_rows_and_their_times(
     assert kept <= 12
     wanted = readers.read(whole)
     assert trace.kernels.start_ns.tolist() == wanted.kernels.start_ns.tolist()[:kept]
-    # only the number that the cut went through may differ: it lost digits, which makes it end before its start
+    # only the number that the cut went through may differ: it lost digits, which makes it end
+    # before its start
     assert trace.kernels.dur_ns.tolist()[:-1] == wanted.kernels.dur_ns.tolist()[:kept][:-1]
     assert not kept or trace.kernels.dur_ns[-1] in (0, wanted.kernels.dur_ns[kept - 1])
 
@@ -295,12 +301,14 @@ def test_allocations_and_samples_are_counted_not_read(tmp_path: Path) -> None:
     memory = kernel_file(
         tmp_path / "memory_allocation_trace.csv",
         ['"MEMORY_ALLOCATION","ALLOCATE","Agent 2",1024,"0x1",1,5,6'] * 3,
-        '"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp","End_Timestamp"',
+        '"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id",'
+        '"Start_Timestamp","End_Timestamp"',
     )
     samples = kernel_file(
         tmp_path / "pc_sampling_host_trap.csv",
         ['9,1,1,"v_add","",1'] * 2,
-        '"Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id"',
+        '"Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment",'
+        '"Correlation_Id"',
     )
     assert said(readers.read(memory), "not analysed") == 3
     assert said(readers.read(samples), "not analysed") == 2

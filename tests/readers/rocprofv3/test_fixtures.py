@@ -1,4 +1,6 @@
-"""Recorded files of rocprofv3: rows, times and names as they were counted in the files themselves."""
+"""Recorded files of rocprofv3: rows, times and names as they were counted in the files
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from profharness.readers.bytes import sqlite_file
 from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
 from profharness.trace.model import NULL, ClockDomain, Trace
 
-# file: kernels, total ns, distinct names, first start, span ns, top kernel's beginning, its total ns and calls, first row's workgroups and size
+# file: kernels, total ns, distinct names, first start, span ns, top kernel's beginning, its total
+# ns and calls, first row's workgroups and size
 KERNELS = {
     "csv/gfx1151_decode_kernel_trace.csv": (
         144,

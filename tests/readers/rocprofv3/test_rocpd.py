@@ -212,7 +212,9 @@ def test_a_file_from_before_these_tables_lacks_nothing(tmp_path: Path) -> None:
 
 
 def test_counter_values_of_no_kernel_are_counted(tmp_path: Path) -> None:
-    """Of a device beside all dispatches, and of a kernel that the file hides; a value of several instances stands once per instance."""
+    """Of a device beside all dispatches, and of a kernel that the file hides; a value of several
+    instances stands once per instance.
+    """
     given_ = replace(program(1), loose=(("GRBM_COUNT", 5.0), ("TEMPERATURE", 60.0)))
     path = write_rocpd(tmp_path / "a.db", given_)
     trace = readers.read(path)
@@ -223,7 +225,8 @@ def test_counter_values_of_no_kernel_are_counted(tmp_path: Path) -> None:
     counted = next(k for k in given_.kernels if k.counters)
     change(
         path,
-        f'UPDATE "{table(path, "kernel_dispatch")}" SET kernel_id = 999 WHERE id = {counted.dispatch}',
+        f'UPDATE "{table(path, "kernel_dispatch")}" SET kernel_id = 999 WHERE id = '
+        f"{counted.dispatch}",
     )
     hidden = sum(len(parts) for _, parts in counted.counters)
     assert hidden == 3
@@ -231,7 +234,10 @@ def test_counter_values_of_no_kernel_are_counted(tmp_path: Path) -> None:
         (
             "warning",
             3 + hidden,
-            f"counter values of no kernel that the file shows {2 + hidden}, kernels that the file's own view does not show 1",
+            (
+                f"counter values of no kernel that the file shows {2 + hidden}, "
+                "kernels that the file's own view does not show 1"
+            ),
         )
     ]
 
@@ -268,7 +274,8 @@ def test_values_that_are_no_numbers_are_not_recorded(tmp_path: Path) -> None:
     path = write_rocpd(tmp_path / "a.db", program(1, counters=False))
     change(
         path,
-        f"UPDATE \"{table(path, 'kernel_dispatch')}\" SET group_segment_size = NULL, private_segment_size = 'much' WHERE id = 1",
+        f'UPDATE "{table(path, "kernel_dispatch")}" SET group_segment_size = NULL, '
+        "private_segment_size = 'much' WHERE id = 1",
     )
     kernels = readers.read(path).kernels
     assert (kernels.lds_bytes[0], kernels.lds_dynamic_bytes[0], kernels.scratch_bytes[0]) == (

@@ -1,4 +1,6 @@
-"""The report in a real browser: every plot is drawn, nothing fails, nothing is loaded, nothing scrolls sideways."""
+"""The report in a real browser: every plot is drawn, nothing fails, nothing is loaded, nothing
+scrolls sideways.
+"""
 
 from __future__ import annotations
 

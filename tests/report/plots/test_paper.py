@@ -1,4 +1,6 @@
-"""Figures of scans: which curves, what they are called, ratios with their errors, and pictures that hold them."""
+"""Figures of scans: which curves, what they are called, ratios with their errors, and pictures that
+hold them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_each_series_is_a_curve_in_order_of_its_levels(table: Path) -> None:
 
 
 def test_bars_of_a_run_hold_the_drift_that_its_report_shows() -> None:
-    """Trials that agree to 1 % while the repeated point was 20 % off are known to 10 %, in throughput and in latency."""
+    """Trials that agree to 1 % while the repeated point was 20 % off are known to 10 %, in
+    throughput and in latency.
+    """
     points = tuple(
         PointSummary(
             point=f"torch-b{size}",

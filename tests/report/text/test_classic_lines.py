@@ -36,9 +36,9 @@ def test_a_block_for_the_most_processes_of_each_batch_size() -> None:
     ]
     assert "Throughput (items/sec): 1234.5600" in lines
     assert "Latency Std (ms/batch): 0.5000" in lines
-    assert (
-        lines[7]
-        == "(1235 sums each process over its own window, as that tool does; the table's 1100 is over the window common to all 4)"
+    assert lines[7] == (
+        "(1235 sums each process over its own window, as that tool does; "
+        "the table's 1100 is over the window common to all 4)"
     )
 
 

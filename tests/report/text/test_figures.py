@@ -97,9 +97,9 @@ def test_provenance_names_interval_source_and_coverage() -> None:
         ),
         "how full",
     )
-    assert (
-        tip
-        == "how full; 95 % interval 0.70 to 0.90; from rocprofv3 pass; covers 97 % of kernel time; inflated"
+    assert tip == (
+        "how full; 95 % interval 0.70 to 0.90; from rocprofv3 pass; "
+        "covers 97 % of kernel time; inflated"
     )
 
 

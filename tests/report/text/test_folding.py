@@ -28,7 +28,10 @@ def test_unbalanced_names_are_left_alone() -> None:
 
 def test_names_that_fold_alike_keep_their_arguments() -> None:
     names = [
-        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)",
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> "
+            ">(int)"
+        ),
         "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float> >(int)",
         "gemm<8>(int)",
     ]

@@ -1,4 +1,6 @@
-"""The answer of a served scan: where its knee is, or that it is not known; what one level alone can say."""
+"""The answer of a served scan: where its knee is, or that it is not known; what one level alone can
+say.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,10 @@ def test_a_curve_that_is_flat_at_its_end_does_not_rise() -> None:
     [
         (
             Figure(value=None, unit="ms", needs="1000 requests"),
-            "No level is known to keep the p99 of 60 ms; small ones need 1000 requests to tell: raise --time.",
+            (
+                "No level is known to keep the p99 of 60 ms; small ones need 1000 requests to "
+                "tell: raise --time."
+            ),
         ),
         (Figure(value=75.0, unit="ms"), "No level is known to keep the p99 of 60 ms."),
         (
@@ -105,9 +110,8 @@ def test_one_level_is_named_by_its_load_and_asks_for_more_of_it() -> None:
     assert point_name(summary, summary.points[0]) == "concurrency 2"
     said = sentences(summary)
     assert "at concurrency 2" in said.answer
-    assert (
-        said.next
-        == "Scan several levels, such as --concurrency 1..64, to see where the throughput levels off."
+    assert said.next == (
+        "Scan several levels, such as --concurrency 1..64, to see where the throughput levels off."
     )
     opened = msgspec.structs.replace(level(2, 99.0), concurrency=None, rate=10.0, mode="open")
     assert point_name(msgspec.structs.replace(summary, points=(opened,)), opened) == "10 requests/s"
@@ -138,8 +142,8 @@ def test_a_server_elsewhere_is_not_told_to_be_profiled_from_here() -> None:
         summary, run=msgspec.structs.replace(summary.run, asked={"url": "grpc://node:8001"})
     )
     said = sentences(remote)
-    assert (
-        said.next
-        == "Why it is not faster can be measured where the server starts: profile it there, by --server-command."
+    assert said.next == (
+        "Why it is not faster can be measured where the server starts: profile it there, "
+        "by --server-command."
     )
     assert said.answer.startswith("This server gives its best from concurrency 1")

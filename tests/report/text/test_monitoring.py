@@ -55,10 +55,16 @@ def test_sentences_are_wrapped_and_paths_are_not() -> None:
     held = Verdict(
         limiter="none",
         share=0.0,
-        evidence="no verdict: other work held the cores (1.8 on average); the process ran on 0.2 of 2 allowed cores",
+        evidence=(
+            "no verdict: other work held the cores (1.8 on average); "
+            "the process ran on 0.2 of 2 allowed cores"
+        ),
         trusted=False,
     )
-    why = "/sys/class/powercap is absent: the kernel offers no RAPL counters here (virtual machines rarely do)"
+    why = (
+        "/sys/class/powercap is absent: the kernel offers no RAPL counters here (virtual "
+        "machines rarely do)"
+    )
     pressed = finding(
         "cpu-pressure", "the workload waited for a core 82 % of the time that it wanted one"
     )

@@ -35,27 +35,31 @@ from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu
 def test_a_gpu_scan_is_answered_by_where_it_is_full_and_by_what_gpu_percent_hides() -> None:
     said = sentences(gpu_scan())
     assert said.answer == (
-        "This GPU with torch is full from batch 256 (within 5 % of the best 25.2 k jets/s). onnxruntime reaches 19.8 k jets/s "
+        "This GPU with torch is full from batch 256 (within 5 % of the best 25.2 k jets/s). "
+        "onnxruntime reaches 19.8 k jets/s "
         'from batch 256. "GPU 100 %" already shows at batch 4, where 4 % of the compute units work.'
     )
     assert said.next.startswith(
-        "At batch 4 you leave 89 % on the table: 67 % of the time the GPU waits for kernel launches. "
+        "At batch 4 you leave 89 % on the table: 67 % of the time the GPU waits for kernel "
+        "launches. "
         "Try device graphs (HIP or CUDA graphs), torch.compile, or batch 256 (p50 10.62 ms)."
     )
     assert "At batch 256 the limit is bandwidth: EdgeConv gathers" in said.next
     assert said.trust.startswith(
-        "3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry ≤ 40 µs."
+        "3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), "
+        "telemetry ≤ 40 µs."
     )
     assert said.trust.endswith(
-        "3 findings: profiler-overhead at batch 4 (torch), clock-residual, cold-cache at batch 4 (torch)."
+        "3 findings: profiler-overhead at batch 4 (torch), clock-residual, "
+        "cold-cache at batch 4 (torch)."
     )
 
 
 def test_a_cpu_scan_speaks_of_cores() -> None:
     said = sentences(cpu_scan())
-    assert (
-        said.answer
-        == "This CPU gives its best from batch 64 (within 5 % of the best 809 jets/s). It keeps 7.6 of 8 cores busy there."
+    assert said.answer == (
+        "This CPU gives its best from batch 64 (within 5 % of the best 809 jets/s). "
+        "It keeps 7.6 of 8 cores busy there."
     )
     assert "82 % of the allowed cores are idle" in said.next
     assert "Start with aten::addmm: 36.0 % of 8.40 s in operations." in said.next
@@ -65,11 +69,13 @@ def test_a_cpu_scan_speaks_of_cores() -> None:
 def test_a_command_is_answered_by_the_partition_of_its_time() -> None:
     said = sentences(command())
     assert said.answer == (
-        "The GPU computes 61.3 % of the time, waits 8.2 % for communication and is idle 30.1 %, mostly host not ready (21.7 %). "
+        "The GPU computes 61.3 % of the time, waits 8.2 % for communication and is idle 30.1 "
+        "%, mostly host not ready (21.7 %). "
         'The driver\'s "GPU %" said 98 meanwhile.'
     )
     assert said.next.startswith(
-        "22 % of the time the GPU waits for the host to have the next work ready; without any idle time the work would run at most 1.43 times as fast."
+        "22 % of the time the GPU waits for the host to have the next work ready; "
+        "without any idle time the work would run at most 1.43 times as fast."
     )
     assert "Overhead not measured (add --bare)." in said.trust
 
@@ -135,7 +141,8 @@ def test_unaligned_sources_are_named() -> None:
     )
     said = sentences(msgspec.structs.replace(run, sources=sources))
     assert said.trust.startswith(
-        "3 sources read, 1 not aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry unaligned."
+        "3 sources read, 1 not aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 "
+        "µs), telemetry unaligned."
     )
 
 
@@ -149,7 +156,8 @@ def test_sources_without_markers_are_aligned_by_clock_readings() -> None:
     )
     said = sentences(msgspec.structs.replace(run, sources=sources))
     assert said.trust.startswith(
-        "3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), telemetry by the host's clock readings."
+        "3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs), "
+        "telemetry by the host's clock readings."
     )
 
 
@@ -332,9 +340,9 @@ def idle_command(**more: object) -> Summary:
 
 
 def test_a_command_without_operations_is_not_sent_to_a_table_that_is_not_there() -> None:
-    assert (
-        sentences(idle_command()).next
-        == "Which operations take the time was not recorded: add --profile torch to a command in Python."
+    assert sentences(idle_command()).next == (
+        "Which operations take the time was not recorded: add --profile torch to a command "
+        "in Python."
     )
     profiled = idle_command(passes=(msgspec.structs.replace(cpu_scan().passes[1]),))
     assert sentences(profiled).next.startswith(
@@ -357,7 +365,9 @@ def test_cores_have_three_digits_at_most() -> None:
 
 
 def single(backend: str, limiter: str = "", *layers: str, pressure: bool = False) -> Summary:
-    """Two like points of one backend on a CPU, the first being recommended, so that no level wastes anything."""
+    """Two like points of one backend on a CPU, the first being recommended, so that no level wastes
+    anything.
+    """
     scan = cpu_scan()
     verdict = Verdict(limiter=limiter, share=0.0, evidence="") if limiter else None
     points = tuple(
@@ -449,9 +459,9 @@ def test_nothing_stands_out_is_not_said_of_a_run_under_pressure() -> None:
         single("torch", "none", pressure=True),
         idle_command(findings=(finding("cpu-pressure", "other work took CPU time"),)),
     ):
-        assert (
-            sentences(summary).next
-            == "Other work competed for the CPU, so what limits this run cannot be told: repeat on a quiet node."
+        assert sentences(summary).next == (
+            "Other work competed for the CPU, so what limits this run cannot be told: "
+            "repeat on a quiet node."
         )
 
 

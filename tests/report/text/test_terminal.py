@@ -177,7 +177,8 @@ def test_an_error_is_one_line_and_what_to_do() -> None:
         "use --profile torch; `profharness doctor --try` shows what works here",
     )
     assert render_error(error, color=False, width=60) == (
-        "error: rocprofv3 is not on this node\n  use --profile torch; `profharness doctor --try` shows what works here\n"
+        "error: rocprofv3 is not on this node\n  use --profile torch; "
+        "`profharness doctor --try` shows what works here\n"
     )
 
 

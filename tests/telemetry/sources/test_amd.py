@@ -98,7 +98,9 @@ def test_columns_are_those_of_the_metric_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ago_ns", [1_000_000_000, 20_000_000_000])
 def test_a_stamp_of_another_clock_is_not_used(tmp_path: Path, ago_ns: int) -> None:
-    """A second old it is the driver's, who may refresh that seldom; much older it is none of CLOCK_BOOTTIME."""
+    """A second old it is the driver's, who may refresh that seldom; much older it is none of
+    CLOCK_BOOTTIME.
+    """
     now = time.monotonic_ns()
     emulated.mi300x(
         tmp_path / "sys",
@@ -399,29 +401,44 @@ def test_status_bits_become_shares_of_time(tmp_path: Path, bit: int, metric: str
         (
             "1.4",
             0,
-            "the driver writes 0 into throttle_status of gpu_metrics v1.4 whatever the device does; drivers with v1.6 and later (ROCm 6.3) count throttling",
+            (
+                "the driver writes 0 into throttle_status of gpu_metrics v1.4 whatever the device "
+                "does; drivers with v1.6 and later (ROCm 6.3) count throttling"
+            ),
         ),
         (
             "1.5",
             0,
-            "the driver writes 0 into throttle_status of gpu_metrics v1.5 whatever the device does; drivers with v1.6 and later (ROCm 6.3) count throttling",
+            (
+                "the driver writes 0 into throttle_status of gpu_metrics v1.5 whatever the device "
+                "does; drivers with v1.6 and later (ROCm 6.3) count throttling"
+            ),
         ),
         (
             "1.4",
             0x12,
-            "throttle_status of gpu_metrics v1.4 (0x12) has bits of the part's firmware, whose meaning is not known here",
+            (
+                "throttle_status of gpu_metrics v1.4 (0x12) has bits of the part's firmware, "
+                "whose meaning is not known here"
+            ),
         ),
         (
             "1.5",
             0x12,
-            "throttle_status of gpu_metrics v1.5 (0x12) has bits of the part's firmware, whose meaning is not known here",
+            (
+                "throttle_status of gpu_metrics v1.5 (0x12) has bits of the part's firmware, "
+                "whose meaning is not known here"
+            ),
         ),
         ("1.4", U32, "gpu_metrics v1.4 says nothing of throttling"),
         ("1.5", U32, "gpu_metrics v1.5 says nothing of throttling"),
         (
             "1.3",
             0,
-            "throttle_status of gpu_metrics v1.3 (0x0) has bits of the part's firmware, whose meaning is not known here",
+            (
+                "throttle_status of gpu_metrics v1.3 (0x0) has bits of the part's firmware, "
+                "whose meaning is not known here"
+            ),
         ),
         ("1.3", U32, "gpu_metrics v1.3 says nothing of throttling"),
     ],
@@ -484,9 +501,11 @@ def test_energy_and_edges_of_a_known_waveform(tmp_path: Path, hz: float) -> None
 
 
 def _edges_between_the_right_samples(at: np.ndarray, power: np.ndarray, truth: np.ndarray) -> None:
-    """The level changes from one sample to the next exactly where the truth has an edge between their stamps (an odd number of them).
+    """The level changes from one sample to the next exactly where the truth has an edge between
+    their stamps (an odd number of them).
 
-    Begin or end of the write counts: a sample in between, where the machine was busy, may show either level.
+    Begin or end of the write counts: a sample in between, where the machine was busy, may show
+    either level.
     """
     level = np.diff(truth[:, 1]) / np.diff(truth[:, 0]) * 1e9 > 300
     first = np.flatnonzero(level[1:] != level[:-1]) + 2  # the write that first showed the new level
@@ -501,14 +520,18 @@ def _edges_between_the_right_samples(at: np.ndarray, power: np.ndarray, truth: n
 
 @pytest.mark.parametrize("unprivileged", [False, True])
 def test_namespace_shows_the_tree_as_the_real_sys(tmp_path: Path, unprivileged: bool) -> None:
-    """Without the override: the tree stands at /sys in a mount namespace of its own, as root or in a user namespace."""
+    """Without the override: the tree stands at /sys in a mount namespace of its own, as root or in
+    a user namespace.
+    """
     if why := namespace.why_not(unprivileged=unprivileged):
         pytest.skip(why)
     tree = emulated.mi250x(tmp_path / "tree")
     code = (
-        "import json; from profharness.telemetry.sources import open_families, Target; from tests.telemetry.reading import read; "
+        "import json; from profharness.telemetry.sources import open_families, Target; "
+        "from tests.telemetry.reading import read; "
         "sources, missing = open_families(('gpu',), Target(0, '', 10.0)); "
-        "print(json.dumps([[d.identity for d in sources[0].devices], {metric: value for (_, metric), value in read(sources[:1]).items()}]))"
+        "print(json.dumps([[d.identity for d in sources[0].devices], {metric: value for (_, "
+        "metric), value in read(sources[:1]).items()}]))"
     )
     done = subprocess.run(
         namespace.wrapped(

@@ -1,4 +1,6 @@
-"""AMD's own package as a second source, over a stand-in: its values, and every way in which it may fail."""
+"""AMD's own package as a second source, over a stand-in: its values, and every way in which it may
+fail.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from tests.telemetry.running import ROOT, Sampler, wait_for
 
 STAND_IN = ROOT / "tests/fakes/stand_in_amdsmi"
 
-# a stamp of another clock is not used: each read of these still pictures then counts at its own time
+# a stamp of another clock is not used: each read of these still pictures then counts at its own
+# time
 STILL = (
     emulated.State(stamp_ns=1),
     emulated.State(power_w=0, energy_j=0.0, gpu=0, memory=0, stamp_ns=1),

@@ -349,7 +349,8 @@ def test_a_child_that_ends_just_before_its_parent_is_asked_counts_once(tmp_path:
         assert len(tree.processes) == 2
         root.stdin.write("\n")
         assert root.stdout.readline() == "waited\n"
-        # a full look: the parent's account holds the child by now, and the child was followed until a moment ago
+        # a full look: the parent's account holds the child by now, and the child was followed until
+        # a moment ago
         for _ in range(3):
             later += 2_000_000_000
             used = tree.refresh(later)

@@ -16,7 +16,10 @@ from profharness.stats.streams import streams
 from profharness.telemetry.sources.host.network import NetworkSource, interfaces
 from tests.telemetry.running import Sampler
 
-HEAD = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes\n"
+HEAD = (
+    "Inter-|   Receive                                                |  Transmit\n"
+    " face |bytes    packets errs drop fifo frame compressed multicast|bytes\n"
+)
 
 
 def text(**counts: tuple[int, int]) -> str:

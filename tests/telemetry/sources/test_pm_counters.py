@@ -25,7 +25,9 @@ WATTS = {"power": 800, "cpu": 120, "memory": 40, "accel0": 300, "accel1": 100}
 
 
 def meter(root: Path, number: int, seconds: float, cap: int = 0, at_us: int = 0) -> None:
-    """All files as the meter leaves them after `seconds` of constant power, in its refresh `number`."""
+    """All files as the meter leaves them after `seconds` of constant power, in its refresh
+    `number`.
+    """
     folder = root / "cray/pm_counters"
     folder.mkdir(parents=True, exist_ok=True)
     now = f"{at_us or time.time_ns() // 1000} us"
@@ -143,7 +145,9 @@ def test_texts_of_the_meter(text: bytes, found: tuple[int, int] | None) -> None:
 
 
 def test_energy_of_modules_from_the_rows_to_the_figures(tmp_path: Path) -> None:
-    """45 refreshes of a tenth of a second each, stamped by the meter in the last seconds: read as the sampler reads them."""
+    """45 refreshes of a tenth of a second each, stamped by the meter in the last seconds: read as
+    the sampler reads them.
+    """
     begin = time.time_ns() // 1000 - 6_000_000
     meter(tmp_path, 0, 0.0, at_us=begin)
     source = PmCountersSource(str(tmp_path))

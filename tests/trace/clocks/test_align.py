@@ -51,7 +51,9 @@ def snapshot(
 
 @st.composite
 def readings(draw: st.DrawFn) -> list[Snapshot]:
-    """Rising readings whose raw clock drifts and jitters, up to a clock that runs at half or double speed."""
+    """Rising readings whose raw clock drifts and jitters, up to a clock that runs at half or double
+    speed.
+    """
     count = draw(st.integers(1, 8))
     boot = draw(st.integers(0, 10**17))
     raw = draw(st.integers(-(10**12), 10**12))
@@ -77,7 +79,8 @@ def test_conversion_never_decreases_and_comes_back(
     times = np.sort(np.array([read[0].monotonic_raw_ns + offset for offset in offsets], np.int64))
     converted = there(times)
     assert (np.diff(converted) >= 0).all()
-    # One ns of rounding each way; where the clock runs at twice the speed, 1 ns of one is 2 ns of the other.
+    # One ns of rounding each way; where the clock runs at twice the speed, 1 ns of one is 2 ns of
+    # the other.
     assert np.abs(back(converted) - times).max() <= 3
 
 
@@ -287,7 +290,9 @@ def test_the_manifests_records_serve_as_readings() -> None:
     ),
 )
 def test_markers_enclose_the_true_error(error: int, brackets: list[tuple[int, int, int]]) -> None:
-    """A span that truly starts `lead` after its bracket opens and ends `lag` before it closes is recorded `error` late."""
+    """A span that truly starts `lead` after its bracket opens and ends `lag` before it closes is
+    recorded `error` late.
+    """
     before = np.arange(len(brackets), dtype=np.int64) * 10_000
     lead, length, lag = np.array(brackets, np.int64).T
     after = before + lead + length + lag

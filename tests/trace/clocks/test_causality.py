@@ -35,7 +35,9 @@ def _trace(
     devices: tuple[int, ...] = (),
     copies: Copies | None = None,
 ) -> Trace:
-    """Kernels (start, end, correlation) and calls (name, start, end, correlation) of one process."""
+    """Kernels (start, end, correlation) and calls (name, start, end, correlation) of one
+    process.
+    """
     start, end, correlation = np.array(kernels, np.int64).reshape(-1, 3).T
     name, call_start, call_end, call_correlation = np.array(calls, np.int64).reshape(-1, 4).T
     return Trace(
@@ -186,7 +188,9 @@ def test_whole_microseconds_may_be_two_off() -> None:
 def test_the_repairing_shift_lies_in_the_interval(
     error: int, work: list[tuple[int, int, int]]
 ) -> None:
-    """A device that runs kernels in order, with a clock that is `error` ahead: -error must be allowed, for any timing."""
+    """A device that runs kernels in order, with a clock that is `error` ahead: -error must be
+    allowed, for any timing.
+    """
     host = device_free = 1_000
     kernels, calls = [], []
     for i, (call, delay, length) in enumerate(work):
@@ -272,7 +276,9 @@ def test_kernels_and_calls_in_two_files_of_one_process_are_joined() -> None:
     ],
 )
 def test_recorded_traces(shared: Path, file: str, excess_us: float) -> None:
-    """On the MI300X one kernel ends 8.07 µs after the synchronisation that waited for it had returned."""
+    """On the MI300X one kernel ends 8.07 µs after the synchronisation that waited for it had
+    returned.
+    """
     from profharness.readers.kineto import reader as chrome_json
 
     trace = chrome_json.read(shared / "fixtures" / "kineto" / f"{file}.json.gz")

@@ -38,7 +38,9 @@ def test_the_first_row_of_each_value(column: Column) -> None:
 
 
 def test_a_wide_range_of_many_rows_and_a_narrow_one() -> None:
-    """More rows than the smallest table: marked in a table where the range is as wide as the rows are many, else sorted."""
+    """More rows than the smallest table: marked in a table where the range is as wide as the rows
+    are many, else sorted.
+    """
     for step in (1, 1000):
         column = np.repeat(np.arange(-70_000, 70_000, dtype=np.int64) * step, 2)[::-1]
         values, place = coded(column)

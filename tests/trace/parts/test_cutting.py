@@ -16,7 +16,9 @@ from tests.analysis.scene import Scene
 
 
 def stepping(rank: int = 0, late: int = 0) -> Trace:
-    """Three steps of 100 ns from `late` on; the kernel of each runs 150 ns after its launch: in the step that follows."""
+    """Three steps of 100 ns from `late` on; the kernel of each runs 150 ns after its launch: in the
+    step that follows.
+    """
     scene = Scene(sources=(Source(f"{rank}.json", "kineto", rank=rank, pid=7),))
     for number in range(3):
         start = late + 1000 + 100 * number

@@ -1,4 +1,6 @@
-"""Ranges of the program as steps: which ones, which numbers, and what is said where none is meant."""
+"""Ranges of the program as steps: which ones, which numbers, and what is said where none is
+meant.
+"""
 
 from __future__ import annotations
 

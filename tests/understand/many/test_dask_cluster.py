@@ -1,4 +1,6 @@
-"""A real Dask cluster of several processes on this machine: the same answers, a worker killed in the middle included."""
+"""A real Dask cluster of several processes on this machine: the same answers, a worker killed in
+the middle included.
+"""
 
 from __future__ import annotations
 

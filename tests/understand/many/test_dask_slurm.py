@@ -1,4 +1,6 @@
-"""`--dask slurm` whole: dask-jobqueue's SLURMCluster submits jobs to a stand-in for Slurm, whose jobs are real Dask workers on this machine."""
+"""`--dask slurm` whole: dask-jobqueue's SLURMCluster submits jobs to a stand-in for Slurm, whose
+jobs are real Dask workers on this machine.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def wait_for(what, seconds: float = 60.0):
 
 
 def test_metrics_by_the_command_line_through_jobs(ranks, tmp_path):
-    """As a user calls it: configuration from the environment, answers equal to this machine's, every job cancelled at the end."""
+    """As a user calls it: configuration from the environment, answers equal to this machine's,
+    every job cancelled at the end.
+    """
     folder = stand_in_slurm.install(tmp_path / "slurm")
     configured = {
         f"DASK_JOBQUEUE__SLURM__{key.upper()}": str(value) for key, value in CONFIGURED.items()

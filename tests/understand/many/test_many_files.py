@@ -1,4 +1,6 @@
-"""Many files through real processes: every count equals the generator's truth, and the number of processes changes nothing."""
+"""Many files through real processes: every count equals the generator's truth, and the number of
+processes changes nothing.
+"""
 
 from __future__ import annotations
 

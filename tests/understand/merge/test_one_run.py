@@ -1,4 +1,6 @@
-"""A run merged in parts gives what it gives in memory: every record, arrow, process, queue, counter and attribute."""
+"""A run merged in parts gives what it gives in memory: every record, arrow, process, queue, counter
+and attribute.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from profharness.understand.merge import sources as merging
 from profharness.understand.merge.sources import MergeOptions, MergeReport, merge_to_file
 from profharness.writers import perfetto
 from tests.run_files import run_of
-from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401  fixtures
+
+# fixtures
+from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401
 from tests.writers.decode import Decoded, decode
 
 IN_PARTS = Workers(processes=1)
@@ -262,13 +266,20 @@ def test_by_the_command_line_with_processes(run, tmp_path, capsys):
     assert "left out 150 kernels: more than the 10 kernels asked for" in err
 
 
-def test_a_trace_processor_finds_the_same(run, tmp_path, load_trace: LoadTrace):  # noqa: F811  the fixture
+# the fixture
+def test_a_trace_processor_finds_the_same(run, tmp_path, load_trace: LoadTrace):  # noqa: F811
     both(run, tmp_path, MergeOptions())
     queries = (
-        "SELECT s.ts, s.dur, s.name, t.name AS track FROM slice s JOIN track t ON s.track_id = t.id",
+        (
+            "SELECT s.ts, s.dur, s.name, t.name AS track FROM slice s JOIN track t ON s.track_id = "
+            "t.id"
+        ),
         "SELECT c.ts, c.value, t.name FROM counter c JOIN track t ON c.track_id = t.id",
         "SELECT name, COUNT(*) FROM process GROUP BY name",
-        "SELECT o.name, i.name, i.ts FROM flow f JOIN slice o ON f.slice_out = o.id JOIN slice i ON f.slice_in = i.id",
+        (
+            "SELECT o.name, i.name, i.ts FROM flow f JOIN slice o ON f.slice_out = o.id JOIN slice "
+            "i ON f.slice_in = i.id"
+        ),
     )
     answers = []
     for name in ("whole", "parts"):

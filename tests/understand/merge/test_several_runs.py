@@ -1,4 +1,6 @@
-"""Several runs, and runs with loose files, merged in parts: every record, arrow, process and counter that merging them in memory gives."""
+"""Several runs, and runs with loose files, merged in parts: every record, arrow, process and
+counter that merging them in memory gives.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from tests.writers.decode import decode
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two runs on the same hosts with the same passes, ranks and process ids; the second lends no geometry."""
+    """Two runs on the same hosts with the same passes, ranks and process ids; the second lends no
+    geometry.
+    """
     folder = tmp_path_factory.mktemp("runs")
     return [
         run_of(folder / "one").root,

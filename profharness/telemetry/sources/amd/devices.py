@@ -1,7 +1,9 @@
-"""AMD devices as sysfs lists them: numbered in KFD's order (HIP's), joined by PCI address, grouped into packages.
+"""AMD devices as sysfs lists them: numbered in KFD's order (HIP's), joined by PCI address, grouped
+into packages.
 
-A package with two dies (MI250, MI250X) reports power and energy on one of them, for both; the partitions of an
-MI300 share one PCI device. So power belongs to a package, and `package` names the device that reports it.
+A package with two dies (MI250, MI250X) reports power and energy on one of them, for both; the
+partitions of an MI300 share one PCI device. So power belongs to a package, and `package` names the
+device that reports it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ _PARTITION_SHIFT = 28  # KFD's location_id: partition, then bus, device and func
 
 
 class Die(NamedTuple):
-    """One device as a program sees it. `folder` is its PCI device's; `partition` counts from 0 among `partitions`.
+    """One device as a program sees it. `folder` is its PCI device's; `partition` counts from 0
+    among `partitions`.
 
     `gpu_id` and `compute_units` come from KFD and are 0 without it.
     """
@@ -70,14 +73,21 @@ def why_none(sysfs: str) -> str:
         return "the amdgpu driver is not loaded"
     if hidden := _hidden(sysfs):
         return (
-            f"{hidden} AMD device{'s are' if hidden > 1 else ' is'} on this node, but the kernel hides {'them' if hidden > 1 else 'it'} from this job "
-            "(a control group does so): request a GPU from the batch system, or give the container its devices"
+            f"{hidden} AMD device{'s are' if hidden > 1 else ' is'} on this node, "
+            f"but the kernel hides {'them' if hidden > 1 else 'it'} from this job "
+            "(a control group does so): request a GPU from the batch system, "
+            "or give the container its devices"
         )
-    return f"amdgpu is loaded, but no AMD device is visible under {sysfs}/class/kfd and {sysfs}/class/drm"
+    return (
+        f"amdgpu is loaded, but no AMD device is visible under {sysfs}/class/kfd and "
+        f"{sysfs}/class/drm"
+    )
 
 
 def _hidden(sysfs: str) -> int:
-    """Nodes of KFD whose properties cannot be read: the kernel keeps them from jobs that may not use the device."""
+    """Nodes of KFD whose properties cannot be read: the kernel keeps them from jobs that may not
+    use the device.
+    """
     nodes = f"{sysfs}/class/kfd/kfd/topology/nodes"
     return sum(not _text(f"{nodes}/{name}/properties") for name in _listed(nodes) if name.isdigit())
 
@@ -120,7 +130,8 @@ def _from_drm(sysfs: str) -> list[Die]:
     for card in _listed(drm):
         folder = f"{drm}/{card}/device"
         if card.startswith("card") and card[4:].isdigit() and _text(f"{folder}/vendor") == VENDOR:
-            found[os.path.basename(os.path.realpath(folder))] = folder  # noqa: PTH119 - no pathlib in the sampler
+            # no pathlib in the sampler
+            found[os.path.basename(os.path.realpath(folder))] = folder  # noqa: PTH119
     return [
         Die(
             str(place),
@@ -133,7 +144,9 @@ def _from_drm(sysfs: str) -> list[Die]:
 
 
 def _with_packages(dies: list[Die]) -> list[Die]:
-    """Dies of one package are neighbours by PCI address; the one with a power cap reports for both."""
+    """Dies of one package are neighbours by PCI address; the one with a power cap reports for
+    both.
+    """
     reporter = {die.address: die.address for die in dies}
     scope = {
         die.address: f"package of {die.partitions} partitions" if die.partitions > 1 else "device"

@@ -1,4 +1,6 @@
-"""AMD devices by our own reading of sysfs: no library, no privileges, a few microseconds per device and read."""
+"""AMD devices by our own reading of sysfs: no library, no privileges, a few microseconds per device
+and read.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from profharness.telemetry.sources.amd.waves import AmdWavesSource
 
 
 def open_sources(target: Target) -> tuple[Source, ...]:
-    """One source per PCI device, so that one that fails harms no other; what they share comes after."""
+    """One source per PCI device, so that one that fails harms no other; what they share comes
+    after.
+    """
     dies = tuple(find_dies(target.sysfs))
     if not dies:
         return (AbsentSource("amd", why_none(target.sysfs)),)

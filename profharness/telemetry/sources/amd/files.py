@@ -1,6 +1,8 @@
-"""Single values of AMD devices that have a sysfs file of their own: memory, caps, and hwmon where `gpu_metrics` cannot be used.
+"""Single values of AMD devices that have a sysfs file of their own: memory, caps, and hwmon where
+`gpu_metrics` cannot be used.
 
-hwmon gives µW, thousandths of a degree and Hz (Documentation/hwmon/sysfs-interface and the amdgpu chapter in the kernel tree).
+hwmon gives µW, thousandths of a degree and Hz (Documentation/hwmon/sysfs-interface and the amdgpu
+chapter in the kernel tree).
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from profharness.telemetry.sources.amd.metrics import (
 from profharness.telemetry.sources.host import procfs
 
 _MEMORY = (("gpu_memory_used", "mem_info_vram_used"), ("gpu_memory_total", "mem_info_vram_total"))
-# For the metrics of amd_metrics.FALLBACKS: metric, unit, scale, files below the PCI device, of which the first that works counts.
-# {hwmon} stands for its hwmon folder, and temp:edge for the temp*_input whose temp*_label says edge.
+# For the metrics of amd_metrics.FALLBACKS: metric, unit, scale, files below the PCI device, of
+# which the first that works counts. {hwmon} stands for its hwmon folder, and temp:edge for the
+# temp*_input whose temp*_label says edge.
 _WITHOUT_METRICS: tuple[tuple[str, str, float, tuple[str, ...]], ...] = (
     ("gpu_percent", "%", 1.0, ("gpu_busy_percent",)),
     ("memory_activity", "share", 0.01, ("mem_busy_percent",)),
@@ -38,7 +41,9 @@ _SENSORS = 8  # numbers that hwmon may give to one kind
 
 
 class AmdFilesSource(abc.ABC):
-    """Files with one whole number each. A file that once read as nothing is left out, with its reason."""
+    """Files with one whole number each. A file that once read as nothing is left out, with its
+    reason.
+    """
 
     def __init__(self, name: str, dies: Sequence[Die], max_hz: float) -> None:
         self.name = name
@@ -73,7 +78,8 @@ class AmdFilesSource(abc.ABC):
             except (
                 OSError,
                 ValueError,
-            ) as error:  # EOPNOTSUPP and EINVAL for values that this part does not have; "N/A" on others
+                # EOPNOTSUPP and EINVAL for values that this part does not have; "N/A" on others
+            ) as error:
                 why = f"{path}: {getattr(error, 'strerror', None) or 'no number in it'}"
                 continue
             if value or not zero_is_missing:
@@ -85,7 +91,9 @@ class AmdFilesSource(abc.ABC):
 
 
 class AmdSlowSource(AmdFilesSource):
-    """Memory and power caps of all devices. Partitions of a package share them, and the first one carries them."""
+    """Memory and power caps of all devices. Partitions of a package share them, and the first one
+    carries them.
+    """
 
     def __init__(self, dies: Sequence[Die]) -> None:
         super().__init__("amd_slow", dies, MEMORY_HZ)
@@ -107,7 +115,9 @@ class AmdSlowSource(AmdFilesSource):
 
 
 class AmdFallbackSource(AmdFilesSource):
-    """What `gpu_metrics` leaves out for one PCI device, from sysfs and hwmon; to be probed after it."""
+    """What `gpu_metrics` leaves out for one PCI device, from sysfs and hwmon; to be probed after
+    it.
+    """
 
     def __init__(self, die: Die, metrics: AmdMetricsSource) -> None:
         super().__init__(f"amd_hwmon{die.number}", (die,), MAX_HZ)

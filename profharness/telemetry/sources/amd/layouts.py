@@ -1,8 +1,9 @@
 """Where the values stand in the driver's `gpu_metrics` file: AMD's binary tables v1.3 to v1.9.
 
-The tables are those of drivers/gpu/drm/amd/include/kgd_pp_interface.h, little endian. The driver fills a table with
-ones before it sets anything, so a field of ones in its own width was not set. Up to v1.8 a table is a fixed
-structure, known by its revision and its exact size; v1.9 lists attributes, each with its own type and length.
+The tables are those of drivers/gpu/drm/amd/include/kgd_pp_interface.h, little endian. The driver
+fills a table with ones before it sets anything, so a field of ones in its own width was not set. Up
+to v1.8 a table is a fixed structure, known by its revision and its exact size; v1.9 lists
+attributes, each with its own type and length.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Field(NamedTuple):
 
 
 class Xcps(NamedTuple):
-    """Per partition, the busy figures (u32) of its compute dies: where the first partition's begin, and how far apart they lie."""
+    """Per partition, the busy figures (u32) of its compute dies: where the first partition's begin,
+    and how far apart they lie.
+    """
 
     partitions: int
     first: int
@@ -34,7 +37,9 @@ class Xcps(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Fields by our name for them. `attributes` is how many there must be in a table of attributes, else -1."""
+    """Fields by our name for them. `attributes` is how many there must be in a table of attributes,
+    else -1.
+    """
 
     size: int
     version: str
@@ -231,7 +236,9 @@ def _layout_of_attributes(data: bytes) -> Layout | str:
 
 
 def _attributes(data: bytes, count: int) -> Iterator[tuple[int, Field]]:
-    """Number and place of each attribute. Raises struct.error or IndexError where the table is too short or a type is unknown."""
+    """Number and place of each attribute. Raises struct.error or IndexError where the table is too
+    short or a type is unknown.
+    """
     at = HEADER.size + 4
     for _ in range(count):
         (description,) = struct.unpack_from("<Q", data, at)

@@ -1,8 +1,10 @@
-"""What the driver says of one AMD package per tick: one read of `gpu_metrics`, stamped by the driver itself, and kept as it is.
+"""What the driver says of one AMD package per tick: one read of `gpu_metrics`, stamped by the
+driver itself, and kept as it is.
 
-The driver's stamp is CLOCK_BOOTTIME (ktime_get_boottime_ns at the read), the energy counter's unit is 2^-16 J
-(15.2588 µJ; vendor tools multiply by a rounded 15.3), XGMI counts are KiB. The residency accumulators count the
-firmware's own cycles, as `accumulation_counter` does: their growth over its growth is a share of time.
+The driver's stamp is CLOCK_BOOTTIME (ktime_get_boottime_ns at the read), the energy counter's unit
+is 2^-16 J (15.2588 µJ; vendor tools multiply by a rounded 15.3), XGMI counts are KiB. The residency
+accumulators count the firmware's own cycles, as `accumulation_counter` does: their growth over its
+growth is a share of time.
 """
 
 from __future__ import annotations
@@ -110,7 +112,9 @@ class AmdMetricsSource:
         return tuple(absent for absent in missing if absent.metric not in FALLBACKS)
 
     def read(self, row: list[Any], at: int) -> None:
-        """Raises OSError, and ValueError as `Table.read` does; what every tick does is written out here, since a call costs more than its work."""
+        """Raises OSError, and ValueError as `Table.read` does; what every tick does is written out
+        here, since a call costs more than its work.
+        """
         handle, size, head = self._shape
         data = pread(handle, size + 1, 0)
         if len(data) != size or not data.startswith(head):
@@ -120,7 +124,9 @@ class AmdMetricsSource:
         )
 
     def instants(self) -> dict[str, float]:
-        """What holds now for the whole package, by metric: to be held against another source. Raises OSError and ValueError."""
+        """What holds now for the whole package, by metric: to be held against another source.
+        Raises OSError and ValueError.
+        """
         data = self._table.read()
         found: dict[str, float] = {}
         for metric, _, field, scale, _ in _INSTANTS:
@@ -248,7 +254,9 @@ class AmdMetricsSource:
         return [Missing(metric, why) for metric, _ in _BITS], []
 
     def _mean_columns(self) -> tuple[list[Missing], list[Column]]:
-        """Accumulated activity has a unit only where the firmware's cycles are counted beside it."""
+        """Accumulated activity has a unit only where the firmware's cycles are counted beside
+        it.
+        """
         table = self._table
         counted = table.has("accumulation")
         missing: list[Missing] = []
@@ -260,7 +268,8 @@ class AmdMetricsSource:
                 missing.append(
                     Missing(
                         metric,
-                        f"{self._dies[0].address}: gpu_metrics v{table.version} gives no accumulator with a known unit",
+                        f"{self._dies[0].address}: gpu_metrics v{table.version} gives no "
+                        "accumulator with a known unit",
                     )
                 )
         return missing, columns
@@ -268,7 +277,9 @@ class AmdMetricsSource:
     def _share(
         self, metric: str, unit: str, fields: Sequence[str], scale: float, at_most: float
     ) -> Column:
-        """A share above `at_most` shows that the accumulator counts something else than the firmware's cycles."""
+        """A share above `at_most` shows that the accumulator counts something else than the
+        firmware's cycles.
+        """
         table = self._table
         return Column(
             metric,
@@ -300,17 +311,26 @@ class AmdMetricsSource:
 
 
 def _why_no_throttling(table: Table) -> str:
-    """For tables with neither residencies nor the driver's translated bits. `throttle_status` has the bits of the part's own firmware.
+    """For tables with neither residencies nor the driver's translated bits. `throttle_status` has
+    the bits of the part's own firmware.
 
-    In v1.4 and v1.5 the driver sets it to 0 at every read, since the firmware's table lacks it (smu_v13_0_6_get_gpu_metrics
-    in drivers/gpu/drm/amd/pm/swsmu/smu13/smu_v13_0_6_ppt.c): that 0 does not say that the device runs freely.
+    In v1.4 and v1.5 the driver sets it to 0 at every read, since the firmware's table lacks it
+    (smu_v13_0_6_get_gpu_metrics in drivers/gpu/drm/amd/pm/swsmu/smu13/smu_v13_0_6_ppt.c): that 0
+    does not say that the device runs freely.
     """
     status = table.value("throttle_status")
     if status is None:
         return f"gpu_metrics v{table.version} says nothing of throttling"
     if status == 0 and table.version in ("1.4", "1.5"):
-        return f"the driver writes 0 into throttle_status of gpu_metrics v{table.version} whatever the device does; drivers with v1.6 and later (ROCm 6.3) count throttling"
-    return f"throttle_status of gpu_metrics v{table.version} ({status:#x}) has bits of the part's firmware, whose meaning is not known here"
+        return (
+            f"the driver writes 0 into throttle_status of gpu_metrics v{table.version} "
+            "whatever the device does; drivers with v1.6 and later (ROCm 6.3) count "
+            "throttling"
+        )
+    return (
+        f"throttle_status of gpu_metrics v{table.version} ({status:#x}) has bits of the "
+        "part's firmware, whose meaning is not known here"
+    )
 
 
 def sampled(die: Die) -> SampledDevice:

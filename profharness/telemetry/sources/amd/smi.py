@@ -1,9 +1,11 @@
-"""AMD devices through AMD's own library and its Python package (extra `amd`): a second opinion, asked for by name.
+"""AMD devices through AMD's own library and its Python package (extra `amd`): a second opinion,
+asked for by name.
 
-A package that does not fit the driver's library fails at import with KeyError or AttributeError, prints to stdout, gives
-wrong values, or ends the process inside a call, at once or hours later. So the library lives in a child of the sampler
-(`amdsmi_child`), its first values are held against our own reading of sysfs, and that reader stands by: it takes over
-where the child gives nothing, and when it dies.
+A package that does not fit the driver's library fails at import with KeyError or AttributeError,
+prints to stdout, gives wrong values, or ends the process inside a call, at once or hours later. So
+the library lives in a child of the sampler (`amdsmi_child`), its first values are held against our
+own reading of sysfs, and that reader stands by: it takes over where the child gives nothing, and
+when it dies.
 """
 
 from __future__ import annotations
@@ -29,9 +31,14 @@ from profharness.telemetry.sources.amd.smi_child import row_struct
 
 START_S = 20.0
 ANSWER_NS = 5_000_000_000
-_CHILD = "import sys; sys.path.insert(0, {!r}); from profharness.telemetry.sources.amd.smi_child import main; sys.exit(main())"
+_CHILD = (
+    "import sys; sys.path.insert(0, {!r}); from "
+    "profharness.telemetry.sources.amd.smi_child import main; sys.exit(main())"
+)
 _COMPARED = {"power_w": 30.0, "temperature_hotspot": 15.0, "clock_memory": 200.0}
-"""Metrics that change slowly, and by how much more than a quarter two readings of one instant may differ."""
+"""Metrics that change slowly, and by how much more than a quarter two readings of one instant may
+differ.
+"""
 
 
 class ChildEndedError(Exception):
@@ -39,7 +46,9 @@ class ChildEndedError(Exception):
 
 
 class AmdsmiSource:
-    """All devices of the library. The row that a read gives was asked for by the read before: nothing is waited for."""
+    """All devices of the library. The row that a read gives was asked for by the read before:
+    nothing is waited for.
+    """
 
     name = "amdsmi"
 
@@ -75,7 +84,9 @@ class AmdsmiSource:
         return self._missing
 
     def read(self, row: list[int | float], at: int) -> None:
-        """Raises ChildEndedError once; afterwards there is nothing any more, and the reader that stands by works."""
+        """Raises ChildEndedError once; afterwards there is nothing any more, and the reader that
+        stands by works.
+        """
         if self.ended:
             return
         answer = self._answer()
@@ -153,7 +164,9 @@ class Standby:
 
 
 def open_sources(target: Target) -> tuple[Source, ...]:
-    """The library with our own reader behind it; our own reader alone, and why, where the library gives nothing."""
+    """The library with our own reader behind it; our own reader alone, and why, where the library
+    gives nothing.
+    """
     dies = find_dies(target.sysfs)
     own = amd.open_sources(target) if dies else ()
     found = _started(dies)
@@ -172,7 +185,9 @@ def open_sources(target: Target) -> tuple[Source, ...]:
 
 
 def _started(dies: Sequence[Die]) -> AmdsmiSource | str:
-    """The library in its child, after its first values were compared with ours; or why it cannot be used."""
+    """The library in its child, after its first values were compared with ours; or why it cannot be
+    used.
+    """
     root = os.path.abspath(__file__)  # noqa: PTH100 - no pathlib in the sampler
     for _ in range(5):  # profharness/telemetry/sources/amd/smi.py
         root = os.path.dirname(root)  # noqa: PTH120 - as above
@@ -220,7 +235,9 @@ def _nothing(missing: Sequence[Missing]) -> str:
 
 
 def _disagreement(source: AmdsmiSource, first: Sequence[int | float], dies: Sequence[Die]) -> str:
-    """Where the library and our own reading of the same instant differ widely: a package that is older than its library misreads structures."""
+    """Where the library and our own reading of the same instant differ widely: a package that is
+    older than its library misreads structures.
+    """
     own: dict[tuple[str, str], float] = {}
     for address in dict.fromkeys(die.address for die in dies):
         reader = AmdMetricsSource(tuple(die for die in dies if die.address == address))
@@ -235,7 +252,11 @@ def _disagreement(source: AmdsmiSource, first: Sequence[int | float], dies: Sequ
     for key, value in _values(source, first).items():
         mine, slack = own.get(key), _COMPARED.get(key[1])
         if mine is not None and slack is not None and abs(value - mine) > slack + 0.25 * mine:
-            return f"the amdsmi package does not fit AMD's library: {key[1]} of {key[0]} is {value:g} by the library and {mine:g} by the driver's own table"
+            return (
+                "the amdsmi package does not fit AMD's library: "
+                f"{key[1]} of {key[0]} is {value:g} by the library and {mine:g} by the "
+                "driver's own table"
+            )
     return ""
 
 
@@ -243,14 +264,17 @@ def _values(source: Source, row: Sequence[int | float]) -> dict[tuple[str, str],
     return {
         (source.devices[column.device].identity, column.metric): raw * column.scale
         for column, raw in zip(source.columns, row, strict=True)
-        if column.metric and raw not in (INTEGER_MISSING, FLOAT_MISSING) and raw == raw  # noqa: PLR0124  NaN is not itself
+        # NaN is not itself
+        if column.metric and raw not in (INTEGER_MISSING, FLOAT_MISSING) and raw == raw  # noqa: PLR0124
     }
 
 
 def _joined(
     devices: Sequence[SampledDevice], dies: Sequence[Die]
 ) -> list[tuple[SampledDevice, Die | None]]:
-    """The library's devices as sysfs names them, by PCI address; partitions of one address in their order."""
+    """The library's devices as sysfs names them, by PCI address; partitions of one address in their
+    order.
+    """
     left = list(dies)
     found: list[tuple[SampledDevice, Die | None]] = []
     for device in devices:
@@ -281,5 +305,8 @@ def _ending(child: subprocess.Popen[bytes], why: str) -> str:
             child, f"AMD's library {why or 'closed its output'}: its process was ended"
         )
     if status < 0:
-        return f"AMD's library ended the process that held it ({signal.Signals(-status).name}): it does not fit this driver"
+        return (
+            f"AMD's library ended the process that held it ({signal.Signals(-status).name}): "
+            "it does not fit this driver"
+        )
     return f"the process that held AMD's library ended with status {status}"

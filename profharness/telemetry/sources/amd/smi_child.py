@@ -1,9 +1,12 @@
-"""The process that holds AMD's library: says on its first line what it can read, then answers each request byte with a row.
+"""The process that holds AMD's library: says on its first line what it can read, then answers each
+request byte with a row.
 
-    python -c ... amdsmi_child.main()    stdin: requests (one byte each), stdout: the line of JSON, then rows
+    python -c ... amdsmi_child.main()    stdin: requests (one byte each), stdout: the line of JSON,
+                                         then rows
 
-A row is a byte (1: read, 0: the read failed) and the fields of all columns, 8 bytes each, little endian. It ends with
-its stdin, and the kernel ends it with the sampler. What the package prints goes to stderr.
+A row is a byte (1: read, 0: the read failed) and the fields of all columns, 8 bytes each, little
+endian. It ends with its stdin, and the kernel ends it with the sampler. What the package prints
+goes to stderr.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ def row_struct(columns: Sequence[Column]) -> struct.Struct:
 
 
 def main() -> int:
-    """Exit status 0 once stdin ends, 1 where nothing can be read (the reason stands in the line)."""
+    """Exit status 0 once stdin ends, 1 where nothing can be read (the reason stands in the
+    line).
+    """
     answers = os.dup(1)
     os.dup2(2, 1)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
@@ -44,7 +49,8 @@ def main() -> int:
         usable = [source for source in sources if source.columns]
         for source in usable:
             source.read(_blank(source.columns), 0)
-    except Exception as error:  # noqa: BLE001 - KeyError, AttributeError, the library's own: whatever it is, it is the answer
+    except Exception as error:  # noqa: BLE001
+        # KeyError, AttributeError, the library's own: whatever it is, it is the answer
         _say(answers, {"why": words_of(error)})
         return 1
     _say(
@@ -75,7 +81,8 @@ def _serve(answers: int, sources: Sequence[AmdsmiSource]) -> None:
             try:
                 source.read(row, at)
                 read = 1
-            except Exception as error:  # noqa: BLE001 - one device that fails must not end the others
+            except Exception as error:  # noqa: BLE001
+                # one device that fails must not end the others
                 sys.stderr.write(words_of(error) + "\n")
             at += len(source.columns)
         os.write(answers, packed.pack(read, *row))

@@ -1,7 +1,8 @@
-"""AMD's Python package `amdsmi` and the library below it: imported in the sampler's child only (`amdsmi_child`).
+"""AMD's Python package `amdsmi` and the library below it: imported in the sampler's child only
+(`amdsmi_child`).
 
-One call per device and read. Energy is taken at 2^-16 J per count, since the resolution that the library states is
-rounded (15.3 µJ, 0.27 % too much).
+One call per device and read. Energy is taken at 2^-16 J per count, since the resolution that the
+library states is rounded (15.3 µJ, 0.27 % too much).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ MAX_HZ = 10.0
 _UNSET = frozenset(
     {0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
 )  # the package compares with one width only: the others leak through
-# metric, unit, form, scale, keys of amdsmi_get_gpu_metrics_info in order of preference; lists give the mean of what is set
+# metric, unit, form, scale, keys of amdsmi_get_gpu_metrics_info in order of preference; lists give
+# the mean of what is set
 _WANTED: tuple[tuple[str, str, str, float, tuple[str, ...]], ...] = (
     ("gpu_percent", "%", "instant", 1.0, ("average_gfx_activity",)),
     ("memory_activity", "share", "instant", 0.01, ("average_umc_activity",)),
@@ -44,7 +46,9 @@ class _Field(NamedTuple):
 
 
 def number(value: Any, *, zero_unset: bool = False) -> float | None:
-    """One value of the package's answer; None for 'N/A', all ones of any width, and what is no number."""
+    """One value of the package's answer; None for 'N/A', all ones of any width, and what is no
+    number.
+    """
     if isinstance(value, (list, tuple)):
         found = [
             one
@@ -78,7 +82,8 @@ class AmdsmiSource:
         who = self.devices[0].identity
         try:
             answer = self._ask()
-        except Exception as error:  # noqa: BLE001 - AmdSmiLibraryException and more: what it says is the reason
+        except Exception as error:  # noqa: BLE001
+            # AmdSmiLibraryException and more: what it says is the reason
             return tuple(Missing(metric, f"{who}: {error}") for metric, *_ in _WANTED)
         fields = [_Field(Column("", "ns", "instant", device=0, role="stamp"), _STAMP)]
         missing = []

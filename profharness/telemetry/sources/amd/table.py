@@ -1,4 +1,6 @@
-"""One device's `gpu_metrics`: looked at once to learn what it holds, then copied as it is at every tick."""
+"""One device's `gpu_metrics`: looked at once to learn what it holds, then copied as it is at every
+tick.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _GAP = 64  # bytes: what lies between two wanted parts of a table is left out wh
 
 
 class Shape(NamedTuple):
-    """The open file, and the size and the first bytes that the table keeps while no other driver is loaded."""
+    """The open file, and the size and the first bytes that the table keeps while no other driver is
+    loaded.
+    """
 
     handle: int
     size: int
@@ -68,7 +72,9 @@ class Table:
         return (self._fields["busy"],) if "busy" in self._fields else ()
 
     def read(self) -> bytes:
-        """The table. Raises OSError, and ValueError when it changed its shape (another driver was loaded)."""
+        """The table. Raises OSError, and ValueError when it changed its shape (another driver was
+        loaded).
+        """
         handle, size, head = self.shape
         data = os.pread(handle, size + 1, 0)  # one more, to see that it has grown
         if len(data) != size or not data.startswith(head):
@@ -80,7 +86,9 @@ class Table:
         return name in self._fields and bool(self._set(self.field(name)))
 
     def value(self, name: str) -> int | None:
-        """The field's (first) value when the table was opened; None where it is not here or was not set."""
+        """The field's (first) value when the table was opened; None where it is not here or was not
+        set.
+        """
         found = self._set(self.field(name)) if name in self._fields else []
         return found[0][1] if found else None
 
@@ -138,7 +146,9 @@ class Cut(NamedTuple):
 
 
 def cuts(wanted: Iterable[Taken]) -> tuple[Cut, ...]:
-    """The parts of a table in which all of `wanted` stand, in order; the first begins with the table."""
+    """The parts of a table in which all of `wanted` stand, in order; the first begins with the
+    table.
+    """
     found: list[Cut] = []
     for start, end in sorted(
         (taken.offset, taken.offset + taken.repeat * struct.calcsize(taken.code))

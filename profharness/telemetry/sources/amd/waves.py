@@ -1,9 +1,10 @@
-"""How full the compute units are, without a profiler: KFD's cu_occupancy of every process on the device.
+"""How full the compute units are, without a profiler: KFD's cu_occupancy of every process on the
+device.
 
-The kernel reads each queue's wave counts from the hardware and gives them in units of completely filled compute
-units, rounded up per process (kfd_get_cu_occupancy in drivers/gpu/drm/amd/amdkfd/kfd_process.c); only GFX9 parts
-(Instinct) have it. The read stops nothing, but it walks hardware registers: twice a second, and less often
-where it is dear.
+The kernel reads each queue's wave counts from the hardware and gives them in units of completely
+filled compute units, rounded up per process (kfd_get_cu_occupancy in
+drivers/gpu/drm/amd/amdkfd/kfd_process.c); only GFX9 parts (Instinct) have it. The read stops
+nothing, but it walks hardware registers: twice a second, and less often where it is dear.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ LIST_NS = 1_000_000_000
 
 
 class _Use:
-    """A process on a device: whether it holds memory there, and its wave counts where the kernel has such a figure."""
+    """A process on a device: whether it holds memory there, and its wave counts where the kernel
+    has such a figure.
+    """
 
     __slots__ = ("_memory", "_waves", "_waves_path", "holds")
 
@@ -36,13 +39,17 @@ class _Use:
         self._memory = os.open(f"{folder}/vram_{gpu_id}", os.O_RDONLY | os.O_CLOEXEC)
 
     def look(self) -> None:
-        """What changes seldom; what was not there yet when the process was new is tried again. Raises OSError or ValueError after its end."""
+        """What changes seldom; what was not there yet when the process was new is tried again.
+        Raises OSError or ValueError after its end.
+        """
         self.holds = int(os.pread(self._memory, 32, 0)) > 0
         if self._waves is None:
             self._waves = procfs.open_or_none(self._waves_path)
 
     def filled(self) -> int | None:
-        """Filled compute units; None for a process that does not use the device, -1 where the kernel does not say. Raises OSError after its end."""
+        """Filled compute units; None for a process that does not use the device, -1 where the
+        kernel does not say. Raises OSError after its end.
+        """
         try:
             found = -1 if self._waves is None else int(os.pread(self._waves, 32, 0))
         except ValueError:
@@ -60,7 +67,9 @@ class _Use:
 
 
 class AmdWavesSource:
-    """All devices in one read; a process that comes is seen at the next one, memory that it takes or frees within a second."""
+    """All devices in one read; a process that comes is seen at the next one, memory that it takes
+    or frees within a second.
+    """
 
     name = "amd_waves"
 
@@ -109,7 +118,9 @@ class AmdWavesSource:
         return ()
 
     def read(self, row: list[int | float], at: int) -> None:
-        """A device whose kernel offers no cu_occupancy has no wave_fill, though processes use it."""
+        """A device whose kernel offers no cu_occupancy has no wave_fill, though processes use
+        it.
+        """
         links = os.fstat(self._handle).st_nlink
         now = time.monotonic_ns()
         listed = (

@@ -1,7 +1,8 @@
-"""The control group of the harness, which the workload inherits: memory charged, and time throttled by a CPU quota.
+"""The control group of the harness, which the workload inherits: memory charged, and time throttled
+by a CPU quota.
 
-Version 1 and 2 hierarchies may be mounted side by side; where a group's files are follows from /proc/<pid>/cgroup and
-/proc/<pid>/mountinfo (cgroups(7), proc(5)), never from a customary path.
+Version 1 and 2 hierarchies may be mounted side by side; where a group's files are follows from
+/proc/<pid>/cgroup and /proc/<pid>/mountinfo (cgroups(7), proc(5)), never from a customary path.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ class CgroupSource:
 def find_hierarchy(groups: str, mounts: str, controller: str) -> Hierarchy | str:
     """Where `controller` governs the process, or why that cannot be said.
 
-    `groups` and `mounts` are the texts of /proc/<pid>/cgroup and mountinfo. Version 1 is preferred where it has the
-    controller, because version 2 does not have it then.
+    `groups` and `mounts` are the texts of /proc/<pid>/cgroup and mountinfo. Version 1 is preferred
+    where it has the controller, because version 2 does not have it then.
     """
     paths = {
         name: path
@@ -124,7 +125,9 @@ def find_hierarchy(groups: str, mounts: str, controller: str) -> Hierarchy | str
 
 
 def _holds(description: str, version: int, controller: str) -> bool:
-    """Whether a mount, by the part of its mountinfo line after the dash, is the hierarchy of this controller."""
+    """Whether a mount, by the part of its mountinfo line after the dash, is the hierarchy of this
+    controller.
+    """
     kind, _, options = description.split(" ", 2)
     if version == 2:
         return kind == "cgroup2"
@@ -132,7 +135,9 @@ def _holds(description: str, version: int, controller: str) -> bool:
 
 
 def _inside(path: str, root: str) -> str | None:
-    """`path` relative to the mount's `root`, with a leading slash, or empty; None when it lies elsewhere."""
+    """`path` relative to the mount's `root`, with a leading slash, or empty; None when it lies
+    elsewhere.
+    """
     if root != "/":
         if path != root and not path.startswith(root + "/"):
             return None
@@ -158,7 +163,9 @@ def nearest_quota(place: Hierarchy) -> Quota | None:
 
 
 def _period_us(folder: str, version: int) -> int | None:
-    """The period of the folder's quota; None without quota (`max` in version 2, negative in version 1)."""
+    """The period of the folder's quota; None without quota (`max` in version 2, negative in version
+    1).
+    """
     try:
         if version == 2:
             quota, period = procfs.read_once(f"{folder}/cpu.max").decode().split()
@@ -171,7 +178,9 @@ def _period_us(folder: str, version: int) -> int | None:
 
 
 def throttled_periods(text: bytes) -> int:
-    """`nr_throttled` of cpu.stat: quota periods in which the group was stopped. Raises ValueError."""
+    """`nr_throttled` of cpu.stat: quota periods in which the group was stopped. Raises
+    ValueError.
+    """
     for line in text.split(b"\n"):
         if line.startswith(b"nr_throttled "):
             return int(line.split()[1])

@@ -1,4 +1,6 @@
-"""The host's own telemetry: the workload's process tree, the node, the control group, pressure, network, power of CPUs and node."""
+"""The host's own telemetry: the workload's process tree, the node, the control group, pressure,
+network, power of CPUs and node.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Bytes over the network interfaces of the sampler's network namespace, which is the workload's unless it has one of its own.
+"""Bytes over the network interfaces of the sampler's network namespace, which is the workload's
+unless it has one of its own.
 
-One read of /proc/net/dev holds the counters of all interfaces (proc(5)). The totals count each byte once: interfaces
-with hardware behind them where there are any (bonds, bridges and VLANs carry the same bytes again), else, as in a
-container, all but the loopback. RDMA (InfiniBand verbs, RoCE) passes these counters by; it has its own (`rdma`).
+One read of /proc/net/dev holds the counters of all interfaces (proc(5)). The totals count each byte
+once: interfaces with hardware behind them where there are any (bonds, bridges and VLANs carry the
+same bytes again), else, as in a container, all but the loopback. RDMA (InfiniBand verbs, RoCE)
+passes these counters by; it has its own (`rdma`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ _BYTES = 65536
 
 
 class NetworkSource:
-    """Totals, the loopback (a server and its clients on one node), and each interface that has carried anything."""
+    """Totals, the loopback (a server and its clients on one node), and each interface that has
+    carried anything.
+    """
 
     name = "network"
     max_hz = NETWORK_HZ
@@ -79,13 +83,16 @@ class NetworkSource:
         real = frozenset(
             name
             for name in names
-            if os.path.exists(f"{self._sysfs}/class/net/{name.decode()}/device")  # noqa: PTH110  no pathlib in the sampler
+            # no pathlib in the sampler
+            if os.path.exists(f"{self._sysfs}/class/net/{name.decode()}/device")  # noqa: PTH110
         )
         return real or names - {_LOOPBACK_NAME}
 
 
 def interfaces(text: bytes) -> dict[bytes, tuple[int, int]]:
-    """Bytes received and sent by interface, from the text of /proc/net/dev. Raises ValueError for another text."""
+    """Bytes received and sent by interface, from the text of /proc/net/dev. Raises ValueError for
+    another text.
+    """
     found = {}
     for line in text.split(b"\n")[2:]:
         name, colon, numbers = line.rpartition(b":")

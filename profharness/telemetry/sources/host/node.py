@@ -1,4 +1,6 @@
-"""Telemetry of the whole node: cores busy (/proc/stat) and memory in use (/proc/meminfo), containers or not."""
+"""Telemetry of the whole node: cores busy (/proc/stat) and memory in use (/proc/meminfo),
+containers or not.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class NodeMemorySource:
 
 
 def busy_ns(text: bytes) -> int:
-    """User, nice, system, irq and softirq time of all CPUs in ns (first line of /proc/stat; guests are in user)."""
+    """User, nice, system, irq and softirq time of all CPUs in ns (first line of /proc/stat; guests
+    are in user).
+    """
     fields = text.split(b"\n", 1)[0].split()
     return (
         int(fields[1]) + int(fields[2]) + int(fields[3]) + int(fields[6]) + int(fields[7])

@@ -1,11 +1,12 @@
-"""The node's own meter on HPE Cray EX: /sys/cray/pm_counters, readable by everyone, refreshed ten times a second.
+"""The node's own meter on HPE Cray EX: /sys/cray/pm_counters, readable by everyone, refreshed ten
+times a second.
 
-Each file holds a value, its unit and, on newer systems, the time of the reading in µs of the wall clock, as in
-`5264034 J 1434582415264812 us`. `freshness` counts the refreshes: values read between two equal values of it belong
-together. `generation` counts changes of the power caps. An accelerator here
-is a module as the board meters it (package and memory), numbered by the board, and whether its order is that of the PCI
-addresses is not written anywhere: so its metrics are the node's, named `power_module:accel0`, and never added to what
-the driver says of the same package.
+Each file holds a value, its unit and, on newer systems, the time of the reading in µs of the wall
+clock, as in `5264034 J 1434582415264812 us`. `freshness` counts the refreshes: values read between
+two equal values of it belong together. `generation` counts changes of the power caps. An
+accelerator here is a module as the board meters it (package and memory), numbered by the board, and
+whether its order is that of the PCI addresses is not written anywhere: so its metrics are the
+node's, named `power_module:accel0`, and never added to what the driver says of the same package.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ _MODULE = (("power", "power_module", "instant"), ("energy", "power_module_energy
 
 
 class PmCountersSource:
-    """Power and energy of the node and of its accelerator modules; nothing is read twice in one refresh of the meter."""
+    """Power and energy of the node and of its accelerator modules; nothing is read twice in one
+    refresh of the meter.
+    """
 
     name = "pm_counters"
     max_hz = MAX_HZ
@@ -63,7 +66,10 @@ class PmCountersSource:
             )
         self._freshness = procfs.open_or_none(f"{self._folder}/freshness")
         if self._freshness is None:
-            why = f"{self._folder}/freshness cannot be read: values could not be told to belong together"
+            why = (
+                f"{self._folder}/freshness cannot be read: values could not be told to belong "
+                "together"
+            )
             return tuple(Missing(metric, why) for metric in HOST_METRICS)
         self._generation = procfs.open_or_none(f"{self._folder}/generation")
         modules = self._modules()
@@ -125,7 +131,9 @@ class PmCountersSource:
         return [Column(metric, "W", "counter" if form == "counter" else "instant")]
 
     def read(self, row: list[int | float], at: int) -> None:
-        """Nothing where the meter was not refreshed since the last read. Raises ValueError where it is refreshed again and again meanwhile."""
+        """Nothing where the meter was not refreshed since the last read. Raises ValueError where it
+        is refreshed again and again meanwhile.
+        """
         assert self._freshness is not None
         for _ in range(_TRIES):
             fresh = os.pread(self._freshness, 64, 0)
@@ -159,7 +167,9 @@ class PmCountersSource:
 
 
 def boot_time(stamp_us: int) -> int:
-    """CLOCK_BOOTTIME ns of a time in µs since 1970; now, where that is no recent time. The narrower of two readings of both clocks counts."""
+    """CLOCK_BOOTTIME ns of a time in µs since 1970; now, where that is no recent time. The narrower
+    of two readings of both clocks counts.
+    """
     width, offset, now = 1 << 62, 0, 0
     for _ in range(2):
         before, real, now = (
@@ -174,7 +184,9 @@ def boot_time(stamp_us: int) -> int:
 
 
 def parsed(text: bytes) -> tuple[int, int] | None:
-    """Value and time in µs since 1970 (0 where the file has none); None where there is no whole number."""
+    """Value and time in µs since 1970 (0 where the file has none); None where there is no whole
+    number.
+    """
     words = text.split()
     if not words or not words[0].isdigit():
         return None

@@ -1,4 +1,6 @@
-"""Pressure stall information: how long some task of the node had to wait for a CPU, memory or I/O."""
+"""Pressure stall information: how long some task of the node had to wait for a CPU, memory or
+I/O.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ PRESSURE_HZ = 2.0  # the totals are exact however seldom they are read
 
 
 class PressureSource:
-    """The `total` of the `some` line of /proc/pressure/*, in µs. It is exact, where the averages lag by 10 s and more."""
+    """The `total` of the `some` line of /proc/pressure/*, in µs. It is exact, where the averages
+    lag by 10 s and more.
+    """
 
     name = "pressure"
     max_hz = PRESSURE_HZ

@@ -1,8 +1,9 @@
 """The processes that descend from the workload's roots, and the CPU time that they used.
 
-New processes are noticed within 0.1 s where a known process's main thread forked them, and within 1 s otherwise;
-nothing is looked at while the kernel has given out no new pid. What ends between two looks is not lost: a parent's
-own account of the children that it waited for shows the CPU time that was never seen, and is added to it.
+New processes are noticed within 0.1 s where a known process's main thread forked them, and within 1
+s otherwise; nothing is looked at while the kernel has given out no new pid. What ends between two
+looks is not lost: a parent's own account of the children that it waited for shows the CPU time that
+was never seen, and is added to it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _BIRTH_SLACK_NS = 50_000_000  # start times come in 10 ms steps, and a look take
 class Process:
     """A followed process. All figures are ns of CPU time and only grow.
 
-    `base` was used before it was followed; `seen` is what ended children had used when last looked at; `unseen` is what
-    this process was credited for children beyond that.
+    `base` was used before it was followed; `seen` is what ended children had used when last looked
+    at; `unseen` is what this process was credited for children beyond that.
     """
 
     __slots__ = (
@@ -109,7 +110,9 @@ class ProcessTree:
         self._looked_boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
     def refresh(self, now_ns: int) -> int:
-        """CPU time in ns of the tree since it was followed, which never falls; looks for new processes when it is time to (`now_ns`: CLOCK_MONOTONIC)."""
+        """CPU time in ns of the tree since it was followed, which never falls; looks for new
+        processes when it is time to (`now_ns`: CLOCK_MONOTONIC).
+        """
         self._read()
         if now_ns >= self._next_quick_ns:
             self._next_quick_ns = now_ns + QUICK_NS
@@ -157,7 +160,9 @@ class ProcessTree:
             process.cpu = cpu
 
     def _arrange(self) -> None:
-        """Prepare the refreshes: all clocks in a row, and what is to be added to the sum of their readings."""
+        """Prepare the refreshes: all clocks in a row, and what is to be added to the sum of their
+        readings.
+        """
         self._arranged = tuple(self.processes.values())
         self.size = len(self._arranged)
         self._clocks = [process.clock for process in self._arranged]
@@ -167,7 +172,9 @@ class ProcessTree:
         )
 
     def _is_news(self) -> bool:
-        """Whether the roots file grew, or a followed process ran and a pid was given out since the last look: else there is nothing to look at."""
+        """Whether the roots file grew, or a followed process ran and a pid was given out since the
+        last look: else there is nothing to look at.
+        """
         if self._used_ns != self._asleep_at:  # who did not run forked nobody
             self._asleep_at = self._used_ns
             if self.newest_pid() != self._pids_quick or not self._pids_quick:
@@ -187,7 +194,9 @@ class ProcessTree:
         if full:
             if newest != self._pids_full or not newest or self._has_ended:
                 self._has_ended = False
-                self._recheck()  # without a new pid or an end nothing was waited for, and no pid has passed to another
+                # without a new pid or an end nothing was waited for, and no pid has passed to
+                # another
+                self._recheck()
             if newest != self._pids_full or not newest:
                 self._walk(self._all_children())
                 self._pids_full = self._pids_quick = newest
@@ -197,7 +206,9 @@ class ProcessTree:
             self._pids_quick = newest
 
     def newest_pid(self) -> bytes:
-        """The last pid or thread id that the kernel gave out (fifth field of /proc/loadavg); empty where it does not say."""
+        """The last pid or thread id that the kernel gave out (fifth field of /proc/loadavg); empty
+        where it does not say.
+        """
         return (
             os.pread(self._pids_fd, 128, 0).rpartition(b" ")[2]
             if self._pids_fd is not None
@@ -225,7 +236,9 @@ class ProcessTree:
         )
 
     def _recheck(self) -> None:
-        """Drop processes whose pid was given to another; take over new parents and the accounts of waited-for children."""
+        """Drop processes whose pid was given to another; take over new parents and the accounts of
+        waited-for children.
+        """
         stats: list[tuple[Process, procfs.ProcessStat]] = []
         for process in tuple(self.processes.values()):
             stat = process.stat()
@@ -273,7 +286,9 @@ class ProcessTree:
         return found
 
     def _follow(self, pid: int) -> bool:
-        """False when the process is gone. CPU time from before the last full look is not the workload's news."""
+        """False when the process is gone. CPU time from before the last full look is not the
+        workload's news.
+        """
         stat = procfs.process_stat(pid)
         if stat is None or pid in self.processes:
             return False
@@ -307,8 +322,8 @@ class ProcessTree:
 def _settle(process: Process, stat: procfs.ProcessStat | None, children: Sequence[Process]) -> None:
     """Credit a process for the children that it waited for, by its account `stat`, just read.
 
-    Only where those that are followed still live after its account was read: the account would hold one that just ended,
-    whose time is counted as its own, and it would count twice.
+    Only where those that are followed still live after its account was read: the account would hold
+    one that just ended, whose time is counted as its own, and it would count twice.
     """
     if stat is None:
         return

@@ -12,7 +12,9 @@ _CPUCLOCK_SCHED = 2
 
 
 class ProcessStat(NamedTuple):
-    """From /proc/<pid>/stat: `reaped_ns` is the CPU time of descendants that were waited for (10 ms steps)."""
+    """From /proc/<pid>/stat: `reaped_ns` is the CPU time of descendants that were waited for (10 ms
+    steps).
+    """
 
     state: str
     parent: int
@@ -21,7 +23,9 @@ class ProcessStat(NamedTuple):
 
 
 def process_clock(pid: int) -> int:
-    """The id of the clock that counts the CPU time of all threads of a process, as clock_getcpuclockid(3) forms it."""
+    """The id of the clock that counts the CPU time of all threads of a process, as
+    clock_getcpuclockid(3) forms it.
+    """
     return (~pid << 3) | _CPUCLOCK_SCHED
 
 
@@ -51,7 +55,9 @@ def read_once(path: str, offset: int = 0) -> bytes:
 
 
 def parse_stat(text: bytes) -> ProcessStat:
-    """The command name may hold spaces and parentheses: fields are counted from its last parenthesis (proc(5))."""
+    """The command name may hold spaces and parentheses: fields are counted from its last
+    parenthesis (proc(5)).
+    """
     rest = text[text.rindex(b")") + 2 :].split()
     return ProcessStat(
         rest[0].decode(),
@@ -72,7 +78,8 @@ def process_stat(pid: int) -> ProcessStat | None:
 def thread_ids(pid: int) -> list[str]:
     """Empty when the process is gone."""
     try:
-        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - once a second per process: no objects for it
+        # once a second per process: no objects for it
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except OSError:
         return []
 
@@ -86,7 +93,9 @@ def children_of_thread(pid: int, tid: str) -> list[int]:
 
 
 def children_by_scan() -> dict[int, list[int]]:
-    """Children of every process, from one pass over /proc: for kernels without the `children` files."""
+    """Children of every process, from one pass over /proc: for kernels without the `children`
+    files.
+    """
     found: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - once a second: no objects for it
         if name.isdigit() and (stat := process_stat(int(name))):

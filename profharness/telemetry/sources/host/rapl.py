@@ -1,7 +1,8 @@
-"""Power of the CPU packages from the kernel's energy counters (RAPL; on AMD CPUs too): /sys/class/powercap.
+"""Power of the CPU packages from the kernel's energy counters (RAPL; on AMD CPUs too):
+/sys/class/powercap.
 
-Only packages are read: cores and uncore are parts of them, and would be counted twice. The counters wrap
-(Documentation/power/powercap in the kernel tree); since 2020 only root may read them.
+Only packages are read: cores and uncore are parts of them, and would be counted twice. The counters
+wrap (Documentation/power/powercap in the kernel tree); since 2020 only root may read them.
 """
 
 from __future__ import annotations
@@ -47,13 +48,17 @@ class RaplSource:
     def probe(self) -> tuple[Missing, ...]:
         try:
             zones = [
-                name for name in sorted(os.listdir(self._folder)) if _is_package(self._folder, name)  # noqa: PTH208  no pathlib in the sampler
+                name
+                # no pathlib in the sampler
+                for name in sorted(os.listdir(self._folder))  # noqa: PTH208
+                if _is_package(self._folder, name)
             ]
         except OSError:
             return (
                 Missing(
                     METRIC,
-                    f"{self._folder} is absent: the kernel offers no RAPL counters here (virtual machines rarely do)",
+                    f"{self._folder} is absent: the kernel offers no RAPL counters here "
+                    "(virtual machines rarely do)",
                 ),
             )
         if not zones:
@@ -70,7 +75,9 @@ class RaplSource:
                 return (
                     Missing(
                         METRIC,
-                        f"{path}/energy_uj cannot be read ({getattr(error, 'strerror', None) or error}); it is root's since Linux 5.10",
+                        f"{path}/energy_uj cannot be read "
+                        f"({getattr(error, 'strerror', None) or error}); "
+                        "it is root's since Linux 5.10",
                     ),
                 )
         self.columns = (Column(METRIC, "W", "counter", 1e-6),)
@@ -83,7 +90,9 @@ class RaplSource:
 
 
 def _is_package(folder: str, zone: str) -> bool:
-    """`intel-rapl:0` is a package where its name says so; `intel-rapl:0:0` is a part of one, `psys` a whole machine."""
+    """`intel-rapl:0` is a package where its name says so; `intel-rapl:0:0` is a part of one, `psys`
+    a whole machine.
+    """
     if zone.count(":") != 1:
         return False
     try:

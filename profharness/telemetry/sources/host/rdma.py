@@ -1,8 +1,10 @@
-"""Bytes over the RDMA ports (InfiniBand, RoCE), which /proc/net/dev does not see: collectives between nodes go this way.
+"""Bytes over the RDMA ports (InfiniBand, RoCE), which /proc/net/dev does not see: collectives
+between nodes go this way.
 
-/sys/class/infiniband/<device>/ports/<port>/counters/port_rcv_data and port_xmit_data count units of four bytes
-(Documentation/ABI/stable/sysfs-class-infiniband in the kernel tree). Each read asks the adapter, so they are read seldom. On
-adapters without extended counters they have 32 bits and stop at their highest value.
+/sys/class/infiniband/<device>/ports/<port>/counters/port_rcv_data and port_xmit_data count units of
+four bytes (Documentation/ABI/stable/sysfs-class-infiniband in the kernel tree). Each read asks the
+adapter, so they are read seldom. On adapters without extended counters they have 32 bits and stop
+at their highest value.
 """
 
 from __future__ import annotations
@@ -95,7 +97,9 @@ class RdmaSource:
 
 
 def _opened(name: str, folder: str) -> _Port | str:
-    """The port, or why its counters cannot be read: some drivers offer none (they answer with EINVAL, or leave the files out)."""
+    """The port, or why its counters cannot be read: some drivers offer none (they answer with
+    EINVAL, or leave the files out).
+    """
     handles: list[int] = []
     try:
         for file in ("port_rcv_data", "port_xmit_data"):

@@ -1,4 +1,6 @@
-"""Telemetry of the workload's process tree: CPU time, memory, number of processes, time spent waiting for a CPU."""
+"""Telemetry of the workload's process tree: CPU time, memory, number of processes, time spent
+waiting for a CPU.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from profharness.telemetry.sources.host.process_tree import ProcessTree
 
 
 class TreeSource:
-    """CPU time and number of processes, at the full rate. Its read brings the tree up to date for the others."""
+    """CPU time and number of processes, at the full rate. Its read brings the tree up to date for
+    the others.
+    """
 
     name = "tree"
     max_hz = 1000.0
@@ -58,7 +62,9 @@ class TreeMemorySource:
 
 
 class TreeWaitSource:
-    """Time that threads were ready and waited for a CPU: field 2 of schedstat, which exists per thread only."""
+    """Time that threads were ready and waited for a CPU: field 2 of schedstat, which exists per
+    thread only.
+    """
 
     name = "tree_wait"
     max_hz = 1.0

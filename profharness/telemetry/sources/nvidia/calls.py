@@ -1,8 +1,10 @@
-"""What NVIDIA's library says of one device, by one call per value; imported in the sampler's process only.
+"""What NVIDIA's library says of one device, by one call per value; imported in the sampler's
+process only.
 
-`nvmlDeviceGetPowerUsage` is an average over one second on Ampere (except GA100) and newer, so power comes from the
-field values 186 (instant) and 185 (average); 83 is the energy in mJ since the driver was loaded, 74 and 75 count the ns for
-which the power and the thermal policy held the clock down (nvml.h).
+`nvmlDeviceGetPowerUsage` is an average over one second on Ampere (except GA100) and newer, so power
+comes from the field values 186 (instant) and 185 (average); 83 is the energy in mJ since the driver
+was loaded, 74 and 75 count the ns for which the power and the thermal policy held the clock down
+(nvml.h).
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ class Device(NamedTuple):
 
 
 class NvmlFieldsSource:
-    """Power, energy and throttling in one call, with the driver's own stamp (µs of the wall clock)."""
+    """Power, energy and throttling in one call, with the driver's own stamp (µs of the wall
+    clock).
+    """
 
     max_hz = FIELDS_HZ
 
@@ -112,7 +116,8 @@ class NvmlFieldsSource:
         """Each field's value, or why it has none."""
         try:
             values = self._device.call("nvmlDeviceGetFieldValues", list(fields))
-        except Exception as error:  # noqa: BLE001 - an old driver lacks the call; whatever it says is the reason
+        except Exception as error:  # noqa: BLE001
+            # an old driver lacks the call; whatever it says is the reason
             return [str(error)] * len(fields)
         return [
             _number(value)
@@ -137,7 +142,8 @@ class NvmlFieldsSource:
     def _averages(self) -> bool:
         try:
             architecture = int(self._device.call("nvmlDeviceGetArchitecture"))
-        except Exception:  # noqa: BLE001 - a driver that does not know the question is older than Ampere
+        except Exception:  # noqa: BLE001
+            # a driver that does not know the question is older than Ampere
             return False
         return architecture > AMPERE or (
             architecture == AMPERE
@@ -163,7 +169,9 @@ class _Call(NamedTuple):
 
 
 class NvmlStateSource:
-    """Utilisation, clocks, temperature, memory, limits and processes: one call each, as often as their cost allows."""
+    """Utilisation, clocks, temperature, memory, limits and processes: one call each, as often as
+    their cost allows.
+    """
 
     def __init__(self, device: Device, roots_file: str = "") -> None:
         self._ownership = Ownership(roots_file)

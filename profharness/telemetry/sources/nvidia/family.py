@@ -1,4 +1,6 @@
-"""NVIDIA devices through nvidia-ml-py (extra `nvidia`), which loads the driver's own library: in the sampler's process only."""
+"""NVIDIA devices through nvidia-ml-py (extra `nvidia`), which loads the driver's own library: in
+the sampler's process only.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,14 @@ def open_sources(target: Target) -> tuple[Source, ...]:
         library = import_module("pynvml")
     except ImportError:
         return (AbsentSource("nvml", "nvidia-ml-py is not installed (extra `nvidia`)"),)
-    except Exception as error:  # noqa: BLE001 - a broken installation must not end the other sources
+    except Exception as error:  # noqa: BLE001
+        # a broken installation must not end the other sources
         return (AbsentSource("nvml", f"nvidia-ml-py cannot be imported ({error})"),)
     try:
         library.nvmlInit()
         devices = [_device(library, number) for number in range(library.nvmlDeviceGetCount())]
-    except Exception as error:  # noqa: BLE001 - NVMLError has many kinds; what it says is the reason
+    except Exception as error:  # noqa: BLE001
+        # NVMLError has many kinds; what it says is the reason
         return (AbsentSource("nvml", f"NVIDIA's library cannot be used ({error})"),)
     if not devices:
         return (AbsentSource("nvml", "NVIDIA's library finds no device"),)
@@ -35,7 +39,9 @@ def open_sources(target: Target) -> tuple[Source, ...]:
 
 
 def _sources(device: Device, roots_file: str) -> tuple[Source, ...]:
-    """Power, energy, clocks and throttling are the whole device's; GPM and memory each instance's own."""
+    """Power, energy, clocks and throttling are the whole device's; GPM and memory each instance's
+    own.
+    """
     instances = _instances(device)
     if instances:
         device = device._replace(
@@ -59,7 +65,9 @@ def _sources(device: Device, roots_file: str) -> tuple[Source, ...]:
 
 
 def _instances(device: Device) -> tuple[Device, ...]:
-    """The MIG instances of a device, named as nvidia-smi names them: `0.1` is MIG device 1 of GPU 0."""
+    """The MIG instances of a device, named as nvidia-smi names them: `0.1` is MIG device 1 of GPU
+    0.
+    """
     library, whole = device.library, device.sampled
     try:
         if device.call("nvmlDeviceGetMigMode")[0] != 1:  # NVML_DEVICE_MIG_ENABLE

@@ -1,7 +1,9 @@
-"""NVIDIA's GPM samples (Hopper and newer): how much of the device works, not only whether anything runs.
+"""NVIDIA's GPM samples (Hopper and newer): how much of the device works, not only whether anything
+runs.
 
-The library keeps counters in a sample; two samples give means over the time between them, which should be at least
-100 ms. Percentages are 0 to 100, rates are MiB/s (nvml.h, "GPM Metric Identifiers"). No privileges are needed.
+The library keeps counters in a sample; two samples give means over the time between them, which
+should be at least 100 ms. Percentages are 0 to 100, rates are MiB/s (nvml.h, "GPM Metric
+Identifiers"). No privileges are needed.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ class NvmlGpmSource:
                 return "GPM needs Hopper or newer"
             self._older, self._newer = library.nvmlGpmSampleAlloc(), library.nvmlGpmSampleAlloc()
             self._sample()  # a device in MIG mode has samples of its instances only
-        except Exception as error:  # noqa: BLE001 - an old library has no such function; whatever is said is the reason
+        except Exception as error:  # noqa: BLE001
+            # an old library has no such function; whatever is said is the reason
             return f"no GPM here ({error})"
         return ""
 

@@ -1,7 +1,8 @@
-"""Bytes of a file, plain or gzipped, in blocks of bounded size: what could be read is kept, what stopped it is said.
+"""Bytes of a file, plain or gzipped, in blocks of bounded size: what could be read is kept, what
+stopped it is said.
 
-The gzip format is RFC 1952. Python's own gzip module loses what it had decompressed when the end of the
-file is missing, so the members are decompressed here.
+The gzip format is RFC 1952. Python's own gzip module loses what it had decompressed when the end of
+the file is missing, so the members are decompressed here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _STEP = 256
 
 
 class Blocks:
-    """Decompressed blocks of a file, once. After the last one, `damage` says in words why it ended early, if it did."""
+    """Decompressed blocks of a file, once. After the last one, `damage` says in words why it ended
+    early, if it did.
+    """
 
     def __init__(self, path: Path, size: int = BLOCK_BYTES) -> None:
         self.path = path
@@ -31,7 +34,9 @@ class Blocks:
         self._buffers = self._fill()
 
     def __iter__(self) -> Iterator[bytes]:
-        """Blocks of at most `size` bytes (two at the least), none empty. Raises InputError when the file cannot be opened or read."""
+        """Blocks of at most `size` bytes (two at the least), none empty. Raises InputError when the
+        file cannot be opened or read.
+        """
         try:
             with self.path.open("rb") as file:
                 first = file.read(self.size)
@@ -43,11 +48,13 @@ class Blocks:
             raise _unreadable(self.path, error) from error
 
     def behind(self, lead: bytes, least: int = 0, *, used: bytearray | None = None) -> bytearray:
-        """A buffer that begins with `lead`, and the next block, read to where it is to lie; only `lead` once the file has ended.
+        """A buffer that begins with `lead`, and the next block, read to where it is to lie; only
+        `lead` once the file has ended.
 
-        The block is of `least` bytes where that is more than the usual size, unless the file ends. The memory of `used`,
-        an earlier buffer, is taken where nothing refers to it any more. Blocks are given once, so this and iteration do
-        not go together. Raises InputError as iteration does.
+        The block is of `least` bytes where that is more than the usual size, unless the file ends.
+        The memory of `used`, an earlier buffer, is taken where nothing refers to it any more.
+        Blocks are given once, so this and iteration do not go together. Raises InputError as
+        iteration does.
         """
         self._lead, self._least, self._used = lead, least, used
         return next(self._buffers, None) or bytearray(lead)
@@ -109,7 +116,9 @@ class Blocks:
 
 
 def _sized(used: bytearray | None, size: int) -> bytearray:
-    """A buffer of this size: `used` with whatever it holds, or a new one where something refers to its memory, which then cannot change."""
+    """A buffer of this size: `used` with whatever it holds, or a new one where something refers to
+    its memory, which then cannot change.
+    """
     if used is None:
         return bytearray(size)
     try:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.errors import InputError
-from profharness.readers.bytes.files import Blocks, read_head
+from profharness.rundir.blocks import Blocks, read_head
 
 TEXT = b"".join(b"line %d of something that compresses\n" % i for i in range(20_000))
 

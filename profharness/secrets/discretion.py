@@ -1,6 +1,8 @@
-"""A trace without the secret values that its texts hold: names of marks and calls, and what tools tell of a process. Pure.
+"""A trace without the secret values that its texts hold: names of marks and calls, and what tools
+tell of a process. Pure.
 
-Tools write what they are given: a range named after a command line, an environment among the details of a file.
+Tools write what they are given: a range named after a command line, an environment among the
+details of a file.
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ _LINE = "\n"
 
 
 def without_secrets(trace: Trace) -> Trace:
-    """The trace with the values of secret-looking variables replaced in its texts; the same object where there are none."""
+    """The trace with the values of secret-looking variables replaced in its texts; the same object
+    where there are none.
+    """
     sources = tuple(_discreet(source) for source in trace.sources)
     strings = _cleaned(trace.strings)
     if strings is None:
         return trace if sources == trace.sources else replace(trace, sources=sources)
     pool, codes = strings
     tables = {name: _recoded(table, codes) for name, table in trace.tables()}
-    return replace(trace, sources=sources, strings=pool, **tables)  # type: ignore[arg-type]  # each name maps to its own kind of table
+    # each name maps to its own kind of table
+    return replace(trace, sources=sources, strings=pool, **tables)  # type: ignore[arg-type]
 
 
 def _discreet(source: Source) -> Source:
