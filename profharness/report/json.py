@@ -6,13 +6,21 @@ from, null where there is none. Numbers that are not finite become null.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from profharness.analysis.records import SCHEMA, Figure, StepSummary, Summary
+from profharness.analysis.records import SCHEMA, Estimate, Figure, Series, StepSummary, Summary
 from profharness.findings import Finding
 from profharness.report.table import as_objects
+from profharness.report.tables.comparison import breach_table
 from profharness.report.tables.results import point_results
 from profharness.report.text.findings import all_findings
+
+if TYPE_CHECKING:
+    from profharness.analysis.compare.gate import Breach
+    from profharness.analysis.compare.runs import Comparison
 
 
 def run_json(summary: Summary) -> bytes:
@@ -114,3 +122,22 @@ def _finding(finding: Finding) -> dict[str, object]:
     if finding.point:
         shown["point"] = finding.point
     return shown
+
+
+def comparison_json(comparison: Comparison, found: Sequence[Breach]) -> str:
+    """`compare --json`: everything that was compared, and the broken limits. Ends with a newline."""
+    document = msgspec.to_builtins(comparison)
+    return _document({**document, "breaches": as_objects(breach_table(found))}).decode()
+
+
+def saturation_json(
+    found: Sequence[Series], devices: Sequence[Estimate | None] | None = None
+) -> str:
+    """`saturation --json`: every series, with `devices` each the number that carries the jobs asked for.
+
+    Ends with a newline.
+    """
+    rows = [msgspec.to_builtins(series) for series in found]
+    for row, needed in zip(rows, devices or (), strict=False):
+        row["devices"] = msgspec.to_builtins(needed)
+    return _document({"schema": SCHEMA, "series": rows}).decode()

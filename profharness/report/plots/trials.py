@@ -20,7 +20,10 @@ MOST_TRIALS = 400
 
 
 def trials_plot(summary: Summary) -> Plot | None:
-    """Every trial over its point's median, in order within a column per point: a warm-up that leaks rises at the left."""
+    """Every trial over its point's median, in order within a column per point.
+
+    A warm-up that leaks rises at the left of its column.
+    """
     shown = [
         point for point in summary.points if sum(bool(finite(ms)) for ms in point.trials_ms) > 1
     ]
@@ -77,13 +80,16 @@ def _trial_trace(summary: Summary, placed: list[tuple[PointSummary, Group]], pla
         legendgroup=group.name,
         showlegend=place == 0 or placed[place - 1][1].name != group.name,
         customdata=[[index, format_ns(ms * 1e6)] for index, ms in drawn],
-        hovertemplate=f"{point_name(summary, point)}, trial %{{customdata[0]}}: %{{customdata[1]}} (%{{y:.3f}} of the median)"
-        "<extra></extra>",
+        hovertemplate=f"{point_name(summary, point)}, trial %{{customdata[0]}}: "
+        "%{customdata[1]} (%{y:.3f} of the median)<extra></extra>",
     )
 
 
 def thinned_trials(trials: list[tuple[int, float]], median: float) -> list[tuple[int, float]]:
-    """At most about MOST_TRIALS of them: the first twenty and the hundred farthest from the median always, others evenly."""
+    """At most about MOST_TRIALS of them.
+
+    The first twenty and the hundred farthest from the median always stay, of the others every n-th.
+    """
     if len(trials) <= MOST_TRIALS:
         return trials
     far = sorted(trials, key=lambda trial: -abs(trial[1] - median))[:100]
