@@ -42,10 +42,8 @@ def doctor(
         if checkup.clocks.suspended_ns
         else ""
     )
-    typer.echo(
-        "clocks     "
-        f"{', '.join(f'{name} {ns} ns' for name, ns in checkup.clocks.resolution_ns.items())}{slept}"
-    )
+    clocks = (f"{name} {ns} ns" for name, ns in checkup.clocks.resolution_ns.items())
+    typer.echo(f"clocks     {', '.join(clocks)}{slept}")
     if not try_:
         typer.echo(
             "           `profharness doctor --try` runs each layer on a tiny program", err=True

@@ -125,7 +125,7 @@ def _finding(finding: Finding) -> dict[str, object]:
 
 
 def comparison_json(comparison: Comparison, found: Sequence[Breach]) -> str:
-    """`compare --json`: everything that was compared, and the broken limits. Ends with a newline."""
+    """`compare --json`: what was compared, and the broken limits. Ends with a newline."""
     document = msgspec.to_builtins(comparison)
     return _document({**document, "breaches": as_objects(breach_table(found))}).decode()
 
@@ -133,7 +133,7 @@ def comparison_json(comparison: Comparison, found: Sequence[Breach]) -> str:
 def saturation_json(
     found: Sequence[Series], devices: Sequence[Estimate | None] | None = None
 ) -> str:
-    """`saturation --json`: every series, with `devices` each the number that carries the jobs asked for.
+    """`saturation --json`: every series, with its number of `devices` where jobs were asked for.
 
     Ends with a newline.
     """

@@ -55,7 +55,8 @@ def trials_plot(summary: Summary) -> Plot | None:
         figure_json(traces, layout),
         320,
         "",
-        "Time of every trial over the median of its point, trials in order from left to right within each point's column.",
+        "Time of every trial over the median of its point, trials in order from left to right "
+        "within each point's column.",
     )
 
 

@@ -85,7 +85,8 @@ def _speed(row: CollectiveRow) -> str:
     if row.algorithm_bandwidth is None:
         return ""
     bus = "" if row.bus_bandwidth is None else f", bus {quantity_text(row.bus_bandwidth, 'B/s')}"
-    return f"{'at least ' if row.ranks == 1 and (row.group_size or 2) > 1 else ''}{quantity_text(row.algorithm_bandwidth, 'B/s')}{bus}"
+    least = "at least " if row.ranks == 1 and (row.group_size or 2) > 1 else ""
+    return f"{least}{quantity_text(row.algorithm_bandwidth, 'B/s')}{bus}"
 
 
 def _skew_lines(found: Skew) -> Iterator[str]:

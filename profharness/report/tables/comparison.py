@@ -44,7 +44,10 @@ def delta_table(deltas: Sequence[Delta]) -> Table:
 
 
 def reason_table(reasons: Sequence[Reason]) -> Table:
-    """`why  +12.0 %  idle: launches in progress rose ...`; what explains only stands after the effects, without a figure."""
+    """`why  +12.0 %  idle: launches in progress rose ...`.
+
+    What explains without a known effect stands last, without a figure.
+    """
     columns = (
         Column(width=_NAME),
         Column("effect", "right", width=8, gap=" "),

@@ -77,7 +77,7 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
 
 
 def figure_listing(figures: Mapping[str, Figure]) -> Table:
-    """Each figure by the name that JSON gives it, with where it came from and what to know of it."""
+    """Each figure by its name in JSON, with where it came from and what to know of it."""
     rows = []
     for name, figure in figures.items():
         notes = (figure.source, figure.note, coverage_text(figure))

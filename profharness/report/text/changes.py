@@ -32,7 +32,10 @@ def change_text(delta: Delta) -> str:
 
 
 def change_reason(row: HotspotDelta) -> str:
-    """Why the row took another time in both runs; empty where one of them lacks it or nothing is known."""
+    """Why the row takes another time in the second run.
+
+    Empty where one of the runs lacks the row or nothing is known.
+    """
     if row.mean_a_ns is None or row.mean_b_ns is None:
         return ""
     if row.significant is not False:

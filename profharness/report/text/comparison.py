@@ -25,7 +25,7 @@ SHOWN_OF_RUN = ("steps_per_second", "throughput")
 
 
 def comparison_text(comparison: Comparison, found: Sequence[Breach]) -> str:
-    """Both runs, every point with its changes and their reasons, hotspots, and the broken limits."""
+    """Both runs, every point with its changes and their reasons, hotspots, and broken limits."""
     return "\n".join(comparison_lines(comparison, found)) + "\n"
 
 
@@ -56,9 +56,8 @@ def comparison_lines(comparison: Comparison, found: Sequence[Breach]) -> Iterato
     if not comparison.points and not comparison.run:
         yield "nothing in common to compare"
     for one in found:
-        yield (
-            f"fails {one.condition}{' at ' + one.point if one.point else ''}: {change_text(one.delta)}"
-        )
+        place = f" at {one.point}" if one.point else ""
+        yield f"fails {one.condition}{place}: {change_text(one.delta)}"
 
 
 def _heading(comparison: Comparison) -> Iterator[str]:

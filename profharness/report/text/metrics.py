@@ -1,4 +1,4 @@
-"""A summary as `profharness metrics` prints it: counts, verdict, every figure with where it came from, findings."""
+"""A summary as `profharness metrics` prints it: counts, verdict, figures, findings, problems."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from profharness.units import format_ns, format_number
 
 
 def metrics_text(summary: Summary, samples: Sequence[str] = (), *, by_step: bool = False) -> str:
-    """The same for a person: verdict and partition first, then every figure with where it came from
-    or what it needs.
+    """Counts and verdict first, then every figure with where it came from or what it needs.
 
     `samples` are the telemetry metrics to show step by step; `by_step` says that steps were asked
     for, so that their absence is told.

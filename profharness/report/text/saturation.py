@@ -1,4 +1,4 @@
-"""The curves of a scan as `profharness saturation` prints them: recommended level, fitted figures, knee, findings."""
+"""The curves of a scan as `profharness saturation` prints them."""
 
 from __future__ import annotations
 
@@ -74,13 +74,14 @@ def _curve_rows(one: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
             ),
             default=max(one.throughput),
         )
+        note = f" ({one.recommended_note})" if one.recommended_note else ""
         yield (
             "recommended",
             (
                 f"{one.axis.replace('_', ' ')} {one.recommended.at:g}: "
                 f"{format_number(one.recommended.throughput)} items/s, "
                 "within 5 % of the best "
-                f"{format_number(best)}{f' ({one.recommended_note})' if one.recommended_note else ''}"
+                f"{format_number(best)}{note}"
             ),
         )
     if one.batch is not None:
