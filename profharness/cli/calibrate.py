@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profharness.errors import UsageError
+from profharness.report.table import Column, Table, row_of
+from profharness.report.text.listing import listing
+from profharness.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from profharness.node.ceilings import Calibration
+    from profharness.node.devices import Accelerator
 
 
 def calibrate(
@@ -67,8 +71,6 @@ def calibrate(
 def lines_of(found: Calibration) -> Iterator[str]:
     """The figures as a table, with the share of the data sheet's peak where that is known."""
     from profharness.node.devices import identify
-    from profharness.report.text.figures import quantity_text
-    from profharness.units import format_ns, format_share
 
     units = ("core" if found.kind == "cpu" else "compute unit") + (
         "" if found.compute_units == 1 else "s"
@@ -80,33 +82,37 @@ def lines_of(found: Calibration) -> Iterator[str]:
         architecture=found.architecture,
         compute_units=None if found.kind == "cpu" else found.compute_units,
     )
+    rows = [*_rates(found, sheet), *_times_and_power(found)]
+    columns = (Column(width=10), Column("value", "right", width=14, gap=" "), Column(gap="   "))
+    yield from listing(Table("ceilings", columns, tuple(row_of(*row) for row in rows)))
+    for note in found.notes:
+        yield f"left out   {note}"
+
+
+def _rates(found: Calibration, sheet: Accelerator) -> Iterator[tuple[str, str, str]]:
+    """Products by type and copies, with their share of the data sheet where that knows them."""
+    from profharness.report.text.figures import quantity_text
+
     for name, rate in found.gemm_flops.items():
         # the test is that it is one of them
         peak = sheet.best_peak(name) if name in _TYPES else None  # type: ignore[arg-type]
-        share = f"   {format_share(rate / peak[0])} of the data sheet" if peak else ""
-        yield f"GEMM {name:<5} {quantity_text(rate, 'FLOP/s'):>14}{share}"
+        yield f"GEMM {name:<5}", quantity_text(rate, "FLOP/s"), _share(rate, peak and peak[0])
     if found.copy_bytes_per_s:
-        share = (
-            f"   {format_share(found.copy_bytes_per_s / sheet.bandwidth)} of the data sheet"
-            if sheet.bandwidth
-            else ""
-        )
-        yield (
-            f"copy       {quantity_text(found.copy_bytes_per_s, 'B/s'):>14}{share}   read and "
-            "written"
-        )
+        share = _share(found.copy_bytes_per_s, sheet.bandwidth)
+        remark = "   ".join(part for part in (share, "read and written") if part)
+        yield "copy", quantity_text(found.copy_bytes_per_s, "B/s"), remark
+
+
+def _share(rate: float, peak: float | None) -> str:
+    return f"{format_share(rate / peak)} of the data sheet" if peak else ""
+
+
+def _times_and_power(found: Calibration) -> Iterator[tuple[str, str, str]]:
     if found.launch_ns and found.round_trip_ns:
-        yield (
-            f"launch     {format_ns(found.launch_ns):>14}   round trip "
-            f"{format_ns(found.round_trip_ns)}"
-        )
+        yield "launch", format_ns(found.launch_ns), f"round trip {format_ns(found.round_trip_ns)}"
     if found.gemm_power_w is not None:
         idle = f"{found.idle_power_w:.0f} W" if found.idle_power_w is not None else "not measured"
-        yield (
-            f"power      {f'{found.gemm_power_w:.0f} W':>14}   at rest {idle}; {found.power_scope}"
-        )
-    for note in found.notes:
-        yield f"left out   {note}"
+        yield "power", f"{found.gemm_power_w:.0f} W", f"at rest {idle}; {found.power_scope}"
 
 
 _TYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
-from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-_NARROWEST = 40  # of the last column
+from profharness.report.table import Column, Table, row_of
+from profharness.report.text.listing import listing
+
+if TYPE_CHECKING:
+    from profharness.cli.doctor_checks import Checkup
 
 
 def doctor(
@@ -32,58 +34,50 @@ def doctor(
     for device in checkup.devices:
         memory = f", {device.memory_bytes / 2**30:.0f} GiB" if device.memory_bytes else ""
         typer.echo(f"device     {device.kind} {device.index}: {device.name or 'unnamed'}{memory}")
-    for state in checkup.access:
-        _row(
-            "access",
-            state.name.removeprefix("/dev/"),
-            available=state.available,
-            lines=[state.why, *([state.fix] if state.fix else [])],
-            words=("open", "closed"),
-        )
-    for layer in checkup.layers:
-        said = (
-            (f"{layer.version}: {layer.why}" if layer.why else layer.version)
-            if layer.version
-            else layer.why
-        )
-        _row(
-            "layer",
-            layer.name,
-            available=layer.available,
-            lines=[*said.splitlines(), *([layer.tried] if layer.tried else [])],
-        )
-    for source in checkup.telemetry:
-        _row("telemetry", source.name, available=source.available, lines=[source.why])
+    width = shutil.get_terminal_size((110, 40)).columns
+    for line in listing(_things(checkup), width=width):
+        typer.echo(line)
     slept = (
         f"; the host slept {checkup.clocks.suspended_ns / 1e9:.1f} s since boot"
         if checkup.clocks.suspended_ns
         else ""
     )
-    typer.echo(
-        "clocks     "
-        f"{', '.join(f'{name} {ns} ns' for name, ns in checkup.clocks.resolution_ns.items())}{slept}"
-    )
+    clocks = (f"{name} {ns} ns" for name, ns in checkup.clocks.resolution_ns.items())
+    typer.echo(f"clocks     {', '.join(clocks)}{slept}")
     if not try_:
         typer.echo(
             "           `profharness doctor --try` runs each layer on a tiny program", err=True
         )
 
 
-def _row(
-    kind: str,
-    name: str,
-    *,
-    available: bool,
-    lines: Sequence[str],
-    words: tuple[str, str] = ("ready", "missing"),
-) -> None:
-    """One row of the table, its last column wrapped at the terminal's width."""
-    head = f"{kind:<10} {name:<15} {words[0] if available else words[1]:<8} "
-    width = max(shutil.get_terminal_size((110, 40)).columns - len(head), _NARROWEST)
-    wrapped = [
-        part
-        for line in lines
-        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
-    ] or [""]
-    for index, part in enumerate(wrapped):
-        typer.echo(f"{head if index == 0 else ' ' * len(head)}{part}".rstrip())
+def _things(checkup: Checkup) -> Table:
+    """What may work here, each with whether it does, and why or how to mend it."""
+    rows = []
+    for state in checkup.access:
+        word = "open" if state.available else "closed"
+        why = [_one_line(text) for text in (state.why, state.fix) if text]
+        rows.append(row_of("access", state.name.removeprefix("/dev/"), word, "\n".join(why)))
+    for layer in checkup.layers:
+        said = f"{layer.version}: {layer.why}" if layer.version and layer.why else ""
+        said = said or layer.version or layer.why
+        tried = f"\n{_one_line(layer.tried)}" if layer.tried else ""
+        rows.append(row_of("layer", layer.name, _word(layer.available), f"{said}{tried}"))
+    rows += [
+        row_of("telemetry", source.name, _word(source.available), _one_line(source.why))
+        for source in checkup.telemetry
+    ]
+    columns = (
+        Column("kind", width=10),
+        Column("name", width=15, gap=" "),
+        Column("state", width=8, gap=" "),
+        Column("why", gap=" ", wraps=True),
+    )
+    return Table("What works here", columns, tuple(rows))
+
+
+def _word(available: bool) -> str:
+    return "ready" if available else "missing"
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ")

@@ -17,11 +17,10 @@ from profharness.options.many_files_flags import Dask, DaskWorkers, Processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from profharness.analysis.records import HotspotRow, Hotspots
+    from profharness.analysis.records import Hotspots
     from profharness.trace.model import Problem, Trace
 
 TABLE_ROWS = 20
-_NARROWEST_NAME = 24
 
 
 class By(str, Enum):
@@ -202,78 +201,12 @@ def text_of(table: Hotspots, form: Form, top: int | None) -> str:
     if form is Form.TABLE:
         # a file or pipe gets full names: there is no width to fit into
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        from profharness.report.text.hotspots import plain_table
+
         return plain_table(table, top or TABLE_ROWS, width)
     cut = msgspec.structs.replace(table, rows=table.rows[:top])
     if form is Form.CSV:
-        from profharness.report.tables.csv import hotspots_csv
+        from profharness.report.csv import hotspots_csv
 
         return hotspots_csv(cut)
     return msgspec.json.format(msgspec.json.encode(cut), indent=2).decode() + "\n"
-
-
-def plain_table(table: Hotspots, top: int, width: int | None) -> str:
-    """Aligned columns, the name last; names are folded to `width` characters per line, or left
-    whole for None.
-    """
-    from profharness.report.text.folding import fold_kernel_name
-    from profharness.report.text.samples import sample_notes, sampled_metrics
-    from profharness.trace import log_names
-    from profharness.units import format_ns, format_number
-
-    rows = table.rows[:top]
-    metrics = sampled_metrics(table.rows)
-    head = ("share", "total", "calls", "mean", "min", "max", *metrics, "category")
-    cells = [_cells(row, metrics) for row in rows]
-    widths = [max(len(line[column]) for line in (head, *cells)) for column in range(len(head))]
-    lead = sum(widths) + 2 * len(widths)
-    room = None if width is None else max(width - lead, _NARROWEST_NAME)
-    names = [row.name if room is None else fold_kernel_name(row.name, room) for row in rows]
-    lines = [
-        f"by {table.by}, {format_ns(table.total_ns)} in "
-        f"{format_number(sum(row.calls for row in table.rows))} calls"
-        + (f", pass {table.pass_name}" if table.pass_name else "")
-        + _busy(table)
-    ]
-    for line, name in zip((head, *cells), ("name", *names), strict=True):
-        figures = [text.rjust(size) for text, size in zip(line[:-1], widths[:-1], strict=True)]
-        lines.append("  ".join([*figures, line[-1].ljust(widths[-1]), name]).rstrip())
-    if len(table.rows) > top:
-        lines.append(f"and {format_number(len(table.rows) - top)} more rows (--top)")
-    if (
-        any(row.category not in (log_names.SUBMISSIONS, log_names.LINES) for row in rows)
-        and table.by == "call"
-    ):
-        lines.append("host calls: the time of one holds that of the calls inside it")
-    lines += sample_notes(rows)
-    if table.counters:
-        from profharness.report.tables.counters import lines as counter_lines
-
-        lines += counter_lines(table.counters, {row.name for row in rows})
-    return "\n".join(lines) + "\n"
-
-
-def _busy(table: Hotspots) -> str:
-    from profharness.units import format_ns, format_share
-
-    if not table.device_span_ns or table.busy_ns is None:
-        return ""
-    return (
-        f"; kernels ran {format_share(table.busy_ns / table.device_span_ns)} of "
-        f"{format_ns(table.device_span_ns)} of device time"
-    )
-
-
-def _cells(row: HotspotRow, metrics: Sequence[str]) -> tuple[str, ...]:
-    from profharness.report.text.samples import sample_text
-    from profharness.units import format_ns, format_number, format_share
-
-    extremes = ["-" if value is None else format_ns(value) for value in (row.min_ns, row.max_ns)]
-    return (
-        format_share(row.share),
-        format_ns(row.total_ns),
-        format_number(row.calls),
-        format_ns(row.mean_ns),
-        *extremes,
-        *(sample_text(row, metric) for metric in metrics),
-        row.category,
-    )

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from profharness.errors import InputError
+from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.text.listing import listing
 from profharness.rundir.harness_process import state_of
 from profharness.rundir.paths import MANIFEST, RunDir
 
@@ -26,23 +28,34 @@ def ls(
     if not found:
         typer.echo(f"no runs below {base}; make one with `profharness run particlenet`", err=True)
         return
-    for root in found:
-        try:
-            manifest = RunDir(root).read_manifest()
-        except InputError as error:
-            typer.echo(f"{'damaged':<12} {root}   {error.message}")
-            continue
-        layers = ",".join(layer.name for layer in manifest.layers) or "bare"
-        points = len(
-            {point.id for point in manifest.points}
-        )  # one that several passes or repeats measured counts once
-        split = [
-            f"{record.name} as {'+'.join(record.split)}"
-            for record in manifest.passes
-            if record.split
-        ]
-        told = f"   split: {', '.join(split)}" if split else ""
-        typer.echo(
-            f"{state_of(manifest):<12} {manifest.created}  {points:>3} "
-            f"point{'s' if points != 1 else ' '}  {layers:<20} {root}{told}"
-        )
+    columns = (
+        Column("state", width=12),
+        Column("created", width=0, gap=" "),
+        Column("points", width=0),
+        Column("layers", width=20),
+        Column("run", width=0, gap=" "),
+        Column("split passes", gap="   "),
+    )
+    for line in listing(Table("runs", columns, tuple(_row(root) for root in found))):
+        typer.echo(line)
+
+
+def _row(root: Path) -> tuple[Cell, ...]:
+    try:
+        manifest = RunDir(root).read_manifest()
+    except InputError as error:
+        return row_of("damaged", f"{root}   {error.message}", "", "", "", "")
+    layers = ",".join(layer.name for layer in manifest.layers) or "bare"
+    # a point that several passes or repeats measured counts once
+    points = len({point.id for point in manifest.points})
+    split = [
+        f"{record.name} as {'+'.join(record.split)}" for record in manifest.passes if record.split
+    ]
+    return row_of(
+        state_of(manifest),
+        manifest.created,
+        f"{points:>3} point{'s' if points != 1 else ' '}",
+        layers,
+        str(root),
+        f"split: {', '.join(split)}" if split else "",
+    )

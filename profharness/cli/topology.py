@@ -11,6 +11,8 @@ import typer
 
 from profharness.errors import UsageError
 from profharness.node import topology as places
+from profharness.report.table import Column, Table, row_of
+from profharness.report.text.listing import listing
 
 
 def topology(
@@ -53,9 +55,17 @@ def topology(
     if output.exists() and not force:
         raise UsageError(f"{output} exists", "name another file, or add --force to overwrite it")
     output.write_text(text, encoding="utf-8")
-    for number, place in enumerate(found.places):
-        where = f"  {place.device}" if place.device else ""
-        typer.echo(f"process {number:>3}: CPUs {places.ranges(place.cpus)}{where}", err=True)
+    columns = (
+        Column("process", "right", width=3),
+        Column(gap=": CPUs ", width=0),
+        Column("device"),
+    )
+    rows = (
+        row_of(str(number), places.ranges(place.cpus), place.device)
+        for number, place in enumerate(found.places)
+    )
+    for line in listing(Table("processes", columns, tuple(rows))):
+        typer.echo(f"process {line}", err=True)
     typer.echo(f"made {output}", err=True)
 
 

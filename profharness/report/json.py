@@ -1,4 +1,4 @@
-"""`run --json` and `metrics --json`: the shapes of docs/json.md#metrics, from a `Summary`.
+"""`run --json` and `metrics --json`, from a `Summary`.
 
 Fields that do not apply to a point are left out; a figure always carries value, unit, low, high and
 from, null where there is none. Numbers that are not finite become null.
@@ -6,11 +6,22 @@ from, null where there is none. Numbers that are not finite become null.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from profharness.analysis.records import SCHEMA, Figure, PointSummary, StepSummary, Summary
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import SCHEMA, Estimate, Figure, StepSummary, Summary
 from profharness.findings import Finding
+from profharness.report.table import as_objects
+from profharness.report.tables.comparison import breach_table
+from profharness.report.tables.results import point_results
 from profharness.report.text.findings import all_findings
+
+if TYPE_CHECKING:
+    from profharness.analysis.compare.gate import Breach
+    from profharness.analysis.compare.records import Comparison
 
 
 def run_json(summary: Summary) -> bytes:
@@ -21,7 +32,7 @@ def run_json(summary: Summary) -> bytes:
         {
             "schema": SCHEMA,
             "run": summary.run.path if summary.run is not None else summary.source,
-            "points": [_run_point(point) for point in summary.points],
+            "points": as_objects(point_results(summary)),
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **({"sharing": summary.sharing} if summary.sharing else {}),
@@ -81,34 +92,6 @@ def _document(value: dict[str, object]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
-def _run_point(point: PointSummary) -> dict[str, object]:
-    shown: dict[str, object] = {"point": point.point}
-    for name in (
-        "backend",
-        "batch_size",
-        "concurrency",
-        "processes",
-        "mode",
-        "rate",
-        "requests",
-        "failed",
-        "trials",
-        "warmup_trials",
-        "throughput",
-        "throughput_sem",
-        "latency_ms",
-        "consistency",
-    ):
-        value = getattr(point, name)
-        if value not in (None, "") and not (point.mode and name in ("trials", "warmup_trials")):
-            shown[name] = value
-    if point.overhead:
-        shown["overhead"] = point.overhead
-    if point.state != "ok":
-        shown |= {"state": point.state, "error": point.error}
-    return shown
-
-
 def _figure(figure: Figure) -> dict[str, object]:
     shown: dict[str, object] = {
         "value": figure.value,
@@ -140,3 +123,22 @@ def _finding(finding: Finding) -> dict[str, object]:
     if finding.point:
         shown["point"] = finding.point
     return shown
+
+
+def comparison_json(comparison: Comparison, found: Sequence[Breach]) -> str:
+    """`compare --json`: what was compared, and the broken limits. Ends with a newline."""
+    document = msgspec.to_builtins(comparison)
+    return _document({**document, "breaches": as_objects(breach_table(found))}).decode()
+
+
+def saturation_json(
+    found: Sequence[Series], devices: Sequence[Estimate | None] | None = None
+) -> str:
+    """`saturation --json`: every series, with its number of `devices` where jobs were asked for.
+
+    Ends with a newline.
+    """
+    rows = [msgspec.to_builtins(series) for series in found]
+    for row, needed in zip(rows, devices or (), strict=False):
+        row["devices"] = msgspec.to_builtins(needed)
+    return _document({"schema": SCHEMA, "series": rows}).decode()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from profharness.node.probe import Environment
 from profharness.options.request import Request
-from profharness.options.serving import LatencyLimit, limits_kept, parse_latency_limit
+from profharness.rundir.latency_limit import LatencyLimit, limits_kept, parse_latency_limit
 from profharness.rundir.manifest import PointRecord
 from profharness.scans import Point, key_of
 from profharness.scans.search import LADDER, STORM, Rules, Seen, next_level

@@ -38,8 +38,8 @@ def finish(
     OutputExists for a `report` elsewhere that exists, and UsageError where one of them cannot be
     written, or no range is a step as asked.
     """
+    from profharness.report.csv import hotspots_csv, results_csv
     from profharness.report.page import html
-    from profharness.report.tables.csv import hotspots_csv, results_csv
     from profharness.rundir.paths import RunDir, write_atomic
     from profharness.understand import telemetry_products
 

@@ -22,6 +22,7 @@ class Output:
         self.size = 0
 
     def write(self, data: bytes | npt.NDArray[np.uint8]) -> None:
+        """Append `data`: bytes, or a contiguous array of them, which is not copied."""
         self._file.write(data if isinstance(data, bytes) else data.data)
         self.size += len(data)
 

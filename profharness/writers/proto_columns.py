@@ -80,6 +80,7 @@ class Varint:
         return _where(self._present, len(self._tag) + self._value.lengths)
 
     def fill(self, slots: U8, used: Mask) -> None:
+        """Write each row's varint behind the tag, and clear `used` behind its end."""
         head = len(self._tag)
         self._value.fill(slots[:, head:], used[:, head:])
         if self._present is not None:
@@ -102,6 +103,7 @@ class Double:
         return _where(self._present, len(self.template))
 
     def fill(self, slots: U8, used: Mask) -> None:
+        """Write each row's eight bytes, little endian, behind the tag; clear rows without one."""
         put(slots[:, len(self._tag) :], np.ascontiguousarray(self._values, "<f8"))
         if self._present is not None:
             used[:] = self._present[:, None]
@@ -122,6 +124,7 @@ class Ragged:
         return self._sizes
 
     def fill(self, slots: U8, used: Mask) -> None:
+        """Copy each row's bytes to the front of its slot, and clear `used` behind them."""
         inside = np.arange(len(self.template)) < self._sizes[:, None]
         slots[inside] = self._data
         used[:] = inside
@@ -144,10 +147,12 @@ class Message:
 
     @property
     def lengths(self) -> Lengths:
+        """Tag, the length that the message is preceded by, and the inner fields; 0 if absent."""
         head = len(self._head) if self._size is None else self._fixed + self._size.lengths
         return _where(self._present, self._inner + head)
 
     def fill(self, slots: U8, used: Mask) -> None:
+        """Write each row's length and let the inner fields fill what follows it."""
         at = len(self._head)
         if self._size is not None:
             self._size.fill(slots[:, self._fixed : at], used[:, self._fixed : at])

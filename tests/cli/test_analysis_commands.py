@@ -149,8 +149,9 @@ def test_hotspots_table_shows_whole_names_in_a_pipe(capsys, kineto, operators_on
 
 
 def test_hotspots_folds_names_to_the_terminal(kineto):
-    from profharness.cli.hotspots import chosen, plain_table
+    from profharness.cli.hotspots import chosen
     from profharness.readers import read
+    from profharness.report.text.hotspots import plain_table
 
     table = chosen(read(kineto), None, None)
     assert GEMM not in plain_table(table, 5, 80)

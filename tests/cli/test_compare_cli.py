@@ -7,8 +7,9 @@ from profharness.analysis.compare.records import Delta
 from profharness.analysis.compare.runs import compare
 from profharness.analysis.records import Figure, Summary, TraceCounts
 from profharness.cli import run_cli
-from profharness.cli.compare import _change, _lines
 from profharness.measure.recorder import Recorder
+from profharness.report.text.changes import change_text
+from profharness.report.text.comparison import comparison_lines
 from profharness.rundir.manifest import ClockSnapshot, Manifest, NodeRecord, PassRecord, PointRecord
 from profharness.rundir.paths import RunDir
 
@@ -115,7 +116,7 @@ def test_the_noise_beside_a_change_is_that_of_its_direction():
     """30 % more and 23 % less are as likely: a fall by a quarter is beyond what chance explains."""
 
     def said(change, significant):
-        return _change(
+        return change_text(
             Delta(
                 name="x",
                 unit="ms",
@@ -142,7 +143,7 @@ def test_steps_of_commands_are_always_compared():
         )
 
     same, lost = (
-        "\n".join(_lines(compare(summary(10.0, half), summary(10.2, half)), ()))
+        "\n".join(comparison_lines(compare(summary(10.0, half), summary(10.2, half)), ()))
         for half in (0.1, 1.0)
     )
     assert "steps_per_second" in same

@@ -11,7 +11,7 @@ import numpy as np
 
 from profharness.analysis.curves.batch import corner
 from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval_of
-from profharness.analysis.curves.records import Knee
+from profharness.analysis.curves.records import Knee, Series
 from profharness.analysis.curves.usl import peaks
 from profharness.analysis.records import Estimate
 from profharness.stats.bootstrap import Z95
@@ -97,3 +97,10 @@ def devices_for(jobs: int, knee: Knee, margin: float = MARGIN) -> Estimate:
         return None if each is None else math.ceil(jobs / each)
 
     return Estimate(value=needed(knee.n), low=needed(knee.high), high=needed(knee.low))
+
+
+def devices_of(series: Series, jobs: int) -> Estimate | None:
+    """Devices that carry `jobs` jobs by the series' knee; None for a series over the batch size."""
+    if series.axis == "batch_size":
+        return None
+    return devices_for(jobs, in_jobs(series.knee or Knee(n=None), series.clients_per_job))

@@ -12,21 +12,25 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from profharness.analysis.records import Summary
-from profharness.report.page import content as page
-from profharness.report.page import tables as page_tables
-from profharness.report.plots import curves as plots_curves
-from profharness.report.plots import load as plots_load
-from profharness.report.plots import time as plots_time
+from profharness.report.page.content import content
+from profharness.report.plots import (
+    curves,
+    load,
+    partition,
+    roofline,
+    saturation,
+    telemetry,
+    trials,
+)
 from profharness.report.plots.base import Plot
-from profharness.report.tables import communication, counters, sharing
-from profharness.report.tables import scan as columns
-from profharness.report.text.sentences import sentences
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
 SIZE_LIMIT = 6_000_000
+SHOWN_FIRST = 12
+"""Rows of a table of hotspots that stand open; the others are behind a fold."""
 
 
 def render(summary: Summary) -> str:
@@ -39,15 +43,9 @@ def render(summary: Summary) -> str:
         .get_template("report.html.j2")
         .render(
             summary=summary,
-            page=page,
-            tables=page_tables,
-            talk=communication,
-            counters=counters,
-            sharing=sharing,
-            said=sentences(summary),
+            page=content(summary),
+            shown_first=SHOWN_FIRST,
             plots=drawn,
-            caption=columns.caption(summary),
-            withheld=columns.withheld(summary),
             plotly=_plotly() if any(drawn.values()) else "",
             data=_embedded(plot for group in drawn.values() for plot in group),
         )
@@ -61,14 +59,14 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
         return tuple(plot for plot in plots if plot is not None)
 
     return {
-        "curves": some(plots_curves.throughput_plot(summary), plots_curves.latency_plot(summary)),
-        "requests": plots_load.request_plots(summary),
-        "saturation": plots_time.saturation_plots(summary),
-        "time": plots_time.partition_plots(summary),
-        "roofline": some(plots_curves.roofline_plot(summary)),
-        "trials": some(plots_time.trials_plot(summary)),
-        "telemetry": plots_time.telemetry_plots(summary),
-        "overhead": some(plots_curves.overhead_plot(summary)),
+        "curves": some(curves.throughput_plot(summary), curves.latency_plot(summary)),
+        "requests": load.request_plots(summary),
+        "saturation": saturation.saturation_plots(summary),
+        "time": partition.partition_plots(summary),
+        "roofline": some(roofline.roofline_plot(summary)),
+        "trials": some(trials.trials_plot(summary)),
+        "telemetry": telemetry.telemetry_plots(summary),
+        "overhead": some(curves.overhead_plot(summary)),
     }
 
 

@@ -1,13 +1,11 @@
-"""Plots along the levels of a scan: throughput with its fit, latency, overhead, and the
-roofline.
-"""
+"""Plots along the levels of a scan: throughput with its fit, latency, and overhead."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from profharness.analysis.curves.records import BatchCurve, Series, Usl
+from profharness.analysis.curves.records import BatchCurve, Recommended, Series, Usl
 from profharness.analysis.records import Estimate, Figure, PointSummary, Summary
 from profharness.report.plots.base import (
     LEGEND,
@@ -27,8 +25,8 @@ from profharness.report.plots.base import (
     values,
 )
 from profharness.report.text import names
-from profharness.report.text.figures import finite, quantity_text
-from profharness.report.text.labels import item_unit, level_name, point_name, scan_axis
+from profharness.report.text.figures import finite
+from profharness.report.text.labels import item_unit, level_name, scan_axis
 from profharness.report.text.rates import throughput_ends
 
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
@@ -79,18 +77,17 @@ def _throughput_traces(group: Group, axis: Any, unit: str, *, legend: bool) -> l
         ]
     )
     fitted = _fit(group.series)
-    traces = [
-        scatter(
-            x,
-            y,
-            group.color,
-            name=group.name or "measured",
-            error_y=bars,
-            mode="markers" if fitted else "lines+markers",
-            customdata=sources(points, names.THROUGHPUT),
-            hovertemplate=f"%{{x}}: %{{y:,.4~g}} {unit}%{{customdata}}<extra>{group.name}</extra>",
-        )
-    ]
+    measured = scatter(
+        x,
+        y,
+        group.color,
+        name=group.name or "measured",
+        error_y=bars,
+        mode="markers" if fitted else "lines+markers",
+        customdata=sources(points, names.THROUGHPUT),
+        hovertemplate=f"%{{x}}: %{{y:,.4~g}} {unit}%{{customdata}}<extra>{group.name}</extra>",
+    )
+    traces = [measured]
     if fitted:
         traces.append(
             scatter(
@@ -104,35 +101,36 @@ def _throughput_traces(group: Group, axis: Any, unit: str, *, legend: bool) -> l
                 line={"color": group.color, "width": 1.5, "dash": "dot"},
             )
         )
-    recommended = None if group.series is None else group.series.recommended
-    if recommended is not None and group.series is not None:
-        label = f"recommended: {level_name(group.series.axis, recommended.at)}" + (
-            f" ({group.name})" if group.name else ""
-        )
-        traces.append(
-            scatter(
-                [recommended.at],
-                [recommended.throughput],
-                group.color,
-                mode="markers",
-                showlegend=legend,
-                name="recommended" if group.name else label,
-                marker={
-                    "symbol": "circle-open",
-                    "size": 17,
-                    "color": group.color,
-                    "line": {"width": 2.5},
-                },
-                hovertemplate=f"{label}<extra></extra>",
-            )
-        )
+    if group.series is not None and group.series.recommended is not None:
+        traces.append(_recommended_trace(group, group.series, group.series.recommended, legend))
     return traces
 
 
+def _recommended_trace(
+    group: Group, series: Series, recommended: Recommended, legend: bool
+) -> Trace:
+    """A ring around the recommended point."""
+    level_text = level_name(series.axis, recommended.at)
+    label = f"recommended: {level_text}" + (f" ({group.name})" if group.name else "")
+    return scatter(
+        [recommended.at],
+        [recommended.throughput],
+        group.color,
+        mode="markers",
+        showlegend=legend,
+        name="recommended" if group.name else label,
+        marker={
+            "symbol": "circle-open",
+            "size": 17,
+            "color": group.color,
+            "line": {"width": 2.5},
+        },
+        hovertemplate=f"{label}<extra></extra>",
+    )
+
+
 def _fit(series: Series | None) -> tuple[list[float], list[float]] | None:
-    """The fitted model of docs/metrics.md#curves on a grid between the smallest and the largest
-    level; None without a fit.
-    """
+    """The fitted model on a grid between the smallest and the largest level; None without a fit."""
     if series is None or len(series.levels) < 2 or min(series.levels) <= 0:
         return None
     low, high = math.log(min(series.levels)), math.log(max(series.levels))
@@ -331,79 +329,3 @@ def _overhead_trace(
 def _gap(estimate: Estimate, end: float | None) -> float:
     shown = finite(end)
     return 0.0 if shown is None or estimate.value is None else 100 * abs(shown - estimate.value)
-
-
-def roofline_plot(summary: Summary) -> Plot | None:
-    """Achieved FLOP/s against operational intensity, under the ceilings; None unless both were
-    measured.
-    """
-    points = [
-        point
-        for point in summary.points
-        if all(values([point], name)[0] for name in (names.INTENSITY, names.ACHIEVED_FLOPS))
-    ]
-    compute, copy = (
-        summary.metrics.get(name) for name in (names.CEILING_FLOPS, names.CEILING_BANDWIDTH)
-    )
-    if (
-        not points
-        or compute is None
-        or copy is None
-        or not finite(compute.value)
-        or not finite(copy.value)
-    ):
-        return None
-    top, slope = float(compute.value or 0.0), float(copy.value or 0.0)
-    intensities = [value for value in values(points, names.INTENSITY) if value is not None]
-    ridge = top / slope
-    low, high = min(*intensities, ridge) / 4, max(*intensities, ridge) * 4
-    traces = [
-        scatter(
-            [low, ridge, high],
-            [low * slope, top, top],
-            "#7a8694",
-            mode="lines",
-            name="ceilings",
-            hovertemplate=(
-                f"{quantity_text(slope, 'B/s')}, "
-                f"{quantity_text(top, 'FLOP/s')}<br>from "
-                f"{compute.source}<extra></extra>"
-            ),
-        )
-    ]
-    for group in groups(summary):
-        shown = [point for point in group.points if point in points]
-        if shown:
-            traces.append(
-                scatter(
-                    values(shown, names.INTENSITY),
-                    values(shown, names.ACHIEVED_FLOPS),
-                    group.color,
-                    name=group.name or "points",
-                    mode="markers",
-                    text=[point_name(summary, point) for point in shown],
-                    customdata=sources(shown, names.ACHIEVED_FLOPS),
-                    hovertemplate=(
-                        "%{text}: %{y:.3s}FLOP/s at %{x:.3g} FLOP/B%{customdata}<extra></extra>"
-                    ),
-                )
-            )
-    layout = {
-        "xaxis": {
-            "title": {"text": "operational intensity (FLOP/B, log scale)"},
-            **log_ticks([low, high]),
-        },
-        "legend": LEGEND,
-        "yaxis": {
-            "title": {"text": "log scale"},
-            **log_ticks([*values(points, names.ACHIEVED_FLOPS), top], "FLOP/s"),
-        },
-    }
-    return Plot(
-        "roofline",
-        figure_json(traces, layout),
-        360,
-        "",
-        "Achieved FLOP/s of each point against its operational intensity, "
-        "under the compute and bandwidth ceilings.",
-    )

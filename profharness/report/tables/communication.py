@@ -12,9 +12,9 @@ from profharness.analysis.communication.records import (
     CommunicationTime,
     Skew,
 )
-from profharness.report.page.content import Head, Table
-from profharness.report.tables.scan import Cell
+from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.figures import quantity_text
+from profharness.report.text.listing import listing
 from profharness.units import format_bytes, format_ns, format_number, format_share
 
 SHOWN = 8
@@ -29,19 +29,29 @@ def lines(found: Communication) -> Iterator[str]:
         if row.total_ns or row.peer_copies:
             yield f"  {'rank' if row.on_host else 'device'} {row.device}: {_device_text(row)}"
     shown = found.collectives[:SHOWN]
-    width = max((len(_title(row)) for row in shown), default=0)
-    for one in shown:
-        speed = _speed(one)
-        yield (
-            f"  {_title(one):<{width}}  {one.calls:>6} x "
-            f"{format_ns(one.mean_ns)}{f'   {speed}' if speed else ''}"
-        )
+    yield from listing(_collective_listing(shown), indent=2)
     if len(found.collectives) > SHOWN:
         yield f"  and {len(found.collectives) - SHOWN} more"
     if found.skew is not None:
         yield from (f"  {line}" for line in _skew_lines(found.skew))
     elif found.collectives:
         yield f"  late ranks: not measured: needs {found.needs}"
+
+
+def _collective_listing(rows: Iterable[CollectiveRow]) -> Table:
+    columns = (
+        Column("collective"),
+        Column("calls", "right", width=6),
+        Column("mean", gap=" x ", width=0),
+        Column("bandwidth", gap="   "),
+    )
+    return Table(
+        "Collectives",
+        columns,
+        tuple(
+            row_of(_title(row), str(row.calls), format_ns(row.mean_ns), _speed(row)) for row in rows
+        ),
+    )
 
 
 def _device_text(row: CommunicationTime) -> str:
@@ -75,7 +85,8 @@ def _speed(row: CollectiveRow) -> str:
     if row.algorithm_bandwidth is None:
         return ""
     bus = "" if row.bus_bandwidth is None else f", bus {quantity_text(row.bus_bandwidth, 'B/s')}"
-    return f"{'at least ' if row.ranks == 1 and (row.group_size or 2) > 1 else ''}{quantity_text(row.algorithm_bandwidth, 'B/s')}{bus}"
+    least = "at least " if row.ranks == 1 and (row.group_size or 2) > 1 else ""
+    return f"{least}{quantity_text(row.algorithm_bandwidth, 'B/s')}{bus}"
 
 
 def _skew_lines(found: Skew) -> Iterator[str]:
@@ -107,34 +118,34 @@ def tables(found: Communication | None) -> tuple[Table, ...]:
 
 
 def _device_table(rows: Iterable[CommunicationTime]) -> Table:
-    heads = (
-        Head("device"),
-        Head(
+    columns = (
+        Column("device"),
+        Column(
             "exposed",
-            "num",
+            "right",
             "share of the window in which a collective runs and no other kernel (on the CPU: "
             "no operator of the rank)",
         ),
-        Head(
+        Column(
             "overlapped",
-            "num",
+            "right",
             "share of the window in which a collective runs beside other kernels",
         ),
-        Head("copies between devices", "num"),
+        Column("copies between devices", "right"),
     )
     return Table(
         "Communication by device",
-        heads,
+        columns,
         tuple(
             (
                 Cell(row.device),
                 Cell(
                     format_share(row.exposed_ns / max(row.window_ns, 1)),
-                    tip=format_ns(row.exposed_ns),
+                    provenance=format_ns(row.exposed_ns),
                 ),
                 Cell(
                     format_share(row.overlapped_ns / max(row.window_ns, 1)),
-                    tip=format_ns(row.overlapped_ns),
+                    provenance=format_ns(row.overlapped_ns),
                 ),
                 Cell(
                     f"{format_number(row.peer_copies)} in {format_ns(row.peer_copy_ns)}"
@@ -149,27 +160,27 @@ def _device_table(rows: Iterable[CommunicationTime]) -> Table:
 
 
 def _collective_table(rows: Iterable[CollectiveRow]) -> Table:
-    heads = (
-        Head("collective"),
-        Head("type"),
-        Head("calls", "num"),
-        Head(
+    columns = (
+        Column("collective"),
+        Column("type"),
+        Column("calls", "right"),
+        Column(
             "mean",
-            "num",
+            "right",
             "of the kernels (on the CPU from call to completion), waiting for late ranks included",
         ),
-        Head("transfer", "num", "median over calls of the shortest time among the ranks seen"),
-        Head(
+        Column("transfer", "right", "median over calls of the shortest time among the ranks seen"),
+        Column(
             "algorithm bandwidth",
-            "num",
+            "right",
             "size over transfer time, by nccl-tests' definition; "
             "at least that where one rank alone was seen",
         ),
-        Head("bus bandwidth", "num", "the same times what each rank must send at least"),
+        Column("bus bandwidth", "right", "the same times what each rank must send at least"),
     )
     return Table(
         "Collectives",
-        heads,
+        columns,
         tuple(
             (
                 Cell(_title(row)),
@@ -190,20 +201,20 @@ def _collective_table(rows: Iterable[CollectiveRow]) -> Table:
 
 
 def _rank_table(found: Skew) -> Table:
-    heads = (
-        Head("rank"),
-        Head("collectives", "num"),
-        Head(
+    columns = (
+        Column("rank"),
+        Column("collectives", "right"),
+        Column(
             "last",
-            "num",
+            "right",
             f"how often it came last of {found.noticeable} with a noticeable difference",
         ),
-        Head("waits", "num", "mean time per collective that it waited for the last rank"),
-        Head("behind", "num", "mean time after the first rank"),
+        Column("waits", "right", "mean time per collective that it waited for the last rank"),
+        Column("behind", "right", "mean time after the first rank"),
     )
     return Table(
         "Arrival of ranks",
-        heads,
+        columns,
         tuple(
             (
                 Cell(row.rank),

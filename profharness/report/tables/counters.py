@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from profharness.analysis.kernels.counter_records import CounterRow
-from profharness.report.page.content import Head, Table
-from profharness.report.tables.scan import Cell
+from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.listing import listing
 from profharness.units import format_number
 
 KERNELS = 5
@@ -29,46 +30,57 @@ def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> I
     yield "counters, mean per dispatch:"
     for kernel, own in list(by_kernel.items())[:KERNELS]:
         yield f"  {_short(kernel)}"
-        width = max(len(row.counter) for row in own[:COUNTERS])
-        for row in own[:COUNTERS]:
-            total = "" if row.sum is None else f", sum {value_text(row.sum)}"
-            calls = "dispatch" if row.dispatches == 1 else "dispatches"
-            yield (
-                f"    {row.counter:<{width}}  {value_text(row.mean)} {row.unit}  "
-                f"({format_number(row.dispatches)} {calls}{total}{_pass(row)})"
-            )
+        yield from listing(_kernel_table(kernel, own[:COUNTERS]), indent=4)
         if len(own) > COUNTERS:
             yield f"    and {len(own) - COUNTERS} more counters (--json has all)"
     if len(by_kernel) > KERNELS:
         yield f"  and {len(by_kernel) - KERNELS} more kernels (--json has all)"
 
 
-def table(rows: Sequence[CounterRow]) -> Table | None:
+def _kernel_table(kernel: str, rows: Sequence[CounterRow]) -> Table:
+    """Counter, mean, and in brackets what the mean is over."""
+    cells = []
+    for row in rows:
+        total = "" if row.sum is None else f", sum {value_text(row.sum)}"
+        calls = "dispatch" if row.dispatches == 1 else "dispatches"
+        from_pass = f", pass {row.pass_name}" if row.pass_name else ""
+        cells.append(
+            row_of(
+                row.counter,
+                f"{value_text(row.mean)} {row.unit}",
+                f"({format_number(row.dispatches)} {calls}{total}{from_pass})",
+            )
+        )
+    columns = (Column("counter"), Column("mean per dispatch", width=0), Column("dispatches"))
+    return Table(kernel, columns, tuple(cells))
+
+
+def counter_table(rows: Sequence[CounterRow]) -> Table | None:
     """The table of the page, cut as the text is; None without counters."""
     kernels = list(dict.fromkeys(row.kernel for row in rows))[:KERNELS]
     chosen = [
         row
         for kernel in kernels
-        for row in [one for one in rows if one.kernel == kernel][:COUNTERS]
+        for row in [row for row in rows if row.kernel == kernel][:COUNTERS]
     ]
     if not chosen:
         return None
-    heads = (
-        Head("kernel"),
-        Head("counter"),
-        Head("mean per dispatch", "num", "over the dispatches that have it"),
-        Head("unit", "", "count where it is not known"),
-        Head("dispatches", "num"),
-        Head("lowest", "num"),
-        Head("highest", "num"),
-        Head("sum", "num"),
+    columns = (
+        Column("kernel"),
+        Column("counter"),
+        Column("mean per dispatch", "right", "over the dispatches that have it"),
+        Column("unit", "left", "count where it is not known"),
+        Column("dispatches", "right"),
+        Column("lowest", "right"),
+        Column("highest", "right"),
+        Column("sum", "right"),
     )
     return Table(
         "Hardware counters",
-        heads,
+        columns,
         tuple(
             (
-                Cell(_short(row.kernel), tip=row.kernel),
+                Cell(_short(row.kernel), provenance=row.kernel),
                 Cell(row.counter),
                 Cell(value_text(row.mean)),
                 Cell(row.unit),
@@ -79,13 +91,14 @@ def table(rows: Sequence[CounterRow]) -> Table | None:
             )
             for row in chosen
         ),
+        left_out=len(rows) - len(chosen),
     )
 
 
 def left_out(rows: Sequence[CounterRow]) -> str:
     """What the page's table does not show; empty where it shows all."""
-    found = table(rows)
-    rest = len(rows) - (len(found.rows) if found is not None else 0)
+    shown = counter_table(rows)
+    rest = 0 if shown is None else shown.left_out
     return f"{format_number(rest)} more rows are in summary.json." if rest else ""
 
 
@@ -97,10 +110,4 @@ def value_text(value: float) -> str:
 
 
 def _short(name: str) -> str:
-    from profharness.report.text.folding import fold_kernel_name
-
     return fold_kernel_name(name, 100)
-
-
-def _pass(row: CounterRow) -> str:
-    return f", pass {row.pass_name}" if row.pass_name else ""

@@ -1,15 +1,15 @@
-"""The table of a scan's points: which columns apply to this summary, and each cell's text and
-provenance.
+"""The table of a scan's points: which columns apply to this summary, and what stands in each
+cell.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from profharness.analysis.records import PointSummary, Summary
+from profharness.report.table import Cell, Column, Table
 from profharness.report.text import names
 from profharness.report.text.figures import (
     cores_text,
@@ -21,6 +21,7 @@ from profharness.report.text.figures import (
 from profharness.report.text.labels import (
     AXIS_TITLES,
     Axis,
+    allowed_cores,
     item_unit,
     load_text,
     point_name,
@@ -38,48 +39,45 @@ _BRACKETS = re.compile(r" \([^()]*\)")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What stands in a cell, where it came from, and its tone ("", "error", "muted")."""
+class PointColumn:
+    """A column and the function that fills it for one point."""
 
-    text: str
-    tip: str = ""
-    tone: str = ""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: title, alignment and the function that fills it."""
-
-    title: str
-    align: Literal["left", "right"]
+    column: Column
     cell: Callable[[PointSummary], Cell]
-    meaning: str = ""
 
 
-def scan_columns(summary: Summary) -> tuple[Column, ...]:
-    """The columns that hold a figure for at least one point, in the order in which they are
-    read.
+def scan_table(summary: Summary) -> Table | None:
+    """One row per point over all passes; None without points.
+
+    The columns are those that hold a figure for at least one point, in the order in which they are
+    read. A verdict that repeats the row above keeps its label only.
     """
+    if not summary.points:
+        return None
+    columns = _columns(summary)
+    return Table(
+        "The points of the scan", tuple(one.column for one in columns), _rows(summary, columns)
+    )
+
+
+def _columns(summary: Summary) -> tuple[PointColumn, ...]:
     points = summary.points
     axis = scan_axis(points)
     columns = [_level_column(axis)]
     if several_batches(points):
         columns.append(
-            Column(
-                "batch",
-                "right",
+            PointColumn(
+                Column("batch", "right"),
                 lambda point: Cell("" if point.batch_size is None else str(point.batch_size)),
             )
         )
     if len({point.backend for point in points}) > 1:
-        columns.append(Column("backend", "left", lambda point: Cell(point.backend)))
+        columns.append(PointColumn(Column("backend"), lambda point: Cell(point.backend)))
     if any(point.throughput is not None for point in points):
         columns.append(
-            Column(
-                item_unit(summary),
-                "right",
+            PointColumn(
+                Column(item_unit(summary), "right", f"mean over the trials, bare pass; {MEANING}"),
                 _throughput,
-                f"mean over the trials, bare pass; {MEANING}",
             )
         )
     columns.extend(
@@ -89,11 +87,13 @@ def scan_columns(summary: Summary) -> tuple[Column, ...]:
     )
     if any(point.verdict is not None or point.state != "ok" for point in points):
         columns.append(
-            Column(
-                VERDICT,
-                "left",
+            PointColumn(
+                Column(
+                    VERDICT,
+                    meaning="the largest disjoint share of the window and its evidence",
+                    wraps=True,
+                ),
                 _verdict,
-                "the largest disjoint share of the window and its evidence",
             )
         )
     return tuple(columns)
@@ -144,13 +144,12 @@ def _places(points: list[str]) -> str:
     return ", ".join(points[:_PLACES]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def scan_rows(summary: Summary, columns: tuple[Column, ...]) -> tuple[tuple[Cell, ...], ...]:
-    """The cells, row by row. A verdict that repeats the row above keeps its label only."""
+def _rows(summary: Summary, columns: tuple[PointColumn, ...]) -> tuple[tuple[Cell, ...], ...]:
     rows: list[tuple[Cell, ...]] = []
     above = ""
     for point in summary.points:
         cells = [column.cell(point) for column in columns]
-        if columns[-1].title == VERDICT and point.state == "ok":
+        if columns[-1].column.title == VERDICT and point.state == "ok":
             cells[-1], above = _unrepeated(cells[-1], above), cells[-1].text
         rows.append(tuple(cells))
     return tuple(rows)
@@ -158,37 +157,47 @@ def scan_rows(summary: Summary, columns: tuple[Column, ...]) -> tuple[tuple[Cell
 
 def _unrepeated(cell: Cell, above: str) -> Cell:
     label, colon, _ = cell.text.partition(": ")
-    return Cell(label, tip=cell.text, tone=cell.tone) if colon and cell.text == above else cell
+    return (
+        Cell(label, provenance=cell.text, emphasis=cell.emphasis)
+        if colon and cell.text == above
+        else cell
+    )
 
 
-def _figure_columns(summary: Summary) -> tuple[Column, ...]:
+def _figure_columns(summary: Summary) -> tuple[PointColumn, ...]:
     item = item_unit(summary).removesuffix("/s").rstrip("s") or "item"
     return (
         _latency_column(summary),
         *(_served_columns() if any(point.mode for point in summary.points) else ()),
-        _metric_column("GPU %", _whole, names.GPU_PERCENT),
-        _metric_column("fill", _fraction, names.FILL_BARE, names.FILL, names.WAVE_FILL),
-        _metric_column("power", _power, names.POWER_SATURATION),
-        _metric_column("cores", _cores(summary), names.CORES_USED),
-        _metric_column(f"J/{item}", _energy, names.ENERGY_PER_ITEM),
+        _metric_column(Column("GPU %", "right", spare=6), _whole, names.GPU_PERCENT),
+        _metric_column(
+            Column("fill", "right", spare=7),
+            _fraction,
+            names.FILL_BARE,
+            names.FILL,
+            names.WAVE_FILL,
+        ),
+        _metric_column(
+            Column("power", "right", spare=2, wide=True), _power, names.POWER_SATURATION
+        ),
+        _metric_column(Column("cores", "right", spare=4), _cores(summary), names.CORES_USED),
+        _metric_column(Column(f"J/{item}", "right", spare=1), _energy, names.ENERGY_PER_ITEM),
     )
 
 
-def _served_columns() -> tuple[Column, ...]:
+def _served_columns() -> tuple[PointColumn, ...]:
     """What matters of a level of load beside its median latency."""
     return (
-        _metric_column("p99", _latency, names.LATENCY_P99),
-        Column(
-            "failed",
-            "right",
+        _metric_column(Column("p99", "right", spare=5), _latency, names.LATENCY_P99),
+        PointColumn(
+            Column("failed", "right", "requests without an answer in time"),
             lambda point: (
-                Cell(f"{point.failed} of {point.requests + point.failed}", tone="error")
+                Cell(f"{point.failed} of {point.requests + point.failed}", emphasis="error")
                 if point.failed and point.requests is not None
                 else Cell("")
             ),
-            "requests without an answer in time",
         ),
-        _metric_column("batches", _count, names.SERVER_BATCH),
+        _metric_column(Column("batches", "right", spare=3), _count, names.SERVER_BATCH),
     )
 
 
@@ -196,14 +205,14 @@ def _count(value: float, _unit: str) -> str:
     return f"{value:.3g}"
 
 
-def _level_column(axis: Axis | None) -> Column:
+def _level_column(axis: Axis | None) -> PointColumn:
     if axis is None:
-        return Column("point", "left", lambda point: Cell(point.point))
+        return PointColumn(Column("point"), lambda point: Cell(point.point))
 
     def cell(point: PointSummary) -> Cell:
-        return Cell(load_text(point, axis) or point.point, tip=f"point {point.point}")
+        return Cell(load_text(point, axis) or point.point, provenance=f"point {point.point}")
 
-    return Column(AXIS_TITLES[axis], "right", cell)
+    return PointColumn(Column(AXIS_TITLES[axis], "right"), cell)
 
 
 def _throughput(point: PointSummary) -> Cell:
@@ -215,11 +224,13 @@ def _throughput(point: PointSummary) -> Cell:
         f"{point.trials} trials after {point.warmup_trials} of warm-up" if point.trials else ""
     )
     tip = "; ".join(part for part in (figure_tip(figure) if figure else "", counted) if part)
-    return Cell(throughput_text(point), tip=tip)
+    return Cell(throughput_text(point), provenance=tip)
 
 
-def _metric_column(title: str, show: Callable[[float, str], str], *choices: str) -> Column:
-    """A column of the first of `choices` that a point has."""
+def _metric_column(column: Column, show: Callable[[float, str], str], *choices: str) -> PointColumn:
+    """The first of `choices` that a point has, below a column that gets the meaning of the first
+    choice.
+    """
 
     def cell(point: PointSummary) -> Cell:
         for name in choices:
@@ -227,38 +238,40 @@ def _metric_column(title: str, show: Callable[[float, str], str], *choices: str)
             value = finite(figure.value) if figure is not None else None
             if figure is not None and value is not None:
                 return Cell(
-                    show(value, figure.unit), tip=figure_tip(figure, names.meaning_of(name))
+                    show(value, figure.unit), provenance=figure_tip(figure, names.meaning_of(name))
                 )
         return Cell("")
 
-    return Column(title, "right", cell, names.meaning_of(choices[0]))
+    return PointColumn(replace(column, meaning=names.meaning_of(choices[0])), cell)
 
 
-def _latency_column(summary: Summary) -> Column:
+def _latency_column(summary: Summary) -> PointColumn:
     """The median where points have one; a point without says `mean` before its figure, and the
     title says it where none has.
     """
-    median = _metric_column("latency p50", _latency, names.LATENCY_P50)
-    mean = _metric_column("latency mean", _latency, names.LATENCY_MEAN)
+    median = _metric_column(Column("latency p50", "right", spare=8), _latency, names.LATENCY_P50)
+    mean = _metric_column(Column("latency mean", "right", spare=8), _latency, names.LATENCY_MEAN)
 
     def mean_cell(point: PointSummary) -> Cell:
         cell, value = mean.cell(point), finite(point.latency_ms)
         if cell.text or value is None:
             return cell
-        return Cell(quantity_text(value, "ms"), tip="mean of the trials; p50 needs more trials")
+        return Cell(
+            quantity_text(value, "ms"), provenance="mean of the trials; p50 needs more trials"
+        )
 
     if not any(median.cell(point).text for point in summary.points):
-        return Column(mean.title, "right", mean_cell, mean.meaning)
+        return replace(mean, cell=mean_cell)
 
     def cell(point: PointSummary) -> Cell:
         found, instead = median.cell(point), mean_cell(point)
         return (
             found
             if found.text or not instead.text
-            else Cell(f"mean {instead.text}", tip=instead.tip)
+            else Cell(f"mean {instead.text}", provenance=instead.provenance)
         )
 
-    return Column(median.title, "right", cell, median.meaning)
+    return replace(median, cell=cell)
 
 
 def _latency(value: float, unit: str) -> str:
@@ -290,14 +303,7 @@ def _energy(value: float, _unit: str) -> str:
 
 
 def _cores(summary: Summary) -> Callable[[float, str], str]:
-    allowed = next(
-        (
-            finite(figure.value)
-            for group in (summary.metrics, *(point.metrics for point in summary.points))
-            if (figure := group.get(names.CORES_ALLOWED)) is not None
-        ),
-        None,
-    )
+    allowed = allowed_cores(summary)
 
     def show(value: float, _unit: str) -> str:
         return (
@@ -313,14 +319,14 @@ def _verdict(point: PointSummary) -> Cell:
     if point.state != "ok":
         return Cell(
             f"{point.state}: {_first_line(point.error)}" if point.error else point.state,
-            tip=point.error,
-            tone="error",
+            provenance=point.error,
+            emphasis="error",
         )
     text = short_verdict(point.verdict, point.partition)
     if point.verdict is None:
         return Cell("")
     tip = point.verdict.evidence if point.verdict.evidence != text else ""
-    return Cell(text, tip=tip, tone="" if point.verdict.trusted else "muted")
+    return Cell(text, provenance=tip, emphasis="" if point.verdict.trusted else "muted")
 
 
 def _first_line(error: str) -> str:

@@ -1,11 +1,10 @@
-"""What sharing a device costs models, for readers: the table of alone and together."""
+"""The table of what sharing a device costs models: each alone and all together."""
 
 from __future__ import annotations
 
 from profharness.analysis.load.sharing_records import SharedLevel, SharedModel
 from profharness.analysis.records import Summary
-from profharness.report.page.content import Head, Table
-from profharness.report.tables.scan import Cell
+from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import interval_text, number_text, quantity_text
 from profharness.report.text.labels import item_unit
 from profharness.stats.estimate import Estimate
@@ -13,37 +12,36 @@ from profharness.stats.estimate import Estimate
 ALL = "all"
 
 
-def table(summary: Summary) -> Table | None:
+def sharing_table(summary: Summary) -> Table | None:
     """One row per shared level and model, and one with the sums."""
-    several, compared = (
-        len({level.batch_size for level in summary.sharing}) > 1,
-        len({level.spread for level in summary.sharing}) > 1,
-    )
+    several = len({level.batch_size for level in summary.sharing}) > 1
+    compared = len({level.spread for level in summary.sharing}) > 1
     rows = [
         row for level in summary.sharing for row in _rows(level, several=several, compared=compared)
     ]
     if not rows:
         return None
-    heads = (
-        Head(
+    columns = (
+        Column(
             "concurrency" if compared else "each at",
-            tip="requests in flight of each model; all on one device, or one device each"
+            meaning="requests in flight of each model; all on one device, or one device each"
             if compared
             else "",
         ),
-        Head("model"),
-        Head(f"{item_unit(summary)} alone", "num"),
-        Head("together", "num"),
-        Head(
+        Column("model"),
+        Column(f"{item_unit(summary)} alone", "right", spare=5),
+        Column("together", "right", spare=4),
+        Column(
             "slowdown",
-            "num",
+            "right",
             "throughput alone over that together; its range is that of the two intervals at "
             "their worst",
+            spare=3,
         ),
-        Head("p50 alone", "num"),
-        Head("together", "num"),
+        Column("p50 alone", "right", spare=2),
+        Column("together", "right", spare=1),
     )
-    return Table("Alone and together", heads, tuple(rows))
+    return Table("Alone and together", columns, tuple(rows))
 
 
 def _rows(level: SharedLevel, *, several: bool, compared: bool) -> list[tuple[Cell, ...]]:
@@ -59,7 +57,7 @@ def _rows(level: SharedLevel, *, several: bool, compared: bool) -> list[tuple[Ce
         (
             Cell(""),
             Cell(ALL),
-            Cell(total, tip="the sum of what each gives alone"),
+            Cell(total, provenance="the sum of what each gives alone"),
             Cell(_rate(level.total)),
             Cell(""),
             Cell(""),

@@ -10,7 +10,7 @@ from typing import Literal
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.text import names
-from profharness.report.text.figures import number_text, si_text
+from profharness.report.text.figures import finite, number_text, si_text
 from profharness.units import THIN
 
 Axis = Literal["batch_size", "concurrency", "processes", "rate"]
@@ -94,6 +94,21 @@ def item_unit(summary: Summary) -> str:
     figures.append(summary.metrics.get(names.THROUGHPUT))
     return next(
         (figure.unit for figure in figures if figure is not None and figure.unit), "items/s"
+    )
+
+
+def allowed_cores(summary: Summary) -> float | None:
+    """The CPU cores that the run may use, from the window's figures or any point's; None where none
+    says it.
+    """
+    groups = (summary.metrics, *(point.metrics for point in summary.points))
+    return next(
+        (
+            finite(group[names.CORES_ALLOWED].value)
+            for group in groups
+            if names.CORES_ALLOWED in group
+        ),
+        None,
     )
 
 

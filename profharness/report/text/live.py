@@ -10,17 +10,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from profharness.errors import InputError
-from profharness.report.text.figures import quantity_text, singular
-from profharness.report.text.names import meaning_of, title_of
+from profharness.report.tables.telemetry import latest_table
+from profharness.report.text.listing import framed_table
+from profharness.report.text.names import title_of
+from profharness.report.text.sampled import sample_value_text
 from profharness.rundir import telemetry
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
-from profharness.trace.sample_metrics import place_of, unit_of
-from profharness.units import format_number, format_share
+from profharness.trace.sample_metrics import place_of
 
 if TYPE_CHECKING:
     from rich.live import Live
-    from rich.table import Table
 
 EVERY_S = 1.0
 SECONDS = 3.0  # of samples that a value is the mean of
@@ -48,17 +48,6 @@ def latest(trace: Trace) -> dict[tuple[str, str], float]:
         name = "" if device == NULL else trace.devices[device].index
         found[trace.strings[metric], name] = float(values.mean())
     return dict(sorted(found.items(), key=lambda item: (place_of(item[0][0]), item[0])))
-
-
-def value_text(metric: str, value: float) -> str:
-    """`97 %`, `0.36` of a share as `36.0 %`, `324 W`, `62.4 GiB`, `12.3 MB/s`."""
-    unit = unit_of(metric)
-    if unit in ("B", "B/s"):
-        return quantity_text(value, unit)
-    if unit == "share":
-        return format_share(value)
-    shown = format_number(value, 1 if unit == "cores" else 0)
-    return f"{shown} {singular(unit) if shown == '1' else unit}".rstrip()
 
 
 class LiveView:
@@ -101,7 +90,7 @@ class LiveView:
             return
         values = latest(trace)
         if self._live is not None:
-            self._live.update(table(trace, values), refresh=True)
+            self._live.update(framed_table(latest_table(trace, values, SECONDS)), refresh=True)
         else:
             self._stream.write(line(values) + "\n")
             self._stream.flush()
@@ -113,26 +102,6 @@ def line(values: dict[tuple[str, str], float]) -> str:
         (metric, device, value) for (metric, device), value in values.items() if metric in _LINE
     ]
     return "   ".join(
-        f"{title_of(metric)}{f' {device}' if device else ''} {value_text(metric, value)}"
+        f"{title_of(metric)}{f' {device}' if device else ''} {sample_value_text(metric, value)}"
         for metric, device, value in wanted
     )
-
-
-def table(trace: Trace, values: dict[tuple[str, str], float]) -> Table:
-    """One column per device, the host last; rows in the order of the metric table."""
-    from rich.table import Table
-
-    devices = [device.index for device in trace.devices]
-    shown = Table(title=f"{trace.sources[0].host}, mean of the last {SECONDS:g} s", expand=False)
-    shown.add_column("metric")
-    for device in trace.devices:
-        shown.add_column(f"{device.index}: {device.name}", justify="right")
-    shown.add_column("host", justify="right")
-    shown.add_column("")
-    for metric in dict.fromkeys(name for name, _ in values):
-        cells = [
-            value_text(metric, values[metric, device]) if (metric, device) in values else ""
-            for device in (*devices, "")
-        ]
-        shown.add_row(title_of(metric), *cells, meaning_of(metric))
-    return shown

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from profharness.analysis.curves.records import Series
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.records import Estimate, PointSummary, Summary
-from profharness.options.serving import LatencyLimit, parse_latency_limit
 from profharness.report.text import names
 from profharness.report.text.figures import figure_text, finite
 from profharness.report.text.labels import in_series, level_name, rate_text
+from profharness.rundir.latency_limit import LatencyLimit, parse_latency_limit
 
 
 def load_sentences(summary: Summary, series: Series, *, rising: bool) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from profharness.analysis.records import SCHEMA, Figure, TelemetryRow, Verdict
 from profharness.analysis.run.checks import telemetry_findings
 from profharness.analysis.verdict.telemetry import CONFIDENCE, telemetry_verdict
 from profharness.findings import Finding
+from profharness.report.tables.telemetry import sampled_table
 from profharness.report.text.figures import brief_text
-from profharness.report.text.live import value_text
-from profharness.report.text.names import title_of
+from profharness.report.text.listing import listing
 from profharness.stats.intervals import window
 from profharness.stats.package_figures import power_figures
 from profharness.stats.packages import package_findings, packages
@@ -151,19 +151,10 @@ def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
     """A row per series, then energy, what is missing, findings, the verdict, and the files;
     sentences in lines of `width` characters.
     """
-    several = len({row.device for row in concluded.rows if row.device}) > 1
-    titles = [
-        title_of(row.metric) + (f" {row.device}" if several and row.device else "")
-        for row in concluded.rows
-    ]
-    titled = max((len(title) for title in titles), default=6)
     lines = [
         f"{concluded.seconds:.1f} s sampled",
-        f"{'metric':<{titled}}  {'mean':>12}  {'lowest':>12}  {'highest':>12}",
+        *listing(sampled_table(concluded.rows), heads=True),
     ]
-    for title, row in zip(titles, concluded.rows, strict=True):
-        cells = (value_text(row.metric, value) for value in (row.mean, row.low, row.high))
-        lines.append(f"{title:<{titled}}  " + "  ".join(f"{cell:>12}" for cell in cells))
     lines += [line for line in (_idle(concluded.figures), _energy(concluded.figures)) if line]
     reasons = dict.fromkeys(concluded.missing.values())
     said = [
@@ -174,18 +165,10 @@ def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
     said += [f"{one.severity}: {one.message}; {one.advice}" for one in concluded.findings]
     lines += [part for line in said for part in _wrapped(line, width, "  ")]
     lines += _wrapped(f"verdict    {_verdict_text(concluded.verdict)}", width, _INDENT)
-    return (
-        "\n".join(
-            (
-                *lines,
-                *(
-                    f"{'made' if index == 0 else '':<{len(_INDENT)}}{path}"
-                    for index, path in enumerate(files)
-                ),
-            )
-        )
-        + "\n"
-    )
+    lines += [
+        f"{'made' if index == 0 else '':<{len(_INDENT)}}{path}" for index, path in enumerate(files)
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _verdict_text(verdict: Verdict | None) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from profharness.analysis.power.run_telemetry import figure_name
 from profharness.analysis.records import StepSummary
+from profharness.report.table import Column, Table, row_of
 from profharness.report.text.figures import finite, fraction_text, needs_text, quantity_text
+from profharness.report.text.listing import listing
 from profharness.units import format_ns, format_share
 
 _SHARES = (
@@ -44,12 +46,7 @@ def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator
         for name, title in (*_SHARES, *_FRACTIONS, *telemetry, *_ENERGY)
         if any(_known(step, name) for step in steps)
     ]
-    width = max(len("step"), *(len(step.step) for step in steps))
-    yield f"{'step':<{width}}  {'time':>10}  " + "  ".join(f"{title:>13}" for _, title in shown)
-    for step in steps:
-        yield f"{step.step:<{width}}  {format_ns(step.dur_ns):>10}  " + "  ".join(
-            f"{_cell(step, name):>13}" for name, _ in shown
-        )
+    yield from listing(step_table(steps, shown), heads=True)
     for name, _ in telemetry:
         for said in dict.fromkeys(
             step.metrics[name].note
@@ -62,6 +59,25 @@ def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator
         if (name, title) not in shown and name in steps[0].metrics:
             missing.setdefault(needs_text(steps[0].metrics[name].needs), []).append(title)
     yield from (f"{', '.join(titles)}: {words}" for words, titles in missing.items())
+
+
+def step_table(steps: Sequence[StepSummary], shown: Sequence[tuple[str, str]]) -> Table:
+    """One row per step; `shown` are the figures' names and titles. A figure that a step lacks is
+    `-`.
+    """
+    columns = (
+        Column("step"),
+        Column("time", "right", width=10),
+        *(Column(title, "right", width=13) for _, title in shown),
+    )
+    return Table(
+        "Steps",
+        columns,
+        tuple(
+            row_of(step.step, format_ns(step.dur_ns), *(_cell(step, name) for name, _ in shown))
+            for step in steps
+        ),
+    )
 
 
 def _known(step: StepSummary, name: str) -> bool:

@@ -9,21 +9,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from profharness.analysis.records import HotspotRow, Hotspots, Partition, Summary
+from profharness.analysis.records import Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
-from profharness.report.tables import sharing
-from profharness.report.tables.scan import (
-    VERDICT,
-    Cell,
-    Column,
-    caption,
-    scan_columns,
-    scan_rows,
-    withheld,
-)
+from profharness.report.table import Column, Table, row_of
+from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
+from profharness.report.tables.sharing import sharing_table
 from profharness.report.text import names
 from profharness.report.text.command_sentences import captured, ending, first_hotspots
 from profharness.report.text.figures import figure_text, finite, percent_text
@@ -31,24 +23,21 @@ from profharness.report.text.findings import finding_lines
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
+from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.sentences import sentences
 from profharness.units import format_ns, format_number, format_share
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.table import Table
+    from rich.table import Table as Grid
     from rich.text import Text
 
-STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "": "dim", "muted": "dim"}
 TOP = 5
 _NARROWEST = 40
 _RATES = frozenset({names.STEP_RATE, names.THROUGHPUT})
 _SEEN = 0.0005  # smaller shares would print as 0.0 %
-_GAP = 3
-_VERDICT = 24
 _LABELS = 24
 _REASONS = 3
-_DROPPED = ("J/", "power", "batches", "cores", "p99", "GPU %", "fill", "latency")
 
 
 def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()) -> str:
@@ -59,8 +48,9 @@ def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[st
     """
     out = io.StringIO()
     console = _console(out, max(width, _NARROWEST), color=color)
+    points = None if is_command(summary) else scan_table(summary)
     blocks = [
-        _scan(summary, width) if _shows_points(summary) else _command(summary, width),
+        _command(summary, width) if points is None else _scan(points, summary, width),
         _opening(summary),
         _notes(summary),
     ]
@@ -106,93 +96,36 @@ def _trimmed(text: str) -> str:
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def _shows_points(summary: Summary) -> bool:
-    return bool(summary.points) and not is_command(summary)
-
-
-def _scan(summary: Summary, width: int) -> RenderableType:
+def _scan(table: Table, summary: Summary, width: int) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    columns = scan_columns(summary)
-    rows = scan_rows(summary, columns)
-    shown = fitting(columns, rows, width)
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for index in shown:
-        wraps = columns[index].title == VERDICT
-        table.add_column(
-            columns[index].title, justify=columns[index].align, no_wrap=not wraps, overflow="fold"
-        )
-    for row in rows:
-        table.add_row(
-            *(
-                Text(row[index].text, style=STYLES["error"] if row[index].tone == "error" else "")
-                for index in shown
-            )
-        )
-    left_out = [column.title for index, column in enumerate(columns) if index not in shown]
-    notes = [
-        *withheld(summary, _REASONS),
-        caption(summary),
-        f"not shown at this width: {', '.join(left_out)}" if left_out else "",
-    ]
+    shown = fitting(table, width)
+    notes = [*withheld(summary, _REASONS), caption(summary), _left_out(table, shown)]
     return Group(
-        table, *(Text(note, style="dim") for note in notes if note), *_shared(summary, width)
+        terminal_table(table, shown),
+        *(Text(note, style="dim") for note in notes if note),
+        *_shared(summary, width),
     )
 
 
+def _left_out(table: Table, shown: Sequence[int]) -> str:
+    titles = [column.title for index, column in enumerate(table.columns) if index not in shown]
+    return f"not shown at this width: {', '.join(titles)}" if titles else ""
+
+
 def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:
-    """Models alone and together, where they were measured so; the last columns go first where the
-    width does not hold all.
-    """
-    from rich.table import Table
+    """Models alone and together, where they were measured so."""
     from rich.text import Text
 
-    found = sharing.table(summary)
-    if found is None:
+    table = sharing_table(summary)
+    if table is None:
         return
-    needed = [
-        max(len(head.title), *(len(row[index].text) for row in found.rows))
-        for index, head in enumerate(found.heads)
-    ]
-    shown = len(needed)
-    while shown > 2 and sum(needed[:shown]) + _GAP * (shown - 1) > width:
-        shown -= 1
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for head in found.heads[:shown]:
-        table.add_column(head.title, justify="right" if head.kind else "left", no_wrap=True)
-    for row in found.rows:
-        table.add_row(*(cell.text for cell in row[:shown]))
+    shown = fitting(table, width)
     yield ""
-    yield table
-    if shown < len(needed):
-        yield Text(
-            f"not shown at this width: {', '.join(head.title for head in found.heads[shown:])}",
-            style="dim",
-        )
-
-
-def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
-    """The columns that fit into `width` characters, the verdict being wrapped down to 24; the least
-    telling go first.
-    """
-    needed = [
-        min(
-            max(len(column.title), *(len(row[index].text) for row in rows)),
-            _VERDICT if column.title == VERDICT else width,
-        )
-        for index, column in enumerate(columns)
-    ]
-    shown = list(range(len(columns)))
-    droppable = [
-        index for title in _DROPPED for index in shown if columns[index].title.startswith(title)
-    ]
-    for index in droppable:
-        if sum(needed[i] + _GAP for i in shown) <= width + _GAP:
-            break
-        shown.remove(index)
-    return shown
+    yield terminal_table(table, shown, overflow="ellipsis")
+    if len(shown) < len(table.columns):
+        yield Text(_left_out(table, shown), style="dim")
 
 
 def _command(summary: Summary, width: int) -> RenderableType | None:
@@ -321,19 +254,30 @@ def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:
     rows = table.rows[:top]
     room = max(min(width - 34, 48), 16)
     shown = distinct_names([row.name for row in rows], room)
-    column = max((len(name) for name in shown), default=0)
-    lines = [
-        f"{name:<{column}}   {_hotspot_figures(row)}" for name, row in zip(shown, rows, strict=True)
-    ]
+    columns = (
+        Column("name"),
+        Column("share", "right", width=7, gap="   "),
+        Column("calls", gap="   "),
+    )
+    lines = listing(
+        Table(
+            "hotspots",
+            columns,
+            tuple(
+                row_of(
+                    name,
+                    format_share(row.share),
+                    f"{format_number(row.calls)} x {format_ns(row.mean_ns)}",
+                )
+                for name, row in zip(shown, rows, strict=True)
+            ),
+        )
+    )
     rest = len(table.rows) - len(rows)
-    return [*lines, f"and {rest} more"] if rest > 0 else lines
+    return [*lines, f"and {rest} more"] if rest > 0 else list(lines)
 
 
-def _hotspot_figures(row: HotspotRow) -> str:
-    return f"{format_share(row.share):>7}   {format_number(row.calls)} x {format_ns(row.mean_ns)}"
-
-
-def _opening(summary: Summary) -> Table:
+def _opening(summary: Summary) -> Grid:
     said = sentences(summary)
     return _grid(
         [("Answer", said.answer), ("Next", said.next), ("Trust", said.trust)],
@@ -342,7 +286,7 @@ def _opening(summary: Summary) -> Table:
     )
 
 
-def _notes(summary: Summary) -> Table | None:
+def _notes(summary: Summary) -> Grid | None:
     """Errors and warnings by word and colour, three at most; then what the readers dropped or
     repaired.
     """
@@ -364,39 +308,37 @@ def _notes(summary: Summary) -> Table | None:
     return _severity_grid(rows) if any(severity for severity, _ in rows) else None
 
 
-def _severity_grid(rows: Sequence[tuple[str, str]]) -> Table:
-    from rich.table import Table
+def _severity_grid(rows: Sequence[tuple[str, str]]) -> Grid:
+    from rich.table import Table as Grid
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     for severity, line in rows:
-        table.add_row(Text(severity, style=STYLES[severity]), Text(line))
-    return table
+        grid.add_row(Text(severity, style=STYLES[severity]), Text(line))
+    return grid
 
 
-def _grid(rows: Iterable[tuple[str, str]], indent: int = 2, style: str = "") -> Table:
-    from rich.table import Table
+def _grid(rows: Iterable[tuple[str, str]], indent: int = 2, style: str = "") -> Grid:
+    from rich.table import Table as Grid
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 3, 0, 0) if indent else (0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    grid = Grid.grid(padding=(0, 3, 0, 0) if indent else (0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     for label, text in rows:
-        table.add_row(Text(f"{' ' * indent}{label}", style=style), Text(text))
-    return table
+        grid.add_row(Text(f"{' ' * indent}{label}", style=style), Text(text))
+    return grid
 
 
 def made_lines(made: Sequence[Sequence[str]], width: int) -> list[str]:
     """What was made, in columns where these fit; else each cell on a line of its own. None is
     broken: people copy them.
     """
-    widths = [max(len(cell) for cell in column) for column in zip_longest(*made, fillvalue="")]
-    lines = [
-        "    ".join(f"{cell:<{wide}}" for cell, wide in zip(row, widths, strict=False)).rstrip()
-        for row in made
-    ]
+    count = max(map(len, made), default=0)
+    rows = tuple(row_of(*row, *[""] * (count - len(row))) for row in made)
+    lines = list(listing(Table("made", (Column(gap="    "),) * count, rows)))
     if all(len(line) <= width for line in lines):
         return lines
     return [

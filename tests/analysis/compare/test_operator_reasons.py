@@ -18,8 +18,8 @@ from profharness.analysis.compare.operator_reasons import (
 from profharness.analysis.compare.runs import compare
 from profharness.analysis.records import HotspotRow, Hotspots, Partition, Summary
 from profharness.analysis.summarise import summarise_trace
-from profharness.cli.compare import _lines
 from profharness.findings import finding
+from profharness.report.text.comparison import comparison_lines
 from tests.readers.kineto.kineto_files import document, event, op, write
 
 MS = 1000
@@ -179,7 +179,9 @@ def test_two_recorded_commands_end_to_end(tmp_path: Path) -> None:
         next(one.reason for one in table.rows if one.name == "aten::mm")
         == "on inputs 512x64, 64x64 instead of 128x64, 64x64"
     )
-    (line,) = [line.split() for line in _lines(comparison, ()) if line.lstrip().startswith("why")]
+    (line,) = [
+        line.split() for line in comparison_lines(comparison, ()) if line.lstrip().startswith("why")
+    ]
     assert line[:5] == ["why", f"{100 * (reason.effect or 0):+.1f}", "%", "aten::mm", "takes"]
     assert compare(small, small).reasons == ()
 
@@ -209,6 +211,6 @@ def test_errors_of_a_run_stand_beside_its_name(tmp_path: Path) -> None:
     cut = msgspec.structs.replace(
         whole, findings=(finding("run-incomplete", "x"), finding("cpu-pressure", "y"))
     )
-    first, second = list(_lines(compare(whole, cut), ()))[:2]
+    first, second = list(comparison_lines(compare(whole, cut), ()))[:2]
     assert first == "A  whole"
     assert second == "B  whole   (not sound by itself: run-incomplete)"

@@ -25,7 +25,7 @@ from profharness.analysis.records import (
     TraceCounts,
 )
 from profharness.analysis.summarise import summarise_point, summarise_trace
-from profharness.cli.compare import _lines
+from profharness.report.text.comparison import comparison_lines
 from tests.analysis.scene import Scene
 
 T = 1000
@@ -250,7 +250,7 @@ def test_loose_traces_are_compared_by_their_windows():
     )
     a, b = (msgspec.structs.replace(one, points=(), metrics={}) for one in (a, b))
     text = "\n".join(
-        _lines(
+        comparison_lines(
             compare(
                 a,
                 msgspec.structs.replace(
@@ -335,7 +335,7 @@ class TestRows:
 
 def test_the_text_names_the_reason_below_the_point():
     text = "\n".join(
-        _lines(
+        comparison_lines(
             compare(
                 summary(100, split(600), [kernel("old", 600)], clock_gpu=1700.0),
                 summary(50, split(800), [kernel("new", 800)], clock_gpu=900.0),

@@ -6,7 +6,8 @@ from dataclasses import replace
 import msgspec
 
 from profharness.analysis.kernels import hotspots
-from profharness.cli.hotspots import Form, plain_table, text_of
+from profharness.cli.hotspots import Form, text_of
+from profharness.report.text.hotspots import plain_table
 from profharness.trace import merge
 from profharness.trace.model import Source, Strings, Trace
 from profharness.trace.parts import select

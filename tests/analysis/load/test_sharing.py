@@ -12,7 +12,7 @@ from profharness.analysis.load.run_levels import LoadedLevel
 from profharness.analysis.load.sharing import by_model, shared_levels
 from profharness.analysis.records import Figure, PointSummary
 from profharness.report.json import run_json
-from profharness.report.tables import sharing
+from profharness.report.tables.sharing import sharing_table
 from profharness.report.text import load_sentences
 from profharness.report.text.sentences import sentences
 from profharness.report.text.terminal import render
@@ -168,7 +168,7 @@ def test_the_reports_show_both_and_say_what_may_be_noise() -> None:
         "Together the 2 models give 560 items/s at concurrency 2 each; sharing slows them: "
         "a 2.00x, b 1.00x (within noise)."
     )
-    table = sharing.table(summary)
+    table = sharing_table(summary)
     assert table is not None
     assert [[cell.text for cell in row][1:3] for row in table.rows] == [
         ["a", "800 ± 40"],
@@ -180,7 +180,7 @@ def test_the_reports_show_both_and_say_what_may_be_noise() -> None:
     assert [one["target"] for one in answer["sharing"][0]["models"]] == ["a", "b"]
     alone = msgspec.structs.replace(summary, sharing=())
     assert load_sentences.shared_sentence(alone) == ""
-    assert sharing.table(alone) is None
+    assert sharing_table(alone) is None
     assert "sharing" not in json.loads(run_json(alone))
 
 

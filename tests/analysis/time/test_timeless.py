@@ -17,9 +17,9 @@ from profharness.analysis.records import Summary
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time import counts
 from profharness.analysis.time.timeless import no_timeline
-from profharness.cli.metrics import text_of
 from profharness.readers.rocprofv3 import rocpd_reader as rocpd
 from profharness.report.page import html
+from profharness.report.text.metrics import metrics_text
 from profharness.trace.model import Strings, Trace
 from profharness.understand import report_run as understand
 from tests.fakes.rocpd_files import write_rocpd
@@ -70,7 +70,7 @@ def refused(summary: Summary, reason: str) -> None:
         assert (figure.value, reason in figure.needs) == (None, True), name
     assert summary.partition is None
     assert summary.verdict is None
-    assert "idle" not in text_of(summary).split("metrics:")[0]
+    assert "idle" not in metrics_text(summary).split("metrics:")[0]
 
 
 def test_replayed_dispatches_have_lengths_and_no_places(replayed: Trace) -> None:
@@ -94,7 +94,7 @@ def test_replayed_dispatches_have_lengths_and_no_places(replayed: Trace) -> None
         ("k", 2, 10_000, 100)
     ]
     assert (table.busy_ns, table.device_span_ns) == (None, None)
-    assert "kernels (sum), on no common timeline" in text_of(summary)
+    assert "kernels (sum), on no common timeline" in metrics_text(summary)
     assert "device busy" not in html.render(summary)
 
 

@@ -19,9 +19,9 @@ from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.step_summaries import parse, step_summaries
 from profharness.analysis.verdict.above_peak import above_peak, impossible, steps_above_peak
 from profharness.analysis.verdict.window import verdict
-from profharness.cli.metrics import text_of
 from profharness.findings import Finding
 from profharness.node.ceilings import Calibration
+from profharness.report.text.metrics import metrics_text
 from tests.analysis.kernels.test_roofline import scene, with_ops
 from tests.analysis.run import run_scene
 
@@ -239,7 +239,7 @@ def test_a_step_above_the_peak_is_named_where_the_whole_trace_is_not():
     )
     assert found.message.endswith("(above in 2 of 3 steps)")
     assert found.figures["steps"] == 2
-    assert f"error     above-peak: {found.message[:40]}" in text_of(
+    assert f"error     above-peak: {found.message[:40]}" in metrics_text(
         msgspec.structs.replace(whole, steps=steps, findings=(found,))
     )
     # what is said of the whole trace is not said again of its steps

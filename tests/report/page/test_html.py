@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from profharness.analysis.records import Figure, TelemetryRow, Verdict
-from profharness.report.page import content as page
+from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
+from profharness.report.page.stars import star_text, starred_table
+from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text.findings import all_findings
 from profharness.report.text.sentences import sentences
 from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan, odd_numbers
@@ -158,10 +160,10 @@ def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
         high=1.42734,
         samples=25,
     )
-    table = page.telemetry_table(msgspec.structs.replace(cpu_scan(), telemetry=(row,)))
+    table = telemetry_table(msgspec.structs.replace(cpu_scan(), telemetry=(row,)))
     assert table is not None
     assert [cell.text for cell in table.rows[0][1:4]] == ["0.393 cores", "0 cores", "1.427 cores"]
-    silent = page.telemetry_table(
+    silent = telemetry_table(
         msgspec.structs.replace(
             cpu_scan(), telemetry=(msgspec.structs.replace(row, mean=0.0, low=0.0, high=0.0),)
         )
@@ -173,7 +175,7 @@ def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
 def test_the_tile_of_a_step_says_what_it_is_of_the_steps() -> None:
     figure = Figure(value=15.49e6, unit="ns", source="bare pass, 59 steady steps", note="mean")
     run = msgspec.structs.replace(command(), metrics={"step_time": figure})
-    assert [tile.note for tile in page.tiles(run) if tile.label == "step"] == [
+    assert [tile.note for tile in tiles(run) if tile.label == "step"] == [
         "mean of the steady steps"
     ]
 
@@ -323,11 +325,11 @@ def test_a_star_stands_at_every_level_that_ties_with_the_best() -> None:
     summary = cpu_scan()
     (series,) = summary.series
     alone = msgspec.structs.replace(series, overlaps_best=())
-    clear = page.scan_table(msgspec.structs.replace(summary, series=(alone,)))
+    clear = starred_table(msgspec.structs.replace(summary, series=(alone,)))
     assert clear is not None
     assert len(clear.marked) == 1
     assert (
-        page.star_text(msgspec.structs.replace(summary, series=(alone,)))
+        star_text(msgspec.structs.replace(summary, series=(alone,)))
         == "★ marks the recommended level."
     )
     best = max(series.levels, key=lambda level: series.throughput[series.levels.index(level)])
@@ -335,7 +337,7 @@ def test_a_star_stands_at_every_level_that_ties_with_the_best() -> None:
     tied_summary = msgspec.structs.replace(
         summary, series=(msgspec.structs.replace(series, overlaps_best=others),)
     )
-    tied = page.scan_table(tied_summary)
+    tied = starred_table(tied_summary)
     assert tied is not None
     recommended = series.recommended.at if series.recommended else best
     assert len(tied.marked) == len({best, recommended, *others})

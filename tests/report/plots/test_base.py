@@ -5,8 +5,7 @@ import json
 import msgspec
 import pytest
 
-from profharness.report.plots import curves as plots_curves
-from profharness.report.plots import time as plots_time
+from profharness.report.plots import curves, partition, roofline, saturation, telemetry, trials
 from profharness.report.plots.base import Plot, log_ticks
 from tests.report.samples import SAMPLES, command, cpu_scan, empty, gpu_scan
 
@@ -17,7 +16,7 @@ def _figure(plot: Plot | None) -> dict[str, list[dict[str, object]]]:
 
 
 def test_throughput_has_intervals_fit_and_recommended_point() -> None:
-    traces = _figure(plots_curves.throughput_plot(gpu_scan()))["data"]
+    traces = _figure(curves.throughput_plot(gpu_scan()))["data"]
     assert [trace["name"] for trace in traces] == [
         "torch",
         "fit",
@@ -34,11 +33,11 @@ def test_throughput_has_intervals_fit_and_recommended_point() -> None:
 
 
 def test_axes_carry_units_and_log_levels() -> None:
-    layout = _figure(plots_curves.throughput_plot(gpu_scan()))["layout"]
+    layout = _figure(curves.throughput_plot(gpu_scan()))["layout"]
     assert layout["xaxis"]["type"] == "log"
     assert layout["yaxis"]["title"]["text"] == "throughput (jets/s)"
     assert (
-        _figure(plots_curves.latency_plot(gpu_scan()))["layout"]["yaxis"]["title"]["text"]
+        _figure(curves.latency_plot(gpu_scan()))["layout"]["yaxis"]["title"]["text"]
         == "latency (ms, log scale)"
     )
 
@@ -60,9 +59,9 @@ def test_latency_in_nanoseconds_is_drawn_in_milliseconds() -> None:
         )
         for point in scan.points
     )
-    drawn = _figure(plots_curves.latency_plot(msgspec.structs.replace(scan, points=points)))[
-        "data"
-    ][0]["y"]
+    drawn = _figure(curves.latency_plot(msgspec.structs.replace(scan, points=points)))["data"][0][
+        "y"
+    ]
     assert drawn == pytest.approx([point.metrics["latency_p50"].value for point in scan.points])
 
 
@@ -78,7 +77,7 @@ def test_a_point_with_too_few_trials_for_a_median_shows_its_mean() -> None:
         },
     )
     traces = _figure(
-        plots_curves.latency_plot(msgspec.structs.replace(scan, points=(*scan.points[:-1], few)))
+        curves.latency_plot(msgspec.structs.replace(scan, points=(*scan.points[:-1], few)))
     )["data"]
     means = [trace for trace in traces if trace["name"].endswith("mean")]
     assert [(trace["x"], trace["y"], trace["mode"]) for trace in means] == [
@@ -87,7 +86,7 @@ def test_a_point_with_too_few_trials_for_a_median_shows_its_mean() -> None:
 
 
 def test_partitions_sum_to_the_whole() -> None:
-    for plot in (*plots_time.partition_plots(gpu_scan()), *plots_time.partition_plots(command())):
+    for plot in (*partition.partition_plots(gpu_scan()), *partition.partition_plots(command())):
         traces = _figure(plot)["data"]
         horizontal = traces[0].get("orientation") == "h"
         shares = [trace["x" if horizontal else "y"] for trace in traces]
@@ -97,39 +96,39 @@ def test_partitions_sum_to_the_whole() -> None:
 
 def test_cpu_runs_show_cores_and_gpu_runs_shares() -> None:
     assert [
-        trace["name"] for trace in _figure(plots_time.saturation_plots(cpu_scan())[0])["data"]
+        trace["name"] for trace in _figure(saturation.saturation_plots(cpu_scan())[0])["data"]
     ] == ["cores used", "cores allowed"]
-    shares = _figure(plots_time.saturation_plots(gpu_scan())[0])["data"]
+    shares = _figure(saturation.saturation_plots(gpu_scan())[0])["data"]
     assert {"GPU %", "fill", "power"} <= {trace["name"] for trace in shares}
     assert all(value <= 100 for trace in shares for value in trace["y"] if value is not None)
 
 
 def test_the_roofline_is_drawn_only_when_measured() -> None:
     scan = gpu_scan()
-    assert plots_curves.roofline_plot(scan) is not None
-    assert plots_curves.roofline_plot(msgspec.structs.replace(scan, metrics={})) is None
-    assert plots_curves.roofline_plot(cpu_scan()) is None
+    assert roofline.roofline_plot(scan) is not None
+    assert roofline.roofline_plot(msgspec.structs.replace(scan, metrics={})) is None
+    assert roofline.roofline_plot(cpu_scan()) is None
 
 
 def test_a_leaking_warmup_rises_at_the_left_of_its_column() -> None:
-    first = _figure(plots_time.trials_plot(cpu_scan()))["data"][0]
+    first = _figure(trials.trials_plot(cpu_scan()))["data"][0]
     assert first["x"][0] == 0.0
     assert first["y"][0] > 2.5
     assert max(first["y"][2:]) < 1.3
 
 
 def test_thinning_keeps_the_first_trials_and_the_outliers() -> None:
-    trials = [(i, 1.0 + (i % 7) * 1e-4) for i in range(5000)]
-    trials[1234] = (1234, 9.0)
-    kept = plots_time.thinned_trials(trials, 1.0)
-    assert len(kept) <= plots_time.MOST_TRIALS
-    assert kept[:20] == trials[:20]
+    times = [(i, 1.0 + (i % 7) * 1e-4) for i in range(5000)]
+    times[1234] = (1234, 9.0)
+    kept = trials.thinned_trials(times, 1.0)
+    assert len(kept) <= trials.MOST_TRIALS
+    assert kept[:20] == times[:20]
     assert (1234, 9.0) in kept
     assert kept == sorted(kept)
 
 
 def test_telemetry_is_drawn_in_readable_units_and_silent_metrics_are_left_out() -> None:
-    plots = plots_time.telemetry_plots(cpu_scan())
+    plots = telemetry.telemetry_plots(cpu_scan())
     assert [plot.title for plot in plots] == [
         "cores used (cores)",
         "memory of the processes (GiB)",
@@ -139,21 +138,21 @@ def test_telemetry_is_drawn_in_readable_units_and_silent_metrics_are_left_out() 
         msgspec.structs.replace(row, values=(0.0,) * len(row.values))
         for row in cpu_scan().telemetry
     )
-    assert plots_time.telemetry_plots(msgspec.structs.replace(cpu_scan(), telemetry=flat)) == ()
+    assert telemetry.telemetry_plots(msgspec.structs.replace(cpu_scan(), telemetry=flat)) == ()
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_plot_is_valid_and_described(name: str) -> None:
     summary = SAMPLES[name]()
     plots = [
-        plots_curves.throughput_plot(summary),
-        plots_curves.latency_plot(summary),
-        plots_curves.overhead_plot(summary),
-        plots_curves.roofline_plot(summary),
-        plots_time.trials_plot(summary),
-        *plots_time.saturation_plots(summary),
-        *plots_time.partition_plots(summary),
-        *plots_time.telemetry_plots(summary),
+        curves.throughput_plot(summary),
+        curves.latency_plot(summary),
+        curves.overhead_plot(summary),
+        roofline.roofline_plot(summary),
+        trials.trials_plot(summary),
+        *saturation.saturation_plots(summary),
+        *partition.partition_plots(summary),
+        *telemetry.telemetry_plots(summary),
     ]
     for plot in plots:
         if plot is not None:
@@ -162,8 +161,8 @@ def test_every_plot_is_valid_and_described(name: str) -> None:
 
 
 def test_an_empty_run_draws_nothing() -> None:
-    assert plots_curves.throughput_plot(empty()) is None
-    assert plots_time.trials_plot(empty()) is None
+    assert curves.throughput_plot(empty()) is None
+    assert trials.trials_plot(empty()) is None
 
 
 def test_log_ticks_lie_within_the_data() -> None:

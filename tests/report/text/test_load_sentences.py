@@ -10,7 +10,8 @@ import pytest
 from profharness.analysis.curves.records import Knee, Recommended, Series
 from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.findings import finding
-from profharness.report.page import content as page
+from profharness.report.page.headline import title
+from profharness.report.tables.fits import fit_table
 from profharness.report.text.labels import point_name
 from profharness.report.text.sentences import sentences
 from tests.report.samples import cpu_scan, empty
@@ -64,7 +65,7 @@ def test_a_curve_that_still_rises_bounds_its_knee_from_below_only() -> None:
         "The knee is at 47.3 clients (33.3 to 61.2) or more: plan with at least 43 jobs per device."
         in said
     )
-    fits = page.fit_table(summary)
+    fits = fit_table(summary)
     assert fits is not None
     assert [row[2].text for row in fits.rows if row[1].text in ("knee", "jobs per device")] == [
         "at least 47.30 (33.30 to 61.20)",
@@ -123,9 +124,9 @@ def test_the_report_of_another_model_is_called_by_the_model() -> None:
     run = msgspec.structs.replace(
         summary.run, scan="particlenet", asked={"model": "/models/tagger.onnx,sleep:5ms"}
     )
-    assert page.title(msgspec.structs.replace(summary, run=run)) == "tagger.onnx, sleep:5ms"
+    assert title(msgspec.structs.replace(summary, run=run)) == "tagger.onnx, sleep:5ms"
     assert (
-        page.title(
+        title(
             msgspec.structs.replace(
                 summary, run=msgspec.structs.replace(run, asked={"model": "particlenet"})
             )

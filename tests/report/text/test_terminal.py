@@ -5,8 +5,8 @@ import pytest
 
 from profharness.analysis.records import Summary, Verdict
 from profharness.errors import Unavailable
-from profharness.report.tables.scan import Cell, Column, withheld
-from profharness.report.text.terminal import fitting, render, render_error, wrapped_items
+from profharness.report.tables.scan import withheld
+from profharness.report.text.terminal import render, render_error, wrapped_items
 from tests.report.samples import SAMPLES, command, cpu_scan, failing, gpu_scan
 
 T = "\u2009"
@@ -39,20 +39,6 @@ def test_what_was_made_is_never_broken_so_that_it_can_be_copied() -> None:
         f"{root}/merged.pftrace",
         f"  profharness view {root}",
     ]
-
-
-def test_a_narrow_table_gives_up_the_servers_batches_before_the_latency() -> None:
-    columns = [
-        Column(title, "right", lambda _: Cell(""))
-        for title in ("concurrency", "jets/s", "latency p50", "p99", "batches", "cores")
-    ]
-    rows = [[Cell("x" * 9)] * len(columns)]
-    assert [columns[index].title for index in fitting(columns, rows, 45)] == [
-        "concurrency",
-        "jets/s",
-        "latency p50",
-    ]
-    assert "batches" not in [columns[index].title for index in fitting(columns, rows, 70)]
 
 
 def test_the_scan_table_holds_the_columns_that_apply() -> None:

@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 
 from profharness.readers.own.scan_csv import read_scan_csv
-from profharness.report.tables.csv import hotspots_csv, results_csv
+from profharness.report.csv import hotspots_csv, results_csv
 from tests.report.samples import cpu_scan, failing, gpu_hotspots
 
 

@@ -1,0 +1,87 @@
+"""Tables of figures with where each came from, and what is missing and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from profharness.analysis.records import Figure, Summary
+from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.text import names
+from profharness.report.text.figures import coverage_text, figure_text, finite, needs_text
+from profharness.report.text.labels import KERNELS, no_kernels, point_name
+
+
+def figures_table(caption: str, metrics: dict[str, Figure]) -> Table | None:
+    """Every measured figure of a window or point, with its provenance in columns of their own."""
+    rows = tuple(
+        (
+            Cell(names.title_of(name), provenance=names.meaning_of(name)),
+            Cell(figure_text(figure)),
+            Cell(figure.source, emphasis="muted"),
+            Cell(_remarks(figure), emphasis="muted"),
+        )
+        for name, figure in metrics.items()
+        if finite(figure.value) is not None
+    )
+    return (
+        Table(
+            caption,
+            (Column("figure"), Column("value", "right"), Column("from"), Column("remarks")),
+            rows,
+        )
+        if rows
+        else None
+    )
+
+
+def _remarks(figure: Figure) -> str:
+    covers = coverage_text(figure)
+    return "; ".join(part for part in (covers, figure.note) if part)
+
+
+def point_figures(summary: Summary) -> tuple[tuple[str, Table], ...]:
+    """The figures of each point, for the reader who wants all of them."""
+    tables = (
+        (
+            point_name(summary, point),
+            figures_table(f"Figures of {point_name(summary, point)}", point.metrics),
+        )
+        for point in summary.points
+    )
+    return tuple((name, table) for name, table in tables if table is not None)
+
+
+def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """(what is needed, titles of the figures that it would give), for the run's figures and those
+    no point has.
+    """
+    found: dict[str, str] = {
+        name: figure.needs
+        for name, figure in summary.metrics.items()
+        if finite(figure.value) is None
+    }
+    for name in dict.fromkeys(name for point in summary.points for name in point.metrics):
+        figures = [point.metrics[name] for point in summary.points if name in point.metrics]
+        if all(finite(figure.value) is None for figure in figures):
+            found[name] = figures[0].needs
+    lacking: dict[str, list[str]] = {}
+    for name, needs in found.items():
+        lacking.setdefault(needs, []).append(names.title_of(name))
+    why = no_kernels(summary)
+    return tuple(
+        (why, f"{len(titles)} figures of device work")
+        if why and needs.startswith(KERNELS)
+        else (needs_text(needs), ", ".join(titles))
+        for needs, titles in lacking.items()
+    )
+
+
+def figure_listing(figures: Mapping[str, Figure]) -> Table:
+    """Each figure by its name in JSON, with where it came from and what to know of it."""
+    rows = []
+    for name, figure in figures.items():
+        notes = (figure.source, figure.note, coverage_text(figure))
+        rows.append(row_of(name, figure_text(figure), "; ".join(note for note in notes if note)))
+    return Table(
+        "Figures", (Column("figure"), Column("value", width=14), Column("from")), tuple(rows)
+    )

@@ -1,0 +1,179 @@
+"""Tables of hotspots: as values for programs, as a listing for terminals, and by kind for the
+page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profharness.analysis.records import HotspotRow, Hotspots, SampledRow, Summary
+from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.text.figures import finite
+from profharness.report.text.folding import distinct_names, fold_kernel_name
+from profharness.report.text.samples import sample_text, sampled_metrics
+from profharness.units import format_ns, format_number, format_share
+
+HOTSPOT_COLUMNS = (
+    "name",
+    "category",
+    "calls",
+    "total_ns",
+    "share",
+    "mean_ns",
+    "median_ns",
+    "min_ns",
+    "max_ns",
+    "std_ns",
+    "kernel_ns",
+    "workgroups",
+    "workgroup_size",
+    "op",
+    "fill",
+    "occupancy",
+    "flops_per_s",
+    "bytes_per_s",
+)
+MOST_ROWS = 150
+"""The page shows as many rows of each table; hotspots.csv holds all."""
+_NARROWEST_NAME = 24
+_TITLES = {"kernel": "Kernels", "op": "Operations", "category": "Categories"}
+
+
+def hotspot_values(table: Hotspots) -> Table:
+    """One row per group in the table's order; times in ns, `share` between 0 and 1, a size as
+    `256x1x1`.
+
+    Telemetry of the rows comes last, each metric with its unit.
+    """
+    sampled = {
+        name: figure.unit
+        for row in table.rows[:1]
+        if isinstance(row, SampledRow)
+        for name, figure in row.samples.items()
+    }
+    columns = (
+        *(Column(key=name) for name in HOTSPOT_COLUMNS),
+        *(Column(key=name, unit=unit) for name, unit in sampled.items()),
+    )
+    return Table("hotspots", columns, tuple(_values(row, tuple(sampled)) for row in table.rows))
+
+
+def _values(row: HotspotRow, sampled: Sequence[str]) -> tuple[Cell, ...]:
+    size = row.workgroup_size
+    given = {"workgroup_size": None if size is None else "x".join(str(part) for part in size)}
+    samples = [row.samples[name].value for name in sampled] if isinstance(row, SampledRow) else []
+    own = (given[key] if key in given else getattr(row, key) for key in HOTSPOT_COLUMNS)
+    return tuple(Cell(value=value) for value in (*own, *samples))
+
+
+def hotspot_listing(table: Hotspots, top: int, width: int | None) -> Table:
+    """The first `top` rows with the name last, which is folded so that a line has `width`
+    characters; None leaves it whole.
+    """
+    metrics = sampled_metrics(table.rows)
+    figures = ("share", "total", "calls", "mean", "min", "max", *metrics)
+    heads = (*figures, "category")
+    rows = table.rows[:top]
+    texts = [_texts(row, metrics) for row in rows]
+    lead = sum(max(len(line[at]) for line in (heads, *texts)) + 2 for at in range(len(heads)))
+    room = None if width is None else max(width - lead, _NARROWEST_NAME)
+    names = [row.name if room is None else fold_kernel_name(row.name, room) for row in rows]
+    columns = (*(Column(name, "right") for name in figures), Column("category"), Column("name"))
+    return Table(
+        f"by {table.by}",
+        columns,
+        tuple(row_of(*line, name.rstrip()) for line, name in zip(texts, names, strict=True)),
+        left_out=max(len(table.rows) - top, 0),
+    )
+
+
+def _texts(row: HotspotRow, metrics: Sequence[str]) -> tuple[str, ...]:
+    extremes = ["-" if value is None else format_ns(value) for value in (row.min_ns, row.max_ns)]
+    return (
+        format_share(row.share),
+        format_ns(row.total_ns),
+        format_number(row.calls),
+        format_ns(row.mean_ns),
+        *extremes,
+        *(sample_text(row, metric) for metric in metrics),
+        row.category,
+    )
+
+
+def hotspot_tables(summary: Summary) -> tuple[Table, ...]:
+    """Kernels, then operations, then categories, for the page; empty ones are left out."""
+    order = list(_TITLES)
+    return tuple(
+        _page_table(table)
+        for table in sorted(summary.hotspots, key=lambda table: order.index(table.by))
+        if table.rows
+    )
+
+
+_PAGE_COLUMNS = (
+    Column("name", key="name"),
+    Column("category", key="category", wide=True),
+    Column("share", key="share"),
+    Column("total", "right", key="total"),
+    Column("kernel time", "right", key="kernel", wide=True),
+    Column("calls", "right", key="calls"),
+    Column("mean ± std", "right", key="mean"),
+    Column("workgroups of size", "right", key="shape", wide=True),
+)
+_LEFT_OUT_IF_EMPTY = ("category", "kernel", "shape")
+
+
+def _page_table(table: Hotspots) -> Table:
+    longest = max(row.share for row in table.rows) or 1.0
+    shown = table.rows[:MOST_ROWS]
+    whole = [row.name for row in shown]
+    names = distinct_names(whole) if table.by == "kernel" else whole
+    rows = [_page_row(row, name, longest, table.by) for row, name in zip(shown, names, strict=True)]
+    places = [
+        at
+        for at, column in enumerate(_PAGE_COLUMNS)
+        if column.key not in _LEFT_OUT_IF_EMPTY or any(row[at].text for row in rows)
+    ]
+    pass_name = f", {table.pass_name} pass" if table.pass_name else ""
+    return Table(
+        _TITLES[table.by],
+        tuple(_PAGE_COLUMNS[at] for at in places),
+        tuple(tuple(row[at] for at in places) for row in rows),
+        note=f"{format_ns(table.total_ns)} in all{pass_name}",
+        left_out=max(len(table.rows) - MOST_ROWS, 0),
+    )
+
+
+def _page_row(row: HotspotRow, short: str, longest: float, by: str) -> tuple[Cell, ...]:
+    """The cells of `_PAGE_COLUMNS`."""
+    spread = row.std_ns if row.calls > 1 else None
+    std = f" ± {format_ns(spread, 2)}" if spread is not None and finite(spread) is not None else ""
+    of_kernel = by == "kernel"
+    return (
+        Cell(
+            short,
+            full=row.name if row.name != short else "",
+            below=row.op or "" if of_kernel else "",
+        ),
+        Cell("" if by == "category" else row.category),
+        Cell(format_share(row.share), bar=round(100 * row.share / longest, 1)),
+        Cell(format_ns(row.total_ns)),
+        Cell("" if row.kernel_ns is None else format_ns(row.kernel_ns)),
+        Cell(format_number(row.calls)),
+        Cell(f"{format_ns(row.mean_ns)}{std}", provenance=_spread(row)),
+        Cell(_shape(row) if of_kernel else ""),
+    )
+
+
+def _spread(row: HotspotRow) -> str:
+    if row.min_ns is None or row.max_ns is None:
+        return ""
+    middle = "" if row.median_ns is None else f"median {format_ns(row.median_ns)}, "
+    return f"{middle}from {format_ns(row.min_ns)} to {format_ns(row.max_ns)}"
+
+
+def _shape(row: HotspotRow) -> str:
+    size = "" if row.workgroup_size is None else "×".join(str(part) for part in row.workgroup_size)
+    return (
+        f"{format_number(row.workgroups)} of {size}" if row.workgroups is not None and size else ""
+    )

@@ -1,0 +1,97 @@
+"""The results of a scan as values for programs: the published columns of `results.csv`, and the
+points of `run --json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from profharness.analysis.records import PointSummary, Summary
+from profharness.report.table import Cell, Column, Table
+from profharness.stats.throughput import sem_ms
+
+RESULT_COLUMNS = (
+    "model",
+    "backend",
+    "via",
+    "device",
+    "batch_size",
+    "concurrency",
+    "processes",
+    "throughput",
+    "throughput_sem",
+    "latency_ms",
+    "latency_sem_ms",
+)
+POINT_COLUMNS = (
+    "point",
+    "backend",
+    "batch_size",
+    "concurrency",
+    "processes",
+    "mode",
+    "rate",
+    "requests",
+    "failed",
+    "trials",
+    "warmup_trials",
+    "throughput",
+    "throughput_sem",
+    "latency_ms",
+    "consistency",
+    "overhead",
+    "state",
+    "error",
+)
+_LEVELS = ("batch_size", "concurrency", "processes")
+_OF_TRIALS = ("trials", "warmup_trials")
+_OF_FAILURES = ("state", "error")
+
+
+def published_results(summary: Summary, model: str, via: str, devices: Mapping[str, str]) -> Table:
+    """One row per measured point, in the columns in which scans are published; `saturation` and
+    `plot` read them.
+
+    Throughput in items/s, latency in ms, each with the standard error of its mean; `devices` names
+    each point's device. Levels that no point has are left out.
+    """
+    points = [point for point in summary.points if point.throughput is not None]
+    keys = [
+        name
+        for name in RESULT_COLUMNS
+        if name not in _LEVELS or any(getattr(point, name) is not None for point in points)
+    ]
+    rows = []
+    for point in points:
+        given: dict[str, object] = {
+            "model": model,
+            "via": via,
+            "device": devices.get(point.point, ""),
+            "latency_sem_ms": sem_ms(point.trials_ms),
+        }
+        rows.append(
+            tuple(Cell(value=given[key] if key in given else getattr(point, key)) for key in keys)
+        )
+    return Table("results", tuple(Column(key=key) for key in keys), tuple(rows))
+
+
+def point_results(summary: Summary) -> Table:
+    """One row per point over all passes, for JSON; what does not apply to a point has no value.
+
+    A point that was measured without trouble has neither state nor error, one of a server neither
+    trials nor warm-up.
+    """
+    rows = tuple(
+        tuple(Cell(value=_point_value(point, key)) for key in POINT_COLUMNS)
+        for point in summary.points
+    )
+    return Table("points", tuple(Column(key=key) for key in POINT_COLUMNS), rows)
+
+
+def _point_value(point: PointSummary, key: str) -> object:
+    value: object = getattr(point, key)
+    if key in _OF_FAILURES:
+        return None if point.state == "ok" else value
+    if key == "overhead":
+        return value or None
+    return None if value == "" or (point.mode and key in _OF_TRIALS) else value
