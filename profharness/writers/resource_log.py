@@ -154,8 +154,8 @@ def _about(trace: Trace, device: int | None) -> str:
     return f"""\
 ResourceLog.csv, column by column. A cell without a value is empty.
 
-Timestamp     local time of {trace.sources[0].host}, UTC{zone:%z}; each row holds the latest values \
-at that time
+Timestamp     local time of {trace.sources[0].host}, UTC{zone:%z}; each row holds the latest \
+values at that time
               ({_rates(trace)})
 GPU Util (%)  the driver's busy figure, the share of its own averaging time in which \
 anything ran, however little: {gpu}
