@@ -7,18 +7,19 @@ Each command is one small file that is imported when it is called, so that `--he
 from __future__ import annotations
 
 import errno
-import functools
-import importlib
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, get_type_hints
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from profharness import __version__
+from profharness.cli.words import Interrupted, Rest
 from profharness.errors import ProfharnessError, UsageError
+
+if TYPE_CHECKING:
+    from profharness.cli.help_screen import HelpfulCommand
 
 # name, what it does; the function of that name is in profharness/cli/<name>.py
 COMMANDS: tuple[tuple[str, str], ...] = (
@@ -40,12 +41,16 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("topology", "Write which CPUs each process of a multi-process scan gets."),
     ("doctor", "Say what works on this node, what is missing, and the fix."),
     ("ls", "List runs."),
+    ("schema", "Print the JSON Schema of scan files, for editors that complete them."),
+    ("help", "Show the help of a command, or of one topic of its options."),
 )
 
 _STARTS_PROGRAMS = frozenset(
     {"run", "wrap", "telemetry", "calibrate", "doctor", "serve"}
 )  # whose environment must stay the user's
 
+_COMPLETES = "_PROFHARNESS_COMPLETE"  # through it the shell asks for completions
+_COMPLETION = (("--install-completion",), ("--show-completion",))
 _TAKES_COMMAND = ("run", "telemetry", "wrap")
 
 _FULL = "make room, or name another place with --output (-o); what was recorded until then is kept"
@@ -65,14 +70,6 @@ Start here:
 """
 
 
-@dataclass(frozen=True)
-class Rest:
-    """What stood after the first `--` of the line, and whether there was one."""
-
-    words: tuple[str, ...]
-    given: bool
-
-
 def root_help() -> str:
     """The text of `profharness --help`; made without importing any command."""
     width = max(len(name) for name, _ in COMMANDS)
@@ -80,9 +77,11 @@ def root_help() -> str:
     return (
         f"Usage: profharness COMMAND [OPTIONS] ...\n\n"
         f"  Is this GPU saturated by this workload, and if not, what holds it back?\n\n"
-        f"Commands:\n{listed}\n\nOptions:\n  -h, --help     This text; "
-        "`profharness COMMAND --help` for a command\n"
-        f"  -V, --version  The version\n\n{_EPILOG}"
+        f"Commands:\n{listed}\n\nOptions:\n"
+        f"  -h, --help            This text; `profharness COMMAND --help` for a command\n"
+        f"  -V, --version         The version\n"
+        f"  --install-completion  Let your shell complete commands, options and values\n"
+        f"  --show-completion     Print what the shell needs for that\n\n{_EPILOG}"
     )
 
 
@@ -90,16 +89,15 @@ def run_cli(arguments: Sequence[str]) -> int:
     """Run one command line; its exit code (docs/command-line.md#exit-codes). The line is split at
     the first `--` for `run`.
     """
-    if not arguments or arguments[0] in ("-h", "--help", "help", "-V", "--version"):
-        asks_version = bool(arguments) and arguments[0] in ("-V", "--version")
-        print(f"profharness {__version__}\n" if asks_version else root_help(), end="")
-        return 0
+    status = _without_command(tuple(arguments))
+    if status is not None:
+        return status
     try:
         return _call(arguments)
     except ProfharnessError as error:
         _say(error.message, error.hint)
         return error.exit_code
-    except (KeyboardInterrupt, _Interrupted):
+    except (KeyboardInterrupt, Interrupted):
         _say("interrupted", "")
         return 128 + signal.SIGINT
     except BrokenPipeError:
@@ -113,6 +111,23 @@ def run_cli(arguments: Sequence[str]) -> int:
             raise
         _say(*_unforeseen(error))
         return 1
+
+
+def _without_command(words: tuple[str, ...]) -> int | None:
+    """Answer what concerns no command: completion, the list of commands, the version; None for all
+    else.
+    """
+    if os.environ.get(_COMPLETES) or words[:1] in _COMPLETION:
+        from profharness.cli import completion
+
+        return completion.answer(COMMANDS, words, _COMPLETES)
+    if words[:1] in (("-V",), ("--version",)):
+        print(f"profharness {__version__}")
+    elif not words or words[0] in ("-h", "--help") or words == ("help",):
+        print(root_help(), end="")
+    else:
+        return None
+    return 0
 
 
 def _unforeseen(error: Exception) -> tuple[str, str]:
@@ -150,21 +165,21 @@ def _call(arguments: Sequence[str]) -> int:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import typer
 
+    from profharness.cli.command_line import load
+
     # typer carries a copy of click of its own in newer versions: take the exception's class from
     # typer itself
     click_error: type[Exception] = next(
         kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
     )
-    function = getattr(importlib.import_module(f"profharness.cli.{name}"), name)
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(
-        name=name,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    )(_heard(function))
     words, rest = _split(arguments)
+    command = load(name)
     try:
-        status = _explained(typer.main.get_command(app), function).main(
-            args=list(words[1:]), prog_name=f"profharness {name}", obj=rest, standalone_mode=False
+        status = command.main(
+            args=_without_topic(words[1:], command),
+            prog_name=f"profharness {name}",
+            obj=rest,
+            standalone_mode=False,
         )
     except typer.Exit as stop:
         return int(stop.exit_code)
@@ -176,39 +191,20 @@ def _call(arguments: Sequence[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _explained(command: Any, function: Callable[..., object]) -> Any:
-    """The command, its arguments with the help that they were declared with.
-
-    click has a help text of arguments of its own since 8.5, and empties the one that typer before
-    0.26 has set. With the text set again both would list them, so click's own list is left out.
+def _without_topic(words: Sequence[str], command: HelpfulCommand) -> list[str]:
+    """The words without the topic of `--help TOPIC` or `--help=TOPIC`, which is told to the
+    command.
     """
-    declared = get_type_hints(function, include_extras=True)
-    for parameter in command.params:
-        if parameter.param_type_name == "argument" and not parameter.help:
-            said = (
-                getattr(one, "help", None)
-                for one in getattr(declared.get(parameter.name), "__metadata__", ())
-            )
-            parameter.help = next((text for text in said if text), None)
-            command.format_arguments = lambda *_: None
-    return command
-
-
-class _Interrupted(Exception):  # noqa: N818  named by what happened
-    """Ctrl-C, which newer versions of typer would make a silent exit of."""
-
-
-def _heard(function: Callable[..., object]) -> Callable[..., object]:
-    """The command with its signature, whose KeyboardInterrupt gets past the parser."""
-
-    @functools.wraps(function)
-    def call(*args: object, **options: object) -> object:
-        try:
-            return function(*args, **options)
-        except KeyboardInterrupt as stop:
-            raise _Interrupted from stop
-
-    return call
+    for at, word in enumerate(words):
+        name, equals, topic = word.partition("=")
+        if name not in ("-h", "--help") or not command.topics:
+            continue
+        if not equals and at + 1 < len(words) and not words[at + 1].startswith("-"):
+            topic = words[at + 1]
+        if topic:
+            command.show_topic(topic)
+        return ["--help"]
+    return list(words)
 
 
 def _hint(name: str, message: str, rest: Rest) -> str:

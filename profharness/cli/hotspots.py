@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,8 @@ import typer
 
 from profharness.errors import UsageError
 from profharness.findings import problem_text
-from profharness.options.many_files_flags import Dask, DaskWorkers, Processes
+from profharness.options.declared import Limit, Option
+from profharness.options.many_files import ManyFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from profharness.trace.model import Problem, Trace
 
 TABLE_ROWS = 20
+_RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
 
 
 class By(str, Enum):
@@ -40,95 +43,117 @@ class Form(str, Enum):
     JSON = "json"
 
 
-def hotspots(
+class HotspotsLine(ManyFiles, frozen=True, kw_only=True):
+    """What a line of `hotspots` asks for."""
+
     paths: Annotated[
-        list[Path],
-        typer.Argument(
-            help="A run directory, or trace files: their records count together.",
+        tuple[Path, ...],
+        Option(
+            "A run directory, or trace files: their records count together.",
+            argument=True,
             metavar="RUN|FILE...",
         ),
-    ],
+    ]
     by: Annotated[
         By | None,
-        typer.Option(
-            "--by",
-            help=(
-                "Rows: kernel, op, category or (host) call (default: kernel; "
-                "op without device kernels; call with neither)."
-            ),
+        Option(
+            "Rows: kernel, op, category or (host) call (default: kernel; "
+            "op without device kernels; call with neither).",
         ),
-    ] = None,
+    ] = None
     pass_name: Annotated[
-        str | None, typer.Option("--pass", help="Pass of a run (default: the first with kernels).")
-    ] = None,
+        str | None, Option("Pass of a run (default: the first with kernels).", names=("--pass",))
+    ] = None
     top: Annotated[
         int | None,
-        typer.Option(
-            "--top", min=1, help=f"Rows to print (default: {TABLE_ROWS} in a table, else all)."
+        Option(
+            f"Rows to print (default: {TABLE_ROWS} in a table, else all).", limit=Limit(least=1)
         ),
-    ] = None,
-    form: Annotated[Form, typer.Option("--format", help="table, csv or json.")] = Form.TABLE,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    ] = None
+    form: Annotated[Form, Option("table, csv or json.", names=("--format",))] = Form.TABLE
+    json: Annotated[bool, Option("The same as --format json.")] = False
     ops: Annotated[
         bool,
-        typer.Option(
-            "--ops",
-            help="Read the operators of trace files too: the one that launched each kernel.",
-        ),
-    ] = False,
+        Option("Read the operators of trace files too: the one that launched each kernel."),
+    ] = False
     samples: Annotated[
         str,
-        typer.Option(
-            "--samples",
-            help=(
-                "Of a run: also the mean of these telemetry metrics while each row ran, "
-                "as power,clock."
-            ),
+        Option(
+            "Of a run: also the mean of these telemetry metrics while each row ran, "
+            "as power,clock.",
             metavar="LIST",
         ),
-    ] = "",
-    processes: Processes = None,
-    dask: Dask = None,
-    dask_workers: DaskWorkers = 0,
-) -> None:
+    ] = ""
+
+    @property
+    def shown(self) -> Form:
+        """How the table is printed."""
+        return Form.JSON if self.json else self.form
+
+
+def hotspots(line: HotspotsLine) -> None:
     """Show where device (or operator) time went."""
-    from profharness.understand.load import check_paths, load
+    from profharness.understand.load import check_paths
 
+    paths = list(line.paths)
     check_paths(paths)
-    if len(paths) == 1 and paths[0].is_dir():
-        trace = load(paths).trace
-        table, problems = chosen(trace, by, pass_name, samples), trace.problems
-        others = _others(table, lambda other: chosen(trace, other, pass_name))
-    else:
-        from profharness.understand.many.jobs import Workers
-        from profharness.understand.many.tables import hotspots_of_files
-
-        if samples:
-            raise UsageError("--samples is for one run", "trace files hold no telemetry")
-        if pass_name is not None:
-            raise UsageError(f"--pass {pass_name}: no such pass", "loose files have no passes")
-        workers = Workers(processes, dask, dask_workers)
-        of_files = hotspots_of_files(
-            paths,
-            None if by is None else by.value,
-            ops=ops,
-            shapes=json or form is not Form.TABLE,
-            workers=workers,
-        )
-        table, problems = of_files.table, of_files.problems
-        for one in of_files.unread:
-            typer.echo(f"error: {one.message}; the file is left out", err=True)
-        others = _others(
-            table, lambda other: hotspots_of_files(paths, other.value, workers=workers).table
-        )
-    say(problems, notes=not table.rows)
+    of_run = len(paths) == 1 and paths[0].is_dir()
+    found = _of_run(line) if of_run else _of_files(line)
+    table = found.table
+    say(found.problems, notes=not table.rows)
     if not table.rows:
+        others = _others(table, found.by)
         typer.echo(
-            f"{paths[0]}: nothing to list by {table.by}; "
-            f"{others or 'a run records operators with --profile torch, kernels with rocprofv3 too'}",
+            f"{paths[0]}: nothing to list by {table.by}; {others or _RECORD}",
             err=True,
         )
-    sys.stdout.write(text_of(table, Form.JSON if json else form, top))
+    sys.stdout.write(text_of(table, line.shown, line.top))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The table, what the readers lost or repaired, and the table of the same records with rows of
+    another kind.
+    """
+
+    table: Hotspots
+    problems: Sequence[Problem]
+    by: Callable[[By], Hotspots]
+
+
+def _of_run(line: HotspotsLine) -> _Found:
+    from profharness.understand.load import load
+
+    trace = load(list(line.paths)).trace
+    table = chosen(trace, line.by, line.pass_name, line.samples)
+    return _Found(table, trace.problems, lambda other: chosen(trace, other, line.pass_name))
+
+
+def _of_files(line: HotspotsLine) -> _Found:
+    """Raises UsageError for what only a run can answer."""
+    from profharness.understand.many.jobs import Workers
+    from profharness.understand.many.tables import hotspots_of_files
+
+    paths = list(line.paths)
+    if line.samples:
+        raise UsageError("--samples is for one run", "trace files hold no telemetry")
+    if line.pass_name is not None:
+        raise UsageError(f"--pass {line.pass_name}: no such pass", "loose files have no passes")
+    workers = Workers(line.processes, line.dask, line.dask_workers)
+    of_files = hotspots_of_files(
+        paths,
+        None if line.by is None else line.by.value,
+        ops=line.ops,
+        shapes=line.shown is not Form.TABLE,
+        workers=workers,
+    )
+    for one in of_files.unread:
+        typer.echo(f"error: {one.message}; the file is left out", err=True)
+    return _Found(
+        of_files.table,
+        of_files.problems,
+        lambda other: hotspots_of_files(paths, other.value, workers=workers).table,
+    )
 
 
 _LISTED = {

@@ -4,125 +4,131 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from profharness.errors import UsageError
-from profharness.options.many_files_flags import Dask, DaskWorkers, Processes
-from profharness.options.step_flags import StepRange
+from profharness.options.declared import OUTPUT, SELECTION, Limit, Option
+from profharness.options.many_files import ManyFiles
+from profharness.options.steps import StepRange
+
+if TYPE_CHECKING:
+    from profharness.trace.parts.cutting import Cut
 
 
-def merge(
+class MergeLine(ManyFiles, frozen=True, kw_only=True):
+    """What a line of `merge` asks for."""
+
     paths: Annotated[
-        list[Path], typer.Argument(help="Run directories or trace files.", metavar="RUN|FILE...")
-    ],
+        tuple[Path, ...],
+        Option("Run directories or trace files.", argument=True, metavar="RUN|FILE..."),
+    ]
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Where to write; .gz compresses. A single run: its own merged.pftrace.",
+        Option(
+            "Where to write; .gz compresses. A single run: its own merged.pftrace.",
+            OUTPUT,
+            names=("--output", "-o"),
         ),
-    ] = None,
-    overlay: Annotated[
-        bool, typer.Option("--overlay", help="Shift each pass, point by point, onto the bare pass.")
-    ] = False,
+    ] = None
+    overlay: Annotated[bool, Option("Shift each pass, point by point, onto the bare pass.")] = False
     allow_unaligned: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unaligned", help="Merge sources that cannot be put on one clock, marked."
-        ),
-    ] = False,
+        bool, Option("Merge sources that cannot be put on one clock, marked.")
+    ] = False
     window: Annotated[
         str | None,
-        typer.Option(
-            "--window",
+        Option(
+            "Only records that start between these times after the first record: 1.5s:2s, "
+            "250ms:, :30s.",
+            SELECTION,
             metavar="A:B",
-            help=(
-                "Only records that start between these times after the first record: 1.5s:2s, "
-                "250ms:, :30s."
-            ),
         ),
-    ] = None,
+    ] = None
     steps: Annotated[
         str | None,
-        typer.Option(
-            "--steps",
+        Option(
+            "Only steps of these numbers (B not included) and what was launched in them: "
+            "10:30, 10:, :30.",
+            SELECTION,
             metavar="A:B",
-            help=(
-                "Only steps of these numbers (B not included) and what was launched in them: "
-                "10:30, 10:, :30."
-            ),
         ),
-    ] = None,
-    step_range: StepRange = "",
+    ] = None
+    step_range: StepRange = ""
     only_ranks: Annotated[
-        str | None, typer.Option("--only-ranks", metavar="LIST", help="Only these ranks: 0,3,8-15.")
-    ] = None,
+        str | None, Option("Only these ranks: 0,3,8-15.", SELECTION, metavar="LIST")
+    ] = None
     max_kernels: Annotated[
         int | None,
-        typer.Option(
-            "--max-kernels",
-            min=1,
-            help="Only the first kernels; a viewer needs about 1.4 kB for each.",
+        Option(
+            "Only the first kernels; a viewer needs about 1.4 kB for each.",
+            SELECTION,
+            limit=Limit(least=1),
         ),
-    ] = None,
+    ] = None
     gpu_repr: Annotated[
-        str, typer.Option(help="render-stage, or track-event for viewers older than Perfetto v55.")
-    ] = "render-stage",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
+        str,
+        Option(
+            "render-stage, or track-event for viewers older than Perfetto v55.",
+            choices=("render-stage", "track-event"),
+        ),
+    ] = "render-stage"
+    force: Annotated[bool, Option("Overwrite the output.", OUTPUT)] = False
     verbose: Annotated[
         bool,
-        typer.Option(
-            "--verbose",
-            "-v",
-            help="Say the alignment of every source and every note of the readers.",
+        Option(
+            "Say the alignment of every source and every note of the readers.",
+            OUTPUT,
+            names=("--verbose", "-v"),
         ),
-    ] = False,
-    processes: Processes = None,
-    dask: Dask = None,
-    dask_workers: DaskWorkers = 0,
-) -> None:
+    ] = False
+
+
+def merge(line: MergeLine) -> None:
     """Merge runs or trace files into one Perfetto trace on one clock. What was left out is said."""
+    from profharness.understand.many.jobs import Workers
+    from profharness.understand.merge.command import MergeOptions, merge_to_file
+
+    report = merge_to_file(
+        list(line.paths),
+        line.output,
+        MergeOptions(
+            overlay=line.overlay,
+            allow_unaligned=line.allow_unaligned,
+            gpu_repr=line.gpu_repr,
+            force=line.force,
+            cut=_cut(line),
+            max_kernels=line.max_kernels,
+            workers=Workers(line.processes, line.dask, line.dask_workers),
+        ),
+    )
+    for sentence in report.lines if line.verbose else report.brief:
+        typer.echo(sentence, err=True)
+    typer.echo(str(report.path))
+
+
+def _cut(line: MergeLine) -> Cut:
+    """What is kept. Raises UsageError for a range or list of a wrong form."""
     from profharness.trace.parts import step_ranges
     from profharness.trace.parts.cutting import Cut
     from profharness.trace.parts.cutting import StepRange as Ranges
-    from profharness.understand.many.jobs import Workers
-    from profharness.understand.merge.command import MergeOptions, merge_to_file
     from profharness.units import parse_duration_ns
 
-    if step_range:
-        step_ranges.compiled(step_range)
-        if steps is None:
+    if line.step_range:
+        step_ranges.compiled(line.step_range)
+        if line.steps is None:
             raise UsageError(
                 "--step-range belongs to --steps",
                 "it says which ranges are steps; --steps A:B says which of them to keep",
             )
-    wanted = Cut(
+    return Cut(
         window=None
-        if window is None
-        else _range(window, "--window", lambda end: parse_duration_ns(end, "--window")),
-        steps=None if steps is None else _range(steps, "--steps", _step),
-        ranks=None if only_ranks is None else _ranks(only_ranks),
-        step_range=Ranges(step_range) if step_range else None,
+        if line.window is None
+        else _range(line.window, "--window", lambda end: parse_duration_ns(end, "--window")),
+        steps=None if line.steps is None else _range(line.steps, "--steps", _step),
+        ranks=None if line.only_ranks is None else _ranks(line.only_ranks),
+        step_range=Ranges(line.step_range) if line.step_range else None,
     )
-    report = merge_to_file(
-        paths,
-        output,
-        MergeOptions(
-            overlay=overlay,
-            allow_unaligned=allow_unaligned,
-            gpu_repr=gpu_repr,
-            force=force,
-            cut=wanted,
-            max_kernels=max_kernels,
-            workers=Workers(processes, dask, dask_workers),
-        ),
-    )
-    for line in report.lines if verbose else report.brief:
-        typer.echo(line, err=True)
-    typer.echo(str(report.path))
 
 
 def _range(text: str, option: str, end: Callable[[str], int]) -> tuple[int | None, int | None]:

@@ -155,7 +155,7 @@ def _seconds(prepared: RunPlan) -> float:
             len(request.batch_sizes), 1
         )
         return levels * (request.time + request.warmup_time) + workers * _START_S
-    if request.pinning.asked:  # every point starts its processes anew
+    if request.pinned:  # every point starts its processes anew
         return len(scan.points) * (request.time + request.warmup_time + _START_S)
     return len(scan.points) * request.min_seconds + workers * _START_S
 

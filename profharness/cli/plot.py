@@ -4,53 +4,51 @@ resources over time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from profharness.errors import InputError, OutputExists, UsageError
+from profharness.options.declared import Option
 
 if TYPE_CHECKING:
     from profharness.analysis.run.resources import Resources
     from profharness.report.plots.paper import Curve
     from profharness.trace.scan_table import ScanTable
 
-List = list[str]
 
+class PlotLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a line of `plot` asks for."""
 
-def plot(
     paths: Annotated[
-        list[Path], typer.Argument(help="Run directories or CSVs of results.", metavar="RUN|CSV...")
-    ],
+        tuple[Path, ...],
+        Option("Run directories or CSVs of results.", argument=True, metavar="RUN|CSV..."),
+    ]
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Picture to write; its ending says which kind (.pdf, .png, .svg).",
+        Option(
+            "Picture to write; its ending says which kind (.pdf, .png, .svg).",
+            names=("--output", "-o"),
         ),
-    ],
-    label: Annotated[
-        List | None, typer.Option(help="What to call each run, in order. Repeatable.")
-    ] = None,
-    ratio_to: Annotated[
-        str, typer.Option("--ratio-to", help="Add panels with the ratio to the curve of this name.")
-    ] = "",
-    only: Annotated[str, typer.Option(help="Draw only curves whose name holds this.")] = "",
-    title: Annotated[str, typer.Option(help="A line above the figure.")] = "",
+    ]
+    label: Annotated[tuple[str, ...], Option("What to call each run, in order. Repeatable.")] = ()
+    ratio_to: Annotated[str, Option("Add panels with the ratio to the curve of this name.")] = ""
+    only: Annotated[str, Option("Draw only curves whose name holds this.")] = ""
+    title: Annotated[str, Option("A line above the figure.")] = ""
     resources: Annotated[
         bool,
-        typer.Option(
-            "--resources",
-            help=(
-                "One run: GPU and memory (CPU and RAM without a GPU) over time, "
-                "with a mark at each batch size."
-            ),
+        Option(
+            "One run: GPU and memory (CPU and RAM without a GPU) over time, "
+            "with a mark at each batch size.",
         ),
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
-) -> None:
+    ] = False
+    force: Annotated[bool, Option("Overwrite the picture.")] = False
+
+
+def plot(line: PlotLine) -> None:
     """Draw throughput and latency over a scan, in two panels.
 
     \b
@@ -58,7 +56,8 @@ def plot(
     profharness plot results.csv -o results.png --only direct
     profharness plot traces/mi210 -o resources.pdf --resources
     """
-    if output.exists() and not force:
+    paths, output, label = line.paths, line.output, line.label
+    if output.exists() and not line.force:
         raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
     if label and len(label) != len(paths):
         raise UsageError(
@@ -67,26 +66,30 @@ def plot(
         )
     from profharness.report.plots import paper as scan_figure
 
-    if resources:
+    if line.resources:
         if len(paths) > 1:
             raise UsageError("--resources draws one run", "name one")
-        scan_figure.draw_resources(_resources(paths[0]), output, title=title)
+        scan_figure.draw_resources(_resources(paths[0]), output, title=line.title)
     else:
-        names = label or ([path.resolve().name for path in paths] if len(paths) > 1 else [""])
+        names = label or tuple(path.resolve().name if len(paths) > 1 else "" for path in paths)
         found, item = _curves(paths, names)
-        chosen = [curve for curve in found if only in curve.label]
+        chosen = [curve for curve in found if line.only in curve.label]
         if not chosen:
             raise UsageError(
-                f"--only {only}: no curve's name holds that",
+                f"--only {line.only}: no curve's name holds that",
                 f"the curves are: {'; '.join(curve.label for curve in found)}",
             )
         scan_figure.draw(
-            scan_figure.shortened(chosen), output, ratio_to=ratio_to, title=title, item=item
+            scan_figure.shortened(chosen),
+            output,
+            ratio_to=line.ratio_to,
+            title=line.title,
+            item=item,
         )
     typer.echo(f"made {output}", err=True)
 
 
-def _curves(paths: list[Path], names: list[str]) -> tuple[list[Curve], str]:
+def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], str]:
     """The curves of all inputs, and what their items are called. Raises InputError for a run
     without two levels.
     """

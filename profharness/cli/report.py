@@ -5,31 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import msgspec
 
-from profharness.options.step_flags import StepRange
+from profharness.options.declared import Option
+from profharness.options.steps import StepRange
 
 
-def report(
-    run: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
+class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a line of `report` asks for."""
+
+    run: Annotated[Path, Option("Run directory.", argument=True, metavar="RUN")]
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="HTML file (default RUN/report.html).")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite an --output that exists.")
-    ] = False,
-    step_range: StepRange = "",
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the run as `run --json` does.")
-    ] = False,
-) -> None:
+        Path | None, Option("HTML file (default RUN/report.html).", names=("--output", "-o"))
+    ] = None
+    force: Annotated[bool, Option("Overwrite an --output that exists.")] = False
+    step_range: StepRange = ""
+    json: Annotated[bool, Option("Print the run as `run --json` does.")] = False
+
+
+def report(line: ReportLine) -> None:
     """Write the HTML report of a run, and print its summary."""
     from profharness.cli.run_steps import printed, show
     from profharness.report.json import run_json
     from profharness.understand import report_run as understand
 
-    summary = understand.finish(run, report=output, force=force, step_range=step_range)
-    if json:
-        printed(run_json(summary).decode(), run / "summary.json")
+    summary = understand.finish(
+        line.run, report=line.output, force=line.force, step_range=line.step_range
+    )
+    if line.json:
+        printed(run_json(summary).decode(), line.run / "summary.json")
     else:
-        show(summary, run, output or run / "report.html")
+        show(summary, line.run, line.output or line.run / "report.html")

@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
-from profharness.cli import Rest
+from profharness.cli.command_line import Settings
+from profharness.cli.words import Rest
 from profharness.errors import UsageError
 from profharness.measure.resume import is_complete, recorded_request
-from profharness.options.request import COMMAND_LINE, Request, from_mapping, read_scan_file
+from profharness.options.request import Request
+from profharness.options.settings import COMMAND_LINE, from_mapping, read_scan_file
 from profharness.rundir.paths import RunDir
 from profharness.scans import SCANS
 
 
-def resumed(
-    scan: str | None, flags: dict[str, Any], rest: Rest, *, as_json: bool, quiet: bool
-) -> int:
+def resumed(scan: str | None, flags: Settings, rest: Rest, *, as_json: bool, quiet: bool) -> int:
     """Go on with the run in --output. Raises UsageError where options differ from those that it was
     begun with.
     """
@@ -47,7 +46,7 @@ def resumed(
     return perform(recorded, tuple(sys.argv), as_json=as_json, quiet=quiet, again=True)
 
 
-def _asked(scan: str | None, flags: dict[str, Any]) -> dict[str, object]:
+def _asked(scan: str | None, flags: Settings) -> Settings:
     """What was given, by setting."""
     given = {key: value for key, value in flags.items() if key != "output"}
     if scan is None:
@@ -61,7 +60,7 @@ def _asked(scan: str | None, flags: dict[str, Any]) -> dict[str, object]:
     return {"scan": scan, **given}
 
 
-def _agree(given: dict[str, object], recorded: Request, root: Path) -> None:
+def _agree(given: Settings, recorded: Request, root: Path) -> None:
     asked = from_mapping(
         {"scan": recorded.scan, "via": recorded.via, "model": recorded.model, **given}, COMMAND_LINE
     )

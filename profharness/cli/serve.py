@@ -7,9 +7,11 @@ import shlex
 import signal
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+
+from profharness.workers.standing_server import Offer
 
 if TYPE_CHECKING:
     from profharness.serving.ready import Model, Ready
@@ -17,75 +19,7 @@ if TYPE_CHECKING:
 LOOK_S = 0.3
 
 
-def serve(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL...",
-            help=(
-                "particlenet, sleep:TIME (a model of known service time), "
-                "an ONNX or TorchScript file, a frozen TensorFlow graph or a SavedModel "
-                "folder; NAME=MODEL names it."
-            ),
-        ),
-    ],
-    backend: Annotated[
-        str, typer.Option(help="torch, onnxruntime or tensorflow (default: by the model).")
-    ] = "",
-    device: Annotated[
-        str,
-        typer.Option(
-            help="auto, cpu, cuda, cuda:INDEX; a list cuda:0,cuda:1 deals the instances out."
-        ),
-    ] = "auto",
-    instances: Annotated[
-        int, typer.Option(min=1, help="Copies of each model that compute at the same time.")
-    ] = 1,
-    max_batch_size: Annotated[
-        int, typer.Option(min=1, help="Largest batch that the server puts together.")
-    ] = 64,
-    queue_delay_us: Annotated[
-        int, typer.Option(min=0, help="Time that a request may wait for a larger batch.")
-    ] = 0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="CPU threads of the framework.")
-    ] = None,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME:d1,d2 of an input, without the batch, where the model leaves it open."
-        ),
-    ] = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on; 0.0.0.0 opens it to other machines, with a token."
-        ),
-    ] = "127.0.0.1",
-    grpc_port: Annotated[
-        int, typer.Option("--grpc-port", "--port", min=0, max=65535, help="0: a free one.")
-    ] = 0,
-    http_port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
-    metrics_port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
-    token: Annotated[
-        str,
-        typer.Option(
-            envvar="PROFHARNESS_TOKEN",
-            help="What clients must show (default: a new one when opened, none on loopback).",
-        ),
-    ] = "",
-    tls_cert: Annotated[
-        str, typer.Option(help="Certificate (PEM) for gRPC; HTTP then stays on loopback.")
-    ] = "",
-    tls_key: Annotated[str, typer.Option(help="Its key (PEM).")] = "",
-    allow_fallback: Annotated[
-        bool,
-        typer.Option(
-            "--allow-fallback", help="Serve from the CPU where the device is missing, and say so."
-        ),
-    ] = False,
-    python: Annotated[str, typer.Option(help="The server's interpreter (default: this one).")] = "",
-) -> int:
+def serve(offer: Offer) -> int:
     """Serve models by Triton (through PyTriton) until Ctrl-C; needs the extra `triton`.
 
     \b
@@ -93,27 +27,8 @@ def serve(
     profharness serve tagger=model.onnx sleep:20ms --host 0.0.0.0 --port 8001
     """
     from profharness.errors import WorkloadFailed
-    from profharness.workers.standing_server import Offer, standing
+    from profharness.workers.standing_server import standing
 
-    offer = Offer(
-        models=tuple(models),
-        backend=backend,
-        device=device,
-        instances=instances,
-        max_batch_size=max_batch_size,
-        queue_delay_us=queue_delay_us,
-        threads=threads,
-        shapes=_shapes(shape or []),
-        host=host,
-        grpc_port=grpc_port,
-        http_port=http_port,
-        metrics_port=metrics_port,
-        token=token,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        allow_fallback=allow_fallback,
-        python=python,
-    )
     ended = threading.Event()
 
     def give_up() -> None:
@@ -130,12 +45,6 @@ def serve(
                 raise WorkloadFailed(server.reason(), f"what it printed is in {server.log.parent}")
         typer.echo("profharness: ending the server", err=True)
     return 0
-
-
-def _shapes(words: list[str]) -> dict[str, tuple[int, ...]]:
-    from profharness.options.request import parse_shape
-
-    return dict(parse_shape(word) for word in words)
 
 
 def lines_of(ready: Ready) -> Iterator[str]:

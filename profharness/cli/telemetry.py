@@ -12,41 +12,41 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from profharness.errors import UsageError
+from profharness.options.declared import Option
 
 
-def telemetry(
-    ctx: typer.Context,
+class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a line of `telemetry` asks for."""
+
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="Folder for the files (default traces/<time>-telemetry)."
-        ),
-    ] = None,
-    hz: Annotated[float, typer.Option(help="Samples per second.")] = 10.0,
+        Option("Folder for the files (default traces/<time>-telemetry).", names=("--output", "-o")),
+    ] = None
+    hz: Annotated[float, Option("Samples per second.")] = 10.0
     source: Annotated[
         str,
-        typer.Option(
-            help="auto, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library)."
+        Option(
+            "auto, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).",
+            examples=("auto", "cpu", "amd", "nvml", "amdsmi"),
         ),
-    ] = "auto",
+    ] = "auto"
     seconds: Annotated[
-        float | None, typer.Option(help="How long, without a command (default: until Ctrl-C).")
-    ] = None,
+        float | None, Option("How long, without a command (default: until Ctrl-C).")
+    ] = None
     idle_seconds: Annotated[
         float,
-        typer.Option(
-            help="Sample so long before the command begins, to measure what the idle device draws."
-        ),
-    ] = 0.0,
-    live: Annotated[bool, typer.Option("--live", help="Show the values while sampling.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite the files of an earlier call.")
-    ] = False,
-) -> int:
+        Option("Sample so long before the command begins, to measure what the idle device draws."),
+    ] = 0.0
+    live: Annotated[bool, Option("Show the values while sampling.")] = False
+    json: Annotated[bool, Option("Print one JSON object.")] = False
+    force: Annotated[bool, Option("Overwrite the files of an earlier call.")] = False
+
+
+def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
     """Sample telemetry beside a command (after --) or for some time, and say what holds the device
     back.
 
@@ -60,10 +60,18 @@ def telemetry(
     from profharness.report.text.monitoring import conclude, document, text
 
     command = ctx.obj.words
-    _check(hz, source, seconds, ctx.obj.given, command)
-    _check_idle(idle_seconds, command)
-    settings = Settings(output or _default(), source, hz, command, seconds, force, idle_seconds)
-    view = LiveView(sys.stderr, hz) if live else nullcontext()
+    _check(line, command, given=ctx.obj.given)
+    _check_idle(line.idle_seconds, command)
+    settings = Settings(
+        folder=line.output or _default(),
+        source=line.source,
+        hz=line.hz,
+        command=command,
+        seconds=line.seconds,
+        force=line.force,
+        idle_seconds=line.idle_seconds,
+    )
+    view = LiveView(sys.stderr, line.hz) if line.live else nullcontext()
     with view:
         monitored = monitor(settings, view.look if isinstance(view, LiveView) else lambda _: None)
     concluded = conclude(
@@ -76,7 +84,7 @@ def telemetry(
     )
     if monitored.trouble:
         typer.echo(f"profharness: {monitored.trouble}", err=True)
-    if json:
+    if line.json:
         typer.echo(document(concluded, monitored.files).decode())
     else:
         typer.echo(
@@ -90,11 +98,10 @@ def _cores(*, followed: bool) -> int:
     return len(os.sched_getaffinity(0)) if followed else os.cpu_count() or 1
 
 
-def _check(
-    hz: float, source: str, seconds: float | None, given: bool, command: tuple[str, ...]
-) -> None:
+def _check(line: TelemetryLine, command: tuple[str, ...], *, given: bool) -> None:
     from profharness.layers.telemetry import SOURCES
 
+    source, hz, seconds = line.source, line.hz, line.seconds
     if source not in SOURCES or source == "off":
         raise UsageError(
             f"--source: there is no source {source!r}",

@@ -63,7 +63,7 @@ class RunPlan:
         recorded from start to end, unless its hooks open a window for each level
         (`served_commands.LEVELS`); its records are cut to the levels on reading.
         """
-        external = self.request.served and not self.request.serving.managed
+        external = self.request.served and not self.request.managed
         return "all" if external and self.request.capture == "default" else self.request.capture
 
     def where(self, plan: PassPlan, *, is_worker: bool) -> Where:

@@ -49,7 +49,7 @@ class ServedPass:
     @property
     def where(self) -> Where:
         """The layers stand around the server, which may be a worker of ours."""
-        return self.run_plan.where(self.plan, is_worker=self.run_plan.request.serving.managed)
+        return self.run_plan.where(self.plan, is_worker=self.run_plan.request.managed)
 
     @property
     def done(self) -> list[PointRecord]:

@@ -1,37 +1,74 @@
-"""The options of multi-process scans as one typed record: what they mean and which exclude each
+"""The options of multi-process scans, the fourth chapter of `Request`, and which exclude each
 other. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
-
-import msgspec
+from typing import Annotated, Literal
 
 from profharness.errors import UsageError
+from profharness.options import texts
+from profharness.options.declared import PROCESSES, Limit, Option
+from profharness.options.serving import ServingOptions
+from profharness.options.workload import FOR_SCANS
 
 Pin = Literal["core", "numa", "none"]
 Memory = Literal["interleave", "bind", "preferred", "default"]
 
 
-class PinningOptions(msgspec.Struct, frozen=True, kw_only=True):
+class PinningOptions(ServingOptions, frozen=True, kw_only=True):
     """What was asked of a multi-process scan. `topology` is a file; without one the node's own
     places are taken.
     """
 
-    topology: str = ""
-    streams: tuple[int, ...] = ()
-    pin: Pin = "core"
-    memory: Memory = "interleave"
+    topology: Annotated[
+        str,
+        Option(
+            "JSON list with a list of CPU ids per process (see `profharness topology`).",
+            PROCESSES,
+            only=FOR_SCANS,
+        ),
+    ] = ""
+    streams: Annotated[
+        tuple[int, ...],
+        Option(
+            "Processes at once: 1,2,4 or 1..16 (default 1, 2, 4 ... "
+            "and as many as the topology has lists).",
+            PROCESSES,
+            only=FOR_SCANS,
+            text=texts.COUNTS,
+            limit=Limit(
+                least=1,
+                says="a point has at least one process",
+                hint="write a list such as 1,2,4",
+            ),
+        ),
+    ] = ()
+    pin: Annotated[
+        Pin,
+        Option(
+            "core (default): each process on its list; numa: on the nodes of its list; none.",
+            PROCESSES,
+            only=FOR_SCANS,
+        ),
+    ] = "core"
+    memory: Annotated[
+        Memory,
+        Option(
+            "Where a process's memory lies among the nodes of its CPUs: interleave (default), "
+            "bind, preferred, default.",
+            PROCESSES,
+            only=FOR_SCANS,
+        ),
+    ] = "interleave"
 
     @property
-    def asked(self) -> bool:
+    def pinned(self) -> bool:
         """Whether the scan runs several processes at once."""
         return bool(self.topology or self.streams)
 
 
-NAMES = frozenset(field.name for field in msgspec.structs.fields(PinningOptions))
 _OF_SINGLE_PROCESSES = {
     "trials": "a point lasts --time seconds",
     "min_seconds": "a point lasts --time seconds",
@@ -43,32 +80,26 @@ _OF_SINGLE_PROCESSES = {
 def check_given(given: Iterable[str], options: PinningOptions, named: Callable[[str], str]) -> None:
     """Raises UsageError for settings that were given and that this kind of scan would pass over."""
     for key in given:
-        if not options.asked and key in ("pin", "memory", "time", "warmup_time"):
+        if not options.pinned and key in ("pin", "memory", "time", "warmup_time"):
             raise UsageError(
                 f"{named(key)} is for scans of several processes or of a server, "
                 "and this one is neither",
                 "add --topology FILE or --streams 1,2,4, or serve the model: --via triton",
             )
-        if options.asked and key in _OF_SINGLE_PROCESSES:
+        if options.pinned and key in _OF_SINGLE_PROCESSES:
             raise UsageError(
                 f"{named(key)} is for scans of one process",
                 f"leave it out: {_OF_SINGLE_PROCESSES[key]}",
             )
 
 
-def check(options: PinningOptions, *, served: bool, command: bool) -> None:
-    """Limits that a type cannot say. Raises UsageError with the way out."""
-    if not options.asked:
-        return
-    if command or served:
+def check(options: PinningOptions) -> None:
+    """Raises UsageError where something else than a scan would have to start the processes."""
+    if options.pinned and (options.command or options.served):
         raise UsageError(
             f"--{'topology' if options.topology else 'streams'}: "
             "processes are started by a scan that runs the model directly",
             "leave it out; a server has --instances, a command --ranks"
-            if served
+            if options.served
             else "leave it out, or name a scan in place of the command",
-        )
-    if any(count < 1 for count in options.streams):
-        raise UsageError(
-            "--streams: a point has at least one process", "write a list such as 1,2,4"
         )

@@ -145,7 +145,7 @@ def create(request: Request, environment: Environment) -> Scan:
             if request.scan == SATURATION
             else TritonScan.from_request(request, environment)
         )
-    if request.pinning.asked:
+    if request.pinned:
         from profharness.scans.pinned import PinnedScan
 
         return PinnedScan.from_request(request, environment)

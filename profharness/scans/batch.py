@@ -11,7 +11,8 @@ from pathlib import Path
 
 from profharness.errors import UsageError
 from profharness.node.probe import Environment
-from profharness.options.request import Request, is_sleep
+from profharness.options.request import Request
+from profharness.options.workload import is_sleep
 from profharness.rundir.manifest import PointRecord
 from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 

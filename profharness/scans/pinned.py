@@ -39,9 +39,8 @@ class PinnedScan:
         """Lay out the points. Raises UsageError for a topology that the node cannot give, and
         InputError for a file that is none.
         """
-        options = request.pinning
         places = _places(request, environment)
-        streams = options.streams or _default_streams(len(places.places))
+        streams = request.streams or _default_streams(len(places.places))
         places.first(max(streams))
         timed: dict[str, object] = {
             "seconds": request.time,
@@ -70,8 +69,8 @@ class PinnedScan:
             item=item_of(request.model),
             settings={
                 **settings_of(request, request.model),
-                "pin": options.pin,
-                "memory": options.memory,
+                "pin": request.pin,
+                "memory": request.memory,
                 "places": [
                     {"cpus": list(place.cpus), "device": place.device} for place in places.places
                 ],

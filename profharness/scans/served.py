@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profharness.errors import UsageError
-from profharness.options.request import Request, is_sleep
+from profharness.options.request import Request
 from profharness.options.serving import ARRIVALS, DEFAULT_BATCH
+from profharness.options.workload import is_sleep
 from profharness.rundir.levels import SPREAD, TOGETHER
 from profharness.rundir.manifest import PointRecord
 from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec
@@ -151,7 +152,7 @@ class Service:
                 "clients": request.clients,
                 "distinct": DISTINCT,
                 "timeout_s": request.timeout,
-                "managed": request.serving.managed,
+                "managed": request.managed,
                 "ragged": request.ragged,
                 "body": str(Path(request.body).resolve()) if request.body else "",
                 "path": request.path,
@@ -166,7 +167,7 @@ class Service:
         """The server of one target."""
         request, target = self.request, self._target(label)
         if request.url:
-            return ServerSpec(self._model_name(label), urls=request.serving.urls)
+            return ServerSpec(self._model_name(label), urls=request.urls)
         if request.server_command:
             return ServerSpec(
                 self._model_name(label),
@@ -230,7 +231,7 @@ class Service:
         return next(target for target in self.targets if target.label == label)
 
     def _model_name(self, label: str) -> str:
-        return OUR_MODEL if self.request.serving.managed else self._target(label).model
+        return OUR_MODEL if self.request.managed else self._target(label).model
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,7 @@ def service(request: Request) -> Service:
 
 def _targets(request: Request) -> list[Target]:
     several = len(request.models) > 1
-    if not request.serving.managed:
+    if not request.managed:
         if request.body:  # a plain HTTP server has no models
             return [Target(EXTERNAL, EXTERNAL, "")]
         return [

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -18,6 +19,9 @@ from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.node.ceilings import cache_dir
+from profharness.options import texts
+from profharness.options.declared import Limit, Option
+from profharness.options.workload import BACKENDS
 from profharness.serving import ready
 from profharness.workers import protocol as control
 from profharness.workers.server import READY, Server, ServerWork
@@ -35,27 +39,80 @@ _BACKENDS = {
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What to serve, and where. `models` are MODEL or NAME=MODEL; a port of 0 is chosen; `backend`
-    "" goes by the model.
+    """What to serve, and where: the line of `profharness serve`.
+
+    `models` are MODEL or NAME=MODEL; a port of 0 is chosen; `backend` "" goes by the model.
     """
 
-    models: tuple[str, ...]
-    backend: str = ""
-    device: str = "auto"
-    instances: int = 1
-    max_batch_size: int = 64
-    queue_delay_us: int = 0
-    threads: int | None = None
-    shapes: dict[str, tuple[int, ...]] = {}
-    host: str = "127.0.0.1"
-    grpc_port: int = 0
-    http_port: int = 0
-    metrics_port: int = 0
-    token: str = ""
-    tls_cert: str = ""
-    tls_key: str = ""
-    allow_fallback: bool = False
-    python: str = ""
+    models: Annotated[
+        tuple[str, ...],
+        Option(
+            "particlenet, sleep:TIME (a model of known service time), "
+            "an ONNX or TorchScript file, a frozen TensorFlow graph or a SavedModel folder; "
+            "NAME=MODEL names it.",
+            argument=True,
+            metavar="MODEL...",
+        ),
+    ]
+    backend: Annotated[
+        str,
+        Option("torch, onnxruntime or tensorflow (default: by the model).", examples=BACKENDS),
+    ] = ""
+    device: Annotated[
+        str,
+        Option("auto, cpu, cuda, cuda:INDEX; a list cuda:0,cuda:1 deals the instances out."),
+    ] = "auto"
+    instances: Annotated[
+        int,
+        Option("Copies of each model that compute at the same time.", limit=Limit(least=1)),
+    ] = 1
+    max_batch_size: Annotated[
+        int, Option("Largest batch that the server puts together.", limit=Limit(least=1))
+    ] = 64
+    queue_delay_us: Annotated[
+        int,
+        Option("Time that a request may wait for a larger batch.", limit=Limit(least=0)),
+    ] = 0
+    threads: Annotated[
+        int | None, Option("CPU threads of the framework.", limit=Limit(least=1))
+    ] = None
+    shapes: Annotated[
+        dict[str, tuple[int, ...]],
+        Option(
+            "NAME:d1,d2 of an input, without the batch, where the model leaves it open.",
+            names=("--shape",),
+            gather=texts.shapes,
+        ),
+    ] = {}
+    host: Annotated[
+        str,
+        Option("Address to listen on; 0.0.0.0 opens it to other machines, with a token."),
+    ] = "127.0.0.1"
+    grpc_port: Annotated[
+        int,
+        Option(
+            "0: a free one.",
+            names=("--grpc-port", "--port"),
+            limit=Limit(least=0, most=65535),
+        ),
+    ] = 0
+    http_port: Annotated[int, Option("0: a free one.", limit=Limit(least=0, most=65535))] = 0
+    metrics_port: Annotated[int, Option("0: a free one.", limit=Limit(least=0, most=65535))] = 0
+    token: Annotated[
+        str,
+        Option(
+            "What clients must show (default: a new one when opened, none on loopback).",
+            envvar="PROFHARNESS_TOKEN",
+        ),
+    ] = ""
+    tls_cert: Annotated[str, Option("Certificate (PEM) for gRPC; HTTP then stays on loopback.")] = (
+        ""
+    )
+    tls_key: Annotated[str, Option("Its key (PEM).")] = ""
+    allow_fallback: Annotated[
+        bool, Option("Serve from the CPU where the device is missing, and say so.")
+    ] = False
+    python: Annotated[str, Option("The server's interpreter (default: this one).")] = ""
 
     def settings(self, cache: Path) -> dict[str, object]:
         """The server's spec. Raises UsageError for a file that is not there or of no known kind."""

@@ -9,14 +9,15 @@ import sys
 
 import pytest
 
-from profharness.cli import COMMANDS
-from profharness.options.request import BACKENDS
+from profharness.cli import COMMANDS, run_cli
+from profharness.cli.command_line import load
+from profharness.options.workload import BACKENDS
 from profharness.scans import SCANS, studies, training
 
 
-def help_of(name: str) -> str:
+def help_of(name: str, topic: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "profharness", name, "--help"],
+        [sys.executable, "-m", "profharness", name, "--help", *([topic] if topic else [])],
         env={**os.environ, "COLUMNS": "80"},
         capture_output=True,
         text=True,
@@ -44,7 +45,7 @@ def test_run_names_every_backend_and_kind_of_model() -> None:
 
 
 def test_the_token_of_a_server_elsewhere_is_documented_where_its_address_is() -> None:
-    words = " ".join(help_of("run").split())
+    words = " ".join(help_of("run", "serving").split())
     assert (
         "The token that it wants is taken from the variable PROFHARNESS_TOKEN. --token-file TEXT"
         in words
@@ -60,3 +61,65 @@ def test_every_argument_is_explained_once(name: str) -> None:
     for argument in usage[1].split():
         (said,) = re.findall(rf"^  {re.escape(argument)}  +(\S.*)$", text, re.MULTILINE)
         assert not said.startswith("[required]"), said
+
+
+def screen(*words: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "profharness", *words],
+        env={**os.environ, "COLUMNS": "110"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout.splitlines()
+
+
+def options_of(lines: list[str]) -> set[str]:
+    return {word for line in lines for word in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", line)}
+
+
+def test_every_option_of_run_stands_under_one_topic() -> None:
+    command = load("run")
+    first = screen("run", "--help")
+    named = [line.split()[0] for line in first[-len(command.topics) :]]
+    assert named == [topic.word for topic in command.topics]
+    under = {word: options_of(screen("help", "run", word)) for word in named}
+    fields = [field for field in command.fields.values() if not field.option.argument]
+    for field in fields:
+        (word,) = [word for word, options in under.items() if field.names[0] in options]
+        assert word == field.option.topic.word
+    common = {field.names[0] for field in fields if field.option.common}
+    assert options_of(first) == {*common, "--help"}
+    assert len(common) <= 22
+
+
+@pytest.mark.parametrize("words", [(), *((topic.word,) for topic in load("run").topics)])
+def test_each_screen_of_run_is_readable(words: tuple[str, ...]) -> None:
+    lines = screen("run", "--help", *words)
+    assert len(lines) <= 65
+    assert max(map(len, lines)) <= 110
+
+
+def test_a_topic_is_asked_for_in_three_ways() -> None:
+    assert screen("run", "--help", "serving") == screen("run", "--help=serving")
+    assert screen("run", "--help", "serving") == screen("help", "run", "serving")
+    assert screen("help", "run") == screen("run", "--help")
+    assert screen("help") == screen("--help")
+    assert "  --rccl-trace " in "\n".join(screen("help", "run", "layers"))
+
+
+@pytest.mark.parametrize("words", [("run", "--help", "servng"), ("help", "run", "servng")])
+def test_a_topic_that_is_not_there_is_told_with_those_that_are(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli(words) == 2
+    assert capsys.readouterr().err == (
+        "error: run --help: there is no topic 'servng'\n"
+        "  topics: layers, scan, serving, processes, telemetry, place, output\n"
+    )
+
+
+def test_a_tracer_option_names_the_layers_that_honour_it() -> None:
+    words = " ".join(" ".join(screen("help", "run", "layers")).split())
+    assert "--rccl-trace RCCL calls (rocprofv3, rocprof-sys)." in words

@@ -7,7 +7,8 @@ import pytest
 from profharness.cli import Rest
 from profharness.cli.run import build_request
 from profharness.errors import InputError, ProfharnessError, UsageError
-from profharness.options.request import COMMAND_LINE, from_mapping, parse_shape
+from profharness.options.settings import COMMAND_LINE, from_mapping
+from profharness.options.texts import parse_shape
 
 NO_REST = Rest((), given=False)
 

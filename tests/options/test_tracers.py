@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from profharness.errors import UsageError
-from profharness.options.request import Request, from_mapping
+from profharness.options.request import Request
+from profharness.options.settings import from_mapping
 from profharness.options.tracers import parse_counters
 
 

@@ -18,7 +18,7 @@ from profharness import scans
 from profharness.cli import run_cli
 from profharness.errors import UsageError
 from profharness.node.probe import Environment
-from profharness.options.request import COMMAND_LINE, from_mapping
+from profharness.options.settings import COMMAND_LINE, from_mapping
 from profharness.rundir.paths import RunDir
 from profharness.understand import report_run as understand
 

@@ -1,0 +1,34 @@
+"""Options of the commands that take many files: where the work is done."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from profharness.options.declared import MANY_FILES, Limit, Option
+
+
+class ManyFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Who reads the files: processes of this node, or a Dask cluster."""
+
+    processes: Annotated[
+        int | None,
+        Option(
+            "Processes that read files at once (default: one per CPU where it is worth it).",
+            MANY_FILES,
+            limit=Limit(least=1),
+        ),
+    ] = None
+    dask: Annotated[
+        str | None,
+        Option(
+            "Work on a Dask cluster: its scheduler's address or file, "
+            "or jobs started through dask-jobqueue.",
+            MANY_FILES,
+            metavar="ADDRESS|FILE|slurm",
+        ),
+    ] = None
+    dask_workers: Annotated[
+        int, Option("Jobs to start with --dask slurm.", MANY_FILES, limit=Limit(least=0))
+    ] = 0

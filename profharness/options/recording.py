@@ -1,0 +1,205 @@
+"""How a layer records: capture, hooks and the options of AMD's tracers; the second chapter of
+`Request`.
+
+Which tracer can honour which option is the layers' own knowledge: it is asked of them, for the
+checks and for help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from profharness.errors import UsageError
+from profharness.options import tracers
+from profharness.options.declared import LAYERS, Limit, Option, TextForm
+from profharness.options.tracers import TracerOptions
+from profharness.options.workload import WorkloadOptions, for_commands
+from profharness.rundir import capture
+
+_AS_MANY_PASSES = for_commands("leave it out: a scan makes as many passes as its layers need")
+_A_VALUE = {"pmc": ("SQ_WAVES",), "kernel_iteration_range": "1", "rocprof_sys_mode": "sample"}
+_FOR_COUNTERS = ("kernel_include_regex", "kernel_iteration_range")
+
+
+def honouring(name: str) -> tuple[str, ...]:
+    """The layers that can do what this tracer option asks for, as their own check says."""
+
+    def able(layer: str) -> bool:
+        asked: dict[str, object] = {name: _A_VALUE.get(name, True)}
+        if name == "kernel_include_regex":
+            asked[name] = "gemm"
+        if name in _FOR_COUNTERS:
+            asked["pmc"] = _A_VALUE["pmc"]
+        try:
+            tracers.check(msgspec.convert(asked, TracerOptions), (layer,))
+        except UsageError:
+            return False
+        return True
+
+    return tuple(layer for layer in tracers.TRACERS if able(layer))
+
+
+def _by_layers(name: str) -> str:
+    return f" ({', '.join(honouring(name))})."
+
+
+def _counters(value: object, _named: str) -> object:
+    if isinstance(value, str):
+        return tracers.parse_counters([value])
+    return tracers.parse_counters(
+        [str(part) for part in value] if isinstance(value, list | tuple) else []
+    )
+
+
+def _step_range(pattern: str) -> None:
+    """Raises UsageError for what is no regular expression."""
+    from profharness.trace.parts.step_ranges import compiled
+
+    if pattern:
+        compiled(pattern)
+
+
+def _capture(text: str) -> None:
+    capture.period(text)
+
+
+def _joined_by_blanks(words: Sequence[str]) -> str:
+    return " ".join(words)
+
+
+class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
+    """What layers record, and with which options of their tools."""
+
+    capture: Annotated[
+        str,
+        Option(
+            "all | steps=10:30 | after=30s,for=10s (commands: 20 steps after warm-up, "
+            "or 10 s of device work)",
+            LAYERS,
+            common=True,
+            check=_capture,
+        ),
+    ] = "default"
+    step_range: Annotated[
+        str,
+        Option(
+            r"Commands: ranges of the program (roctx, NVTX, record_function) whose whole name "
+            r"matches are its steps: 'iteration (\d+)'.",
+            LAYERS,
+            metavar="REGEX",
+            only=for_commands("leave it out: a scan's steps are its trials"),
+            check=_step_range,
+        ),
+    ] = ""
+    bare: Annotated[
+        bool,
+        Option(
+            "Commands: also run once without layers, to measure their overhead.",
+            LAYERS,
+            common=True,
+            only=for_commands("leave it out: a scan always has a bare pass"),
+        ),
+    ] = False
+    passes: Annotated[
+        int | None,
+        Option("Commands: allow this many executions.", LAYERS, only=_AS_MANY_PASSES),
+    ] = None
+    yes: Annotated[
+        bool,
+        Option(
+            "Commands: allow as many executions as the layers need.",
+            LAYERS,
+            common=True,
+            only=_AS_MANY_PASSES,
+        ),
+    ] = False
+    hook: Annotated[
+        Literal["env", "exec"],
+        Option(
+            "env (PYTHONPATH) or exec (where PYTHONPATH cannot be trusted).",
+            LAYERS,
+            only=for_commands(),
+        ),
+    ] = "env"
+    hip_trace: Annotated[bool, Option("HIP calls of the host", LAYERS, more_help=_by_layers)] = (
+        False
+    )
+    hsa_trace: Annotated[
+        bool, Option("HSA calls of the host, voluminous", LAYERS, more_help=_by_layers)
+    ] = False
+    kernel_trace: Annotated[
+        bool, Option("Kernels; they always are recorded", LAYERS, more_help=_by_layers)
+    ] = False
+    memory_copy_trace: Annotated[
+        bool, Option("Copies; they always are recorded", LAYERS, more_help=_by_layers)
+    ] = False
+    marker_trace: Annotated[bool, Option("roctx ranges", LAYERS, more_help=_by_layers)] = False
+    rccl_trace: Annotated[bool, Option("RCCL calls", LAYERS, more_help=_by_layers)] = False
+    sys_trace: Annotated[
+        bool, Option("All interfaces, voluminous", LAYERS, more_help=_by_layers)
+    ] = False
+    stats: Annotated[
+        bool, Option("The tool's own statistics files too", LAYERS, more_help=_by_layers)
+    ] = False
+    pmc: Annotated[
+        tuple[str, ...],
+        Option(
+            'Hardware counters, "C1 C2" or C1,C2, or sets such as activity; in passes of their own',
+            LAYERS,
+            text=TextForm(_counters),
+            gather=_joined_by_blanks,
+            more_help=_by_layers,
+        ),
+    ] = ()
+    kernel_include_regex: Annotated[
+        str, Option("Count only kernels whose name matches", LAYERS, more_help=_by_layers)
+    ] = ""
+    kernel_iteration_range: Annotated[
+        str,
+        Option(
+            "Count only these launches of a kernel, for example [10-20]",
+            LAYERS,
+            more_help=_by_layers,
+        ),
+    ] = ""
+    rocprof_sys_mode: Annotated[
+        str,
+        Option(
+            "sample (default), run or python",
+            LAYERS,
+            choices=("sample", "run", "python"),
+            more_help=_by_layers,
+        ),
+    ] = ""
+    tool_arg: Annotated[
+        tuple[str, ...],
+        Option("LAYER:ARG, passed to that layer's tool as it is. Repeatable.", LAYERS),
+    ] = ()
+    exit_limit: Annotated[
+        float,
+        Option(
+            "Seconds that a profiler may go on, writing nothing, "
+            "after the workload's own end (default 300).",
+            LAYERS,
+            limit=Limit(
+                above=0,
+                says="must be more than 0",
+                hint="it is how long, in seconds, a profiler may go on after the workload's end",
+            ),
+        ),
+    ] = 300.0
+
+    @property
+    def tracer(self) -> TracerOptions:
+        """The options of the AMD tracers. Raises UsageError for a --tool-arg of a wrong form."""
+        plain = {
+            field.name: getattr(self, field.name)
+            for field in msgspec.structs.fields(TracerOptions)
+            if field.name != "tool_args"
+        }
+        return TracerOptions(
+            **plain, tool_args=tracers.parse_tool_args(self.tool_arg, self.profile)
+        )
