@@ -20,6 +20,8 @@ from profharness import layers
 from profharness.errors import ProfharnessError
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
+from profharness.launchers.wrappers import wrappers_dir
+from profharness.layers.contract import Layer
 from profharness.measure import engine
 from profharness.measure.progress import NullProgress
 from profharness.node import access
@@ -30,13 +32,7 @@ from profharness.options.request import Request
 from profharness.telemetry.checkup import source_states
 from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
-from profharness.wrappers_path import wrappers_dir
 
-# the tools around a process are tried on torch's program, which uses the device through HIP
-_TINY = {
-    "torch": "profharness_workloads/checks/tiny_torch.py",
-    "onnxruntime": "profharness_workloads/checks/tiny_onnxruntime.py",
-}
 _HERE = re.compile(
     r"; `profharness doctor[^`]*` shows what works here$"
 )  # a reader of its own answer is not sent to it
@@ -109,11 +105,9 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
     )
 
 
-def _layer_state(
-    layer: layers.Layer, found: Environment, python: str, *, try_layers: bool
-) -> LayerState:
+def _layer_state(layer: Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
     state = layer.probe(found)
-    tried = _try(layer.name, python) if try_layers and state.available else ""
+    tried = _try(layer, python) if try_layers and state.available else ""
     return LayerState(
         layer.name,
         state.available,
@@ -123,12 +117,12 @@ def _layer_state(
     )
 
 
-def _try(name: str, python: str) -> str:
+def _try(layer: Layer, python: str) -> str:
     """`works: ...`, `nothing recorded: ...` or `failed: ...`, each with what to do."""
     with tempfile.TemporaryDirectory(prefix="profharness-doctor-") as folder:
         request = Request(
-            command=(python, str(wrappers_dir() / _TINY.get(name, _TINY["torch"]))),
-            profile=(name,),
+            command=(python, str(wrappers_dir() / layer.about.trial)),
+            profile=(layer.name,),
             capture="all",
             output=str(Path(folder) / "run"),
             telemetry="off",
@@ -136,7 +130,7 @@ def _try(name: str, python: str) -> str:
         try:
             prepared = engine.prepare(request)
             result = engine.execute(
-                prepared, ("doctor", "--try", name), NullProgress(), echo_stdout=True
+                prepared, ("doctor", "--try", layer.name), NullProgress(), echo_stdout=True
             )
             if result.exit_status != 0:
                 return (
@@ -148,7 +142,7 @@ def _try(name: str, python: str) -> str:
             ]
             if silent := next((found for found in errors if found.id == "nothing-recorded"), None):
                 return f"failed: {silent.message}"
-            if name not in _TINY and errors:
+            if layer.about.is_tool and errors:
                 return f"failed: {errors[0].message}; {errors[0].advice}"
             trace = understand.load([result.run.root], allow_unaligned=True).trace
         except ProfharnessError as error:

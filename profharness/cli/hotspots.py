@@ -15,7 +15,7 @@ from profharness.findings import problem_text
 from profharness.options.many_files_flags import Dask, DaskWorkers, Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from profharness.analysis.records import HotspotRow, Hotspots
     from profharness.trace.model import Problem, Trace
@@ -97,9 +97,11 @@ def hotspots(
 
     check_paths(paths)
     if len(paths) == 1 and paths[0].is_dir():
-        trace = load(paths).trace
-        table, problems = chosen(trace, by, pass_name, samples), trace.problems
-        others = _others(table, lambda other: chosen(trace, other, pass_name))
+        loaded = load(paths)
+        trace, manifest = loaded.trace, loaded.manifest
+        order = None if manifest is None else manifest.kernel_order()
+        table, problems = chosen(trace, by, pass_name, samples, order), trace.problems
+        others = _others(table, lambda other: chosen(trace, other, pass_name, order=order))
     else:
         from profharness.understand.many.jobs import Workers
         from profharness.understand.many.tables import hotspots_of_files
@@ -160,10 +162,14 @@ def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
         )
 
 
-def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = "") -> Hotspots:
-    """The table of one pass, with the telemetry asked for. Raises UsageError for a pass or metric
-    that the trace does not hold.
-    """
+def chosen(
+    trace: Trace,
+    by: By | None,
+    pass_name: str | None,
+    samples: str = "",
+    order: Mapping[str, int] | None = None,
+) -> Hotspots:
+    """The table of one pass, with the telemetry asked for; `order` says which layer's kernels are taken first. Raises UsageError for a pass or metric that the trace does not hold."""
     import msgspec
 
     from profharness.analysis.kernels.columns import with_rates
@@ -172,7 +178,7 @@ def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = ""
     from profharness.analysis.kernels.hotspots import listed, tally
     from profharness.analysis.run import kernel_pass as passes
 
-    name, records = passes.choose(trace, pass_name)
+    name, records = passes.choose(trace, pass_name, order=order)
     facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
     table = msgspec.structs.replace(
         with_rates((listed(records) if by is None else tally(records, by.value)).table(), facts),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from profharness import scans
 from profharness.cli import Rest
 from profharness.errors import UsageError
 from profharness.options import pinning_flags, place_flags, served_flags, tracer_flags
@@ -344,11 +345,10 @@ def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Reques
         check_kind(flags, COMMAND_LINE, is_command=bool(request.command))
         check_scan(flags, COMMAND_LINE, request)
         return request
-    if scan not in SCANS:
+    if scan not in SCANS and scan not in scans.names():
         raise UsageError(
             f"there is no scan {scan!r}",
-            f"known scans: {', '.join((*SCANS, *studies.names(), *training.TRAINING))}, "
-            "or a .toml file; a command goes after --: "
+            f"known scans: {', '.join((*scans.names(), *studies.names(), *training.TRAINING))}, or a .toml file; a command goes after --: "
             f"profharness run -- {'python ' if scan.endswith('.py') else ''}{scan}",
         )
     request = from_mapping({**flags, "scan": scan}, COMMAND_LINE)

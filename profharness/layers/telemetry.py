@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from profharness.launchers.command import Command
-from profharness.options.request import Request
 from profharness.rundir.paths import write_atomic
 
 
@@ -38,16 +37,9 @@ SOURCES: dict[str, tuple[str, ...]] = {
 BY_NAME = ("amd", "amdsmi", "nvml")  # sources that must give something when they are asked for
 
 
-def sampler_spec(request: Request, folder: Path, host: str) -> bytes:
-    """The sampler's settings as JSON. `roots_file` is where the harness appends the pids to
-    follow.
-    """
-    return spec_json(folder, host, request.telemetry, request.telemetry_hz)
-
-
 def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
-    """The same from the value of `--telemetry` and a rate. Tests put emulated hardware in the place
-    of /sys by PROFHARNESS_SYSFS.
+    """The sampler's settings as JSON, from the value of `--telemetry` and a rate. `roots_file` is where the harness appends the
+    pids to follow. Tests put emulated hardware in the place of /sys by PROFHARNESS_SYSFS.
     """
     return msgspec.json.encode(
         {

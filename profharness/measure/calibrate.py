@@ -12,11 +12,11 @@ import msgspec
 from profharness.errors import Unavailable
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.measure.calibration_power import Held, PowerWatch
 from profharness.node import probe as environment
 from profharness.node.ceilings import Calibration
 from profharness.node.probe import Environment
-from profharness.wrappers_path import wrappers_dir
 
 FIGURES = 10  # types of matrix products, the copy, the launches
 LONGEST_S = 600.0

@@ -23,7 +23,9 @@ from profharness.errors import Unavailable, UsageError
 from profharness.launchers import Launcher
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
-from profharness.layers import Layer, counters
+from profharness.launchers.wrappers import wrappers_dir
+from profharness.layers import counters
+from profharness.layers.contract import Layer
 from profharness.measure import command_pass as command_run
 from profharness.measure import ranks, schedule
 from profharness.measure import resume as resuming
@@ -41,13 +43,11 @@ from profharness.measure.schedule import Counting
 from profharness.node import probe as environment
 from profharness.node.probe import Environment
 from profharness.options.request import Request
-from profharness.options.tracers import COUNTING
 from profharness.rundir import harness_process
 from profharness.rundir.manifest import LayerOutcome, Manifest, ScanRecord
 from profharness.rundir.paths import RunDir
 from profharness.supervise.hook_reports import clean_hellos, read_hellos
 from profharness.understand.run_files import read_clock_files
-from profharness.wrappers_path import wrappers_dir
 
 PROBE_S = 60.0
 
@@ -112,7 +112,9 @@ def prepare(request: Request, *, dry: bool = False) -> Prepared:
             [
                 layer
                 for layer in chosen
-                if layer.scope == "prefix" or scan is not None or _command_python(request.command)
+                if layer.about.scope == "prefix"
+                or scan is not None
+                or _command_python(request.command)
             ],
             found,
         )
@@ -179,7 +181,7 @@ def _counting(request: Request, chosen: tuple[Layer, ...], found: Environment) -
     """
     if not request.pmc:
         return None
-    layer = next(layer for layer in chosen if layer.name in COUNTING)
+    layer = next(layer for layer in chosen if layer.about.counts)
     return Counting(
         layer, counters.groups(request.pmc, found, wrappers_dir()), counters.assumption(found)
     )
@@ -265,7 +267,11 @@ def _manifest(prepared: Prepared, argv: tuple[str, ...]) -> Manifest:
         container=request.container,
         layers=tuple(
             LayerOutcome(
-                name=layer.name, available=state.available, version=state.version, why=state.why
+                name=layer.name,
+                available=state.available,
+                version=state.version,
+                why=state.why,
+                facts=layer.about.facts,
             )
             for layer in chosen
             for state in [layer.probe(prepared.environment)]

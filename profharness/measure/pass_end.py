@@ -9,14 +9,15 @@ from collections.abc import Sequence
 
 import msgspec
 
+from profharness import layers
 from profharness.launchers import Outcome
-from profharness.layers import Where
+from profharness.layers.contract import Where
 from profharness.measure import counter_split as splitting
 from profharness.measure.plan import Prepared, pass_record, points_of
 from profharness.measure.recorder import Recorder
 from profharness.measure.schedule import PassPlan
 from profharness.rundir.manifest import Artifact
-from profharness.scans import Point, Scan, key_of
+from profharness.scans.contract import Point, Scan, key_of
 from profharness.secrets import scrub as scrubbing
 from profharness.supervise import diagnosis as failures
 from profharness.supervise.tool import ToolPass
@@ -50,7 +51,9 @@ def conclude(
 def collect(plan: PassPlan, where: Where, recorder: Recorder) -> tuple[Artifact, ...]:
     """The files of the pass's layers that are not in the manifest yet."""
     known = frozenset(artifact.path for artifact in recorder.manifest.artifacts)
-    return tuple(artifact for layer in plan.layers for artifact in layer.collect(where, known))
+    return tuple(
+        artifact for layer in plan.layers for artifact in layers.collect(layer, where, known)
+    )
 
 
 def spare_executions(prepared: Prepared) -> int | None:

@@ -12,7 +12,9 @@ from typing import Any
 
 from profharness.launchers import Launcher
 from profharness.launchers.command import Command
-from profharness.layers import Extras, Where, around
+from profharness.launchers.wrappers import wrappers_dir
+from profharness.layers import around
+from profharness.layers.contract import Extras, Where
 from profharness.layers.hooks import through_exec_hook, with_hooks
 from profharness.measure import spill
 from profharness.measure.ranks import RankInfo
@@ -21,9 +23,8 @@ from profharness.node.probe import Environment
 from profharness.options.request import Request
 from profharness.rundir.manifest import PassRecord, PassState
 from profharness.rundir.paths import RunDir
-from profharness.scans import Point, Scan
+from profharness.scans.contract import Point, Scan
 from profharness.workers import pool as workers
-from profharness.wrappers_path import wrappers_dir
 
 
 @dataclass(frozen=True)

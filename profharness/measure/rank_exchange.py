@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from profharness import layers
 from profharness.errors import InputError, Unavailable
 from profharness.findings import Finding, finding
 from profharness.launchers import Outcome
@@ -61,7 +62,7 @@ def follow(prepared: Prepared, *, echo_stdout: bool) -> Result:
             collected = tuple(
                 artifact
                 for layer in plan.layers
-                for artifact in layer.collect(tool.where, frozenset())
+                for artifact in layers.collect(layer, tool.where, frozenset())
             )
             refused = tool.refused(said, collected)
             status = tool.status(outcome, said)
@@ -101,7 +102,9 @@ def gather(prepared: Prepared, tool: ToolPass, own: Outcome, said: str, recorder
     """
     plan = tool.plan
     collected = tuple(
-        artifact for layer in plan.layers for artifact in layer.collect(tool.where, frozenset())
+        artifact
+        for layer in plan.layers
+        for artifact in layers.collect(layer, tool.where, frozenset())
     )
     _leave(recorder.run, prepared, plan, own, Told(refused=tool.refused(said, collected)))
     folder = recorder.run.root / "control" / "ranks"

@@ -23,7 +23,7 @@ from profharness.measure.progress import Progress
 from profharness.measure.recorder import Recorder
 from profharness.measure.sampler import Sampler
 from profharness.measure.schedule import PassPlan
-from profharness.scans import Scan
+from profharness.scans.contract import Scan
 from profharness.supervise.tool import ToolPass, read_logs
 from profharness.workers import pool as workers
 from profharness.workers.protocol import write_points

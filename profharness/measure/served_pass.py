@@ -31,7 +31,7 @@ from profharness.rundir import requests as tables
 from profharness.rundir import requests_raw
 from profharness.rundir.manifest import PointRecord
 from profharness.rundir.paths import RunDir
-from profharness.scans import Point, Scan, key_of
+from profharness.scans.contract import Point, Scan, key_of
 from profharness.supervise.tool import ToolPass, read_logs
 from profharness.workers import pool as workers
 from profharness.workers.protocol import write_points

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from profharness import layers
 from profharness.errors import UsageError
 from profharness.findings import Finding
 from profharness.launchers import Job
@@ -96,7 +97,7 @@ def execute(wrapping: Wrapping) -> Wrapped:
     where.hooks.mkdir(parents=True, exist_ok=True)
     log = (
         where.run_root / "control" / wrapping.plan.name / "stderr.log"
-        if any(layer.scope == "prefix" for layer in wrapping.plan.layers)
+        if any(layer.about.scope == "prefix" for layer in wrapping.plan.layers)
         else None
     )
     tool = ToolPass(wrapping.plan, where, prepared.request.exit_limit, lambda: [log] if log else [])
@@ -109,7 +110,9 @@ def execute(wrapping: Wrapping) -> Wrapped:
     said = read_logs([log] if log else [])
     followed = tool.follow_up(prepared.launcher, outcome)
     artifacts = tuple(
-        artifact for layer in wrapping.plan.layers for artifact in layer.collect(where, frozenset())
+        artifact
+        for layer in wrapping.plan.layers
+        for artifact in layers.collect(layer, where, frozenset())
     )
     found = (
         *tool.findings(outcome, said, artifacts),

@@ -16,13 +16,14 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from profharness import layers
 from profharness.errors import InputError, UsageError
+from profharness.layers import options as tracer_options
+from profharness.layers.options import TracerOptions
 from profharness.options import pinning as pinning_options
 from profharness.options import serving as serving_options
-from profharness.options import tracers as tracer_options
 from profharness.options.pinning import PinningOptions
 from profharness.options.serving import ServingOptions
-from profharness.options.tracers import TracerOptions
 from profharness.rundir import capture
 from profharness.units import parse_counts
 
@@ -124,7 +125,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         _check(self)
-        tracer_options.check(self.tracer, self.profile)
+        tracer_options.check(self.tracer, self.profile, layers.descriptions)
         serving_options.check(self.serving, self.scan, self.profile)
         pinning_options.check(self.pinning, served=self.served, command=bool(self.command))
 
@@ -137,7 +138,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             if field.name != "tool_args"
         }
         return TracerOptions(
-            **plain, tool_args=tracer_options.parse_tool_args(self.tool_arg, self.profile)
+            **plain,
+            tool_args=tracer_options.parse_tool_args(
+                self.tool_arg, self.profile, layers.descriptions
+            ),
         )
 
     @property

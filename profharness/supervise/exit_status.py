@@ -19,7 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from profharness.launchers import Outcome
-from profharness.layers import Where
+from profharness.layers.contract import Where
 from profharness.supervise import diagnosis as failures
 from profharness.supervise.hook_reports import tree
 

@@ -17,11 +17,11 @@ import msgspec
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.node.ceilings import cache_dir
 from profharness.serving import ready
 from profharness.workers import protocol as control
 from profharness.workers.server import READY, Server, ServerWork
-from profharness.wrappers_path import wrappers_dir
 
 BUILT_IN = ("particlenet", "sleep")
 _BACKENDS = {
