@@ -54,6 +54,9 @@ def doctor(
         )
     for source in checkup.telemetry:
         _row("telemetry", source.name, available=source.available, lines=[source.why])
+    for plugin in checkup.plugins or ():
+        family = plugin.family.removeprefix("profharness.")
+        _row("plug-in", plugin.name, available=plugin.available, lines=[plugin.why or family])
     slept = (
         f"; the host slept {checkup.clocks.suspended_ns / 1e9:.1f} s since boot"
         if checkup.clocks.suspended_ns

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from profharness import layers
+from profharness import families, layers, readers, scans
+from profharness.analysis import verdict
 from profharness.errors import ProfharnessError
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
@@ -29,6 +30,7 @@ from profharness.node import probe as environment
 from profharness.node.access import AccessState
 from profharness.node.probe import Environment
 from profharness.options.request import Request
+from profharness.telemetry import sources
 from profharness.telemetry.checkup import source_states
 from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
@@ -66,6 +68,15 @@ class Clocks(msgspec.Struct, frozen=True):
     suspended_ns: int
 
 
+class PluginState(msgspec.Struct, frozen=True):
+    """A member that another package adds to a family, and why it cannot be used."""
+
+    family: str
+    name: str
+    available: bool
+    why: str = ""
+
+
 class Checkup(msgspec.Struct, frozen=True):
     """The answer of `doctor --json` (docs/json.md#doctor); `access` says what of the node this user
     may open.
@@ -78,6 +89,7 @@ class Checkup(msgspec.Struct, frozen=True):
     access: tuple[AccessState, ...] = ()
     host: str = ""
     python: str = ""
+    plugins: tuple[PluginState, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
@@ -102,6 +114,17 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
         access=access.states(found),
         host=found.host,
         python=interpreter,
+        plugins=_plugins() or msgspec.UNSET,
+    )
+
+
+def _plugins() -> tuple[PluginState, ...]:
+    """What other packages add, once every family was asked for it."""
+    for family in (layers, readers, scans, sources, verdict):
+        family.foreign_names()
+    return tuple(
+        PluginState(plugin.group, plugin.name, not plugin.why, plugin.why)
+        for plugin in families.plugins()
     )
 
 

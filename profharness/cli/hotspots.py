@@ -169,7 +169,9 @@ def chosen(
     samples: str = "",
     order: Mapping[str, int] | None = None,
 ) -> Hotspots:
-    """The table of one pass, with the telemetry asked for; `order` says which layer's kernels are taken first. Raises UsageError for a pass or metric that the trace does not hold."""
+    """The table of one pass, with the telemetry asked for; `order` says which layer's kernels are
+    taken first. Raises UsageError for a pass or metric that the trace does not hold.
+    """
     import msgspec
 
     from profharness.analysis.kernels.columns import with_rates

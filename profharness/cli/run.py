@@ -348,7 +348,8 @@ def build_request(scan: str | None, flags: dict[str, Any], rest: Rest) -> Reques
     if scan not in SCANS and scan not in scans.names():
         raise UsageError(
             f"there is no scan {scan!r}",
-            f"known scans: {', '.join((*scans.names(), *studies.names(), *training.TRAINING))}, or a .toml file; a command goes after --: "
+            f"known scans: {', '.join((*scans.names(), *studies.names(), *training.TRAINING))}, "
+            "or a .toml file; a command goes after --: "
             f"profharness run -- {'python ' if scan.endswith('.py') else ''}{scan}",
         )
     request = from_mapping({**flags, "scan": scan}, COMMAND_LINE)

@@ -1,4 +1,6 @@
-"""Instrumentation layers: each is one file here, or a member that an installed package adds (`contract` says what one is)."""
+"""Instrumentation layers: each is one file here, or a member that an installed package adds
+(`contract` says what one is).
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,10 @@ NEEDS = ("about", "probe", "prepare", "extras", "follow_up")
 def members() -> tuple[Layer, ...]:
     """All layers: ours in the order of `LAYERS`, then those of other packages by name."""
     ours = [cast("type[Layer]", families.load(name)) for name in LAYERS]
-    theirs = [cast("type[Layer]", layer) for _, layer in families.foreign(GROUP, NEEDS)]
-    return tuple(layer() for layer in (*ours, *theirs))
+    mine = tuple(layer() for layer in ours)
+    names = {layer.name for layer in mine}
+    theirs = (cast("Layer", layer) for _, layer in families.foreign(GROUP, NEEDS, is_class=True))
+    return (*mine, *(layer for layer in theirs if layer.name not in names))
 
 
 def descriptions() -> tuple[Description, ...]:
@@ -57,3 +61,8 @@ def collect(layer: Layer, where: Where, known: frozenset[str]) -> tuple[Artifact
         where.run_root, layer.name, where.pass_name, ranked=where.rank is not None
     )
     return left_files.collect(layer.about.facts.leaves, of, known)
+
+
+def foreign_names() -> tuple[str, ...]:
+    """The entry points' names of those that other packages add."""
+    return tuple(name for name, _ in families.foreign(GROUP, NEEDS, is_class=True))

@@ -25,7 +25,9 @@ MASK = 0x10089
 
 
 class AmdLogLayer(Layer):
-    """Every HIP call and launch in order, with geometry but without device times; MIOpen's calls and searches."""
+    """Every HIP call and launch in order, with geometry but without device times; MIOpen's calls
+    and searches.
+    """
 
     about = Description(
         name="amd-log",

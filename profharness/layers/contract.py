@@ -1,7 +1,8 @@
-"""What a layer is: how a tool is put around or into the workload, and all that the rest of the harness says of it.
+"""What a layer is: how a tool is put around or into the workload, and all that the rest of the
+harness says of it.
 
-A layer has no state and no run method, and never asks which other layers are on; `measure.schedule` decides that.
-Readers of the tools' files are in `readers`, separate from the layers.
+A layer has no state and no run method, and never asks which other layers are on; `measure.schedule`
+decides that. Readers of the tools' files are in `readers`, separate from the layers.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def framework_of(target: str) -> str:
 class Where:
     """Places and settings that a layer may use when it prepares a command for one pass.
 
-    `rank` is None for a single process. `python` runs our wrappers beside the workload. `counters` is not empty in a
-    pass that collects hardware counters. `spill` is where a tool may put temporary files, None for the working directory.
+    `rank` is None for a single process. `python` runs our wrappers beside the workload. `counters`
+    is not empty in a pass that collects hardware counters. `spill` is where a tool may put
+    temporary files, None for the working directory.
     """
 
     run_root: Path
@@ -84,9 +86,11 @@ class Availability:
 
 @dataclass(frozen=True)
 class Extras:
-    """What must lie ready before a prepared command starts. `hides_status`: the tool's exit status is not the workload's.
+    """What must lie ready before a prepared command starts. `hides_status`: the tool's exit status
+    is not the workload's.
 
-    `cut` is the capture window that was asked for where the tool cannot keep to it: it records everything.
+    `cut` is the capture window that was asked for where the tool cannot keep to it: it records
+    everything.
     """
 
     folders: tuple[Path, ...] = ()
@@ -97,7 +101,8 @@ class Extras:
 
 
 class Program(NamedTuple):
-    """One name under which a tool may be installed, and the oldest ROCm release that has it under this name.
+    """One name under which a tool may be installed, and the oldest ROCm release that has it under
+    this name.
 
     `tells_sdk`: its version is that of rocprofiler-sdk, from which the release follows.
     """
@@ -108,7 +113,9 @@ class Program(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """A sentence of a tool as a regular expression (letter case is ignored), the finding that it means, and in which words."""
+    """A sentence of a tool as a regular expression (letter case is ignored), the finding that it
+    means, and in which words.
+    """
 
     pattern: str
     finding: str
@@ -117,21 +124,25 @@ class Sign(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """One layer as data. Plans, checks of options, failures, the probe, help and the README's table read it.
+    """One layer as data. Plans, checks of options, failures, the probe, help and the README's table
+    read it.
 
-    `gives` and `needs` are its row in the README. `claims` is what it occupies in the process: two layers with a common
-    claim never share a pass. `targets` are the backends that it can observe, and `command`; `attach_hint` says what to do
-    where there is none of them. `perturbing`: it changes the workload's speed so much that no time of its pass is ever
-    used, and it runs alone. `facts` is what the readers of a run need to know, and goes into its manifest.
+    `gives` and `needs` are its row in the README. `claims` is what it occupies in the process: two
+    layers with a common claim never share a pass. `targets` are the backends that it can observe,
+    and `command`; `attach_hint` says what to do where there is none of them. `perturbing`: it
+    changes the workload's speed so much that no time of its pass is ever used, and it runs alone.
+    `facts` is what the readers of a run need to know, and goes into its manifest.
 
-    `honours` are the fields of `TracerOptions` that it obeys. `steps_by_hooks`: the hooks tell the tool when a window of
-    steps begins. `silent` is what a process did that used the framework and left no file; `windowed`: its window is the
-    hooks' own. `expects_kernels`: files without kernels mean that something went wrong.
+    `honours` are the fields of `TracerOptions` that it obeys. `steps_by_hooks`: the hooks tell the
+    tool when a window of steps begins. `silent` is what a process did that used the framework and
+    left no file; `windowed`: its window is the hooks' own. `expects_kernels`: files without kernels
+    mean that something went wrong.
 
-    `refusals` are the sentences by which it refuses its command line, `signs` those by which it tells other failures, and
-    `caught` the one by which it names (as the first group) the signal that ends the process: regular expressions.
-    The estimates of size are of one trial of a scan and of 20 steps or so of a command. `trial` is the program, relative to
-    wrappers/, that `doctor --try` runs.
+    `refusals` are the sentences by which it refuses its command line, `signs` those by which it
+    tells other failures, and `caught` the one by which it names (as the first group) the signal
+    that ends the process: regular expressions. The estimates of size are of one trial of a scan and
+    of 20 steps or so of a command. `trial` is the program, relative to wrappers/, that `doctor
+    --try` runs.
     """
 
     name: str
@@ -168,7 +179,9 @@ class Description:
 
 
 class Layer(Protocol):
-    """One file of this folder, or of another package. What is not needed by a tool keeps the defaults given here."""
+    """One file of this folder, or of another package. What is not needed by a tool keeps the
+    defaults given here.
+    """
 
     about: Description
 
@@ -180,12 +193,16 @@ class Layer(Protocol):
         """Pure: from what the probe found on the node."""
 
     def prepare(self, command: Command, where: Where) -> Command:
-        """The command as it must be started under this layer. Raises UsageError for what this tool's version cannot do."""
+        """The command as it must be started under this layer. Raises UsageError for what this
+        tool's version cannot do.
+        """
 
-    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002  most hooks need nothing
+    # most hooks need nothing
+    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002
         """What `prepare` relies on, for the same arguments."""
         return Extras()
 
-    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  most tools leave nothing to do
+    # most tools leave nothing to do
+    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002
         """Commands to run once the pass has ended, on the files that it left."""
         return ()

@@ -28,7 +28,10 @@ class OnnxruntimeLayer(Layer):
         scope="hook",
         claims=frozenset({"onnxruntime-profiler"}),
         targets=frozenset({"onnxruntime", COMMAND}),
-        attach_hint="it observes onnxruntime: add --backend onnxruntime, or profile a command that uses onnxruntime",
+        attach_hint=(
+            "it observes onnxruntime: add --backend onnxruntime, "
+            "or profile a command that uses onnxruntime"
+        ),
         silent="it made no session",
         bytes_per_trial=60_000,  # measured on ParticleNet
         trial="workloads/tiny_onnxruntime.py",

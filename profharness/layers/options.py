@@ -1,4 +1,6 @@
-"""The options of the tools around a process as one typed record, and whether the layers asked for can honour them. Pure."""
+"""The options of the tools around a process as one typed record, and whether the layers asked for
+can honour them. Pure.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def parse_counters(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 class Obedient(Protocol):
-    """A layer as far as options go: its name, the options that it honours, and whether it has a command line."""
+    """A layer as far as options go: its name, the options that it honours, and whether it has a
+    command line.
+    """
 
     @property
     def name(self) -> str: ...
@@ -60,7 +64,8 @@ class Obedient(Protocol):
 def parse_tool_args(
     texts: Sequence[str], profile: Sequence[str], layers: Callable[[], Sequence[Obedient]]
 ) -> dict[str, tuple[str, ...]]:
-    """`LAYER:ARG` of each --tool-arg, in order. `layers` gives all that there are; without texts nobody asks it.
+    """`LAYER:ARG` of each --tool-arg, in order. `layers` gives all that there are; without texts
+    nobody asks it.
 
     Raises UsageError for an unknown layer, or one that was not asked for.
     """
@@ -97,7 +102,8 @@ def check(
 ) -> None:
     """`layers` gives all that there are; nobody asks it where no option was set.
 
-    Raises UsageError for an option that no layer asked for can honour, and for a value of a wrong form.
+    Raises UsageError for an option that no layer asked for can honour, and for a value of a wrong
+    form.
     """
     for name in _given(options):
         flag = "--" + name.replace("_", "-")

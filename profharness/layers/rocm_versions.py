@@ -68,7 +68,8 @@ def text(version: Version) -> str:
 
 
 def installed(environment: Environment, *programs: Program) -> Installed:
-    """The first of the programs that the probe found, with its generation; else the first name, for the newest one.
+    """The first of the programs that the probe found, with its generation; else the first name, for
+    the newest one.
 
     A tool whose release cannot be told is treated as the oldest that could have its name, so that
     no option is used that it may not know.
@@ -89,7 +90,9 @@ def installed(environment: Environment, *programs: Program) -> Installed:
 
 
 def availability(environment: Environment, way_out: str, *programs: Program) -> Availability:
-    """Whether one of the programs is there, and what speaks against its finding a device; `way_out` says what to use instead where it is not."""
+    """Whether one of the programs is there, and what speaks against its finding a device; `way_out`
+    says what to use instead where it is not.
+    """
     tool = installed(environment, *programs)
     if tool.found:
         known = environment.tools[tool.program].version
@@ -162,7 +165,9 @@ def planned_for(tool: Installed) -> str:
 
 
 def _from_sdk(version: str) -> Version | None:
-    """The release of rocprofiler-sdk's version; the other tools' own numbers say nothing about ROCm."""
+    """The release of rocprofiler-sdk's version; the other tools' own numbers say nothing about
+    ROCm.
+    """
     number = parse(version)
     if number is None:
         return None

@@ -29,7 +29,8 @@ from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 PROGRAM = Program("rocprof", (5, 7))
-# of one execution the first of these that is whole is read: the database holds what the others are made from
+# of one execution the first of these that is whole is read: the database holds what the others are
+# made from
 _FILES = (
     LeftFile(r"results\.db", "rocprof-db", turn=0, whole="filled"),
     LeftFile(r"results\.json", "rocprof-json", turn=1, whole="closed"),
@@ -42,7 +43,9 @@ _FILES = (
 
 
 class RocprofLayer(Layer):
-    """Kernels with their geometry, copies and host calls; in passes of their own hardware counters."""
+    """Kernels with their geometry, copies and host calls; in passes of their own hardware
+    counters.
+    """
 
     about = Description(
         name="rocprof",

@@ -118,6 +118,8 @@ def _tool(where: Where) -> Installed:
 
 
 def _workloads(layer: str, where: Where) -> list[Path]:
-    """The folders that hold counters; some releases put the workload's and the device's names in between."""
+    """The folders that hold counters; some releases put the workload's and the device's names in
+    between.
+    """
     of = LayerPass(where.run_root, layer, where.pass_name)
     return [path.parent for folder in executions(of) for path in sorted(folder.rglob(COUNTERS))]

@@ -40,7 +40,9 @@ def _programs(mode: str) -> tuple[Program, Program]:
 
 
 class RocprofSysLayer(Layer):
-    """Host functions and samples, HIP calls, kernels, copies and the driver's counters on one timeline."""
+    """Host functions and samples, HIP calls, kernels, copies and the driver's counters on one
+    timeline.
+    """
 
     about = Description(
         name="rocprof-sys",
@@ -61,7 +63,10 @@ class RocprofSysLayer(Layer):
             }
         ),
         refusals=(
-            r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) (?:argument|option).*$",
+            (
+                r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) "
+                r"(?:argument|option).*$"
+            ),
         ),
         bytes_per_command=100_000_000,  # from public recordings
         facts=LayerFacts(

@@ -20,8 +20,8 @@ from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 PROGRAM = Program("rocprofv3", ROCM_6_2, tells_sdk=True)
 PREDECESSOR = "rocprof"
-# <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension. Of one process the first kind that is whole is read;
-# statistics and lists of agents never speak for it.
+# <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension. Of one process the first kind
+# that is whole is read; statistics and lists of agents never speak for it.
 _PID = r"_(\d+)_[a-z_]+\.(?:csv|json|db|pftrace)(?:\.gz)?$"
 _FILES = (
     LeftFile(r".*\.db(\.gz)?", "rocpd", turn=0),
@@ -33,7 +33,8 @@ _FILES = (
     LeftFile(r".*\.csv(\.gz)?", "rocprofv3-csv", aside=True, turn=2),
     LeftFile(r".*\.pftrace(\.gz)?", "pftrace", turn=3),
 )
-_REGIONS = "--selected-regions"  # records only between roctxProfilerResume and roctxProfilerPause; since ROCm 7.0
+# records only between roctxProfilerResume and roctxProfilerPause; since ROCm 7.0
+_REGIONS = "--selected-regions"
 _SWITCHES = ("hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace", "stats")
 
 
@@ -42,7 +43,10 @@ class Rocprofv3Layer(Layer):
 
     about = Description(
         name="rocprofv3",
-        gives="kernels, copies, HIP/HSA/RCCL calls, roctx ranges; `--pmc` counters in passes of their own",
+        gives=(
+            "kernels, copies, HIP/HSA/RCCL calls, roctx ranges; "
+            "`--pmc` counters in passes of their own"
+        ),
         needs="ROCm 6.2 and newer",
         scope="prefix",
         claims=frozenset({"hsa-tool"}),

@@ -13,11 +13,16 @@ _BUILDS = {"rocm": "AMD", "cuda": "NVIDIA"}  # kinds of devices, and whose they 
 
 
 class TorchLayer(Layer):
-    """Kineto traces (kernels, copies, runtime calls, operators) as JSON, one per process and window."""
+    """Kineto traces (kernels, copies, runtime calls, operators) as JSON, one per process and
+    window.
+    """
 
     about = Description(
         name="torch",
-        gives="kernels, copies, runtime calls, operators by torch.profiler, through a hook in the process",
+        gives=(
+            "kernels, copies, runtime calls, operators by torch.profiler, "
+            "through a hook in the process"
+        ),
         needs="CPU, CUDA, ROCm",
         scope="hook",
         claims=frozenset({"torch-profiler", "hsa-tool", "cupti"}),

@@ -151,7 +151,9 @@ def _passes(
 
 
 def _fitting(layer: Layer, targets: Sequence[str]) -> tuple[str, ...]:
-    """The targets that the layer can observe; all models on one server are, where one of them is."""
+    """The targets that the layer can observe; all models on one server are, where one of them
+    is.
+    """
     fits = {target for target in targets if framework_of(target) in layer.about.targets}
     return tuple(target for target in targets if target in fits or (target in SHARED and fits))
 

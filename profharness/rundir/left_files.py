@@ -1,4 +1,6 @@
-"""Finds the files that a layer left for one pass, by what the layer says of them (`layer_facts`), without the layer."""
+"""Finds the files that a layer left for one pass, by what the layer says of them (`layer_facts`),
+without the layer.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _BESIDE = ".profharness.json"  # what a hook writes beside its file
 
 @dataclass(frozen=True)
 class LayerPass:
-    """One layer in one pass of a run. `ranked`: the run has several ranks, and folders of owners are theirs."""
+    """One layer in one pass of a run. `ranked`: the run has several ranks, and folders of owners
+    are theirs.
+    """
 
     run_root: Path
     layer: str
@@ -50,7 +54,9 @@ class _Candidate:
 
 
 def collect(leaves: LeftFiles, of: LayerPass, known: frozenset[str]) -> tuple[Artifact, ...]:
-    """The files of this pass, relative to the run, without those in `known`; of one group those that are not read are aside."""
+    """The files of this pass, relative to the run, without those in `known`; of one group those
+    that are not read are aside.
+    """
     groups: dict[tuple[Path, str], list[_Candidate]] = {}
     for candidate in _candidates(leaves, of):
         groups.setdefault(candidate.group, []).append(candidate)
@@ -123,7 +129,9 @@ def _pid(path: Path, leaves: LeftFiles) -> str:
 
 
 def _is_read(candidate: _Candidate, group: list[_Candidate], leaves: LeftFiles) -> bool:
-    """Whether this file speaks for its group; files without a turn all do, as far as they are not aside."""
+    """Whether this file speaks for its group; files without a turn all do, as far as they are not
+    aside.
+    """
     if candidate.kind.aside:
         return False
     if candidate.kind.turn is None:
@@ -167,14 +175,18 @@ def _artifact(candidate: _Candidate, of: LayerPass, leaves: LeftFiles, *, aside:
 
 
 def _rank(candidate: _Candidate, of: LayerPass, leaves: LeftFiles) -> int | None:
-    """The rank whose folder this is; a tool that fills in names itself writes the pid there where there are no ranks."""
+    """The rank whose folder this is; a tool that fills in names itself writes the pid there where
+    there are no ranks.
+    """
     owner = candidate.folder.parent.name
     named = owner != candidate.pid if leaves.place == "process" else of.ranked
     return int(owner) if named and owner.isdigit() else None
 
 
 def _read_sidecar(path: Path) -> _Sidecar:
-    """What the hook wrote beside its file; a missing or cut sidecar is an empty one (the reader reports it)."""
+    """What the hook wrote beside its file; a missing or cut sidecar is an empty one (the reader
+    reports it).
+    """
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Sidecar)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):

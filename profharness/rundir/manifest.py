@@ -295,7 +295,9 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
         return next((record for record in self.passes if record.name == name), None)
 
     def layer_facts(self) -> dict[str, LayerFacts]:
-        """What is known of each layer by its name: as this run says, else as it was when runs did not say it."""
+        """What is known of each layer by its name: as this run says, else as it was when runs did
+        not say it.
+        """
         return OLDER | {layer.name: layer.facts for layer in self.layers if layer.facts is not None}
 
     def kernel_order(self) -> dict[str, int]:
@@ -303,7 +305,9 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
         return kernel_order(self.layer_facts())
 
     def hooked(self) -> frozenset[str]:
-        """The layers that work inside the process, so that they cost time in their windows alone."""
+        """The layers that work inside the process, so that they cost time in their windows
+        alone.
+        """
         return hooked_layers(self.layer_facts())
 
 

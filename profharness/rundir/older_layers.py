@@ -1,4 +1,6 @@
-"""The layers of runs whose manifests do not yet describe them. A record of the past: new layers are never added here."""
+"""The layers of runs whose manifests do not yet describe them. A record of the past: new layers are
+never added here.
+"""
 
 from __future__ import annotations
 

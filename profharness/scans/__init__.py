@@ -1,4 +1,6 @@
-"""Scans: each is one file here, or a member that an installed package adds (`contract` says what one is)."""
+"""Scans: each is one file here, or a member that an installed package adds (`contract` says what
+one is).
+"""
 
 from __future__ import annotations
 
@@ -41,3 +43,8 @@ def create(request: Request, environment: Environment) -> Scan:
             return cast("_Kind", theirs[request.scan]).from_request(request, environment)
     kinds = (cast("_Kind", families.load(name)) for name in KINDS)
     return next(kind for kind in kinds if kind.fits(request)).from_request(request, environment)
+
+
+def foreign_names() -> tuple[str, ...]:
+    """The entry points' names of those that other packages add."""
+    return tuple(name for name, _ in families.foreign(GROUP, NEEDS))

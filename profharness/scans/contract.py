@@ -1,4 +1,6 @@
-"""What a scan is: which points are measured, in which order, and what a worker's answer means. No loops, no processes."""
+"""What a scan is: which points are measured, in which order, and what a worker's answer means. No
+loops, no processes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from profharness.rundir.manifest import PointRecord
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement to make. `key` names it in the protocol and on disk; repeats end in ~1, ~2 ...
+    """One measurement to make. `key` names it in the protocol and on disk; repeats end in ~1, ~2
+    ...
 
     `mode`, `concurrency` and `rate` (requests/s) are the load on a server.
     """
@@ -35,7 +38,9 @@ class Point:
 
 
 class StreamOutput(msgspec.Struct, frozen=True):
-    """One process of a point that several measured: where the kernel let it run, and its file of batches in the point's folder."""
+    """One process of a point that several measured: where the kernel let it run, and its file of
+    batches in the point's folder.
+    """
 
     index: int
     pid: int
@@ -47,11 +52,13 @@ class StreamOutput(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PointOutput:
-    """What the worker answered for one point, or why it gave no answer. Times in ns of CLOCK_MONOTONIC.
+    """What the worker answered for one point, or why it gave no answer. Times in ns of
+    CLOCK_MONOTONIC.
 
-    `begun`: False where no worker came as far as this point, for a reason that holds for others as well. `level` is the
-    load generator's report on a level, `result` what its requests say; `streams` are the processes of a point that several
-    measured, each with a file of its batches in the point's folder.
+    `begun`: False where no worker came as far as this point, for a reason that holds for others as
+    well. `level` is the load generator's report on a level, `result` what its requests say;
+    `streams` are the processes of a point that several measured, each with a file of its batches in
+    the point's folder.
     """
 
     ok: bool
@@ -85,8 +92,9 @@ class WorkloadSpec:
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """What serves a target: a worker program of ours with its settings, a command with the URL that says when it is ready,
-    or (neither) a server that runs already at `url`. `model` is the model's name there.
+    """What serves a target: a worker program of ours with its settings, a command with the URL that
+    says when it is ready, or (neither) a server that runs already at `url`. `model` is the model's
+    name there.
     """
 
     model: str
@@ -109,7 +117,9 @@ class Scan(Protocol):
     def backends(self) -> tuple[str, ...]: ...
     @property
     def points(self) -> tuple[Point, ...]:
-        """The points of the bare pass in order, repeats included; those of an adaptive scan are not known before."""
+        """The points of the bare pass in order, repeats included; those of an adaptive scan are not
+        known before.
+        """
 
     @property
     def adaptive(self) -> bool:
@@ -119,7 +129,9 @@ class Scan(Protocol):
         """The next point of the bare pass, from the records that it has so far; None at its end."""
 
     def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:
-        """The points of a layer pass for one backend: the same points as in the bare pass (`done`), in less time each."""
+        """The points of a layer pass for one backend: the same points as in the bare pass (`done`),
+        in less time each.
+        """
 
     def server(self, backend: str) -> ServerSpec | None:
         """What serves this backend's points; None where the worker runs the model itself."""

@@ -83,7 +83,8 @@ _FATAL = re.compile(
     re.MULTILINE,
 )
 
-# sentences of the runtime under the tools, and of what several of them share; their own are in the layers' descriptions
+# sentences of the runtime under the tools, and of what several of them share; their own are in the
+# layers' descriptions
 _SHARED = (
     Sign(
         r"registered more than once",
@@ -93,7 +94,8 @@ _SHARED = (
     Sign(
         r"could not be locked for profiling due to lack of permissions",
         "counters-inexact",
-        "the driver did not give the counters to this user alone (it needs CAP_PERFMON): their values may include other programs' work",
+        "the driver did not give the counters to this user alone (it needs CAP_PERFMON): "
+        "their values may include other programs' work",
     ),
     Sign(
         r"Unable to find all counters for agent",
@@ -113,7 +115,8 @@ _SHARED = (
     ),
 )
 _LOST = Sign(
-    r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer overflow|buffer is full|dropped|records? lost)",
+    r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer overflow|buffer is "
+    r"full|dropped|records? lost)",
     "events-dropped",
     "the tool's buffer was full: it dropped records",
 )
@@ -166,7 +169,9 @@ def fatal_line(said: str) -> str:
 
 
 def caught_signal(said: str) -> int | None:
-    """The number of the signal of which the tool's handler said that it ends the process; the first of several."""
+    """The number of the signal of which the tool's handler said that it ends the process; the first
+    of several.
+    """
     matches = [match for pattern in _caught() if (match := pattern.search(said))]
     return int(matches[0].group(1)) if matches else None
 

@@ -53,7 +53,9 @@ def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
 
 
 def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
-    """Why a layer inside the processes left no file; where it left some, only which processes lost theirs at their end."""
+    """Why a layer inside the processes left no file; where it left some, only which processes lost
+    theirs at their end.
+    """
     layer = about.name
     own = [hello for hello in seen.hellos if not hello.forked]
     users = [hello for hello in own if layer in hello.frameworks]
@@ -99,7 +101,10 @@ def _cause(about: Description, hello: Hello, seen: Seen) -> str:
     if hello.window == "nothing recorded":
         return "its window was open and held no event"
     if about.windowed and not hello.window and hello.pid in seen.byes:
-        return f"its window never opened: --capture {seen.capture}, and the script had {seen.steps.get(hello.pid, 0)} steps"
+        return (
+            f"its window never opened: --capture {seen.capture}, "
+            f"and the script had {seen.steps.get(hello.pid, 0)} steps"
+        )
     if hello.pid not in seen.byes:
         return "the process ended by os._exit or a signal before anything was written"
     return about.silent

@@ -21,7 +21,8 @@ def choose(
     perturbing: frozenset[str] = frozenset(),
     order: Mapping[str, int] | None = None,
 ) -> tuple[str | None, Trace]:
-    """The pass asked for, else the first with kernels by `order`, else the first with operators, or with host calls; and its records.
+    """The pass asked for, else the first with kernels by `order`, else the first with operators, or
+    with host calls; and its records.
 
     Passes that are `perturbing` speak only where no other holds kernels. `order` is the manifest's
     (`Manifest.kernel_order`), without one that of older runs.
@@ -77,7 +78,9 @@ def _holding(trace: Trace, sources: npt.NDArray[np.int32]) -> list[int]:
 def _first(
     trace: Trace, positions: Sequence[int], perturbing: frozenset[str], order: Mapping[str, int]
 ) -> Source | None:
-    """The source whose layer comes first; layers that are not in it come last, in the order of the trace."""
+    """The source whose layer comes first; layers that are not in it come last, in the order of the
+    trace.
+    """
 
     def place(position: int) -> tuple[bool, bool, int]:
         source = trace.sources[position]

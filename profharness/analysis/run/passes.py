@@ -163,7 +163,9 @@ def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Es
 
 
 def _of_steps(trace: Trace, pass_name: str, hooked: frozenset[str]) -> Estimate | None:
-    """From the steady steps of both passes, the profiled ones of the second; None where one of them shows fewer than two."""
+    """From the steady steps of both passes, the profiled ones of the second; None where one of them
+    shows fewer than two.
+    """
     bare, layer = (
         steady_steps(trace, BARE, hooked=hooked),
         steady_steps(trace, pass_name, profiled=True, hooked=hooked),

@@ -77,11 +77,13 @@ def steady_steps(
     profiled: bool = False,
     hooked: frozenset[str] | None = None,
 ) -> SteadySteps:
-    """The steady steps of a pass; empty where it shows none. `items` only where every step says them.
+    """The steady steps of a pass; empty where it shows none. `items` only where every step says
+    them.
 
-    Outside of the capture windows where every process has five such steps, else inside; `profiled` asks for those inside.
-    The steps next to a window are left out: they hold its opening or the writing of its trace. `hooked` are the layers whose
-    files have such windows, by the manifest (`Manifest.hooked`); without it those of older runs.
+    Outside of the capture windows where every process has five such steps, else inside; `profiled`
+    asks for those inside. The steps next to a window are left out: they hold its opening or the
+    writing of its trace. `hooked` are the layers whose files have such windows, by the manifest
+    (`Manifest.hooked`); without it those of older runs.
     """
     groups = _logged(trace, pass_name)
     windows = _windows(trace, pass_name, groups, hooked_layers() if hooked is None else hooked)
