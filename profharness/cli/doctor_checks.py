@@ -19,7 +19,6 @@ import msgspec
 from profharness import families, layers, readers, scans
 from profharness.analysis import verdict
 from profharness.errors import ProfharnessError
-from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers.contract import Layer
@@ -97,7 +96,7 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
     started.
     """
     interpreter = python or sys.executable
-    probe = Command((interpreter, str(wrappers_dir() / "probe.py")))
+    probe = layers.probe_command(interpreter)
     found = environment.parse(LocalLauncher().capture(probe, engine.PROBE_S))
     states = tuple(
         _layer_state(layer, found, interpreter, try_layers=try_layers) for layer in layers.members()

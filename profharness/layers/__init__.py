@@ -10,6 +10,8 @@ from typing import cast
 
 from profharness import families
 from profharness.errors import UsageError
+from profharness.launchers.command import Command
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers.contract import Description, Layer, Where
 from profharness.rundir import left_files
 from profharness.rundir.manifest import Artifact
@@ -53,6 +55,13 @@ def named(names: Sequence[str]) -> tuple[Layer, ...]:
             f"--profile: {','.join(names)} names a layer twice", "name each layer once"
         )
     return tuple(known[name] for name in names)
+
+
+def probe_command(python: str) -> Command:
+    """How the node is probed, with the programs of all layers among the tools that are looked for."""
+    programs = [program.name for about in descriptions() for program in about.programs]
+    words = ("--programs", ",".join(programs))
+    return Command((python, str(wrappers_dir() / "probe.py"), *words))
 
 
 def collect(layer: Layer, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:

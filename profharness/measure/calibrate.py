@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from profharness import layers
 from profharness.errors import Unavailable
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
@@ -73,10 +74,8 @@ def _measured(
     device: str, python: str, words: tuple[str, ...], limit_s: float
 ) -> tuple[Calibration, Measured]:
     launcher, interpreter = LocalLauncher(), python or sys.executable
-    node = environment.parse(
-        launcher.capture(Command((interpreter, str(wrappers_dir() / "probe.py"))), PROBE_S)
-    )
-    script = str(wrappers_dir() / "profharness_workloads" / "checks" / "calibrate_torch.py")
+    node = environment.parse(launcher.capture(layers.probe_command(interpreter), PROBE_S))
+    script = str(wrappers_dir() / "workloads" / "calibrate_torch.py")
     try:
         output = launcher.capture(Command((interpreter, script, *words)), limit_s)
     except Unavailable as error:

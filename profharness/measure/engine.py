@@ -21,7 +21,6 @@ import msgspec
 from profharness import __version__, layers, scans
 from profharness.errors import Unavailable, UsageError
 from profharness.launchers import Launcher
-from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers import counters
@@ -204,9 +203,7 @@ def _command_python(command: tuple[str, ...]) -> str:
 
 def _probe(launcher: Launcher, python: str, *, dry: bool) -> Environment:
     try:
-        return environment.parse(
-            launcher.capture(Command((python, str(wrappers_dir() / "probe.py"))), PROBE_S)
-        )
+        return environment.parse(launcher.capture(layers.probe_command(python), PROBE_S))
     except Unavailable:
         if dry:
             return Environment(host=socket.gethostname())
