@@ -35,7 +35,9 @@ TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {"layers": layer_rows
 
 
 def renewed(text: str) -> str:
-    """The document with its tables as the code has them now. Raises KeyError for an unknown name."""
+    """The document with its tables as the code has them now. Raises KeyError for an unknown
+    name.
+    """
 
     def table(match: re.Match[str]) -> str:
         head, *rows = TABLES[match["name"]]()

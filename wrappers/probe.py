@@ -149,10 +149,17 @@ def _tool_environment():
 
 def tools(programs=()):
     """Vendor tools on PATH or in ROCm's bin folder, and these programs, asked for their versions all at once."""
-    path = os.pathsep.join((os.environ.get("PATH", ""), os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin")))
+    path = os.pathsep.join(
+        (os.environ.get("PATH", ""), os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin"))
+    )
     asked = {}
     for name in dict.fromkeys(TOOLS + tuple(programs)):
-        place = shutil.which(os.environ.get("PROFHARNESS_PERF_ANALYZER") or name if name == "perf_analyzer" else name, path=path)
+        place = shutil.which(
+            os.environ.get("PROFHARNESS_PERF_ANALYZER") or name
+            if name == "perf_analyzer"
+            else name,
+            path=path,
+        )
         if place:
             asked[name] = (place, _ask(place))
     until = time.monotonic() + TOOL_SECONDS
@@ -328,12 +335,27 @@ def main(arguments):
     import argparse
 
     parser = argparse.ArgumentParser(description="Print facts of this node as JSON.")
-    parser.add_argument("--frameworks", action="store_true", help="import torch and onnxruntime in a child and tell what they see")
-    parser.add_argument("--sysfs", default="/sys", metavar="ROOT", help="read devices below ROOT instead of /sys")
-    parser.add_argument("--dev", default="/dev", metavar="ROOT", help="look for device files below ROOT instead of /dev")
+    parser.add_argument(
+        "--frameworks",
+        action="store_true",
+        help="import torch and onnxruntime in a child and tell what they see",
+    )
+    parser.add_argument(
+        "--sysfs", default="/sys", metavar="ROOT", help="read devices below ROOT instead of /sys"
+    )
+    parser.add_argument(
+        "--dev",
+        default="/dev",
+        metavar="ROOT",
+        help="look for device files below ROOT instead of /dev",
+    )
     parser.add_argument("--programs", default="", metavar="A,B", help="look for these tools too")
     options = parser.parse_args(arguments)
-    found = facts(options.sysfs, dev=options.dev, programs=[name for name in options.programs.split(",") if name])
+    found = facts(
+        options.sysfs,
+        dev=options.dev,
+        programs=[name for name in options.programs.split(",") if name],
+    )
     if options.frameworks:
         found["frameworks"] = frameworks()
     sys.stdout.write(json.dumps(found, indent=1, sort_keys=True) + "\n")

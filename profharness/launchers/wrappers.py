@@ -10,7 +10,7 @@ from profharness.errors import Unavailable
 
 
 def wrappers_dir() -> Path:
-    """The folder with probe.py, hooks/ and workloads/. Raises Unavailable when the installation
+    """The folder with probe.py, hooks/ and profharness_workloads/. Raises Unavailable when the installation
     lacks it.
     """
     package = Path(__file__).resolve().parent.parent

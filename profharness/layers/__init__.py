@@ -58,7 +58,9 @@ def named(names: Sequence[str]) -> tuple[Layer, ...]:
 
 
 def probe_command(python: str) -> Command:
-    """How the node is probed, with the programs of all layers among the tools that are looked for."""
+    """How the node is probed, with the programs of all layers among the tools that are looked
+    for.
+    """
     programs = [program.name for about in descriptions() for program in about.programs]
     words = ("--programs", ",".join(programs))
     return Command((python, str(wrappers_dir() / "probe.py"), *words))

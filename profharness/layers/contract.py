@@ -165,7 +165,7 @@ class Description:
     caught: str = ""
     bytes_per_trial: int = 100_000
     bytes_per_command: int = 1_000_000
-    trial: str = "workloads/tiny_torch.py"
+    trial: str = "profharness_workloads/checks/tiny_torch.py"
 
     @property
     def is_tool(self) -> bool:

@@ -34,7 +34,7 @@ class OnnxruntimeLayer(Layer):
         ),
         silent="it made no session",
         bytes_per_trial=60_000,  # measured on ParticleNet
-        trial="workloads/tiny_onnxruntime.py",
+        trial="profharness_workloads/checks/tiny_onnxruntime.py",
         facts=LayerFacts(LeftFiles("hook", (LeftFile(r".*\.json", "onnxruntime"),)), hooked=True),
     )
 

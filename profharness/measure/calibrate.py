@@ -75,7 +75,7 @@ def _measured(
 ) -> tuple[Calibration, Measured]:
     launcher, interpreter = LocalLauncher(), python or sys.executable
     node = environment.parse(launcher.capture(layers.probe_command(interpreter), PROBE_S))
-    script = str(wrappers_dir() / "workloads" / "calibrate_torch.py")
+    script = str(wrappers_dir() / "profharness_workloads" / "checks" / "calibrate_torch.py")
     try:
         output = launcher.capture(Command((interpreter, script, *words)), limit_s)
     except Unavailable as error:

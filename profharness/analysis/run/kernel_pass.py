@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from profharness.errors import UsageError
 from profharness.rundir.older_layers import kernel_order
-from profharness.trace.model import NULL, Source, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Source, Trace
 from profharness.trace.parts import select
 
 

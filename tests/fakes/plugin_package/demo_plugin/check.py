@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from profharness.analysis.time.device_work import Work
 from profharness.findings import Finding, FindingKind, finding
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 kinds = (FindingKind("demo-gemm", "info", "enjoy it"),)
 
