@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -38,3 +39,11 @@ def test_a_stale_table_is_renewed(tables: ModuleType) -> None:
     assert "old" not in new
     assert new.startswith("a\n")
     assert new.endswith("\nb\n")
+
+
+def test_files_and_names_of_the_families_are_there() -> None:
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:profharness|tests|docs)/[\w/.-]+)`", text):
+        assert (ROOT / path).exists(), path
+    for name, path in re.findall(r"`([A-Z]+)` in `([\w/.]+)`", text):
+        assert re.search(rf"^{name}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
