@@ -99,6 +99,22 @@ def test_a_reader_of_another_package_is_asked_after_ours(tmp_path: Path) -> None
     assert "perf_analyzer, demo" in unknown.stderr
 
 
+def test_a_scan_of_another_package_has_the_name_of_its_entry_point(tmp_path: Path) -> None:
+    plan = profharness(tmp_path, "run", "demo-scan", "--batch-sizes", "2,4", "--dry-run")
+    assert plan.returncode == 0, plan.stderr
+    assert "points  torch-b2\n" in plan.stdout
+    unknown = profharness(tmp_path, "run", "no-scan")
+    assert "known scans: particlenet, saturation, demo-scan, " in unknown.stderr
+
+
+def test_a_source_of_another_package_is_sampled(tmp_path: Path) -> None:
+    words = ("telemetry", "--source", "demo", "-o", "samples", "--json", "--", "sleep", "1")
+    done = profharness(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["mean"] for row in rows if row["metric"] == "demo"] == [42.0]
+
+
 def test_doctor_shows_plug_ins_and_what_is_wrong_with_them(tmp_path: Path) -> None:
     done = profharness(tmp_path, "doctor", "--json")
     assert done.returncode == 0, done.stderr
@@ -116,6 +132,8 @@ def test_doctor_shows_plug_ins_and_what_is_wrong_with_them(tmp_path: Path) -> No
         ("profharness.layers", "lost"): False,
         ("profharness.readers", "demo"): True,
         ("profharness.readers", "empty"): False,
+        ("profharness.scans", "demo-scan"): True,
+        ("profharness.sources", "demo"): True,
     }
 
 

@@ -44,6 +44,6 @@ def test_a_stale_table_is_renewed(tables: ModuleType) -> None:
 def test_files_and_names_of_the_families_are_there() -> None:
     text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     for path in re.findall(r"`((?:profharness|tests|docs)/[\w/.-]+)`", text):
-        assert (ROOT / path).exists(), path
+        assert "NAME" in path or (ROOT / path).exists(), path
     for name, path in re.findall(r"`([A-Z]+)` in `([\w/.]+)`", text):
         assert re.search(rf"^{name}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
