@@ -147,13 +147,16 @@ def _tool_environment():
     }
 
 
-def tools(programs=()):
-    """Vendor tools on PATH or in ROCm's bin folder, and these programs, asked for their versions all at once."""
+def tools():
+    """Vendor tools on PATH or in ROCm's bin folder, asked for their versions all at once; also the
+    programs that PROFHARNESS_PROGRAMS names.
+    """
+    more = [name for name in os.environ.get("PROFHARNESS_PROGRAMS", "").split(",") if name]
     path = os.pathsep.join(
         (os.environ.get("PATH", ""), os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin"))
     )
     asked = {}
-    for name in dict.fromkeys(TOOLS + tuple(programs)):
+    for name in dict.fromkeys([*TOOLS, *more]):
         place = shutil.which(
             os.environ.get("PROFHARNESS_PERF_ANALYZER") or name
             if name == "perf_analyzer"
@@ -313,9 +316,9 @@ def _framework_environment():
     }
 
 
-def facts(sysfs="/sys", proc="/proc", dev="/dev", programs=()):
+def facts(sysfs="/sys", proc="/proc", dev="/dev"):
     """Everything but the frameworks."""
-    host, found = host_facts(proc), tools(programs)
+    host, found = host_facts(proc), tools()
     return dict(
         host,
         v=1,
@@ -349,13 +352,8 @@ def main(arguments):
         metavar="ROOT",
         help="look for device files below ROOT instead of /dev",
     )
-    parser.add_argument("--programs", default="", metavar="A,B", help="look for these tools too")
     options = parser.parse_args(arguments)
-    found = facts(
-        options.sysfs,
-        dev=options.dev,
-        programs=[name for name in options.programs.split(",") if name],
-    )
+    found = facts(options.sysfs, dev=options.dev)
     if options.frameworks:
         found["frameworks"] = frameworks()
     sys.stdout.write(json.dumps(found, indent=1, sort_keys=True) + "\n")

@@ -62,8 +62,8 @@ def probe_command(python: str) -> Command:
     for.
     """
     programs = [program.name for about in descriptions() for program in about.programs]
-    words = ("--programs", ",".join(programs))
-    return Command((python, str(wrappers_dir() / "probe.py"), *words))
+    probe = Command((python, str(wrappers_dir() / "probe.py")))
+    return probe.with_env({"PROFHARNESS_PROGRAMS": ",".join(programs)})
 
 
 def collect(layer: Layer, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
