@@ -23,7 +23,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench clean help
+.PHONY: demo test quick check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
 	@sed -n '1,11p' Makefile | sed 's/^# \{0,1\}//'
@@ -84,6 +84,10 @@ amd-tools: setup-dev
 # TensorFlow in an environment of its own, every version pinned, for the DeepMET studies; tests skip, saying so, without it.
 tensorflow: setup-dev
 	@$(BIN)/python tests/tools/get_tensorflow.py
+
+# the tables that documents take from the code; a test fails where they are stale
+tables: setup-dev
+	@$(BIN)/python docs/tables.py
 
 # the figures of the trace engine, against its peers; --million for the long one
 bench: setup-dev

@@ -6,9 +6,11 @@ logic: the checks live in `analysis` and in the layers, which create `Finding` r
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol, cast
 
 import msgspec
+
+from profharness import families
 
 Severity = Literal["info", "warning", "error"]
 
@@ -336,7 +338,25 @@ _KINDS = (
     ),
 )
 
+GROUP = "profharness.findings"
+NEEDS = ("kinds", "check")
+
+
+class Check(Protocol):
+    """What another package adds under `GROUP`, a module for instance, beside its `check` of a trace
+    (`analysis.verdict`): the kinds of findings that this makes.
+    """
+
+    kinds: tuple[FindingKind, ...]
+
+
 CATALOGUE: dict[str, FindingKind] = {kind.id: kind for kind in _KINDS}
+
+
+def _of_others() -> dict[str, FindingKind]:
+    """The kinds that the checks of other packages bring along, by their ids."""
+    checks = families.foreign(GROUP, NEEDS)
+    return {kind.id: kind for _, check in checks for kind in cast("Check", check).kinds}
 
 
 def finding(
@@ -350,7 +370,7 @@ def finding(
     """Make the finding `kind_id` with its default severity and advice. Raises KeyError for an
     unknown id.
     """
-    kind = CATALOGUE[kind_id]
+    kind = CATALOGUE.get(kind_id) or _of_others()[kind_id]
     return Finding(
         id=kind_id,
         severity=severity or kind.severity,

@@ -148,12 +148,15 @@ def _tool_environment():
 
 
 def tools():
-    """Vendor tools on PATH or in ROCm's bin folder, asked for their versions all at once."""
+    """Vendor tools on PATH or in ROCm's bin folder, asked for their versions all at once; also the
+    programs that PROFHARNESS_PROGRAMS names.
+    """
+    more = [name for name in os.environ.get("PROFHARNESS_PROGRAMS", "").split(",") if name]
     path = os.pathsep.join(
         (os.environ.get("PATH", ""), os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin"))
     )
     asked = {}
-    for name in TOOLS:
+    for name in dict.fromkeys([*TOOLS, *more]):
         place = shutil.which(
             os.environ.get("PROFHARNESS_PERF_ANALYZER") or name
             if name == "perf_analyzer"

@@ -66,6 +66,9 @@ def _things(checkup: Checkup) -> Table:
         row_of("telemetry", source.name, _word(source.available), _one_line(source.why))
         for source in checkup.telemetry
     ]
+    for plugin in checkup.plugins or ():
+        why = _one_line(plugin.why or plugin.family.removeprefix("profharness."))
+        rows.append(row_of("plug-in", plugin.name, _word(plugin.available), why))
     columns = (
         Column("kind", width=10),
         Column("name", width=15, gap=" "),

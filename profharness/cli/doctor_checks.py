@@ -16,10 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from profharness import layers
+from profharness import families, layers, readers, scans
+from profharness.analysis import verdict
 from profharness.errors import ProfharnessError
-from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
+from profharness.launchers.wrappers import wrappers_dir
+from profharness.layers.contract import Layer
 from profharness.measure import engine
 from profharness.measure.planning import PROBE_S, plan_run
 from profharness.measure.progress import NullProgress
@@ -29,16 +31,11 @@ from profharness.node.access import AccessState
 from profharness.node.probe import Environment
 from profharness.options.request import Request
 from profharness.secrets import scrub
+from profharness.telemetry import sources
 from profharness.telemetry.checkup import source_states
 from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
-from profharness.wrappers_path import wrappers_dir
 
-# the tools around a process are tried on torch's program, which uses the device through HIP
-_TINY = {
-    "torch": "profharness_workloads/checks/tiny_torch.py",
-    "onnxruntime": "profharness_workloads/checks/tiny_onnxruntime.py",
-}
 _HERE = re.compile(
     r"; `profharness doctor[^`]*` shows what works here$"
 )  # a reader of its own answer is not sent to it
@@ -72,6 +69,15 @@ class Clocks(msgspec.Struct, frozen=True):
     suspended_ns: int
 
 
+class PluginState(msgspec.Struct, frozen=True):
+    """A member that another package adds to a family, and why it cannot be used."""
+
+    family: str
+    name: str
+    available: bool
+    why: str = ""
+
+
 class Checkup(msgspec.Struct, frozen=True):
     """The answer of `doctor --json` (docs/json.md#doctor); `access` says what of the node this user
     may open.
@@ -84,6 +90,7 @@ class Checkup(msgspec.Struct, frozen=True):
     access: tuple[AccessState, ...] = ()
     host: str = ""
     python: str = ""
+    plugins: tuple[PluginState, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
@@ -91,31 +98,40 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
     started.
     """
     interpreter = python or sys.executable
-    probe = Command((interpreter, str(wrappers_dir() / "probe.py")))
+    probe = layers.probe_command(interpreter)
     found = environment.parse(LocalLauncher().capture(probe, PROBE_S))
     states = tuple(
         _layer_state(layer, found, interpreter, try_layers=try_layers) for layer in layers.members()
     )
-    sources = tuple(
+    telemetry = tuple(
         TelemetryState(name, not why, why)
         for name, why in source_states(os.environ.get("PROFHARNESS_SYSFS", "/sys"))
     )
     return Checkup(
         devices=found.devices,
         layers=states,
-        telemetry=sources,
+        telemetry=telemetry,
         clocks=_clocks(),
         access=access.states(found),
         host=found.host,
         python=interpreter,
+        plugins=_plugins() or msgspec.UNSET,
     )
 
 
-def _layer_state(
-    layer: layers.Layer, found: Environment, python: str, *, try_layers: bool
-) -> LayerState:
+def _plugins() -> tuple[PluginState, ...]:
+    """What other packages add, once every family was asked for it."""
+    for family in (layers, readers, scans, sources, verdict):
+        family.foreign_names()
+    return tuple(
+        PluginState(plugin.group, plugin.name, not plugin.why, plugin.why)
+        for plugin in families.plugins()
+    )
+
+
+def _layer_state(layer: Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
     state = layer.probe(found)
-    tried = _try(layer.name, python) if try_layers and state.available else ""
+    tried = _try(layer, python) if try_layers and state.available else ""
     return LayerState(
         layer.name,
         state.available,
@@ -125,12 +141,12 @@ def _layer_state(
     )
 
 
-def _try(name: str, python: str) -> str:
+def _try(layer: Layer, python: str) -> str:
     """`works: ...`, `nothing recorded: ...` or `failed: ...`, each with what to do."""
     with tempfile.TemporaryDirectory(prefix="profharness-doctor-") as folder:
         request = Request(
-            command=(python, str(wrappers_dir() / _TINY.get(name, _TINY["torch"]))),
-            profile=(name,),
+            command=(python, str(wrappers_dir() / layer.about.trial)),
+            profile=(layer.name,),
             capture="all",
             output=str(Path(folder) / "run"),
             telemetry="off",
@@ -139,7 +155,7 @@ def _try(name: str, python: str) -> str:
             prepared = plan_run(request)
             result = engine.execute(
                 prepared,
-                ("doctor", "--try", name),
+                ("doctor", "--try", layer.name),
                 NullProgress(),
                 scrub.findings,
                 echo_stdout=True,
@@ -154,7 +170,7 @@ def _try(name: str, python: str) -> str:
             ]
             if silent := next((found for found in errors if found.id == "nothing-recorded"), None):
                 return f"failed: {silent.message}"
-            if name not in _TINY and errors:
+            if layer.about.is_tool and errors:
                 return f"failed: {errors[0].message}; {errors[0].advice}"
             trace = understand.load([result.run.root], allow_unaligned=True).trace
         except ProfharnessError as error:

@@ -17,7 +17,7 @@ from profharness.options.declared import Limit, Option
 from profharness.options.many_files import ManyFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from profharness.analysis.records import Hotspots
     from profharness.trace.model import Problem, Trace
@@ -124,9 +124,13 @@ class _Found:
 def _of_run(line: HotspotsLine) -> _Found:
     from profharness.understand.load import load
 
-    trace = load(list(line.paths)).trace
-    table = chosen(trace, line.by, line.pass_name, line.samples)
-    return _Found(table, trace.problems, lambda other: chosen(trace, other, line.pass_name))
+    loaded = load(list(line.paths))
+    trace, manifest = loaded.trace, loaded.manifest
+    order = None if manifest is None else manifest.kernel_order()
+    table = chosen(trace, line.by, line.pass_name, line.samples, order)
+    return _Found(
+        table, trace.problems, lambda other: chosen(trace, other, line.pass_name, order=order)
+    )
 
 
 def _of_files(line: HotspotsLine) -> _Found:
@@ -185,9 +189,15 @@ def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
         )
 
 
-def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = "") -> Hotspots:
-    """The table of one pass, with the telemetry asked for. Raises UsageError for a pass or metric
-    that the trace does not hold.
+def chosen(
+    trace: Trace,
+    by: By | None,
+    pass_name: str | None,
+    samples: str = "",
+    order: Mapping[str, int] | None = None,
+) -> Hotspots:
+    """The table of one pass, with the telemetry asked for; `order` says which layer's kernels are
+    taken first. Raises UsageError for a pass or metric that the trace does not hold.
     """
     import msgspec
 
@@ -197,7 +207,7 @@ def chosen(trace: Trace, by: By | None, pass_name: str | None, samples: str = ""
     from profharness.analysis.kernels.hotspots import listed, tally
     from profharness.analysis.run import kernel_pass as passes
 
-    name, records = passes.choose(trace, pass_name)
+    name, records = passes.choose(trace, pass_name, order=order)
     facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
     table = msgspec.structs.replace(
         with_rates((listed(records) if by is None else tally(records, by.value)).table(), facts),

@@ -18,22 +18,9 @@ from profharness.measure.plan import RunPlan
 from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
 
-# measured on ParticleNet: a torch trace holds about 0.45 MB per trial, an onnxruntime profile about
-# 0.06 MB
-_BYTES_PER_TRIAL = {"torch": 450_000, "onnxruntime": 60_000}
 _SEARCHED = 12  # levels that a search for the knee takes, most often
 _NARROWEST = 40
 _START_S = 6.0  # a worker's imports, model and export
-# measured on ParticleNet (torch) and on public recordings (the AMD tools): what 20 steps or so
-# leave
-_COMMAND_BYTES = {
-    "torch": 40_000_000,
-    "rocprofv3": 60_000_000,
-    "rocprof": 80_000_000,
-    "rocprof-sys": 100_000_000,
-    "rocprof-compute": 20_000_000,
-    "amd-log": 200_000_000,
-}
 
 
 def plan_line(prepared: RunPlan) -> str:
@@ -98,7 +85,9 @@ def dry_run_text(prepared: RunPlan) -> str:
 
 def _nesting(plan: PassPlan) -> list[str]:
     """Tools stand around the process, hooks inside it."""
-    return [layer.name for layer in sorted(plan.layers, key=lambda layer: layer.scope == "hook")]
+    return [
+        layer.name for layer in sorted(plan.layers, key=lambda layer: layer.about.scope == "hook")
+    ]
 
 
 def _executions(prepared: RunPlan) -> str:
@@ -165,9 +154,9 @@ def _disk(prepared: RunPlan) -> int:
     if prepared.scan is None:
         return (
             sum(
-                _COMMAND_BYTES.get(name, 1_000_000)
+                layer.about.bytes_per_command
                 for plan in prepared.schedule.passes
-                for name in plan.layer_names
+                for layer in plan.layers
             )
             + 1_000_000
         )
@@ -177,9 +166,9 @@ def _disk(prepared: RunPlan) -> int:
     trials = per_backend * prepared.request.profile_trials
     return (
         sum(
-            _BYTES_PER_TRIAL.get(name, 100_000) * trials
+            layer.about.bytes_per_trial * trials
             for plan in prepared.schedule.passes
-            for name in plan.layer_names
+            for layer in plan.layers
         )
         + 1_000_000
     )

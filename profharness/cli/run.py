@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from profharness import scans
 from profharness.cli.command_line import OptionsOf, Settings
 from profharness.cli.words import Rest
 from profharness.errors import UsageError
@@ -27,7 +28,7 @@ from profharness.scans import SCANS, studies, training
 
 
 def _names() -> tuple[str, ...]:
-    return (*SCANS, *studies.names(), *training.TRAINING)
+    return (*scans.names(), *studies.names(), *training.TRAINING)
 
 
 class RunSwitches(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +159,7 @@ def build_request(scan: str | None, flags: Settings, rest: Rest) -> Request:
         check_kind(flags, COMMAND_LINE, is_command=bool(request.command))
         check_scan(flags, COMMAND_LINE, request)
         return request
-    if scan not in SCANS:
+    if scan not in SCANS and scan not in scans.names():
         raise UsageError(
             f"there is no scan {scan!r}",
             f"known scans: {', '.join(_names())}, or a .toml file; a command goes after --: "

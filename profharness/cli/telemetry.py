@@ -99,13 +99,13 @@ def _cores(*, followed: bool) -> int:
 
 
 def _check(line: TelemetryLine, command: tuple[str, ...], *, given: bool) -> None:
-    from profharness.layers.telemetry import SOURCES
+    from profharness.layers.telemetry import names
 
     source, hz, seconds = line.source, line.hz, line.seconds
-    if source not in SOURCES or source == "off":
+    if source not in names() or source == "off":
         raise UsageError(
             f"--source: there is no source {source!r}",
-            f"known: {', '.join(name for name in SOURCES if name != 'off')}",
+            f"known: {', '.join(name for name in names() if name != 'off')}",
         )
     if not 0.1 <= hz <= 1000:
         raise UsageError(f"--hz: {hz:g} is outside 0.1 to 1000", "10 suits most runs")

@@ -9,37 +9,44 @@ of its pass is ever used.
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Literal
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
-from profharness.layers.around import own_folder, rank_of
+from profharness.layers import rocm_versions
+from profharness.layers.around import own_folder
+from profharness.layers.contract import Availability, Description, Extras, Layer, Where
 from profharness.layers.rocm_versions import ROCM_7_0
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 # calls (1), packets (8), kernels (0x80), and where in the runtime a line comes from (0x10000)
 MASK = 0x10089
-_FILES = (("amdlog_", "amd-log"), ("miopen-", "miopen-log"))
-_PID = re.compile(r"[_-](\d+)(?:\.log)?$")
 
 
-class AmdLogLayer:
+class AmdLogLayer(Layer):
     """Every HIP call and launch in order, with geometry but without device times; MIOpen's calls
     and searches.
     """
 
-    name = "amd-log"
-    claims = frozenset({"hip-log", "stderr"})
-    scope: Literal["prefix"] = "prefix"
-    perturbing = True
-    attach_hint = "it goes around a process: profile a scan's backend or a command"
-
-    def attaches(self, target: str) -> bool:
-        return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
+    about = Description(
+        name="amd-log",
+        gives="`AMD_LOG_LEVEL` and MIOpen logs, stamped",
+        needs="ROCm",
+        scope="prefix",
+        claims=frozenset({"hip-log", "stderr"}),
+        perturbing=True,
+        expects_kernels=False,  # its files hold launches; the readers judge them
+        bytes_per_command=200_000_000,  # from public recordings
+        facts=LayerFacts(
+            LeftFiles(
+                "execution",
+                (LeftFile(r"amdlog_.*", "amd-log"), LeftFile(r"miopen-.*", "miopen-log")),
+                pid=r"[_-](\d+)(?:\.log)?$",
+                filled=True,
+            )
+        ),
+    )
 
     def probe(self, environment: Environment) -> Availability:
         has_rocm = (
@@ -94,24 +101,6 @@ class AmdLogLayer:
             folders=(own_folder(self.name, command, where),), notes=(note,) if note else ()
         )
 
-    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
-        return ()
-
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        """The logs of this pass, one per process and kind."""
-        found: list[Artifact] = []
-        for folder in sorted((where.artifacts / self.name).glob(f"*/*/{where.pass_name}*")):
-            if folder.name.split(".")[0] == where.pass_name:
-                found += [
-                    _artifact(path, file_format, folder, where)
-                    for path in sorted(folder.iterdir())
-                    for start, file_format in _FILES
-                    if path.name.startswith(start)
-                    and path.stat().st_size > 0
-                    and str(path.relative_to(where.run_root)) not in known
-                ]
-        return tuple(found)
-
 
 def _variable(text: str) -> tuple[str, str]:
     """What is passed through to this layer, which has no program, are variables. Raises UsageError
@@ -124,17 +113,3 @@ def _variable(text: str) -> tuple[str, str]:
             "write for example --tool-arg amd-log:AMD_LOG_LEVEL=3",
         )
     return name, value
-
-
-def _artifact(path: Path, file_format: str, folder: Path, where: Where) -> Artifact:
-    match = _PID.search(path.name)
-    return Artifact(
-        path=str(path.relative_to(where.run_root)),
-        layer="amd-log",
-        format=file_format,
-        pass_name=where.pass_name,
-        host=folder.parent.parent.name,
-        pid=int(match.group(1)) if match else None,
-        rank=rank_of(folder.parent.name, where),
-        size_bytes=path.stat().st_size,
-    )

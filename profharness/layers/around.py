@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profharness.launchers.command import Command
-from profharness.layers import Extras, Layer, Where
+from profharness.layers.contract import Extras, Layer, Where
 
 # characters that rocprof's shell script would evaluate in the command's arguments
 _EVALUATED = re.compile(r'[$`"\\!\n]')
@@ -22,13 +22,13 @@ STATUS_VARIABLE = "PROFHARNESS_EXIT_STATUS"
 
 def wrap(layers: Sequence[Layer], command: Command, where: Where) -> Command:
     """The command under all layers. Raises UsageError for what a tool's version cannot do."""
-    hooks = [layer for layer in layers if layer.scope == "hook"]
-    tools = [layer for layer in layers if layer.scope != "hook"]
+    hooks = [layer for layer in layers if layer.about.scope == "hook"]
+    tools = [layer for layer in layers if layer.about.scope != "hook"]
     for layer in hooks:
         command = layer.prepare(command, where)
     if any(layer.extras(command, where).hides_status for layer in tools):
         command = recorded(command, where)
-    if any("hsa-tool" in layer.claims for layer in tools) and command.env.get(
+    if any("hsa-tool" in layer.about.claims for layer in tools) and command.env.get(
         "PROFHARNESS_HOOKS_DIR"
     ):
         command = command.with_env({STATUS_VARIABLE: "1"})
@@ -80,13 +80,6 @@ def execution(command: Command, where: Where) -> str:
         )
         parts += [point] if point else []
     return ".".join(parts)
-
-
-def rank_of(owner: str, where: Where) -> int | None:
-    """The rank whose folder this is (`own_folder`); None for the only process. One rank collects
-    the files of all.
-    """
-    return int(owner) if where.rank is not None and owner.isdigit() else None
 
 
 def own_folder(layer: str, command: Command, where: Where) -> Path:

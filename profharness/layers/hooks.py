@@ -1,6 +1,4 @@
-"""What all layers inside the process share: the hooks' environment, `--hook exec`, and finding
-their files.
-"""
+"""What all layers inside the process share: the hooks' environment, and `--hook exec`."""
 
 from __future__ import annotations
 
@@ -8,12 +6,9 @@ import os
 import re
 from pathlib import Path
 
-import msgspec
-
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import Where
-from profharness.rundir.manifest import Artifact
+from profharness.layers.contract import Where
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*$")
 # interpreter options that take a value as the next argument
@@ -66,55 +61,3 @@ def through_exec_hook(command: Command, where: Where) -> Command:
         at += 2 if command.argv[at] in _WITH_VALUE else 1
     hook = str(where.wrappers / "hooks" / "exec_hook.py")
     return Command((*command.argv[:at], hook, *command.argv[at:]), command.env, command.cwd)
-
-
-class _Sidecar(msgspec.Struct):
-    pid: int | None = None
-    rank: int | None = None
-    point: str = ""
-    host: str = ""
-    role: str = "trace"
-
-
-def collect_files(
-    where: Where, layer: str, suffixes: tuple[str, ...], file_format: str, known: frozenset[str]
-) -> tuple[Artifact, ...]:
-    """Every file of the layer with one of the suffixes, described by its sidecar where it has
-    one.
-    """
-    root = where.artifacts / layer
-    found: list[Artifact] = []
-    for path in sorted(root.rglob("*")):
-        relative = str(path.relative_to(where.run_root))
-        if (
-            not path.is_file()
-            or relative in known
-            or not path.name.endswith(suffixes)
-            or path.name.endswith(".profharness.json")
-        ):
-            continue
-        sidecar = _read_sidecar(path.with_name(path.name + ".profharness.json"))
-        found.append(
-            Artifact(
-                path=relative,
-                layer=layer,
-                format=file_format if sidecar.role == "trace" else f"{file_format}-marker",
-                pass_name=where.pass_name,
-                host=sidecar.host or path.relative_to(root).parts[0],
-                pid=sidecar.pid,
-                rank=sidecar.rank,
-                point=sidecar.point,
-                size_bytes=path.stat().st_size,
-            )
-        )
-    return tuple(found)
-
-
-def _read_sidecar(path: Path) -> _Sidecar:
-    """What the hook wrote beside its file; a missing or cut sidecar is an empty one (the reader
-    reports it).
-    """
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Sidecar)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
-        return _Sidecar()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from profharness.launchers.command import Command
-from profharness.layers import COMMAND, Availability, Extras, Where
-from profharness.layers.hooks import collect_files, with_hooks
+from profharness.layers.contract import COMMAND, Availability, Description, Layer, Where
+from profharness.layers.hooks import with_hooks
 from profharness.node.probe import Environment
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 # the GPU builds are packages of their own name
 PACKAGES = (
@@ -20,20 +18,25 @@ PACKAGES = (
 )
 
 
-class OnnxruntimeLayer:
+class OnnxruntimeLayer(Layer):
     """One JSON file per session with its operators (whole microseconds); no device kernels."""
 
-    name = "onnxruntime"
-    claims = frozenset({"onnxruntime-profiler"})
-    scope: Literal["hook"] = "hook"
-    perturbing = False
-    attach_hint = (
-        "it observes onnxruntime: add --backend onnxruntime, "
-        "or profile a command that uses onnxruntime"
+    about = Description(
+        name="onnxruntime",
+        gives="operators by onnxruntime's own profiler, through a hook",
+        needs="any provider",
+        scope="hook",
+        claims=frozenset({"onnxruntime-profiler"}),
+        targets=frozenset({"onnxruntime", COMMAND}),
+        attach_hint=(
+            "it observes onnxruntime: add --backend onnxruntime, "
+            "or profile a command that uses onnxruntime"
+        ),
+        silent="it made no session",
+        bytes_per_trial=60_000,  # measured on ParticleNet
+        trial="profharness_workloads/checks/tiny_onnxruntime.py",
+        facts=LayerFacts(LeftFiles("hook", (LeftFile(r".*\.json", "onnxruntime"),)), hooked=True),
     )
-
-    def attaches(self, target: str) -> bool:
-        return target in ("onnxruntime", COMMAND)
 
     def probe(self, environment: Environment) -> Availability:
         version = next(
@@ -52,12 +55,5 @@ class OnnxruntimeLayer:
     def prepare(self, command: Command, where: Where) -> Command:
         return with_hooks(command, where, self.name)
 
-    # the hook makes its own folders
-    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002
-        return Extras()
-
     def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
         return ()
-
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        return collect_files(where, self.name, (".json",), "onnxruntime", known)

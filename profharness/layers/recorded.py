@@ -1,5 +1,4 @@
-"""What can be told cheaply from a tool's file: whether it was written to its end, and whether it
-holds any kernel.
+"""What can be told cheaply from a tool's file: whether it holds any kernel, or any counter.
 
 Bounded reading only; the figures come from the readers.
 """
@@ -24,19 +23,6 @@ _JSON_V1 = re.compile(
     rb'"pid":\s*"?(?:[6-9]|[1-9]\d|[1-4]\d\d|50\d|51[0-7])"?,\s*"tid":\s*"?\d+"?,\s*"ts"'
 )
 _EMPTY_PFTRACE = 1500  # bytes; a process without device work leaves about 640
-
-
-def tail_closes(path: Path) -> bool:
-    """Whether a JSON file ends as one that was written to its end does."""
-    try:
-        if path.name.endswith(".gz"):
-            return True  # its own checksum tells the reader
-        with path.open("rb") as file:
-            head = file.read(64).lstrip()[:1]
-            file.seek(max(0, path.stat().st_size - 64))
-            return head in (b"{", b"[") and file.read().rstrip()[-1:] in (b"}", b"]")
-    except OSError:
-        return False
 
 
 def holds_kernels(path: Path, file_format: str) -> bool | None:

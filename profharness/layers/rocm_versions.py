@@ -12,11 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from profharness.layers import Availability
+from profharness.layers.contract import Availability, Program, Version
 from profharness.node import access
 from profharness.node.probe import Environment
-
-Version = tuple[int, int]
 
 ROCM_6_2: Version = (6, 2)
 ROCM_6_3: Version = (6, 3)
@@ -69,7 +67,7 @@ def text(version: Version) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def installed(environment: Environment, *programs: str) -> Installed:
+def installed(environment: Environment, *programs: Program) -> Installed:
     """The first of the programs that the probe found, with its generation; else the first name, for
     the newest one.
 
@@ -77,19 +75,21 @@ def installed(environment: Environment, *programs: str) -> Installed:
     no option is used that it may not know.
     """
     for program in programs:
-        tool = environment.tools.get(program)
+        tool = environment.tools.get(program.name)
         if tool is None:
             continue
         release = (
-            parse(tool.rocm) or _from_sdk(program, tool.version) or parse(environment.rocm_version)
+            parse(tool.rocm)
+            or (_from_sdk(tool.version) if program.tells_sdk else None)
+            or parse(environment.rocm_version)
         )
         if release is not None:
-            return Installed(program, release, found=True, path=tool.path)
-        return Installed(program, _oldest(program), found=True, sure=False, path=tool.path)
-    return Installed(programs[0], NEWEST, found=False)
+            return Installed(program.name, release, found=True, path=tool.path)
+        return Installed(program.name, program.since, found=True, sure=False, path=tool.path)
+    return Installed(programs[0].name, NEWEST, found=False)
 
 
-def availability(environment: Environment, way_out: str, *programs: str) -> Availability:
+def availability(environment: Environment, way_out: str, *programs: Program) -> Availability:
     """Whether one of the programs is there, and what speaks against its finding a device; `way_out`
     says what to use instead where it is not.
     """
@@ -164,17 +164,11 @@ def planned_for(tool: Installed) -> str:
     )
 
 
-def _from_sdk(program: str, version: str) -> Version | None:
-    """rocprofv3 tells rocprofiler-sdk's version; the other tools' own numbers say nothing about
+def _from_sdk(version: str) -> Version | None:
+    """The release of rocprofiler-sdk's version; the other tools' own numbers say nothing about
     ROCm.
     """
     number = parse(version)
-    if program != "rocprofv3" or number is None:
+    if number is None:
         return None
     return next((rocm for sdk, rocm in reversed(_OF_SDK) if number >= sdk), None)
-
-
-def _oldest(program: str) -> Version:
-    if program == "rocprofv3":
-        return ROCM_6_2
-    return ROCM_6_3 if program.startswith("rocprof-") else (5, 7)

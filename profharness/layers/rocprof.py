@@ -8,38 +8,69 @@ post-processing's, so that the workload's own is recorded inside.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
-from profharness.layers.around import own_folder, rank_of
-from profharness.layers.recorded import tail_closes
+from profharness.layers import rocm_versions
+from profharness.layers.around import own_folder
+from profharness.layers.contract import (
+    Availability,
+    Description,
+    Extras,
+    Layer,
+    Program,
+    Sign,
+    Where,
+)
+from profharness.layers.options import ALWAYS
 from profharness.layers.rocm_versions import ROCM_7_0
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
-PROGRAM = "rocprof"
+PROGRAM = Program("rocprof", (5, 7))
 # of one execution the first of these that is whole is read: the database holds what the others are
 # made from
-_READ = (("results.db", "rocprof-db"), ("results.json", "rocprof-json"), ("results.csv", "rocprof"))
-_SUFFIXES = (".csv", ".json", ".db", ".txt")
+_FILES = (
+    LeftFile(r"results\.db", "rocprof-db", turn=0, whole="filled"),
+    LeftFile(r"results\.json", "rocprof-json", turn=1, whole="closed"),
+    LeftFile(r"results\.csv", "rocprof", turn=2, whole="filled"),
+    LeftFile(r".*\.csv", "rocprof-csv", aside=True),
+    LeftFile(r".*\.json", "rocprof-json", aside=True),
+    LeftFile(r".*\.db", "rocprof-db", aside=True),
+    LeftFile(r".*\.txt", "rocprof-txt", aside=True),
+)
 
 
-class RocprofLayer:
+class RocprofLayer(Layer):
     """Kernels with their geometry, copies and host calls; in passes of their own hardware
     counters.
     """
 
-    name = "rocprof"
-    claims = frozenset({"hsa-tool"})
-    scope: Literal["prefix"] = "prefix"
-    perturbing = False
-    attach_hint = "it goes around a process: profile a scan's backend or a command"
-
-    def attaches(self, target: str) -> bool:
-        return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
+    about = Description(
+        name="rocprof",
+        gives="kernel and API statistics and traces",
+        needs="ROCm before 6.2, and as long as it is shipped",
+        scope="prefix",
+        claims=frozenset({"hsa-tool"}),
+        programs=(PROGRAM,),
+        honours=frozenset(
+            {*ALWAYS, "hip_trace", "hsa_trace", "marker_trace", "sys_trace", "stats", "pmc"}
+        ),
+        refusals=(
+            r"^Fatal error: (?:No application provided|[^\n]*tracing options?).*$",
+            r"^Wrong option.*$",
+        ),
+        signs=(
+            Sign(
+                r"Profiling data corrupted",
+                "profiler-failed",
+                "rocprof could not process its own records (known above some ten million calls)",
+            ),
+        ),
+        bytes_per_command=80_000_000,  # from public recordings
+        facts=LayerFacts(LeftFiles("execution", _FILES), kernels=20),
+    )
 
     def probe(self, environment: Environment) -> Availability:
         release = rocm_versions.parse(environment.rocm_version)
@@ -80,7 +111,7 @@ class RocprofLayer:
         note = (
             rocm_versions.planned_for(tool)
             if tool.found
-            else f"{PROGRAM} is not on this node: planned as in ROCm 5.7 to 6.4, which have it"
+            else f"{PROGRAM.name} is not on this node: planned as in ROCm 5.7 to 6.4, which have it"
         )
         files = (
             ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),)
@@ -93,27 +124,6 @@ class RocprofLayer:
             hides_status=True,
             notes=(note,) if note else (),
         )
-
-    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
-        return ()
-
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        """The files of this pass; of each execution the one that is read, the others kept beside
-        it.
-        """
-        found: list[Artifact] = []
-        for folder in sorted((where.artifacts / self.name).glob(f"*/*/{where.pass_name}*")):
-            if folder.name.split(".")[0] != where.pass_name:
-                continue
-            read = next((folder / name for name, _ in _READ if _whole(folder / name)), None)
-            found += [
-                _artifact(path, where, aside=path != read)
-                for path in sorted(folder.iterdir())
-                if path.suffix in _SUFFIXES
-                and path.is_file()
-                and str(path.relative_to(where.run_root)) not in known
-            ]
-        return tuple(found)
 
 
 def _traces(where: Where) -> tuple[str, ...]:
@@ -130,24 +140,4 @@ def _traces(where: Where) -> tuple[str, ...]:
 
 
 def _input_file(command: Command, where: Where) -> Path:
-    return own_folder(PROGRAM, command, where) / "input.txt"
-
-
-def _whole(path: Path) -> bool:
-    return (
-        path.is_file() and path.stat().st_size > 0 and (path.suffix != ".json" or tail_closes(path))
-    )
-
-
-def _artifact(path: Path, where: Where, *, aside: bool) -> Artifact:
-    owner, host = path.parent.parent.name, path.parent.parent.parent.name
-    return Artifact(
-        path=str(path.relative_to(where.run_root)),
-        layer=PROGRAM,
-        format=dict(_READ).get(path.name, f"rocprof-{path.suffix[1:]}"),
-        pass_name=where.pass_name,
-        host=host,
-        rank=rank_of(owner, where),
-        size_bytes=path.stat().st_size,
-        aside=aside,
-    )
+    return own_folder(PROGRAM.name, command, where) / "input.txt"

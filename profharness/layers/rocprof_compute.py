@@ -10,34 +10,48 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
-from profharness.layers.around import own_folder, rank_of
-from profharness.layers.rocm_versions import Installed
+from profharness.layers import rocm_versions
+from profharness.layers.around import own_folder
+from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
+from profharness.layers.rocm_versions import ROCM_6_3, Installed
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
+from profharness.rundir.left_files import LayerPass, executions
 
-PROGRAMS = ("rocprof-compute", "omniperf")
+PROGRAMS = (Program("rocprof-compute", ROCM_6_3), Program("omniperf", (5, 7)))
 WORKLOAD = "profharness"
 COUNTERS = "pmc_perf.csv"
 _REPLAYS = "12 to 20"
 
 
-class RocprofComputeLayer:
+class RocprofComputeLayer(Layer):
     """pmc_perf.csv (all counters, one row per dispatch) and the tool's own analysis of it."""
 
-    name = "rocprof-compute"
-    claims = frozenset({"hsa-tool"})
-    scope: Literal["prefix"] = "prefix"
-    perturbing = True
-    attach_hint = "it goes around a process: profile a scan's backend or a command"
-
-    def attaches(self, target: str) -> bool:
-        return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
+    about = Description(
+        name="rocprof-compute",
+        gives="counters and roofline per kernel, many executions (Omniperf before ROCm 6.3)",
+        needs="Instinct",
+        scope="prefix",
+        claims=frozenset({"hsa-tool"}),
+        perturbing=True,
+        programs=PROGRAMS,
+        refusals=(r"^(?:rocprof-compute|omniperf): error: .*$",),
+        bytes_per_command=20_000_000,  # from public recordings
+        facts=LayerFacts(
+            LeftFiles(
+                "execution",
+                (
+                    LeftFile(re.escape(COUNTERS), "rocprof-compute"),
+                    LeftFile(r".*\.csv", "rocprof-compute", aside=True),
+                ),
+                beside=COUNTERS,
+            )
+        ),
+    )
 
     def probe(self, environment: Environment) -> Availability:
         other = rocm_versions.alternatives(environment, counting=True)
@@ -98,16 +112,6 @@ class RocprofComputeLayer:
             for folder in found
         )
 
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        """Every table of this pass; the joined counters are read, the others kept."""
-        read = [folder / COUNTERS for folder in _workloads(self.name, where)]
-        tables = sorted({path for table in read for path in table.parent.rglob("*.csv")})
-        return tuple(
-            _artifact(path, where, aside=path not in read)
-            for path in tables
-            if str(path.relative_to(where.run_root)) not in known
-        )
-
 
 def _tool(where: Where) -> Installed:
     return rocm_versions.installed(where.environment, *PROGRAMS)
@@ -117,23 +121,5 @@ def _workloads(layer: str, where: Where) -> list[Path]:
     """The folders that hold counters; some releases put the workload's and the device's names in
     between.
     """
-    base = where.artifacts / layer
-    names = re.compile(rf"{re.escape(where.pass_name)}(\..*)?")
-    executions = [
-        path for path in sorted(base.glob("*/*/*")) if path.is_dir() and names.fullmatch(path.name)
-    ]
-    return [path.parent for execution in executions for path in sorted(execution.rglob(COUNTERS))]
-
-
-def _artifact(path: Path, where: Where, *, aside: bool) -> Artifact:
-    host, owner = path.relative_to(where.artifacts).parts[1:3]
-    return Artifact(
-        path=str(path.relative_to(where.run_root)),
-        layer="rocprof-compute",
-        format="rocprof-compute",
-        pass_name=where.pass_name,
-        host=host,
-        rank=rank_of(owner, where),
-        size_bytes=path.stat().st_size,
-        aside=aside,
-    )
+    of = LayerPass(where.run_root, layer, where.pass_name)
+    return [path.parent for folder in executions(of) for path in sorted(folder.rglob(COUNTERS))]

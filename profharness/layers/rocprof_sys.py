@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
-from profharness.layers.around import own_folder, rank_of
-from profharness.layers.rocm_versions import ROCM_6_4, Installed
+from profharness.layers import rocm_versions
+from profharness.layers.around import own_folder
+from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
+from profharness.layers.options import ALWAYS
+from profharness.layers.rocm_versions import ROCM_6_3, ROCM_6_4, Installed
 from profharness.node.probe import Environment
 from profharness.rundir.capture import Period, period
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 _PYTHON = re.compile(r"python[0-9.]*$")
-_PID = re.compile(r"-(\d+)\.(?:proto|txt|json|db)$")
 # what rocprofiler-sdk records for it from ROCm 6.4 on, and what each of our options adds
 _DOMAINS = ("hip_runtime_api", "marker_api", "kernel_dispatch", "memory_copy", "scratch_memory")
 _MORE_DOMAINS = (
@@ -31,20 +31,59 @@ _MORE_DOMAINS = (
     ("hip_trace", "hip_compiler_api"),
 )
 
+_MODES = ("sample", "run", "python")
 
-class RocprofSysLayer:
+
+def _programs(mode: str) -> tuple[Program, Program]:
+    """The program's name since ROCm 6.3, and the one before."""
+    return (Program(f"rocprof-sys-{mode}", ROCM_6_3), Program(f"omnitrace-{mode}", (5, 7)))
+
+
+class RocprofSysLayer(Layer):
     """Host functions and samples, HIP calls, kernels, copies and the driver's counters on one
     timeline.
     """
 
-    name = "rocprof-sys"
-    claims = frozenset({"hsa-tool", "cpu-sampler"})
-    scope: Literal["prefix"] = "prefix"
-    perturbing = False
-    attach_hint = "it goes around a process: profile a scan's backend or a command"
-
-    def attaches(self, target: str) -> bool:
-        return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
+    about = Description(
+        name="rocprof-sys",
+        gives="sampled call stacks and device activity (Omnitrace before ROCm 6.3)",
+        needs="ROCm",
+        scope="prefix",
+        claims=frozenset({"hsa-tool", "cpu-sampler"}),
+        programs=tuple(program for mode in _MODES for program in _programs(mode)),
+        honours=frozenset(
+            {
+                *ALWAYS,
+                "hip_trace",
+                "hsa_trace",
+                "marker_trace",
+                "rccl_trace",
+                "sys_trace",
+                "rocprof_sys_mode",
+            }
+        ),
+        refusals=(
+            (
+                r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) "
+                r"(?:argument|option).*$"
+            ),
+        ),
+        bytes_per_command=100_000_000,  # from public recordings
+        facts=LayerFacts(
+            LeftFiles(
+                "execution",
+                (
+                    LeftFile(r".*\.proto", "pftrace"),
+                    LeftFile(r".*\.txt", "rocprof-sys-txt", aside=True),
+                    LeftFile(r".*\.json", "rocprof-sys-json", aside=True),
+                    LeftFile(r".*\.db", "rocprof-sys-db", aside=True),
+                ),
+                pid=r"-(\d+)\.(?:proto|txt|json|db)$",
+                deep=True,
+            ),
+            kernels=30,
+        ),
+    )
 
     def probe(self, environment: Environment) -> Availability:
         way_out = (
@@ -76,28 +115,6 @@ class RocprofSysLayer:
         return Extras(
             folders=(own_folder(self.name, command, where),), notes=(note,) if note else ()
         )
-
-    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
-        return ()
-
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        """The Perfetto traces of this pass, and the tool's text and JSON tables beside them."""
-        found: list[Artifact] = []
-        for folder in sorted((where.artifacts / self.name).glob(f"*/*/{where.pass_name}*")):
-            if folder.name.split(".")[0] == where.pass_name:
-                found += [
-                    _artifact(path, folder, where)
-                    for path in sorted(folder.rglob("*"))
-                    if path.is_file()
-                    and path.suffix in (".proto", ".txt", ".json", ".db")
-                    and str(path.relative_to(where.run_root)) not in known
-                ]
-        return tuple(found)
-
-
-def _programs(mode: str) -> tuple[str, str]:
-    """The program's name since ROCm 6.3, and the one before."""
-    return (f"rocprof-sys-{mode}", f"omnitrace-{mode}")
 
 
 def _tool(where: Where) -> Installed:
@@ -161,21 +178,4 @@ def _script(command: Command) -> Command:
         )
     return Command(
         command.argv[1:], {**command.env, "PYTHON_EXECUTABLE": command.argv[0]}, command.cwd
-    )
-
-
-def _artifact(path: Path, folder: Path, where: Where) -> Artifact:
-    match = _PID.search(path.name)
-    is_trace = path.suffix == ".proto"
-    number = int(match.group(1)) if match else None
-    return Artifact(
-        path=str(path.relative_to(where.run_root)),
-        layer="rocprof-sys",
-        format="pftrace" if is_trace else f"rocprof-sys-{path.suffix[1:]}",
-        pass_name=where.pass_name,
-        host=folder.parent.parent.name,
-        pid=number,
-        rank=rank_of(folder.parent.name, where),
-        size_bytes=path.stat().st_size,
-        aside=not is_trace,
     )

@@ -6,43 +6,69 @@ and copies are always recorded: --hip-trace alone would give host calls only.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Literal
 
 from profharness.launchers.command import Command
-from profharness.layers import COMMAND, Availability, Extras, Where, rocm_versions
+from profharness.layers import rocm_versions
 from profharness.layers.around import execution
-from profharness.layers.recorded import tail_closes
+from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
+from profharness.layers.options import ALWAYS
 from profharness.layers.rocm_versions import ROCM_6_2, ROCM_6_3, ROCM_6_4, ROCM_7_0, Installed
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
-PROGRAM = "rocprofv3"
+PROGRAM = Program("rocprofv3", ROCM_6_2, tells_sdk=True)
 PREDECESSOR = "rocprof"
-# <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension
-_FILE = re.compile(
-    r"(?P<pass>.+)_(?P<pid>\d+)_(?P<kind>[a-z_]+)\.(?P<ext>csv|json|db|pftrace)(\.gz)?"
+# <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension. Of one process the first kind
+# that is whole is read; statistics and lists of agents never speak for it.
+_PID = r"_(\d+)_[a-z_]+\.(?:csv|json|db|pftrace)(?:\.gz)?$"
+_FILES = (
+    LeftFile(r".*\.db(\.gz)?", "rocpd", turn=0),
+    LeftFile(r".*_\d+_results\.json(\.gz)?", "rocprofv3-json", turn=1, whole="closed"),
+    LeftFile(r".*\.json(\.gz)?", "rocprofv3-json", aside=True, turn=1, whole="closed"),
+    LeftFile(
+        r".*_\d+_([a-z_]*_trace|[a-z_]*counter_collection)\.csv(\.gz)?", "rocprofv3-csv", turn=2
+    ),
+    LeftFile(r".*\.csv(\.gz)?", "rocprofv3-csv", aside=True, turn=2),
+    LeftFile(r".*\.pftrace(\.gz)?", "pftrace", turn=3),
 )
-_FORMATS = {"csv": "rocprofv3-csv", "json": "rocprofv3-json", "db": "rocpd", "pftrace": "pftrace"}
-_PREFERRED = ("db", "json", "csv", "pftrace")  # of one process, the first that is whole is read
 # records only between roctxProfilerResume and roctxProfilerPause; since ROCm 7.0
 _REGIONS = "--selected-regions"
 _SWITCHES = ("hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace", "stats")
 
 
-class Rocprofv3Layer:
+class Rocprofv3Layer(Layer):
     """Kernels, copies, host calls, markers; in passes of their own hardware counters."""
 
-    name = "rocprofv3"
-    claims = frozenset({"hsa-tool"})
-    scope: Literal["prefix"] = "prefix"
-    perturbing = False
-    attach_hint = "it goes around a process: profile a scan's backend or a command"
-
-    def attaches(self, target: str) -> bool:
-        return target in ("torch", "onnxruntime", "tensorflow", COMMAND)
+    about = Description(
+        name="rocprofv3",
+        gives=(
+            "kernels, copies, HIP/HSA/RCCL calls, roctx ranges; "
+            "`--pmc` counters in passes of their own"
+        ),
+        needs="ROCm 6.2 and newer",
+        scope="prefix",
+        claims=frozenset({"hsa-tool"}),
+        programs=(PROGRAM,),
+        honours=frozenset(
+            {
+                *ALWAYS,
+                *_SWITCHES,
+                "pmc",
+                "kernel_include_regex",
+                "kernel_iteration_range",
+            }
+        ),
+        steps_by_hooks=True,
+        refusals=(r"^(?:rocprofv3|rocprofv3\.py): error: .*$",),
+        caught=r"\brocprofv3 caught signal (\d+)",
+        bytes_per_command=60_000_000,  # from public recordings
+        facts=LayerFacts(
+            LeftFiles("process", _FILES, pid=_PID, first=True),
+            kernels=10,
+        ),
+    )
 
     def probe(self, environment: Environment) -> Availability:
         older = (
@@ -111,25 +137,6 @@ class Rocprofv3Layer:
         )
         folders = (where.artifacts / self.name, *((_spill(where),) if where.spill else ()))
         return Extras(folders=folders, files=files, notes=notes, cut=cut)
-
-    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
-        return ()
-
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        """The files of this pass, of each process the best one to be read; some releases put
-        folders in between.
-        """
-        found: dict[tuple[Path, str], list[tuple[Path, re.Match[str]]]] = {}
-        for path in sorted((where.artifacts / self.name).rglob("*")):
-            match = _FILE.fullmatch(path.name)
-            if match and path.is_file() and match["pass"].split(".")[0] == where.pass_name:
-                found.setdefault((path.parent, match["pid"]), []).append((path, match))
-        return tuple(
-            _artifact(path, match, where, aside=not _is_read(path, match, group))
-            for group in found.values()
-            for path, match in group
-            if str(path.relative_to(where.run_root)) not in known
-        )
 
 
 def _file_name(command: Command, where: Where) -> str:
@@ -215,30 +222,3 @@ def _cut_note(tool: Installed, cut: str) -> str:
 def _spill(where: Where) -> Path:
     """Of each rank its own: names in there hold pids, and nodes may share them."""
     return (where.spill or where.run_root) / where.host / where.owner
-
-
-def _is_read(path: Path, match: re.Match[str], group: list[tuple[Path, re.Match[str]]]) -> bool:
-    """Whether this file speaks for its process; statistics and agent lists never do."""
-    if match["ext"] == "csv" and not match["kind"].endswith(("_trace", "counter_collection")):
-        return False
-    whole = {other["ext"] for file, other in group if other["ext"] != "json" or tail_closes(file)}
-    if match["ext"] == "json" and match["kind"] != "results":
-        return False
-    best = next((ext for ext in _PREFERRED if ext in whole), "")
-    return match["ext"] == best or (not best and path == group[0][0])
-
-
-def _artifact(path: Path, match: re.Match[str], where: Where, *, aside: bool) -> Artifact:
-    owner, host = path.parent.name, path.parent.parent.name
-    rank = int(owner) if owner.isdigit() and owner != match["pid"] else None
-    return Artifact(
-        path=str(path.relative_to(where.run_root)),
-        layer=PROGRAM,
-        format=_FORMATS[match["ext"]],
-        pass_name=where.pass_name,
-        host=host,
-        pid=int(match["pid"]),
-        rank=rank,
-        size_bytes=path.stat().st_size,
-        aside=aside,
-    )

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from profharness.launchers.command import Command
-from profharness.options.request import Request
 from profharness.rundir.paths import write_atomic
+from profharness.telemetry.sources import foreign_names
 
 
 def sampler_command(spec_path: Path) -> Command:
@@ -38,16 +38,22 @@ SOURCES: dict[str, tuple[str, ...]] = {
 BY_NAME = ("amd", "amdsmi", "nvml")  # sources that must give something when they are asked for
 
 
-def sampler_spec(request: Request, folder: Path, host: str) -> bytes:
-    """The sampler's settings as JSON. `roots_file` is where the harness appends the pids to
-    follow.
-    """
-    return spec_json(folder, host, request.telemetry, request.telemetry_hz)
+def names() -> tuple[str, ...]:
+    """The values of `--telemetry`; sources of other packages stand for themselves."""
+    return (*SOURCES, *foreign_names())
+
+
+def sources_of(telemetry: str) -> tuple[str, ...]:
+    """The families of sources that a value of `--telemetry` means: `auto` is all that there are."""
+    if telemetry == "auto":
+        return (*SOURCES["auto"], *foreign_names())
+    return SOURCES.get(telemetry, ("cpu", telemetry))
 
 
 def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
-    """The same from the value of `--telemetry` and a rate. Tests put emulated hardware in the place
-    of /sys by PROFHARNESS_SYSFS.
+    """The sampler's settings as JSON, from the value of `--telemetry` and a rate. `roots_file` is
+    where the harness appends the pids to follow. Tests put emulated hardware in the place of /sys
+    by PROFHARNESS_SYSFS.
     """
     return msgspec.json.encode(
         {
@@ -56,7 +62,7 @@ def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
             "hz": hz,
             "parent_pid": os.getpid(),
             "roots_file": str(folder / f"{host}.roots"),
-            "sources": SOURCES[telemetry],
+            "sources": sources_of(telemetry),
             "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys"),
         }
     )

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from profharness.launchers.command import Command
-from profharness.layers import COMMAND, Availability, Extras, Where
-from profharness.layers.hooks import collect_files, with_hooks
+from profharness.layers.contract import COMMAND, Availability, Description, Layer, Where
+from profharness.layers.hooks import with_hooks
 from profharness.node import access
 from profharness.node.probe import Environment
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 _BUILDS = {"rocm": "AMD", "cuda": "NVIDIA"}  # kinds of devices, and whose they are
 
 
-class TorchLayer:
+class TorchLayer(Layer):
     """Kineto traces (kernels, copies, runtime calls, operators) as JSON, one per process and
     window.
     """
 
-    name = "torch"
-    claims = frozenset({"torch-profiler", "hsa-tool", "cupti"})
-    scope: Literal["hook"] = "hook"
-    perturbing = False
-    attach_hint = "it observes torch: add --backend torch, or profile a command that uses torch"
-
-    def attaches(self, target: str) -> bool:
-        return target in ("torch", COMMAND)
+    about = Description(
+        name="torch",
+        gives=(
+            "kernels, copies, runtime calls, operators by torch.profiler, "
+            "through a hook in the process"
+        ),
+        needs="CPU, CUDA, ROCm",
+        scope="hook",
+        claims=frozenset({"torch-profiler", "hsa-tool", "cupti"}),
+        targets=frozenset({"torch", COMMAND}),
+        attach_hint="it observes torch: add --backend torch, or profile a command that uses torch",
+        windowed=True,
+        bytes_per_trial=450_000,  # measured on ParticleNet, as those of the command
+        bytes_per_command=40_000_000,
+        facts=LayerFacts(
+            LeftFiles("hook", (LeftFile(r".*\.json(\.gz)?", "kineto"),)), hooked=True, kernels=40
+        ),
+    )
 
     def probe(self, environment: Environment) -> Availability:
         version = environment.packages.get("torch", "")
@@ -42,16 +50,6 @@ class TorchLayer:
 
     def prepare(self, command: Command, where: Where) -> Command:
         return with_hooks(command, where, self.name)
-
-    # the hook makes its own folders
-    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002
-        return Extras()
-
-    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do
-        return ()
-
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        return collect_files(where, self.name, (".json", ".json.gz"), "kineto", known)
 
 
 def _but(version: str, environment: Environment) -> str:

@@ -9,14 +9,15 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from profharness import layers
 from profharness.errors import Unavailable
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.measure.calibration_power import Held, PowerWatch
 from profharness.node import probe as environment
 from profharness.node.ceilings import Calibration
 from profharness.node.probe import Environment
-from profharness.wrappers_path import wrappers_dir
 
 FIGURES = 10  # types of matrix products, the copy, the launches
 LONGEST_S = 600.0
@@ -73,9 +74,7 @@ def _measured(
     device: str, python: str, words: tuple[str, ...], limit_s: float
 ) -> tuple[Calibration, Measured]:
     launcher, interpreter = LocalLauncher(), python or sys.executable
-    node = environment.parse(
-        launcher.capture(Command((interpreter, str(wrappers_dir() / "probe.py"))), PROBE_S)
-    )
+    node = environment.parse(launcher.capture(layers.probe_command(interpreter), PROBE_S))
     script = str(wrappers_dir() / "profharness_workloads" / "checks" / "calibrate_torch.py")
     try:
         output = launcher.capture(Command((interpreter, script, *words)), limit_s)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profharness.launchers import Job
-from profharness.layers import Where
+from profharness.layers.contract import Where
 from profharness.measure.pass_commands import difference, hooked_command, wrapped_command
 from profharness.measure.passes import EndedPass, Execution
 from profharness.measure.plan import RunPlan

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from profharness.errors import Unavailable, UsageError
 from profharness.launchers.apptainer import Apptainer
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.options.request import Request
-from profharness.wrappers_path import wrappers_dir
 
 PROGRAMS = ("apptainer", "singularity")
 PYTHON = "python3"

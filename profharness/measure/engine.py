@@ -161,7 +161,11 @@ def _manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
         container=request.container,
         layers=tuple(
             LayerOutcome(
-                name=layer.name, available=state.available, version=state.version, why=state.why
+                name=layer.name,
+                available=state.available,
+                version=state.version,
+                why=state.why,
+                facts=layer.about.facts,
             )
             for layer in chosen
             for state in [layer.probe(run_plan.environment)]

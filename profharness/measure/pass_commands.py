@@ -5,7 +5,8 @@ these.
 from __future__ import annotations
 
 from profharness.launchers.command import Command
-from profharness.layers import Extras, Where, around
+from profharness.layers import around
+from profharness.layers.contract import Extras, Where
 from profharness.layers.hooks import through_exec_hook, with_hooks
 from profharness.measure import served_commands
 from profharness.measure.plan import RunPlan, is_served, pass_work

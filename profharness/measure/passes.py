@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from profharness.launchers import Outcome
-from profharness.layers import Where
+from profharness.layers.contract import Where
 from profharness.measure.counter_split import PassQueue
 from profharness.measure.progress import Progress
 from profharness.supervise.pass_plan import PassPlan

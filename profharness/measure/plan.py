@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profharness.launchers import Launcher
-from profharness.layers import Where, around
+from profharness.launchers.wrappers import wrappers_dir
+from profharness.layers import around
+from profharness.layers.contract import Where
 from profharness.measure.ranks import RankInfo
 from profharness.measure.schedule import Schedule
 from profharness.node.probe import Environment
 from profharness.options.request import Request
 from profharness.rundir import spill
 from profharness.rundir.paths import RunDir
-from profharness.scans import Point, Scan
+from profharness.scans.contract import Point, Scan
 from profharness.supervise.pass_plan import PassPlan
 from profharness.workers.pool import PassWork
-from profharness.wrappers_path import wrappers_dir
 
 
 @dataclass(frozen=True)

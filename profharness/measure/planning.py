@@ -17,9 +17,10 @@ from profharness import layers, scans
 from profharness.errors import Unavailable, UsageError
 from profharness.launchers import Launcher
 from profharness.launchers.apptainer import Apptainer
-from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
-from profharness.layers import Layer, counters
+from profharness.launchers.wrappers import wrappers_dir
+from profharness.layers import counters
+from profharness.layers.contract import Layer
 from profharness.measure import ranks, schedule
 from profharness.measure.containers import PYTHON, container_of
 from profharness.measure.pass_commands import planned_commands
@@ -29,9 +30,7 @@ from profharness.measure.schedule import Counting, Schedule
 from profharness.node import probe
 from profharness.node.probe import Environment
 from profharness.options.request import Request
-from profharness.options.tracers import COUNTING
-from profharness.scans import Scan
-from profharness.wrappers_path import wrappers_dir
+from profharness.scans.contract import Scan
 
 PROBE_S = 60.0
 
@@ -105,7 +104,7 @@ def _counting(
     """
     if not request.pmc:
         return None
-    layer = next(layer for layer in chosen if layer.name in COUNTING)
+    layer = next(layer for layer in chosen if layer.about.counts)
     return Counting(
         layer,
         counters.groups(request.pmc, environment, wrappers_dir()),
@@ -148,9 +147,7 @@ def _command_python(command: tuple[str, ...]) -> str:
 
 def _probe(launcher: Launcher, python: str, *, dry: bool) -> Environment:
     try:
-        return probe.parse(
-            launcher.capture(Command((python, str(wrappers_dir() / "probe.py"))), PROBE_S)
-        )
+        return probe.parse(launcher.capture(layers.probe_command(python), PROBE_S))
     except Unavailable:
         if dry:
             return Environment(host=socket.gethostname())
@@ -163,7 +160,7 @@ def _require(request: Request, chosen: Sequence[Layer], environment: Environment
     """
     hooks_attach = not request.command or bool(_command_python(request.command))
     for layer in chosen:
-        if layer.scope != "prefix" and not hooks_attach:
+        if layer.about.scope != "prefix" and not hooks_attach:
             continue
         state = layer.probe(environment)
         if not state.available:

@@ -11,7 +11,7 @@ from profharness.findings import finding
 from profharness.measure.progress import Progress
 from profharness.measure.recorder import Recorder
 from profharness.rundir import requests_raw, stream_times
-from profharness.scans import Point, PointOutput, Scan
+from profharness.scans.contract import Point, PointOutput, Scan
 from profharness.stats.level_result import level_result
 
 

@@ -14,15 +14,15 @@ import msgspec
 
 from profharness import layers
 from profharness.errors import UsageError
-from profharness.layers import Where
+from profharness.launchers.wrappers import wrappers_dir
+from profharness.layers.contract import Where
 from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
 from profharness.rundir import harness_process
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.paths import RunDir
-from profharness.scans import key_of
-from profharness.wrappers_path import wrappers_dir
+from profharness.scans.contract import key_of
 
 _UNFINISHED = ("running", "interrupted", "failed", "planned")
 
@@ -99,7 +99,7 @@ def _clear_artifacts(
     known = frozenset(artifact.path for artifact in manifest.artifacts)
     where = Where(run_root=run.root, pass_name=pass_name, wrappers=wrappers_dir(), host="")
     for layer in layers.members():
-        left = layer.collect(where, known) if layer.name in record.layers else ()
+        left = layers.collect(layer, where, known) if layer.name in record.layers else ()
         for artifact in left:
             if artifact.point and (pass_name, artifact.point) not in kept:
                 path = run.root / artifact.path

@@ -11,7 +11,7 @@ import msgspec
 
 from profharness.findings import Finding, finding
 from profharness.launchers.sidecar import Sidecar
-from profharness.layers.telemetry import BY_NAME, Ready, let_rest, sampler_command, sampler_spec
+from profharness.layers.telemetry import BY_NAME, Ready, let_rest, sampler_command, spec_json
 from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
 from profharness.rundir.paths import RunDir
@@ -33,7 +33,9 @@ class Sampler:
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         spec = self._folder / f"{self._host}.spec.json"
-        spec.write_bytes(sampler_spec(self._request, self._folder, self._host))
+        spec.write_bytes(
+            spec_json(self._folder, self._host, self._request.telemetry, self._request.telemetry_hz)
+        )
         (self._folder / f"{self._host}.roots").touch()
         self._sidecar = Sidecar(sampler_command(spec), self._folder / f"{self._host}.log")
         if not self._sidecar.wait_ready(self._folder / f"{self._host}.ready.json"):

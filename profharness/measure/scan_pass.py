@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profharness.launchers import Launcher, Outcome
 from profharness.launchers.command import Command
-from profharness.layers import Where
+from profharness.layers.contract import Where
 from profharness.measure.pass_commands import difference
 from profharness.measure.passes import EndedPass, Execution
 from profharness.measure.plan import RunPlan, pass_work, points_of
@@ -19,7 +19,7 @@ from profharness.measure.progress import Progress
 from profharness.measure.recorder import Recorder
 from profharness.measure.sampler import Sampler
 from profharness.rundir.manifest import PointRecord
-from profharness.scans import Point, Scan, key_of
+from profharness.scans.contract import Point, Scan, key_of
 from profharness.supervise.pass_plan import PassPlan
 from profharness.supervise.tool import ToolPass
 from profharness.workers import pool

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profharness.errors import UsageError
-from profharness.layers import COMMAND, Layer, framework_of
+from profharness.layers.contract import COMMAND, Layer, framework_of
 from profharness.rundir.levels import SHARED
 from profharness.supervise.pass_plan import BARE, PassPlan
 
@@ -133,7 +133,7 @@ def _fitting(layer: Layer, targets: Sequence[str]) -> tuple[str, ...]:
     """The targets that the layer can observe; all models on one server are, where one of them
     is.
     """
-    fits = {target for target in targets if layer.attaches(framework_of(target))}
+    fits = {target for target in targets if framework_of(target) in layer.about.targets}
     return tuple(target for target in targets if target in fits or (target in SHARED and fits))
 
 
@@ -148,7 +148,7 @@ def _groups(
         fits = _fitting(layer, targets)
         if not fits:
             raise UsageError(
-                f"--profile {layer.name} has nothing to attach to here", layer.attach_hint
+                f"--profile {layer.name} has nothing to attach to here", layer.about.attach_hint
             )
         for group, group_targets in groups:
             if group_targets == fits and all(_share(layer, other) for other in group):
@@ -160,4 +160,5 @@ def _groups(
 
 
 def _share(one: Layer, other: Layer) -> bool:
-    return one.claims.isdisjoint(other.claims) and not one.perturbing and not other.perturbing
+    alone = one.about.perturbing or other.about.perturbing
+    return not alone and one.about.claims.isdisjoint(other.about.claims)

@@ -14,11 +14,12 @@ import msgspec
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import Where, around
+from profharness.layers import around
+from profharness.layers.contract import Where
 from profharness.measure.plan import RunPlan, pass_work
 from profharness.options.request import Request
 from profharness.rundir.paths import write_atomic
-from profharness.scans import Scan, ServerSpec
+from profharness.scans.contract import Scan, ServerSpec
 from profharness.serving import foreign
 from profharness.serving.kserve import Access
 from profharness.supervise.pass_plan import PassPlan

@@ -19,7 +19,7 @@ import msgspec
 from profharness.errors import InputError
 from profharness.findings import finding
 from profharness.launchers import Outcome
-from profharness.layers import Where
+from profharness.layers.contract import Where
 from profharness.measure.passes import Execution
 from profharness.measure.plan import RunPlan, points_of
 from profharness.measure.point_results import PointResults
@@ -29,7 +29,7 @@ from profharness.measure.served_commands import forget_tokens, target_work
 from profharness.rundir import requests as tables
 from profharness.rundir import requests_raw
 from profharness.rundir.manifest import PointRecord
-from profharness.scans import Point, Scan, key_of
+from profharness.scans.contract import Point, Scan, key_of
 from profharness.supervise.pass_plan import BARE, PassPlan
 from profharness.supervise.tool import ToolPass
 from profharness.workers import pool

@@ -16,7 +16,8 @@ from profharness.errors import UsageError
 from profharness.findings import Finding
 from profharness.launchers import Job
 from profharness.launchers.command import Command
-from profharness.layers import Where, around
+from profharness.layers import around
+from profharness.layers.contract import Where
 from profharness.layers.hooks import through_exec_hook, with_hooks
 from profharness.measure import ranks
 from profharness.measure.pass_commands import planned_extras

@@ -12,34 +12,19 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from profharness.errors import UsageError
-from profharness.options import tracers
+from profharness import layers
+from profharness.layers import options as tracers
+from profharness.layers.options import TracerOptions
 from profharness.options.declared import LAYERS, Limit, Option, TextForm
-from profharness.options.tracers import TracerOptions
 from profharness.options.workload import WorkloadOptions, for_commands
 from profharness.rundir import capture
 
 _AS_MANY_PASSES = for_commands("leave it out: a scan makes as many passes as its layers need")
-_A_VALUE = {"pmc": ("SQ_WAVES",), "kernel_iteration_range": "1", "rocprof_sys_mode": "sample"}
-_FOR_COUNTERS = ("kernel_include_regex", "kernel_iteration_range")
 
 
 def honouring(name: str) -> tuple[str, ...]:
-    """The layers that can do what this tracer option asks for, as their own check says."""
-
-    def able(layer: str) -> bool:
-        asked: dict[str, object] = {name: _A_VALUE.get(name, True)}
-        if name == "kernel_include_regex":
-            asked[name] = "gemm"
-        if name in _FOR_COUNTERS:
-            asked["pmc"] = _A_VALUE["pmc"]
-        try:
-            tracers.check(msgspec.convert(asked, TracerOptions), (layer,))
-        except UsageError:
-            return False
-        return True
-
-    return tuple(layer for layer in tracers.TRACERS if able(layer))
+    """The layers that can do what this tracer option asks for, by their own descriptions."""
+    return tuple(about.name for about in layers.descriptions() if name in about.honours)
 
 
 def _by_layers(name: str) -> str:
@@ -201,5 +186,6 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             if field.name != "tool_args"
         }
         return TracerOptions(
-            **plain, tool_args=tracers.parse_tool_args(self.tool_arg, self.profile)
+            **plain,
+            tool_args=tracers.parse_tool_args(self.tool_arg, self.profile, layers.descriptions),
         )

@@ -11,8 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+from profharness import layers
 from profharness.errors import UsageError
-from profharness.options import pinning, serving_rules, tracers
+from profharness.layers import options as tracers
+from profharness.options import pinning, serving_rules
 from profharness.options.declared import OUTPUT, PLACE, Limit, Only, Option, check_each
 from profharness.options.pinning import PinningOptions
 from profharness.options.workload import for_commands, is_sleep
@@ -105,7 +107,7 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
         ):
             if wrong:
                 raise UsageError(message, hint)
-        tracers.check(self.tracer, self.profile)
+        tracers.check(self.tracer, self.profile, layers.descriptions)
         serving_rules.check(self)
         pinning.check(self)
 

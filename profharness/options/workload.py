@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from profharness import layers
 from profharness.errors import UsageError
 from profharness.options import texts
 from profharness.options.declared import (
@@ -19,7 +20,6 @@ from profharness.options.declared import (
     Only,
     Option,
 )
-from profharness.options.tracers import LAYERS as LAYER_NAMES
 
 BACKENDS = ("torch", "onnxruntime", "tensorflow")
 FOR_SCANS = Only(
@@ -83,7 +83,7 @@ def is_sleep(model: str) -> bool:
 
 def layer_names() -> tuple[str, ...]:
     """What --profile may name; a function, so that the shell asks for it only when it completes."""
-    return LAYER_NAMES
+    return tuple(about.name for about in layers.descriptions())
 
 
 class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):

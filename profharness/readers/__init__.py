@@ -10,10 +10,10 @@ which clock the format stamps, and never sees a manifest. What it drops or repai
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
+from profharness import families
 from profharness.errors import InputError
 from profharness.readers.own.sidecar import SUFFIX
 from profharness.rundir.blocks import read_head
@@ -22,6 +22,8 @@ from profharness.trace.wanted import Wanted
 
 HEAD_BYTES = 1 << 18
 MOST_FILES = 256
+GROUP = "profharness.readers"
+NEEDS = ("name", "sniff", "read")
 
 
 class Reader(Protocol):
@@ -76,7 +78,12 @@ def member(module: str) -> Reader:
     """The reader of this name among `FORMATS`. It is imported when it is asked for: a file costs
     the import of few of them.
     """
-    return cast("Reader", import_module(f"profharness.{module}"))
+    return cast("Reader", families.load(f"profharness.{module}"))
+
+
+def _foreign() -> tuple[Reader, ...]:
+    """The readers of other packages, which are asked after all of ours."""
+    return tuple(cast("Reader", reader) for _, reader in families.foreign(GROUP, NEEDS))
 
 
 def find_reader(path: Path) -> Reader:
@@ -95,7 +102,11 @@ def find_reader(path: Path) -> Reader:
         reader = member(module)
         if reader.sniff(head, path.name):
             return reader
-    known = ", ".join(member(module).name for module in FORMATS)
+    theirs = _foreign()
+    for reader in theirs:
+        if reader.sniff(head, path.name):
+            return reader
+    known = ", ".join(reader.name for reader in (*map(member, FORMATS), *theirs))
     raise InputError(
         f"{path} is of no known trace format", f"known formats, plain or gzipped: {known}"
     )
@@ -111,7 +122,7 @@ def readable_in(folder: Path) -> tuple[str, ...]:
         path for path in folder.iterdir() if path.is_file() and not _is_beside(path)
     )[:MOST_FILES]:
         try:
-            found.append((order[find_reader(path).name], path.name))
+            found.append((order.get(find_reader(path).name, len(order)), path.name))
         except InputError:
             continue
     return tuple(name for _, name in sorted(found))
@@ -177,3 +188,8 @@ def read_together(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trac
     from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
 
     return rocprofv3_csv.read_set(paths)
+
+
+def foreign_names() -> tuple[str, ...]:
+    """The entry points' names of those that other packages add."""
+    return tuple(name for name, _ in families.foreign(GROUP, NEEDS))

@@ -15,7 +15,9 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.findings import Finding
+from profharness.rundir.layer_facts import LayerFacts
 from profharness.rundir.levels import Level, LevelResult, Mode
+from profharness.rundir.older_layers import OLDER, hooked_layers, kernel_order
 
 SCHEMA = 1
 PassState = Literal["planned", "running", "done", "failed", "interrupted"]
@@ -242,14 +244,16 @@ class RankOutcome(_Record, frozen=True, kw_only=True):
 
 
 class LayerOutcome(_Record, frozen=True, kw_only=True):
-    """How a layer fared over the run: its version, what it says about itself, its failure if
-    any.
+    """How a layer fared over the run: its version, what it says about itself, its failure if any.
+
+    `facts` is what reading the run needs to know of it; older runs do not hold them.
     """
 
     name: str
     available: bool = True
     version: str = ""
     why: str = ""
+    facts: LayerFacts | None = None
 
 
 class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -289,6 +293,22 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     def pass_named(self, name: str) -> PassRecord | None:
         """The pass of that name, or None."""
         return next((record for record in self.passes if record.name == name), None)
+
+    def layer_facts(self) -> dict[str, LayerFacts]:
+        """What is known of each layer by its name: as this run says, else as it was when runs did
+        not say it.
+        """
+        return OLDER | {layer.name: layer.facts for layer in self.layers if layer.facts is not None}
+
+    def kernel_order(self) -> dict[str, int]:
+        """Of the layers whose files may hold kernels, which speaks first: the smallest number."""
+        return kernel_order(self.layer_facts())
+
+    def hooked(self) -> frozenset[str]:
+        """The layers that work inside the process, so that they cost time in their windows
+        alone.
+        """
+        return hooked_layers(self.layer_facts())
 
 
 def encode(manifest: Manifest) -> bytes:

@@ -1,168 +1,50 @@
-"""Scans: which points are measured, in which order, and what a worker's answer means. No loops, no
-processes.
-
-The contract is `Scan`; members are listed literally in `SCANS`.
+"""Scans: each is one file here, or a member that an installed package adds (`contract` says what
+one is).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
+from profharness import families
 from profharness.node.probe import Environment
 from profharness.options.request import Request
 from profharness.options.serving import SATURATION
-from profharness.rundir.levels import Level, LevelResult, Mode
-from profharness.rundir.manifest import PointRecord
-from profharness.workers.protocol import StreamOutput
+from profharness.scans.contract import Scan
+
+SCANS = ("particlenet", SATURATION)
+"""The names by which users ask for a scan."""
+KINDS = (
+    "profharness.scans.saturation:SaturationScan",
+    "profharness.scans.triton:TritonScan",
+    "profharness.scans.pinned:PinnedScan",
+    "profharness.scans.batch:BatchScan",
+)
+"""The first that fits a request makes its scan."""
+GROUP = "profharness.scans"
+NEEDS = ("from_request",)
 
 
-@dataclass(frozen=True)
-class Point:
-    """One measurement to make. `key` names it in the protocol and on disk; repeats end in ~1, ~2
-    ...
-
-    `mode`, `concurrency` and `rate` (requests/s) are the load on a server.
-    """
-
-    id: str
-    backend: str
-    batch_size: int | None = None
-    mode: Mode | None = None
-    concurrency: int | None = None
-    rate: float | None = None
-    processes: int | None = None
-    repeat: int = 0
-    params: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        return f"{self.id}~{self.repeat}" if self.repeat else self.id
+class _Kind(Protocol):
+    def fits(self, request: Request) -> bool: ...
+    def from_request(self, request: Request, environment: Environment) -> Scan: ...
 
 
-@dataclass(frozen=True)
-class PointOutput:
-    """What the worker answered for one point, or why it gave no answer. Times in ns of
-    CLOCK_MONOTONIC.
-
-    `begun`: False where no worker came as far as this point, for a reason that holds for others as
-    well. `level` is the load generator's report on a level, `result` what its requests say;
-    `streams` are the processes of a point that several measured, each with a file of its batches in
-    the point's folder.
-    """
-
-    ok: bool
-    error: str = ""
-    trials_ns: tuple[int, ...] = ()
-    starts_ns: tuple[int, ...] = ()
-    items: int = 0
-    warmup_ns: tuple[int, ...] = ()
-    warmup_starts_ns: tuple[int, ...] = ()
-    compile_ns: int | None = None
-    cold_cache: bool | None = None
-    begin_ns: int | None = None
-    end_ns: int | None = None
-    pid: int | None = None
-    host: str = ""
-    device: str = ""
-    notes: Mapping[str, str] = field(default_factory=dict)
-    begun: bool = True
-    level: Level | None = None
-    result: LevelResult | None = None
-    streams: tuple[StreamOutput, ...] = ()
-
-
-@dataclass(frozen=True)
-class WorkloadSpec:
-    """A worker program (relative to wrappers/) and its static settings, written as JSON for it."""
-
-    script: str
-    settings: Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class ServerSpec:
-    """What serves a target: a worker program of ours with its settings, a command with the URL that
-    says when it is ready, or (neither) a server that runs already at `url`. `model` is the model's
-    name there.
-    """
-
-    model: str
-    worker: WorkloadSpec | None = None
-    command: tuple[str, ...] = ()
-    ready: str = ""
-    urls: tuple[str, ...] = ()
-
-
-class Scan(Protocol):
-    """A source of points, and the worker that measures them."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def item(self) -> str:
-        """What one item of a batch is called: jet, event, image, item."""
-
-    @property
-    def backends(self) -> tuple[str, ...]: ...
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """The points of the bare pass in order, repeats included; those of an adaptive scan are not
-        known before.
-        """
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether results decide which points follow."""
-
-    def next(self, done: Sequence[PointRecord]) -> Point | None:
-        """The next point of the bare pass, from the records that it has so far; None at its end."""
-
-    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:
-        """The points of a layer pass for one backend: the same points as in the bare pass (`done`),
-        in less time each.
-        """
-
-    def server(self, backend: str) -> ServerSpec | None:
-        """What serves this backend's points; None where the worker runs the model itself."""
-
-    def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
-        """The record of one finished point."""
-
-    def workload(self, backend: str) -> WorkloadSpec:
-        """The worker that serves this backend's points."""
+def names() -> tuple[str, ...]:
+    """The scans that a user can ask for: ours, then those of other packages."""
+    return (*SCANS, *(name for name, _ in families.foreign(GROUP, NEEDS)))
 
 
 def create(request: Request, environment: Environment) -> Scan:
     """The scan that the request names. Its settings were checked by `Request`."""
-    if request.served:
-        from profharness.scans.saturation import SaturationScan
-        from profharness.scans.triton import TritonScan
-
-        return (
-            SaturationScan.from_request(request, environment)
-            if request.scan == SATURATION
-            else TritonScan.from_request(request, environment)
-        )
-    if request.pinned:
-        from profharness.scans.pinned import PinnedScan
-
-        return PinnedScan.from_request(request, environment)
-    from profharness.scans.batch import BatchScan
-
-    return BatchScan.from_request(request, environment)
+    if request.scan and request.scan not in SCANS:
+        theirs = dict(families.foreign(GROUP, NEEDS))
+        if request.scan in theirs:
+            return cast("_Kind", theirs[request.scan]).from_request(request, environment)
+    kinds = (cast("_Kind", families.load(name)) for name in KINDS)
+    return next(kind for kind in kinds if kind.fits(request)).from_request(request, environment)
 
 
-def key_of(record: PointRecord) -> str:
-    """The key of the point that the record is of."""
-    return f"{record.id}~{record.repeat}" if record.repeat else record.id
-
-
-def first_missing(points: Sequence[Point], done: Sequence[PointRecord]) -> Point | None:
-    """`Scan.next` of a fixed sweep: the first of its points that has no record."""
-    there = {key_of(record) for record in done}
-    return next((point for point in points if point.key not in there), None)
-
-
-SCANS = ("particlenet", SATURATION)
+def foreign_names() -> tuple[str, ...]:
+    """The entry points' names of those that other packages add."""
+    return tuple(name for name, _ in families.foreign(GROUP, NEEDS))

@@ -14,7 +14,7 @@ from profharness.node.probe import Environment
 from profharness.options.request import Request
 from profharness.options.workload import is_sleep
 from profharness.rundir.manifest import PointRecord
-from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
+from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 
 # Powers of two as the published scans use them; a CPU would need minutes per trial at the upper
 # end.
@@ -43,6 +43,11 @@ class BatchScan:
     settings: dict[str, object]
     item: str = "item"
     adaptive: bool = False
+
+    @staticmethod
+    def fits(request: Request) -> bool:  # noqa: ARG004  the last one asked
+        """It is what every request without a server or further processes means."""
+        return True
 
     @classmethod
     def from_request(cls, request: Request, environment: Environment) -> BatchScan:

@@ -13,8 +13,8 @@ from profharness.node.probe import Environment
 from profharness.node.topology import Topology
 from profharness.options.request import Request
 from profharness.rundir.manifest import PointRecord, StreamRecord
-from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 from profharness.scans.batch import backends_for, item_of, settings_of
+from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 
 DEFAULT_BATCH = 16  # as the multi-process benchmark of the DeepSparse examples has it
 PROFILED_S = 1.0
@@ -33,6 +33,11 @@ class PinnedScan:
     settings: dict[str, object]
     item: str = "item"
     adaptive: bool = False
+
+    @staticmethod
+    def fits(request: Request) -> bool:
+        """Whether several processes are to run the model at once."""
+        return request.pinned
 
     @classmethod
     def from_request(cls, request: Request, environment: Environment) -> PinnedScan:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from profharness.node.probe import Environment
 from profharness.options.request import Request
+from profharness.options.serving import SATURATION
 from profharness.rundir.latency_limit import LatencyLimit, limits_kept, parse_latency_limit
 from profharness.rundir.manifest import PointRecord
-from profharness.scans import Point, key_of
+from profharness.scans.contract import Point, key_of
 from profharness.scans.search import LADDER, STORM, Rules, Seen, next_level
 from profharness.scans.served import Load, OnServers, service
 
@@ -31,6 +32,11 @@ class SaturationScan(OnServers):
     limit: LatencyLimit | None
     points: tuple[Point, ...] = ()
     adaptive: bool = True
+
+    @staticmethod
+    def fits(request: Request) -> bool:
+        """Whether levels are to be searched on a server."""
+        return request.served and request.scan == SATURATION
 
     @classmethod
     # levels do not depend on the device

@@ -16,8 +16,8 @@ from profharness.options.serving import ARRIVALS, DEFAULT_BATCH
 from profharness.options.workload import is_sleep
 from profharness.rundir.levels import SPREAD, TOGETHER
 from profharness.rundir.manifest import PointRecord
-from profharness.scans import Point, PointOutput, ServerSpec, WorkloadSpec
 from profharness.scans.batch import backends_for, item_of, settings_of
+from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec
 
 EXTERNAL = "server"  # the target that stands for a server of another's (`layers.EXTERNAL`)
 OUR_MODEL = "model"

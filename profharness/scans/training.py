@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from profharness.wrappers_path import wrappers_dir
+from profharness.launchers.wrappers import wrappers_dir
 
 # name on the command line, script
 TRAINING = {"train-cifar100": "train_cifar100.py", "finetune-gpt-neo": "finetune_gpt_neo.py"}

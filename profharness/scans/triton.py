@@ -11,7 +11,7 @@ from profharness.node.probe import Environment
 from profharness.options.request import Request
 from profharness.options.serving import DEFAULT_LEVELS
 from profharness.rundir.manifest import PointRecord
-from profharness.scans import Point, first_missing
+from profharness.scans.contract import Point, first_missing
 from profharness.scans.served import Load, OnServers, Service, service
 
 
@@ -23,6 +23,11 @@ class TritonScan(OnServers):
 
     points: tuple[Point, ...]
     adaptive: bool = False
+
+    @staticmethod
+    def fits(request: Request) -> bool:
+        """Whether a server stands between the load and the model."""
+        return request.served
 
     @classmethod
     # levels do not depend on the device

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from profharness import layers
 from profharness.findings import Finding, finding
 from profharness.launchers import describe_exit
+from profharness.layers.contract import Sign
 
 REFUSED = 3
 """The exit code when the tool refused to start the workload (as for a tool that is missing)."""
@@ -73,79 +76,70 @@ class Signs:
 
 
 _TOO_MANY = r"exceeds\s+the\s+capabilities\s+of\s+the\s+hardware"
-# the tool's handler names the signal that ends the process; its own fatal lines come before an
-# abort that it makes itself
-_CAUGHT = re.compile(r"\brocprofv3 caught signal (\d+)")
+# a tool's own fatal lines come before an abort that it makes itself
 _FATAL = re.compile(
     rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error "
     rf"code|ring_buffer: m\w*map failed|{_TOO_MANY}",
     re.MULTILINE,
 )
 
-# sentences of the tools (and of the runtime under them) -> finding, and what it means
-_SAYS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), kind, message)
-    for pattern, kind, message in (
-        (
-            r"registered more than once",
-            "mixed-rocm",
-            "two installations of ROCm were loaded into one process, and it aborted",
-        ),
-        (
-            r"could not be locked for profiling due to lack of permissions",
-            "counters-inexact",
-            (
-                "the driver did not give the counters to this user alone (it needs CAP_PERFMON): "
-                "their values may include other programs' work"
-            ),
-        ),
-        (
-            r"Unable to find all counters for agent",
-            "counters-refused",
-            "this device does not have all of the counters asked for",
-        ),
-        (_TOO_MANY, "counters-refused", "these counters do not fit into one pass on this device"),
-        (
-            (
-                r"/dev/kfd.*(?:Permission denied|No such file|failed to "
-                r"open)|(?:open|access).*?/dev/kfd"
-            ),
-            "no-device-access",
-            "the process may not open the device /dev/kfd",
-        ),
-        (
-            r"no ROCm-capable device is detected|hipErrorNoDevice",
-            "no-device-access",
-            "the HIP runtime saw no device",
-        ),
-        (
-            r"Profiling data corrupted",
-            "profiler-failed",
-            "rocprof could not process its own records (known above some ten million calls)",
-        ),
-        (
-            (
-                r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer "
-                r"overflow|buffer is full|dropped|records? lost)"
-            ),
-            "events-dropped",
-            "the tool's buffer was full: it dropped records",
-        ),
-    )
+# sentences of the runtime under the tools, and of what several of them share; their own are in the
+# layers' descriptions
+_SHARED = (
+    Sign(
+        r"registered more than once",
+        "mixed-rocm",
+        "two installations of ROCm were loaded into one process, and it aborted",
+    ),
+    Sign(
+        r"could not be locked for profiling due to lack of permissions",
+        "counters-inexact",
+        "the driver did not give the counters to this user alone (it needs CAP_PERFMON): "
+        "their values may include other programs' work",
+    ),
+    Sign(
+        r"Unable to find all counters for agent",
+        "counters-refused",
+        "this device does not have all of the counters asked for",
+    ),
+    Sign(_TOO_MANY, "counters-refused", "these counters do not fit into one pass on this device"),
+    Sign(
+        r"/dev/kfd.*(?:Permission denied|No such file|failed to open)|(?:open|access).*?/dev/kfd",
+        "no-device-access",
+        "the process may not open the device /dev/kfd",
+    ),
+    Sign(
+        r"no ROCm-capable device is detected|hipErrorNoDevice",
+        "no-device-access",
+        "the HIP runtime saw no device",
+    ),
 )
-_REFUSALS = tuple(
-    re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-    for pattern in (
-        r"^(?:rocprofv3|rocprofv3\.py): error: .*$",
-        r"^Fatal error: (?:No application provided|[^\n]*tracing options?).*$",
-        r"^Wrong option.*$",
-        r"^(?:rocprof-compute|omniperf): error: .*$",
-        (
-            r"^\[?(?:rocprof-sys|omnitrace)[^\n]*(?:unknown|unrecognized|invalid) "
-            r"(?:argument|option).*$"
-        ),
-    )
+_LOST = Sign(
+    r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer overflow|buffer is "
+    r"full|dropped|records? lost)",
+    "events-dropped",
+    "the tool's buffer was full: it dropped records",
 )
+
+
+@cache
+def _signs() -> tuple[tuple[re.Pattern[str], Sign], ...]:
+    """The sentences of all tools, since one may call another; the graver first."""
+    own = [sign for about in layers.descriptions() for sign in about.signs]
+    return tuple(
+        (re.compile(sign.pattern, re.IGNORECASE), sign) for sign in (*_SHARED, *own, _LOST)
+    )
+
+
+@cache
+def _refusals() -> tuple[re.Pattern[str], ...]:
+    patterns = [pattern for about in layers.descriptions() for pattern in about.refusals]
+    return tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns)
+
+
+@cache
+def _caught() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(about.caught) for about in layers.descriptions() if about.caught)
 
 
 def refusal(said: str) -> str:
@@ -153,7 +147,7 @@ def refusal(said: str) -> str:
     empty if it did not.
     """
     return next(
-        (match.group(0).strip() for pattern in _REFUSALS if (match := pattern.search(said))), ""
+        (match.group(0).strip() for pattern in _refusals() if (match := pattern.search(said))), ""
     )
 
 
@@ -178,8 +172,8 @@ def caught_signal(said: str) -> int | None:
     """The number of the signal of which the tool's handler said that it ends the process; the first
     of several.
     """
-    match = _CAUGHT.search(said)
-    return int(match.group(1)) if match else None
+    matches = [match for pattern in _caught() if (match := pattern.search(said))]
+    return int(matches[0].group(1)) if matches else None
 
 
 def final_status(ended: Ended, said: str) -> int:
@@ -281,10 +275,11 @@ def _endings(signs: Signs) -> tuple[Finding, ...]:
 def _said(signs: Signs) -> tuple[Finding, ...]:
     """One finding per kind of sentence, with the line that it stands in."""
     found: dict[str, Finding] = {}
-    for pattern, kind, message in _SAYS:
+    for pattern, sign in _signs():
         match = pattern.search(signs.said)
-        if match and kind not in found:
-            found[kind] = finding(kind, f"{signs.layer}: {message} ({_line_of(signs.said, match)})")
+        if match and sign.finding not in found:
+            line = _line_of(signs.said, match)
+            found[sign.finding] = finding(sign.finding, f"{signs.layer}: {sign.message} ({line})")
     return tuple(found.values())
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from profharness.launchers import Outcome
 from profharness.launchers.process_tree import tree
-from profharness.layers import Where
+from profharness.layers.contract import Where
 from profharness.supervise import diagnosis as failures
 
 LOOK_EVERY_S = 1.0

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from profharness.findings import Finding, finding
+from profharness.layers.contract import Description
 from profharness.rundir.manifest import Hello
 
 _TELLING = (
@@ -51,10 +52,11 @@ def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def nothing_recorded(layer: str, seen: Seen) -> tuple[Finding, ...]:
+def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
     """Why a layer inside the processes left no file; where it left some, only which processes lost
     theirs at their end.
     """
+    layer = about.name
     own = [hello for hello in seen.hellos if not hello.forked]
     users = [hello for hello in own if layer in hello.frameworks]
     if seen.recorded:
@@ -79,7 +81,7 @@ def nothing_recorded(layer: str, seen: Seen) -> tuple[Finding, ...]:
                 processes=len(own),
             ),
         )
-    causes = _grouped([(_cause(layer, hello, seen), hello.pid) for hello in users])
+    causes = _grouped([(_cause(about, hello, seen), hello.pid) for hello in users])
     return tuple(_finding(layer, cause, pids, "error") for cause, pids in causes.items())
 
 
@@ -88,7 +90,7 @@ _CUT_OFF = (
 )
 
 
-def _cause(layer: str, hello: Hello, seen: Seen) -> str:
+def _cause(about: Description, hello: Hello, seen: Seen) -> str:
     telling = next(
         (message for message in hello.messages if any(words in message for words in _TELLING)), ""
     )
@@ -98,14 +100,14 @@ def _cause(layer: str, hello: Hello, seen: Seen) -> str:
         return _CUT_OFF
     if hello.window == "nothing recorded":
         return "its window was open and held no event"
-    if layer == "torch" and not hello.window and hello.pid in seen.byes:
+    if about.windowed and not hello.window and hello.pid in seen.byes:
         return (
             f"its window never opened: --capture {seen.capture}, "
             f"and the script had {seen.steps.get(hello.pid, 0)} steps"
         )
     if hello.pid not in seen.byes:
         return "the process ended by os._exit or a signal before anything was written"
-    return "it made no session" if layer == "onnxruntime" else "it wrote no file"
+    return about.silent
 
 
 def _cut_off(hello: Hello, seen: Seen) -> bool:

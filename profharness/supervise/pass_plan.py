@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profharness.layers import Layer
+from profharness.layers.contract import Layer
 
 BARE = "bare"
 """The name of the pass without layers, from which throughput and latency come."""
@@ -24,7 +24,7 @@ class PassPlan:
     @property
     def perturbing(self) -> bool:
         """Whether no time of this pass may be used."""
-        return bool(self.counters) or any(layer.perturbing for layer in self.layers)
+        return bool(self.counters) or any(layer.about.perturbing for layer in self.layers)
 
     @property
     def layer_names(self) -> tuple[str, ...]:
@@ -36,4 +36,4 @@ class PassPlan:
         """The layer that stands around the process as a program of its own; None where there are
         only hooks, or nothing.
         """
-        return next((layer for layer in self.layers if layer.scope == "prefix"), None)
+        return next((layer for layer in self.layers if layer.about.scope == "prefix"), None)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from profharness import layers
 from profharness.errors import Unavailable
 from profharness.findings import Finding, finding
 from profharness.launchers import Launcher, Outcome
 from profharness.launchers.command import Command
-from profharness.layers import Where, around
+from profharness.layers import around
+from profharness.layers.contract import Where
 from profharness.layers.recorded import holds_counters, holds_kernels
 from profharness.node import access
 from profharness.rundir.manifest import Artifact, Hello
@@ -26,7 +28,6 @@ from profharness.supervise.missing_records import Seen
 from profharness.supervise.pass_plan import PassPlan
 
 FOLLOW_UP_S = 600.0
-_WITHOUT_KERNELS = frozenset({"amd-log"})  # its files hold launches; the readers judge them
 _LOG_BYTES = 4 << 20  # of each log the end is searched for the tools' sentences
 _RECENT_BYTES = 64 << 10  # and while the pass is running, once a second
 
@@ -121,7 +122,9 @@ class ToolPass:
         to the run).
         """
         return tuple(
-            artifact for layer in self.plan.layers for artifact in layer.collect(self.where, known)
+            artifact
+            for layer in self.plan.layers
+            for artifact in layers.collect(layer, self.where, known)
         )
 
     def findings(
@@ -177,7 +180,7 @@ class ToolPass:
             if rank is None or hello.rank in (None, rank)
         ]
         users = tuple(hello.pid for hello in hellos if hello.frameworks)
-        looked = not outcome.interrupted and self.tool.name not in _WITHOUT_KERNELS
+        looked = not outcome.interrupted and self.tool.about.expects_kernels
         files = tuple(
             Left(
                 artifact.path,
@@ -195,7 +198,7 @@ class ToolPass:
                 said=said,
                 files=files,
                 users=users,
-                expects_kernels=self.tool.name not in _WITHOUT_KERNELS,
+                expects_kernels=self.tool.about.expects_kernels,
                 counting=bool(self.plan.counters),
                 refused=self.refused(said, artifacts),
                 unopened=unopened,
@@ -212,7 +215,7 @@ class ToolPass:
             not capture.startswith("steps=")
             or self._cut
             or self.tool is None
-            or self.tool.name != "rocprofv3"
+            or not self.tool.about.steps_by_hooks
             or any(hello.region for hello in hellos)
         ):
             return ""
@@ -241,7 +244,7 @@ class ToolPass:
         ]
         found: list[Finding] = []
         for layer in self.plan.layers:
-            if layer.scope != "hook" or self.where.is_worker:
+            if layer.about.scope != "hook" or self.where.is_worker:
                 continue
             own = {
                 artifact.pid
@@ -251,7 +254,7 @@ class ToolPass:
             seen = Seen(
                 hellos, read_byes(self.where.hooks), _steps(self.where), own, self.where.capture
             )
-            found += unrecorded.nothing_recorded(layer.name, seen)
+            found += unrecorded.nothing_recorded(layer.about, seen)
         told = " ".join(one.message for one in found)
         return (
             *found,

@@ -213,7 +213,9 @@ def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[Step
             loaded.trace, KernelFacts(loaded.trace, Yardstick(calibration.stored())), selection
         )
     perturbing = frozenset(record.name for record in loaded.manifest.passes if record.perturbing)
-    _, records = passes.choose(loaded.trace, perturbing=perturbing)
+    _, records = passes.choose(
+        loaded.trace, perturbing=perturbing, order=loaded.manifest.kernel_order()
+    )
     counted = loaded.trace if len(loaded.trace.counters) else None
     found = step_summaries(
         records,

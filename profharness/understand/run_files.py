@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from profharness import layers, readers
+from profharness import readers
 from profharness.errors import InputError
-from profharness.layers import Where
 from profharness.readers.own import steps
-from profharness.rundir import telemetry, trials
+from profharness.rundir import left_files, telemetry, trials
 from profharness.rundir.clock_files import clock_snapshot
 from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
 from profharness.rundir.paths import RunDir
@@ -24,7 +23,6 @@ from profharness.secrets.discretion import without_secrets
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
 from profharness.understand.run_levels import level_traces
-from profharness.wrappers_path import wrappers_dir
 
 _TABLE = "rocprofv3-csv"  # of this format several files of one process make one trace
 
@@ -70,15 +68,10 @@ def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
     known = frozenset(artifact.path for artifact in manifest.artifacts)
     found: list[Artifact] = list(manifest.artifacts)
     for record in manifest.passes:
-        where = Where(
-            run_root=run.root,
-            pass_name=record.name,
-            wrappers=wrappers_dir(),
-            rank=0 if manifest.ranks > 1 else None,
-            host=host_of(manifest),
-        )
-        chosen = [layer for layer in layers.members() if layer.name in record.layers]
-        found += [artifact for layer in chosen for artifact in layer.collect(where, known)]
+        for name, facts in manifest.layer_facts().items():
+            if name in record.layers:
+                of = left_files.LayerPass(run.root, name, record.name, ranked=manifest.ranks > 1)
+                found += left_files.collect(facts.leaves, of, known)
     return tuple(found)
 
 

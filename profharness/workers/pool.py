@@ -16,7 +16,7 @@ from profharness.errors import InputError, ProfharnessError, Unavailable, UsageE
 from profharness.launchers import Job, Launcher, Outcome, describe_exit
 from profharness.launchers.command import Command
 from profharness.rundir.paths import RunDir
-from profharness.scans import Point, PointOutput, WorkloadSpec
+from profharness.scans.contract import Point, PointOutput, WorkloadSpec
 from profharness.workers import protocol as control
 
 GRACE_S = 10.0

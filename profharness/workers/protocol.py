@@ -16,21 +16,9 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.rundir.levels import Level
+from profharness.scans.contract import StreamOutput
 
 VERSION = 1
-
-
-class StreamOutput(msgspec.Struct, frozen=True):
-    """One process of a point that several measured: where the kernel let it run, and its file of
-    batches in the point's folder.
-    """
-
-    index: int
-    pid: int
-    cpus: tuple[int, ...]
-    file: str
-    device: str = ""
-    batches: int = 0
 
 
 class Line(msgspec.Struct, frozen=True):

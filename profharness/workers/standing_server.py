@@ -18,6 +18,7 @@ import msgspec
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.node.ceilings import cache_dir
 from profharness.options import texts
 from profharness.options.declared import Limit, Option
@@ -25,7 +26,6 @@ from profharness.options.workload import BACKENDS
 from profharness.serving import ready
 from profharness.workers import protocol as control
 from profharness.workers.server import READY, Server, ServerWork
-from profharness.wrappers_path import wrappers_dir
 
 BUILT_IN = ("particlenet", "sleep")
 _BACKENDS = {

@@ -6,7 +6,8 @@ import pytest
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import Where, named
+from profharness.layers import named
+from profharness.layers.contract import Where
 from profharness.layers.hooks import through_exec_hook, with_hooks
 
 WHERE = Where(

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from profharness.launchers.command import Command
-from profharness.layers import Where, around, named
+from profharness.layers import around, named
+from profharness.layers.contract import Where
+from profharness.layers.options import TracerOptions
 from profharness.node.probe import Device, Environment, Tool
-from profharness.options.tracers import TracerOptions
 
 RUN = Path("/run")
 TRAIN = Command(("python", "train.py", "--epochs", "1"))

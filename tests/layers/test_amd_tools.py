@@ -11,15 +11,20 @@ import pytest
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.layers import members, named
-from profharness.options.tracers import LAYERS, TracerOptions
+from profharness.layers.options import TracerOptions
+from profharness.rundir.older_layers import OLDER
 from tests.layers.places import TRAIN, node, planned, where, words
 
 RECORDER = "python /wrappers/status.py /run/control"
 
 
 def test_the_names_of_layers_are_the_same_everywhere() -> None:
-    assert tuple(layer.name for layer in members()) == LAYERS
-    assert [layer.name for layer in members() if layer.perturbing] == ["rocprof-compute", "amd-log"]
+    assert {layer.name: layer.about.facts for layer in members()} == OLDER
+    assert [layer.name for layer in members()] == list(OLDER)
+    assert [layer.name for layer in members() if layer.about.perturbing] == [
+        "rocprof-compute",
+        "amd-log",
+    ]
 
 
 @pytest.mark.parametrize("release", ["5.7", "6.1", "6.2", "6.3", "6.4"])

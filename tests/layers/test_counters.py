@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from profharness.errors import UsageError
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers.counters import assumption, groups, load
-from profharness.wrappers_path import wrappers_dir
 from tests.layers.places import node
 
 WRAPPERS = wrappers_dir()

@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 
 from profharness.launchers.command import Command
-from profharness.layers import around, named
+from profharness.layers import around, descriptions, named
 from profharness.layers.hooks import with_hooks
-from profharness.options.tracers import TRACERS, TracerOptions
+from profharness.layers.options import TracerOptions
 from tests.layers.places import RUN, TRAIN, node, planned, where, words
 
 RELEASES = ("5.7", "6.1", "6.2", "6.3", "6.4", "7.0")
@@ -111,7 +111,8 @@ GOLDEN: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
 
 
 def test_no_combination_is_left_out() -> None:
-    assert set(GOLDEN) == set(product(TRACERS, RELEASES))
+    tools = [about.name for about in descriptions() if about.is_tool]
+    assert set(GOLDEN) == set(product(tools, RELEASES))
 
 
 @pytest.mark.parametrize(("tool", "release"), list(GOLDEN))

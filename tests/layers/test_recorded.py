@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from profharness.layers.recorded import holds_counters, holds_kernels, tail_closes
+from profharness.layers.recorded import holds_counters, holds_kernels
+from profharness.rundir.left_files import tail_closes
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_files import write_csv, write_json
 from tests.fakes.rocprofv3_program import program

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from profharness.layers import named
+from profharness.layers import collect, named
+from profharness.layers.options import TracerOptions
 from profharness.layers.rocprofv3 import Rocprofv3Layer
-from profharness.options.tracers import TracerOptions
 from tests.layers.places import TRAIN, node, planned, where, words
 
 HIP = TracerOptions(hip_trace=True)
@@ -170,7 +170,7 @@ def test_of_each_process_the_best_file_is_read_and_the_others_are_kept(tmp_path:
         / "103"
         / "rocprofv3_103_counter_collection.csv"
     )
-    found = Rocprofv3Layer().collect(place, frozenset())
+    found = collect(Rocprofv3Layer(), place, frozenset())
     read = {
         (artifact.pid, Path(artifact.path).name, artifact.format, artifact.rank, artifact.host)
         for artifact in found
@@ -184,4 +184,4 @@ def test_of_each_process_the_best_file_is_read_and_the_others_are_kept(tmp_path:
         (103, "rocprofv3_103_counter_collection.csv", "rocprofv3-csv", None, "node1"),
     }
     assert len(found) == 12
-    assert Rocprofv3Layer().collect(place, frozenset(artifact.path for artifact in found)) == ()
+    assert collect(Rocprofv3Layer(), place, frozenset(artifact.path for artifact in found)) == ()

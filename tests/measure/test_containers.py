@@ -16,9 +16,9 @@ import pytest
 
 from profharness.launchers.apptainer import Apptainer
 from profharness.launchers.command import Command
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.rundir.manifest import Manifest, decode
 from profharness.understand import report_run as understand
-from profharness.wrappers_path import wrappers_dir
 from tests.fakes import stand_in_apptainer, stand_in_srun, stand_in_tools
 from tests.fakes.stand_in_node import PROGRAM
 

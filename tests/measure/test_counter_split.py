@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.layers import COMMAND, named
+from profharness.layers import named
+from profharness.layers.contract import COMMAND
 from profharness.measure.counter_split import PassQueue, halved, refusal_finding
 from profharness.supervise.pass_plan import PassPlan
 

@@ -14,7 +14,7 @@ from profharness.findings import Finding, finding
 from profharness.launchers import Outcome
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
-from profharness.layers import COMMAND, Availability, Extras, Where
+from profharness.layers.contract import COMMAND, Availability, Extras, Where
 from profharness.measure import wrap
 from profharness.measure.counter_split import PassQueue
 from profharness.measure.pass_records import ManifestRecords

@@ -1,46 +1,38 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import pytest
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import COMMAND, Availability, Extras, Where, named
+from profharness.layers import named
+from profharness.layers.contract import COMMAND, Availability, Description, Layer, Where
 from profharness.measure.schedule import Counting, plan_command, plan_scan
 from profharness.node.probe import Environment
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.layer_facts import LayerFacts, LeftFiles
 
 
-@dataclass(frozen=True)
-class StandInLayer:
+class StandInLayer(Layer):
     """A layer with chosen claims, for the schedule only."""
 
-    name: str
-    claims: frozenset[str]
-    targets: tuple[str, ...] = ("torch", COMMAND)
-    scope: Literal["prefix"] = "prefix"
-    attach_hint: str = "add a backend"
-    perturbing: bool = False
-
-    def attaches(self, target: str) -> bool:
-        return target in self.targets
+    def __init__(self, name: str, claims: frozenset[str], *, perturbing: bool = False) -> None:
+        self.about = Description(
+            name=name,
+            gives="",
+            needs="",
+            scope="prefix",
+            claims=claims,
+            targets=frozenset({"torch", COMMAND}),
+            perturbing=perturbing,
+            facts=LayerFacts(LeftFiles("execution", ())),
+        )
 
     def probe(self, environment: Environment) -> Availability:
         return Availability(available=True)
 
     def prepare(self, command: Command, where: Where) -> Command:
         return command
-
-    def extras(self, command: Command, where: Where) -> Extras:
-        return Extras()
-
-    def follow_up(self, where: Where) -> tuple[Command, ...]:
-        return ()
-
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        return ()
 
 
 TRACER = StandInLayer("tracer", frozenset({"hsa-tool"}))

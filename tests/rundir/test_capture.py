@@ -7,8 +7,8 @@ import importlib.util
 import pytest
 
 from profharness.errors import UsageError
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.rundir.capture import Period, period
-from profharness.wrappers_path import wrappers_dir
 
 _SPEC = importlib.util.spec_from_file_location(
     "hooks_capture", wrappers_dir() / "hooks" / "profharness_hooks" / "capture.py"

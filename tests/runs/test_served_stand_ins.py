@@ -20,7 +20,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.records import Summary
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.paths import RunDir
-from profharness.scans import key_of
+from profharness.scans.contract import key_of
 from profharness.serving import kserve
 from profharness.understand import report_run as understand
 

@@ -31,9 +31,8 @@ from profharness.rundir.manifest import (
     ScanRecord,
 )
 from profharness.rundir.paths import RunDir
-from profharness.scans import Point, PointOutput
 from profharness.scans.batch import BatchScan
-from profharness.workers.protocol import StreamOutput
+from profharness.scans.contract import Point, PointOutput, StreamOutput
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 KEYS = ("torch-b1", "torch-b2", "torch-b1~1")

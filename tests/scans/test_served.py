@@ -11,7 +11,8 @@ from profharness.node.probe import Environment
 from profharness.options.request import Request
 from profharness.rundir.levels import Level, LevelResult
 from profharness.rundir.manifest import PointRecord
-from profharness.scans import Point, Scan, create, key_of
+from profharness.scans import create
+from profharness.scans.contract import Point, Scan, key_of
 
 NO_REST = Rest((), given=False)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from profharness.launchers import Outcome
-from profharness.layers import Where
+from profharness.layers.contract import Where
 from profharness.supervise.exit_status import Ending, _cpu_ticks
 
 

@@ -9,7 +9,7 @@ import pytest
 from profharness.errors import InputError, ProfharnessError, Unavailable, UsageError
 from profharness.launchers.local import LocalLauncher
 from profharness.rundir.paths import RunDir
-from profharness.scans import Point, PointOutput, WorkloadSpec
+from profharness.scans.contract import Point, PointOutput, WorkloadSpec
 from profharness.workers.pool import Events, PassWork, serve
 from profharness.workers.protocol import ResultsTail, write_points
 

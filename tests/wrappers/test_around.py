@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from profharness.wrappers_path import wrappers_dir
+from profharness.launchers.wrappers import wrappers_dir
 
 STATUS = wrappers_dir() / "status.py"
 STAMP = wrappers_dir() / "stamp.py"

@@ -23,7 +23,7 @@ def step_energy(view: RunView, trace: Trace) -> dict[str, Figure]:
     for name in sorted(
         (record.name for record in view.manifest.passes), key=lambda one: one != BARE
     ):
-        found = steady_steps(trace, name)
+        found = steady_steps(trace, name, hooked=view.manifest.hooked())
         if not len(found):
             continue
         when = found.when

@@ -4,27 +4,29 @@ tools.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import UsageError
+from profharness.rundir.older_layers import kernel_order
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Source, Trace
 from profharness.trace.parts import select
 
-ORDER = ("rocprofv3", "rocprof", "rocprof-sys", "torch")
-"""The layers whose kernels are taken first."""
-
 
 def choose(
-    trace: Trace, wanted: str | None = None, perturbing: frozenset[str] = frozenset()
+    trace: Trace,
+    wanted: str | None = None,
+    perturbing: frozenset[str] = frozenset(),
+    order: Mapping[str, int] | None = None,
 ) -> tuple[str | None, Trace]:
-    """The pass asked for, else the first with kernels in `ORDER`, else the first with operators, or
+    """The pass asked for, else the first with kernels by `order`, else the first with operators, or
     with host calls; and its records.
 
-    Passes that are `perturbing` speak only where no other holds kernels.
+    Passes that are `perturbing` speak only where no other holds kernels. `order` is the manifest's
+    (`Manifest.kernel_order`), without one that of older runs.
 
     Sources of other passes, and other tools' device records and calls of the same pass, are left
     out. A trace of loose files (no source names a pass) is returned whole, with None. Raises
@@ -45,6 +47,7 @@ def choose(
             if wanted in (None, trace.sources[position].pass_name)
         ],
         perturbing,
+        kernel_order() if order is None else order,
     )
     if speaker is None:
         holding = [*_holding(trace, trace.ops.source), *_holding(trace, trace.api.source)]
@@ -73,15 +76,15 @@ def _holding(trace: Trace, sources: npt.NDArray[np.int32]) -> list[int]:
     ]
 
 
-def _first(trace: Trace, positions: Sequence[int], perturbing: frozenset[str]) -> Source | None:
-    """The source whose layer comes first in ORDER; layers that are not in it come last, in the
-    order of the trace.
+def _first(
+    trace: Trace, positions: Sequence[int], perturbing: frozenset[str], order: Mapping[str, int]
+) -> Source | None:
+    """The source whose layer comes first; layers that are not in it come last, in the order of the
+    trace.
     """
 
-    def place(position: int) -> tuple[bool, int]:
+    def place(position: int) -> tuple[bool, bool, int]:
         source = trace.sources[position]
-        return source.pass_name in perturbing, ORDER.index(
-            source.layer
-        ) if source.layer in ORDER else len(ORDER)
+        return source.pass_name in perturbing, source.layer not in order, order.get(source.layer, 0)
 
     return trace.sources[min(positions, key=place)] if positions else None

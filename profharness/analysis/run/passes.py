@@ -145,7 +145,7 @@ def _overhead(
     layers = [layer for layer in record.layers if layer not in UNTIMED_LAYERS]
     if bare is None or record.name == BARE or not layers or record.perturbing:
         return {}
-    estimate = _of_steps(trace, record.name) or _of_length(bare, record)
+    estimate = _of_steps(trace, record.name, view.manifest.hooked()) or _of_length(bare, record)
     return {} if estimate is None else dict.fromkeys(layers, estimate)
 
 
@@ -162,11 +162,14 @@ def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Es
     return found
 
 
-def _of_steps(trace: Trace, pass_name: str) -> Estimate | None:
+def _of_steps(trace: Trace, pass_name: str, hooked: frozenset[str]) -> Estimate | None:
     """From the steady steps of both passes, the profiled ones of the second; None where one of them
     shows fewer than two.
     """
-    bare, layer = steady_steps(trace, BARE), steady_steps(trace, pass_name, profiled=True)
+    bare, layer = (
+        steady_steps(trace, BARE, hooked=hooked),
+        steady_steps(trace, pass_name, profiled=True, hooked=hooked),
+    )
     if min(len(bare), len(layer)) < 2:
         return None
     return layer_overhead([bare.rates], [layer.rates], seed=pass_name)

@@ -17,6 +17,7 @@ from profharness.analysis.records import Figure
 from profharness.analysis.run.trials import BARE
 from profharness.analysis.time.steps import Step, steady, steps
 from profharness.rundir.manifest import Manifest
+from profharness.rundir.older_layers import hooked_layers
 from profharness.stats.intervals import Intervals, merge
 from profharness.stats.throughput import summarise_trials
 from profharness.trace.columns.table import NULL
@@ -27,7 +28,6 @@ OWN_LAYER = "steps"
 ENOUGH = 5
 """Steps of a process from which those outside of the capture window speak alone."""
 
-_HOOKED = frozenset({"torch", "onnxruntime"})
 Where = Literal["outside", "inside", "everywhere"]
 
 
@@ -70,16 +70,23 @@ class _Group:
     where: Where
 
 
-def steady_steps(trace: Trace, pass_name: str, *, profiled: bool = False) -> SteadySteps:
+def steady_steps(
+    trace: Trace,
+    pass_name: str,
+    *,
+    profiled: bool = False,
+    hooked: frozenset[str] | None = None,
+) -> SteadySteps:
     """The steady steps of a pass; empty where it shows none. `items` only where every step says
     them.
 
     Outside of the capture windows where every process has five such steps, else inside; `profiled`
     asks for those inside. The steps next to a window are left out: they hold its opening or the
-    writing of its trace.
+    writing of its trace. `hooked` are the layers whose files have such windows, by the manifest
+    (`Manifest.hooked`); without it those of older runs.
     """
     groups = _logged(trace, pass_name)
-    windows = _windows(trace, pass_name, groups)
+    windows = _windows(trace, pass_name, groups, hooked_layers() if hooked is None else hooked)
     if not groups:
         found = steps(by_source(trace, [source.pass_name == pass_name for source in trace.sources]))
         groups = {
@@ -169,7 +176,7 @@ def _steady_of(
 
 
 def _windows(
-    trace: Trace, pass_name: str, logged: dict[int, list[Step]]
+    trace: Trace, pass_name: str, logged: dict[int, list[Step]], hooked: frozenset[str]
 ) -> dict[int, list[tuple[int, int]]]:
     """The capture windows of each process that logged steps: from the first to the last record of
     each of its files.
@@ -181,7 +188,7 @@ def _windows(
             (place, source)
             for place, source in enumerate(trace.sources)
             if source.pass_name == pass_name
-            and source.layer in _HOOKED
+            and source.layer in hooked
             and not source.format.endswith("-marker")
         ]
         if logged
@@ -261,12 +268,12 @@ def step_figures(manifest: Manifest, trace: Trace) -> dict[str, Figure]:
         return {}
     layers = {record.name: record.layers for record in manifest.passes if not record.perturbing}
     for name in sorted(layers, key=lambda one: one != BARE):
-        found = steady_steps(trace, name)
+        found = steady_steps(trace, name, hooked=manifest.hooked())
         if len(found):
             whole_pass = (
                 set(layers[name])
                 - {"telemetry"}
-                - (_HOOKED if found.where == "outside" else frozenset())
+                - (manifest.hooked() if found.where == "outside" else frozenset())
             )
             return _figures(found, slowed=found.where == "inside" or bool(whole_pass))
     if any(record.perturbing for record in manifest.passes):

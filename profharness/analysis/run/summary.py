@@ -57,7 +57,9 @@ def summarise_run(
     Works on what a killed run left: points without trials keep their state, missing passes leave
     figures out. `calibrations` are ceilings measured on its devices.
     """
-    chosen, records = passes.choose(trace, perturbing=_perturbing(manifest))
+    chosen, records = passes.choose(
+        trace, perturbing=_perturbing(manifest), order=manifest.kernel_order()
+    )
     cores = allowed_cores(manifest)
     node = manifest.nodes[0] if manifest.nodes else None
     counted = trace if len(trace.counters) else None

@@ -8,18 +8,18 @@ triggered it. Checks of clocks, and those that need several passes, are elsewher
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from profharness.analysis import verdict
 from profharness.analysis.kernels import patterns
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.time.counts import device_keys, devices_with_work
 from profharness.analysis.time.device_work import Work, backlogged_streams, work_of
 from profharness.analysis.time.steps import steps
 from profharness.analysis.time.timeless import no_places
-from profharness.analysis.verdict.graph_integrity import graph_kernels_missing
 from profharness.analysis.verdict.host_files import meant_none, of_host_files
 from profharness.findings import Finding, finding
 from profharness.stats import intervals
@@ -49,15 +49,7 @@ _DROPPED = re.compile(
 def findings(trace: Trace, work: Work | None = None) -> tuple[Finding, ...]:
     """All findings on the trace's own completeness and consistency, the graver checks first."""
     work = work_of(trace) if work is None else work
-    with_work: tuple[Callable[[Trace, Work], Sequence[Finding]], ...] = (
-        empty_trace,
-        kernels_missing,
-        graph_kernels_missing,
-        steps_without_device_events,
-        launches_missing,
-        streams_exceed_queues,
-    )
-    found = [item for check in with_work for item in check(trace, work)]
+    found = verdict.check(trace, work)
     return (*found, *from_problems(trace.problems))
 
 

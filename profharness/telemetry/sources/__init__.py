@@ -6,8 +6,9 @@ A new family is a module with `open_sources(target) -> tuple[Source, ...]` and a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
+
+from profharness import families
 
 FAMILIES: dict[str, str] = {
     "cpu": "profharness.telemetry.sources.host.family",
@@ -17,7 +18,12 @@ FAMILIES: dict[str, str] = {
     "nvml": "profharness.telemetry.sources.nvidia.family",
 }
 
-# a reading's own stamp further off than this is of another clock: the time of the read counts then
+GROUP = "profharness.sources"
+NEEDS = ("open_sources",)
+
+# a reading's own stamp further off than this is of another clock: the time of the read counts
+# then
+
 STALE_NS = 10_000_000_000
 COUNTER_HZ = 5.0  # for counters of the node that figures of points of a second or so are made of
 # for what changes slowly or only grows: each read of it costs as much as a whole tick of the rest
@@ -121,6 +127,23 @@ class Target(NamedTuple):
     sysfs: str = "/sys"
 
 
+class Family(Protocol):
+    """What a family's module offers, one file each."""
+
+    def open_sources(self, target: Target) -> Sequence[Source]: ...
+
+
+def foreign_names() -> tuple[str, ...]:
+    """The families that other packages add, each under the name of its entry point."""
+    return tuple(name for name, _ in families.foreign(GROUP, NEEDS))
+
+
+def _family(name: str) -> Family | None:
+    if name in FAMILIES:
+        return cast("Family", families.load(FAMILIES[name]))
+    return cast("Family | None", dict(families.foreign(GROUP, NEEDS)).get(name))
+
+
 def open_families(
     names: Sequence[str], target: Target
 ) -> tuple[tuple[Source, ...], tuple[Missing, ...]]:
@@ -128,10 +151,11 @@ def open_families(
     usable: list[Source] = []
     missing: list[Missing] = []
     for name in names:
-        if name not in FAMILIES:
+        family = _family(name)
+        if family is None:
             missing.append(Missing(name, f"there is no such source; known: {', '.join(FAMILIES)}"))
             continue
-        for source in import_module(FAMILIES[name]).open_sources(target):
+        for source in family.open_sources(target):
             missing.extend(source.probe())
             if source.columns:
                 usable.append(source)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from profharness.errors import UsageError
+from profharness.layers.options import parse_counters
 from profharness.options.request import Request
 from profharness.options.settings import from_mapping
-from profharness.options.tracers import parse_counters
 
 
 def request(**settings: object) -> Request:

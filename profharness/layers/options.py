@@ -1,65 +1,20 @@
-"""The options of AMD's tracers as one typed record, and which layer can honour which of them.
-Pure.
+"""The options of the tools around a process as one typed record, and whether the layers asked for
+can honour them. Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
 from profharness.errors import UsageError
 
-TRACERS = ("rocprofv3", "rocprof", "rocprof-sys", "rocprof-compute", "amd-log")
-LAYERS = ("torch", "onnxruntime", *TRACERS)
-COUNTING = ("rocprofv3", "rocprof")
-"""The layers that can collect hardware counters by name."""
+ALWAYS = ("kernel_trace", "memory_copy_trace")
+"""What a tracer of kernels records in any case, asked for or not."""
 
-# which switches each tracer can honour; those of the first line it always records in any case
-_HONOURED: Mapping[str, frozenset[str]] = {
-    "rocprofv3": frozenset(
-        {
-            "kernel_trace",
-            "memory_copy_trace",
-            "hip_trace",
-            "hsa_trace",
-            "marker_trace",
-            "rccl_trace",
-            "sys_trace",
-            "stats",
-            "pmc",
-            "kernel_include_regex",
-            "kernel_iteration_range",
-        }
-    ),
-    "rocprof": frozenset(
-        {
-            "kernel_trace",
-            "memory_copy_trace",
-            "hip_trace",
-            "hsa_trace",
-            "marker_trace",
-            "sys_trace",
-            "stats",
-            "pmc",
-        }
-    ),
-    "rocprof-sys": frozenset(
-        {
-            "kernel_trace",
-            "memory_copy_trace",
-            "hip_trace",
-            "hsa_trace",
-            "marker_trace",
-            "rccl_trace",
-            "sys_trace",
-            "rocprof_sys_mode",
-        }
-    ),
-    "rocprof-compute": frozenset(),
-    "amd-log": frozenset(),
-}
 _FOR_COUNTERS = ("kernel_include_regex", "kernel_iteration_range")
 _RANGE = re.compile(r"[\[\]\d,\- ]*\d[\[\]\d,\- ]*")
 
@@ -93,10 +48,29 @@ def parse_counters(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def parse_tool_args(texts: Sequence[str], profile: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`LAYER:ARG` of each --tool-arg, in order. Raises UsageError for an unknown layer, or one that
-    was not asked for.
+class Obedient(Protocol):
+    """A layer as far as options go: its name, the options that it honours, and whether it has a
+    command line.
     """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def honours(self) -> frozenset[str]: ...
+    @property
+    def is_tool(self) -> bool: ...
+
+
+def parse_tool_args(
+    texts: Sequence[str], profile: Sequence[str], layers: Callable[[], Sequence[Obedient]]
+) -> dict[str, tuple[str, ...]]:
+    """`LAYER:ARG` of each --tool-arg, in order. `layers` gives all that there are; without texts
+    nobody asks it.
+
+    Raises UsageError for an unknown layer, or one that was not asked for.
+    """
+    names = [layer.name for layer in layers()] if texts else []
+    tools = [layer.name for layer in layers() if layer.is_tool] if texts else []
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         layer, colon, argument = text.partition(":")
@@ -105,14 +79,14 @@ def parse_tool_args(texts: Sequence[str], profile: Sequence[str]) -> dict[str, t
                 f"--tool-arg: {text!r} is not LAYER:ARG",
                 "write for example --tool-arg rocprofv3:--hsa-core-trace",
             )
-        if layer not in LAYERS:
+        if layer not in names:
             raise UsageError(
-                f"--tool-arg: there is no layer {layer!r}", f"known layers: {', '.join(LAYERS)}"
+                f"--tool-arg: there is no layer {layer!r}", f"known layers: {', '.join(names)}"
             )
-        if layer not in TRACERS:
+        if layer not in tools:
             raise UsageError(
                 f"--tool-arg: the {layer} layer has no tool with a command line",
-                f"it is for {', '.join(TRACERS)}",
+                f"it is for {', '.join(tools)}",
             )
         if layer not in profile:
             raise UsageError(
@@ -123,15 +97,20 @@ def parse_tool_args(texts: Sequence[str], profile: Sequence[str]) -> dict[str, t
     return found
 
 
-def check(options: TracerOptions, profile: Sequence[str]) -> None:
-    """Raises UsageError for an option that no layer asked for can honour, and for a value of a
-    wrong form.
+def check(
+    options: TracerOptions, profile: Sequence[str], layers: Callable[[], Sequence[Obedient]]
+) -> None:
+    """`layers` gives all that there are; nobody asks it where no option was set.
+
+    Raises UsageError for an option that no layer asked for can honour, and for a value of a wrong
+    form.
     """
     for name in _given(options):
         flag = "--" + name.replace("_", "-")
-        able = [layer for layer in TRACERS if name in _HONOURED[layer]]
+        tools = [layer for layer in layers() if layer.is_tool]
+        able = [layer.name for layer in tools if name in layer.honours]
         if not any(layer in able for layer in profile):
-            here = [layer for layer in profile if layer in TRACERS]
+            here = [asked for asked in profile if asked in {layer.name for layer in tools}]
             said = f"{', '.join(here)} cannot do that" if here else "no AMD tracer was asked for"
             raise UsageError(
                 f"{flag}: {said}",

@@ -1,0 +1,193 @@
+"""Finds the files that a layer left for one pass, by what the layer says of them (`layer_facts`),
+without the layer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from profharness.rundir.layer_facts import LeftFile, LeftFiles
+from profharness.rundir.manifest import Artifact
+
+_BESIDE = ".profharness.json"  # what a hook writes beside its file
+
+
+@dataclass(frozen=True)
+class LayerPass:
+    """One layer in one pass of a run. `ranked`: the run has several ranks, and folders of owners
+    are theirs.
+    """
+
+    run_root: Path
+    layer: str
+    pass_name: str
+    ranked: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where all of the layer's files lie."""
+        return self.run_root / "artifacts" / self.layer
+
+
+class _Sidecar(msgspec.Struct):
+    pid: int | None = None
+    rank: int | None = None
+    point: str = ""
+    host: str = ""
+    role: str = "trace"
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A file whose name the layer knows; those of one `group` hold the same records."""
+
+    path: Path
+    kind: LeftFile
+    group: tuple[Path, str]
+    folder: Path
+    pid: str = ""
+
+
+def collect(leaves: LeftFiles, of: LayerPass, known: frozenset[str]) -> tuple[Artifact, ...]:
+    """The files of this pass, relative to the run, without those in `known`; of one group those
+    that are not read are aside.
+    """
+    groups: dict[tuple[Path, str], list[_Candidate]] = {}
+    for candidate in _candidates(leaves, of):
+        groups.setdefault(candidate.group, []).append(candidate)
+    return tuple(
+        _artifact(candidate, of, leaves, aside=not _is_read(candidate, group, leaves))
+        for group in groups.values()
+        for candidate in group
+        if str(candidate.path.relative_to(of.run_root)) not in known
+    )
+
+
+def executions(of: LayerPass) -> list[Path]:
+    """The folders HOST/OWNER/PASS and HOST/OWNER/PASS.* of this pass, in order."""
+    return [
+        folder
+        for folder in sorted(of.folder.glob(f"*/*/{of.pass_name}*"))
+        if folder.name.split(".")[0] == of.pass_name
+    ]
+
+
+def tail_closes(path: Path) -> bool:
+    """Whether a JSON file ends as one that was written to its end does."""
+    try:
+        if path.name.endswith(".gz"):
+            return True  # its own checksum tells the reader
+        with path.open("rb") as file:
+            head = file.read(64).lstrip()[:1]
+            file.seek(max(0, path.stat().st_size - 64))
+            return head in (b"{", b"[") and file.read().rstrip()[-1:] in (b"}", b"]")
+    except OSError:
+        return False
+
+
+def _candidates(leaves: LeftFiles, of: LayerPass) -> Iterator[_Candidate]:
+    if leaves.place == "execution":
+        for folder in executions(of):
+            for path in _inside(folder, leaves):
+                if kind := _kind(path, leaves):
+                    yield _Candidate(path, kind, (folder, ""), folder, _pid(path, leaves))
+        return
+    for path in sorted(of.folder.rglob("*")):
+        kind = _kind(path, leaves)
+        if kind is None or path.name.endswith(_BESIDE):
+            continue
+        if leaves.place == "hook":
+            yield _Candidate(path, kind, (of.folder, ""), path.parent)
+            continue
+        match = re.search(leaves.pid, path.name)
+        if match and path.name[: match.start()].split(".")[0] == of.pass_name:
+            yield _Candidate(path, kind, (path.parent, match[1]), path, match[1])
+
+
+def _inside(folder: Path, leaves: LeftFiles) -> list[Path]:
+    if leaves.beside:
+        tables = {path.parent for path in folder.rglob(leaves.beside)}
+        return sorted({path for table in tables for path in table.rglob("*")})
+    return sorted(folder.rglob("*") if leaves.deep else folder.iterdir())
+
+
+def _kind(path: Path, leaves: LeftFiles) -> LeftFile | None:
+    kind = next((kind for kind in leaves.files if re.fullmatch(kind.name, path.name)), None)
+    if kind is None or not path.is_file() or (leaves.filled and not path.stat().st_size):
+        return None
+    return kind
+
+
+def _pid(path: Path, leaves: LeftFiles) -> str:
+    match = re.search(leaves.pid, path.name) if leaves.pid else None
+    return match[1] if match else ""
+
+
+def _is_read(candidate: _Candidate, group: list[_Candidate], leaves: LeftFiles) -> bool:
+    """Whether this file speaks for its group; files without a turn all do, as far as they are not
+    aside.
+    """
+    if candidate.kind.aside:
+        return False
+    if candidate.kind.turn is None:
+        return True
+    whole = [each.kind.turn for each in group if each.kind.turn is not None and _is_whole(each)]
+    if not whole:
+        return leaves.first and candidate is group[0]
+    return candidate.kind.turn == min(whole)
+
+
+def _is_whole(candidate: _Candidate) -> bool:
+    if candidate.kind.whole == "closed":
+        return tail_closes(candidate.path)
+    return candidate.kind.whole == "" or candidate.path.stat().st_size > 0
+
+
+def _artifact(candidate: _Candidate, of: LayerPass, leaves: LeftFiles, *, aside: bool) -> Artifact:
+    path, file_format = candidate.path, candidate.kind.format
+    facts = Artifact(
+        path=str(path.relative_to(of.run_root)),
+        layer=of.layer,
+        format=file_format,
+        pass_name=of.pass_name,
+        host=candidate.folder.parent.parent.name,
+        pid=int(candidate.pid) if candidate.pid else None,
+        rank=_rank(candidate, of, leaves),
+        size_bytes=path.stat().st_size,
+        aside=aside,
+    )
+    if leaves.place != "hook":
+        return facts
+    sidecar = _read_sidecar(path.with_name(path.name + _BESIDE))
+    return msgspec.structs.replace(
+        facts,
+        format=file_format if sidecar.role == "trace" else f"{file_format}-marker",
+        host=sidecar.host or path.relative_to(of.folder).parts[0],
+        pid=sidecar.pid,
+        rank=sidecar.rank,
+        point=sidecar.point,
+    )
+
+
+def _rank(candidate: _Candidate, of: LayerPass, leaves: LeftFiles) -> int | None:
+    """The rank whose folder this is; a tool that fills in names itself writes the pid there where
+    there are no ranks.
+    """
+    owner = candidate.folder.parent.name
+    named = owner != candidate.pid if leaves.place == "process" else of.ranked
+    return int(owner) if named and owner.isdigit() else None
+
+
+def _read_sidecar(path: Path) -> _Sidecar:
+    """What the hook wrote beside its file; a missing or cut sidecar is an empty one (the reader
+    reports it).
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Sidecar)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return _Sidecar()

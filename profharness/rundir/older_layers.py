@@ -1,0 +1,97 @@
+"""The layers of runs whose manifests do not yet describe them. A record of the past: new layers are
+never added here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
+
+_V3_PID = r"_(\d+)_[a-z_]+\.(?:csv|json|db|pftrace)(?:\.gz)?$"
+
+OLDER: dict[str, LayerFacts] = {
+    "torch": LayerFacts(
+        LeftFiles("hook", (LeftFile(r".*\.json(\.gz)?", "kineto"),)), hooked=True, kernels=40
+    ),
+    "onnxruntime": LayerFacts(
+        LeftFiles("hook", (LeftFile(r".*\.json", "onnxruntime"),)), hooked=True
+    ),
+    "rocprofv3": LayerFacts(
+        LeftFiles(
+            "process",
+            (
+                LeftFile(r".*\.db(\.gz)?", "rocpd", turn=0),
+                LeftFile(r".*_\d+_results\.json(\.gz)?", "rocprofv3-json", turn=1, whole="closed"),
+                LeftFile(r".*\.json(\.gz)?", "rocprofv3-json", aside=True, turn=1, whole="closed"),
+                LeftFile(
+                    r".*_\d+_([a-z_]*_trace|[a-z_]*counter_collection)\.csv(\.gz)?",
+                    "rocprofv3-csv",
+                    turn=2,
+                ),
+                LeftFile(r".*\.csv(\.gz)?", "rocprofv3-csv", aside=True, turn=2),
+                LeftFile(r".*\.pftrace(\.gz)?", "pftrace", turn=3),
+            ),
+            pid=_V3_PID,
+            first=True,
+        ),
+        kernels=10,
+    ),
+    "rocprof": LayerFacts(
+        LeftFiles(
+            "execution",
+            (
+                LeftFile(r"results\.db", "rocprof-db", turn=0, whole="filled"),
+                LeftFile(r"results\.json", "rocprof-json", turn=1, whole="closed"),
+                LeftFile(r"results\.csv", "rocprof", turn=2, whole="filled"),
+                LeftFile(r".*\.csv", "rocprof-csv", aside=True),
+                LeftFile(r".*\.json", "rocprof-json", aside=True),
+                LeftFile(r".*\.db", "rocprof-db", aside=True),
+                LeftFile(r".*\.txt", "rocprof-txt", aside=True),
+            ),
+        ),
+        kernels=20,
+    ),
+    "rocprof-sys": LayerFacts(
+        LeftFiles(
+            "execution",
+            (
+                LeftFile(r".*\.proto", "pftrace"),
+                LeftFile(r".*\.txt", "rocprof-sys-txt", aside=True),
+                LeftFile(r".*\.json", "rocprof-sys-json", aside=True),
+                LeftFile(r".*\.db", "rocprof-sys-db", aside=True),
+            ),
+            pid=r"-(\d+)\.(?:proto|txt|json|db)$",
+            deep=True,
+        ),
+        kernels=30,
+    ),
+    "rocprof-compute": LayerFacts(
+        LeftFiles(
+            "execution",
+            (
+                LeftFile(r"pmc_perf\.csv", "rocprof-compute"),
+                LeftFile(r".*\.csv", "rocprof-compute", aside=True),
+            ),
+            beside="pmc_perf.csv",
+        )
+    ),
+    "amd-log": LayerFacts(
+        LeftFiles(
+            "execution",
+            (LeftFile(r"amdlog_.*", "amd-log"), LeftFile(r"miopen-.*", "miopen-log")),
+            pid=r"[_-](\d+)(?:\.log)?$",
+            filled=True,
+        )
+    ),
+}
+
+
+def kernel_order(layers: Mapping[str, LayerFacts] = OLDER) -> dict[str, int]:
+    """Of the layers whose files may hold kernels, which speaks first: the smallest number."""
+    return {name: facts.kernels for name, facts in layers.items() if facts.kernels is not None}
+
+
+def hooked_layers(layers: Mapping[str, LayerFacts] = OLDER) -> frozenset[str]:
+    """The layers that work inside the process, so that they cost time in their windows alone."""
+    return frozenset(name for name, facts in layers.items() if facts.hooked)
