@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profharness import __version__
-from profharness.cli.words import Interrupted, Rest
+from profharness.cli.parsing.words import Interrupted, Rest
 from profharness.errors import ProfharnessError, UsageError
 
 if TYPE_CHECKING:
-    from profharness.cli.help_screen import HelpfulCommand
+    from profharness.cli.parsing.help_screen import HelpfulCommand
 
 # name, what it does; the function of that name is in profharness/cli/<name>.py
 COMMANDS: tuple[tuple[str, str], ...] = (
@@ -118,7 +118,7 @@ def _without_command(words: tuple[str, ...]) -> int | None:
     else.
     """
     if os.environ.get(_COMPLETES) or words[:1] in _COMPLETION:
-        from profharness.cli import completion
+        from profharness.cli.parsing import completion
 
         return completion.answer(COMMANDS, words, _COMPLETES)
     if words[:1] in (("-V",), ("--version",)):
@@ -165,7 +165,7 @@ def _call(arguments: Sequence[str]) -> int:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import typer
 
-    from profharness.cli.command_line import load
+    from profharness.cli.parsing.commands import load
 
     # typer carries a copy of click of its own in newer versions: take the exception's class from
     # typer itself

@@ -55,8 +55,8 @@ def _things(checkup: Checkup) -> Table:
     rows = []
     for state in checkup.access:
         word = "open" if state.available else "closed"
-        why = [_one_line(text) for text in (state.why, state.fix) if text]
-        rows.append(row_of("access", state.name.removeprefix("/dev/"), word, "\n".join(why)))
+        texts = [_one_line(text) for text in (state.why, state.fix) if text]
+        rows.append(row_of("access", state.name.removeprefix("/dev/"), word, "\n".join(texts)))
     for layer in checkup.layers:
         said = f"{layer.version}: {layer.why}" if layer.version and layer.why else ""
         said = said or layer.version or layer.why

@@ -25,7 +25,7 @@ class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def report(line: ReportLine) -> None:
     """Write the HTML report of a run, and print its summary."""
-    from profharness.cli.run_steps import printed, show
+    from profharness.cli.running.steps import printed, show
     from profharness.report.json import run_json
     from profharness.understand import report_run as understand
 

@@ -12,8 +12,8 @@ import msgspec
 import typer
 
 from profharness import scans
-from profharness.cli.command_line import OptionsOf, Settings
-from profharness.cli.words import Rest
+from profharness.cli.parsing.commands import OptionsOf, Settings
+from profharness.cli.parsing.words import Rest
 from profharness.errors import UsageError
 from profharness.options.declared import OUTPUT, SCAN, Option
 from profharness.options.request import Request
@@ -96,11 +96,11 @@ def run(
     """
     as_json, quiet = switches.json, switches.quiet
     if switches.resume:
-        from profharness.cli.run_again import resumed
+        from profharness.cli.running.again import resumed
 
         return resumed(switches.scan, settings, ctx.obj, as_json=as_json, quiet=quiet)
     request = build_request(switches.scan, settings, ctx.obj)
-    from profharness.cli.run_steps import dry, is_rank, perform, start_ranks, start_tasks
+    from profharness.cli.running.steps import dry, is_rank, perform, start_ranks, start_tasks
 
     if switches.dry_run:
         dry(request)

@@ -10,8 +10,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from profharness.cli.command_line import OptionsOf, Settings
-from profharness.cli.words import Rest
+from profharness.cli.parsing.commands import OptionsOf, Settings
+from profharness.cli.parsing.words import Rest
 from profharness.errors import UsageError
 from profharness.options.declared import LAYERS, OUTPUT, Option, declared
 from profharness.options.recording import RecordingOptions

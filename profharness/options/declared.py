@@ -178,11 +178,9 @@ def parts(kind: object) -> tuple[Any, ...]:
     return tuple(member for member in members if member is not NoneType)
 
 
-def check_each(settings: msgspec.Struct) -> None:
-    """Check every value by itself, in the order of the fields. Raises UsageError with the way
-    out.
-    """
-    for field in declared(type(settings)):
+def check_each(settings: msgspec.Struct, fields: Sequence[Declared]) -> None:
+    """Check the values of these fields, each by itself. Raises UsageError with the way out."""
+    for field in fields:
         value = getattr(settings, field.name)
         if field.option.limit is not None:
             _check_limit(field, field.option.limit, value)

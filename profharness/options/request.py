@@ -15,10 +15,21 @@ from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import options as tracers
 from profharness.options import pinning, serving_rules
-from profharness.options.declared import OUTPUT, PLACE, Limit, Only, Option, check_each
+from profharness.options.declared import (
+    OUTPUT,
+    PLACE,
+    PROCESSES,
+    SERVING,
+    Limit,
+    Only,
+    Option,
+    check_each,
+    declared,
+)
 from profharness.options.pinning import PinningOptions
 from profharness.options.workload import for_commands, is_sleep
 
+_LATER = (SERVING, PROCESSES)
 _NO_SUCH_MODEL = "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"
 
 
@@ -99,26 +110,35 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = False
 
     def __post_init__(self) -> None:
-        check_each(self)
+        _check_capture(self)
+        check_each(
+            self, [field for field in declared(type(self)) if field.option.topic not in _LATER]
+        )
         for wrong, message, hint in (
-            *_wrong_kind(self),
+            *_wrong_ranks(self),
             *_wrong_places(self),
             *_wrong_models(self),
         ):
             if wrong:
                 raise UsageError(message, hint)
         tracers.check(self.tracer, self.profile, layers.descriptions)
+        # that an option goes with another one says more than what is wrong with its value
         serving_rules.check(self)
         pinning.check(self)
+        check_each(self, [field for field in declared(type(self)) if field.option.topic in _LATER])
 
 
-def _wrong_kind(request: Request) -> list[tuple[bool, str, str]]:
-    return [
-        (
-            request.capture not in ("default", "all") and not request.command,
+def _check_capture(request: Request) -> None:
+    """Raises UsageError for a window of a scan, which has none."""
+    if request.capture not in ("default", "all") and not request.command:
+        raise UsageError(
             f"--capture {request.capture}: a scan records all of its few trials under a layer",
             "leave it out; --profile-trials says how many trials",
-        ),
+        )
+
+
+def _wrong_ranks(request: Request) -> list[tuple[bool, str, str]]:
+    return [
         (
             request.ranks > 1 and not request.command,
             "--ranks: a scan is one process",

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from profharness.cli import COMMANDS, run_cli
-from profharness.cli.command_line import load
+from profharness.cli.parsing.commands import load
 from profharness.options.workload import BACKENDS
 from profharness.scans import SCANS, studies, training
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from profharness.cli import COMMANDS
-from profharness.cli.command_line import OptionsOf, Settings, command_of, load
+from profharness.cli.parsing.commands import OptionsOf, Settings, command_of, load
 from profharness.errors import UsageError
 from profharness.options.declared import (
     GENERAL,
@@ -100,9 +100,9 @@ def test_lists_are_checked_value_by_value() -> None:
         ] = ()
         order: Annotated[Literal["up", "down"], Option("Order.")] = "up"
 
-    check_each(Sizes((1, 2)))
+    check_each(Sizes((1, 2)), declared(Sizes))
     with pytest.raises(UsageError, match="--sizes: 0 is no size"):
-        check_each(Sizes((1, 0)))
+        check_each(Sizes((1, 0)), declared(Sizes))
     assert [field.choices for field in declared(Sizes)] == [(), ("up", "down")]
 
 

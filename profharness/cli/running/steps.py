@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from profharness.analysis.records import Summary
-from profharness.cli.plan_text import dry_run_text, plan_line, wrapped_plan
+from profharness.cli.running.plan_text import dry_run_text, plan_line, wrapped_plan
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
 from profharness.measure import engine, ranks

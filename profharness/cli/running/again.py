@@ -7,8 +7,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from profharness.cli.command_line import Settings
-from profharness.cli.words import Rest
+from profharness.cli.parsing.commands import Settings
+from profharness.cli.parsing.words import Rest
 from profharness.errors import UsageError
 from profharness.measure.resume import is_complete, recorded_request
 from profharness.options.request import Request
@@ -32,7 +32,7 @@ def resumed(scan: str | None, flags: Settings, rest: Rest, *, as_json: bool, qui
     manifest = RunDir.open(root).read_manifest()
     recorded = recorded_request(manifest, root)
     _agree(_asked(scan, flags), recorded, root)
-    from profharness.cli.run_steps import perform
+    from profharness.cli.running.steps import perform
 
     if is_complete(manifest):
         print(f"profharness: nothing is missing in {root}", file=sys.stderr)

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 import typer.core
 
-from profharness.cli.command_line import load
+from profharness.cli.parsing.commands import load
 
 
 def answer(commands: Sequence[tuple[str, str]], words: Sequence[str], variable: str) -> int:

@@ -19,8 +19,8 @@ from typing import Annotated, Any, get_args, get_origin
 import msgspec
 import typer
 
-from profharness.cli.help_screen import HelpfulCommand
-from profharness.cli.words import Interrupted
+from profharness.cli.parsing.help_screen import HelpfulCommand
+from profharness.cli.parsing.words import Interrupted
 from profharness.options.declared import Declared, declared, parts
 
 Settings = dict[str, object]

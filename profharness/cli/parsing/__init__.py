@@ -1,0 +1,1 @@
+"""How a line becomes a call: commands made of declared options, help by topic, shell completion."""
