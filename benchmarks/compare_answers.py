@@ -30,19 +30,43 @@ MATPLOTLIB = "svg.hashsalt: fixed\n"  # the same names in every figure
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--old", type=Path, required=True, help="checkout whose answers are right")
-    parser.add_argument("--new", type=Path, default=ROOT, help="checkout to compare (default: this one)")
-    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared", help="folder with fixtures/ and tools/")
-    parser.add_argument("--work", type=Path, required=True, help="folder for recorded runs and kept answers")
-    parser.add_argument("--only", default="", metavar="PATTERN", help="regular expression that KIND/NAME must hold")
+    parser.add_argument(
+        "--new", type=Path, default=ROOT, help="checkout to compare (default: this one)"
+    )
+    parser.add_argument(
+        "--shared",
+        type=Path,
+        default=ROOT.parent / "shared",
+        help="folder with fixtures/ and tools/",
+    )
+    parser.add_argument(
+        "--work", type=Path, required=True, help="folder for recorded runs and kept answers"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="regular expression that KIND/NAME must hold"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="questions at once (default 2)")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="also write the result to this file")
-    parser.add_argument("--old-python", type=Path, help="interpreter of the old side (default: its .venv)")
-    parser.add_argument("--new-python", type=Path, help="interpreter of the new side (default: its .venv)")
-    parser.add_argument("--allow", action="append", default=[], metavar="KIND",
-                        help="a kind whose differences are told but are no failure, such as help;"
-                             " wrappers: files in wrappers/ may have other names. Repeatable")
+    parser.add_argument(
+        "--json", type=Path, metavar="OUT", help="also write the result to this file"
+    )
+    parser.add_argument(
+        "--old-python", type=Path, help="interpreter of the old side (default: its .venv)"
+    )
+    parser.add_argument(
+        "--new-python", type=Path, help="interpreter of the new side (default: its .venv)"
+    )
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="KIND",
+        help="a kind whose differences are told but are no failure, such as help;"
+        " wrappers: files in wrappers/ may have other names. Repeatable",
+    )
     parser.add_argument("--list", action="store_true", help="print the questions; ask nothing")
     return parser.parse_args()
 
@@ -52,8 +76,10 @@ def side(checkout: Path, python: Path | None, place: Path) -> Side:
     chosen = python.absolute() if python else checkout / ".venv" / "bin" / "python"
     for path in (checkout / "profharness", chosen):
         if not path.exists():
-            raise SystemExit(f"error: {path} does not exist\n  name a checkout, and its interpreter with"
-                             " --old-python or --new-python")
+            raise SystemExit(
+                f"error: {path} does not exist\n  name a checkout, and its interpreter with"
+                " --old-python or --new-python"
+            )
     return Side(checkout, chosen, place)
 
 
@@ -71,9 +97,14 @@ def questions(asked: argparse.Namespace, old: Side, kept: Path) -> Iterator[Ques
         yield from recorded.generated(old, shared, asked.work / "generated")
         yield from recorded.fixtures(shared)
     else:
-        print(f"{asked.shared}/fixtures is absent: recorded and generated files are left out", file=sys.stderr)
+        print(
+            f"{asked.shared}/fixtures is absent: recorded and generated files are left out",
+            file=sys.stderr,
+        )
     pattern = re.compile(asked.only)
-    yield from runs.questions(runs.Recorder(old, kept / "runs", stand_ins), lambda title: bool(pattern.search(title)))
+    yield from runs.questions(
+        runs.Recorder(old, kept / "runs", stand_ins), lambda title: bool(pattern.search(title))
+    )
 
 
 def version(one: Side) -> str:
@@ -100,7 +131,9 @@ class Comparison:
         listed = list(asked)
         began = time.monotonic()
         with ThreadPoolExecutor(jobs) as pool:
-            for number, (question, differences) in enumerate(zip(listed, pool.map(self.ask, listed), strict=True), 1):
+            for number, (question, differences) in enumerate(
+                zip(listed, pool.map(self.ask, listed), strict=True), 1
+            ):
                 found.setdefault(question.kind, {})[question.name] = differences
                 if sys.stderr.isatty() or number % 100 == 0 or number == len(listed):
                     taken = time.monotonic() - began
@@ -142,8 +175,12 @@ def main() -> int:
     comparison = Comparison(old, new, Kept(kept / "answers"), bare="wrappers" in asked.allow)
     found = comparison.all(chosen, asked.jobs)
     if asked.json:
-        document = {kind: {name: [asdict(one) for one in differences] for name, differences in by_name.items()}
-                    for kind, by_name in found.items()}
+        document = {
+            kind: {
+                name: [asdict(one) for one in differences] for name, differences in by_name.items()
+            }
+            for kind, by_name in found.items()
+        }
         asked.json.write_text(json.dumps(document, indent=1) + "\n")
     return tell(found, asked.allow)
 

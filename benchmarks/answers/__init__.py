@@ -1,1 +1,1 @@
-"""The parts of `compare_answers.py`: what is asked of two checkouts, how it is asked, and how the answers are compared."""
+"""The parts of `compare_answers.py`: what two checkouts are asked, and how answers are compared."""

@@ -1,4 +1,4 @@
-"""Placeholders for what may differ between two checkouts, and the first difference of two answers."""
+"""Placeholders for what may differ between two checkouts; the first difference of two answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from answers import forms, packets
 from answers.sides import Answer, Question, Side
 
 SHOWN = 240
-_TIME = re.compile(r"\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
+_TIME = re.compile(
+    r"\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+)
 _WRAPPER = re.compile(r"<CHECKOUT>/wrappers((?:/[\w.-]+)*)")
 _PID = re.compile(r"\bpid \d+\b")
 
 
 class Placeholders:
-    """Puts names in place of checkouts, interpreters, versions, pids and times; `bare`: of wrappers too."""
+    """Puts names in place of checkouts, interpreters, versions, pids and times.
+
+    `bare`: the names of files in wrappers/ are left out too.
+    """
 
     def __init__(self, sides: tuple[Side, ...], versions: tuple[str, ...], *, bare: bool) -> None:
         self.words = {str(side.python): "<PYTHON>" for side in sides}
@@ -67,7 +72,9 @@ def compare(question: Question, old: Answer, new: Answer, places: Placeholders) 
     for name, left_bytes in old.traces.items():
         right_bytes = new.traces.get(name, b"")
         if left_bytes != right_bytes:
-            found.append(Difference(question.title, name, *packets.difference(left_bytes, right_bytes)))
+            found.append(
+                Difference(question.title, name, *packets.difference(left_bytes, right_bytes))
+            )
     return found
 
 
@@ -81,7 +88,7 @@ def _first_line(old: str, new: str) -> tuple[str, str]:
             long = max(len(a), len(b)) > SHOWN
             start = max(0, _common(a, b) - 80) if long else 0
             line = f"line {number + 1}: "
-            return line + a[start:start + SHOWN], line + b[start:start + SHOWN]
+            return line + a[start : start + SHOWN], line + b[start : start + SHOWN]
     return ("(another end of line)", "(another end of line)")
 
 

@@ -1,4 +1,4 @@
-"""The packets of a Perfetto trace, decoded without a schema: enough to say which packets of two traces differ."""
+"""The packets of a Perfetto trace, decoded without a schema, to say which ones of two differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMED = 5  # so many differing packets are named
 def difference(old: bytes, new: bytes) -> tuple[str, str]:
     """What two traces that differ in their bytes hold otherwise, a text for each."""
     if not old or not new:
-        return tuple("a trace" if data else "no trace" for data in (old, new))  # type: ignore[return-value]
+        return ("a trace" if old else "no trace", "a trace" if new else "no trace")
     try:
         left, right = [list(packets(_plain(data))) for data in (old, new)]
     except ValueError as error:
@@ -29,10 +29,14 @@ def difference(old: bytes, new: bytes) -> tuple[str, str]:
     order = ", the same ones in another order" if sorted(left) == sorted(right) else ""
     head = f"packets {where}{more} differ{order}; packet {number}: "
     texts = text(a), text(b)
-    same = next((at for at, (x, y) in enumerate(zip(*texts, strict=False)) if x != y), min(map(len, texts)))
+    same = next(
+        (at for at, (x, y) in enumerate(zip(*texts, strict=False)) if x != y), min(map(len, texts))
+    )
     start = max(0, same - 80)
-    return (f"{len(left)} packets; {head}{texts[0][start:start + SHOWN]}",
-            f"{len(right)} packets; {head}{texts[1][start:start + SHOWN]}")
+    return (
+        f"{len(left)} packets; {head}{texts[0][start : start + SHOWN]}",
+        f"{len(right)} packets; {head}{texts[1][start : start + SHOWN]}",
+    )
 
 
 def packets(data: bytes) -> Iterator[bytes]:
@@ -59,14 +63,18 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         size, at = (8, at) if wire == 1 else (4, at) if wire == 5 else _varint(data, at)
         if at + size > len(data):
             raise ValueError("cut off")
-        part = data[at:at + size]
+        part = data[at : at + size]
         at += size
         yield tag >> 3, part if wire == 2 else int.from_bytes(part, "little")
 
 
 def text(message: bytes, depth: int = 0) -> str:
     """The message in words: field numbers and values; what reads as a message is taken as one."""
-    return "{" + " ".join(f"{number}: {_value(value, depth)}" for number, value in fields(message)) + "}"
+    return (
+        "{"
+        + " ".join(f"{number}: {_value(value, depth)}" for number, value in fields(message))
+        + "}"
+    )
 
 
 def _value(value: int | bytes, depth: int) -> str:

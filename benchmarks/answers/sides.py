@@ -20,11 +20,11 @@ STAND_IN = "stand_in_run.py"  # profharness with a stand-in server and load gene
 
 @dataclass(frozen=True)
 class Question:
-    """Command lines that are run one after the other in one new folder, and the files that they leave.
+    """Command lines that run one after the other in one new folder, and the files that they leave.
 
     `copies` are files and folders that are put into the new folder first, by the name that they
     get there. `files` are read as text, `traces` as bytes. `program` is what runs the words.
-    `fresh` tells that the commands measure something, so that only the form of the answer is compared.
+    `fresh` tells that the commands measure something: only the form of the answer is compared.
     """
 
     kind: str
@@ -44,8 +44,15 @@ class Question:
     @property
     def key(self) -> str:
         """Changes with everything that is asked."""
-        asked = [self.title, self.steps, [(name, str(path)) for name, path in self.copies],
-                 self.files, self.traces, self.variables, self.program]
+        asked = [
+            self.title,
+            self.steps,
+            [(name, str(path)) for name, path in self.copies],
+            self.files,
+            self.traces,
+            self.variables,
+            self.program,
+        ]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:24]
 
 
@@ -69,7 +76,9 @@ class Side:
     def commit(self) -> str:
         """Of the checkout; with a mark of the changes that are not committed."""
         git = ["git", "-C", str(self.checkout)]
-        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+        head = subprocess.run(
+            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+        )
         if head.returncode != 0:
             return "no-commit"
         changed = subprocess.run([*git, "diff", "HEAD"], capture_output=True, check=False).stdout
@@ -110,18 +119,34 @@ class Side:
             return [str(self.python), "-m", "profharness", *words]
         found = sorted((self.checkout / "tests").rglob(program))
         if not found:
-            raise SystemExit(f"error: {self.checkout}/tests has no {program}, which starts profharness"
-                             " with stand-ins")
+            raise SystemExit(
+                f"error: {self.checkout}/tests has no {program}, which starts profharness"
+                " with stand-ins"
+            )
         return [str(self.python), str(found[0]), *words]
 
-    def run(self, words: tuple[str, ...], folder: Path, variables: dict[str, str], *,
-            program: str = HARNESS) -> subprocess.CompletedProcess[str]:
+    def run(
+        self,
+        words: tuple[str, ...],
+        folder: Path,
+        variables: dict[str, str],
+        *,
+        program: str = HARNESS,
+    ) -> subprocess.CompletedProcess[str]:
         """Run one command to its end; one that takes too long has the exit code -1."""
         command = self.command(words, program)
         try:
-            return subprocess.run(command, cwd=folder, env=self.environment(folder, variables),
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  errors="replace", timeout=LIMIT_S, check=False)
+            return subprocess.run(
+                command,
+                cwd=folder,
+                env=self.environment(folder, variables),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=LIMIT_S,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, -1, "", f"no end within {LIMIT_S} s\n")
 
@@ -131,10 +156,17 @@ class Side:
         `{PATH}` in a given value stands for the PATH.
         """
         path = os.environ.get("PATH", os.defpath)
-        plain = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8",
-                 "PYTHONPATH": str(self.checkout), "OMP_NUM_THREADS": "1", "COLUMNS": "100",
-                 "PROFHARNESS_CACHE": str(folder / "cache"), "SOURCE_DATE_EPOCH": "0",
-                 "MATPLOTLIBRC": str(self.place / "matplotlibrc")}
+        plain = {
+            "PATH": path,
+            "HOME": os.environ.get("HOME", "/"),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(self.checkout),
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "100",
+            "PROFHARNESS_CACHE": str(folder / "cache"),
+            "SOURCE_DATE_EPOCH": "0",
+            "MATPLOTLIBRC": str(self.place / "matplotlibrc"),
+        }
         given = {name: value.replace("{PATH}", path) for name, value in variables.items()}
         return {**plain, **given}
 
@@ -160,8 +192,10 @@ class Kept:
             return None
         with gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape") as file:
             texts = json.load(file)
-        traces = {name: gzip.decompress(self._trace(question, number).read_bytes())
-                  for number, name in enumerate(question.traces)}
+        traces = {
+            name: gzip.decompress(self._trace(question, number).read_bytes())
+            for number, name in enumerate(question.traces)
+        }
         return Answer(texts, traces)
 
     def put(self, question: Question, answer: Answer) -> None:
@@ -169,7 +203,9 @@ class Kept:
             self._trace(question, number).write_bytes(gzip.compress(answer.traces[name], 1))
         path = self.folder / f"{question.key}.json.gz"
         partial = path.with_suffix(".partial")
-        with gzip.open(partial, "wt", compresslevel=1, encoding="utf-8", errors="surrogateescape") as file:
+        with gzip.open(
+            partial, "wt", compresslevel=1, encoding="utf-8", errors="surrogateescape"
+        ) as file:
             json.dump(answer.texts, file)
         partial.replace(path)
 

@@ -1,4 +1,4 @@
-"""Stand-ins for vendors' tools, made once from the tests of the old checkout and used by both sides."""
+"""Stand-ins for vendors' tools, made once from the tests of the old checkout, for both sides."""
 
 from __future__ import annotations
 
@@ -32,10 +32,13 @@ class StandIns:
             self._make(old)
 
     def _make(self, old: Side) -> None:
-        """The tests' own files alone are copied, so that tools never see the harness of a checkout."""
+        """The tests' own files alone are copied: tools never see the harness of a checkout."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(old.checkout / "tests" / "fakes", self.folder / "tests" / "fakes",
-                        ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            old.checkout / "tests" / "fakes",
+            self.folder / "tests" / "fakes",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
         (self.folder / "tests" / "__init__.py").touch()
         self.nodes.mkdir()
         words = [str(old.python), "-c", MAKE, str(self.nodes), *RELEASES]
