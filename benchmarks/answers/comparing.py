@@ -13,7 +13,8 @@ _TIME = re.compile(
     r"\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 )
 _WRAPPER = re.compile(r"<CHECKOUT>/wrappers((?:/[\w.-]+)*)")
-_PID = re.compile(r"\bpid \d+\b")
+# of a process, in words, in a variable and in the name of an execution under `wrap`
+_PID = re.compile(r"(\bpid |_PID=|\bwrap-r\d+-)\d+\b")
 
 
 class Placeholders:
@@ -40,7 +41,7 @@ class Placeholders:
         text = self.pattern.sub(lambda found: self.words[found.group()], text)
         text = _WRAPPER.sub(self._wrapper, text)
         text = re.sub(r"<WRAPPERS>(?::<WRAPPERS>)+", "<WRAPPERS>", text)
-        return _TIME.sub("<TIME>", _PID.sub("pid <PID>", text))
+        return _TIME.sub("<TIME>", _PID.sub(r"\1<PID>", text))
 
     def _wrapper(self, found: re.Match[str]) -> str:
         """A folder of wrappers/ has no name, a file its last one."""
