@@ -96,8 +96,8 @@ class Recorder:
         self.side = side
         self.folder = folder
         self.stand_ins = stand_ins
-        folder.mkdir(parents=True, exist_ok=True)
-        self.train = folder / "train.py"
+        self.train = folder / "programs" / "train.py"  # alone, as Python imports from its folder
+        self.train.parent.mkdir(parents=True, exist_ok=True)
         if not self.train.is_file():
             self.train.write_text(TRAIN)
 
