@@ -135,6 +135,8 @@ class Comparison:
                 zip(listed, pool.map(self.ask, listed), strict=True), 1
             ):
                 found.setdefault(question.kind, {})[question.name] = differences
+                if differences:  # at once, for a comparison that is interrupted
+                    print(f"{question.title} differs", file=sys.stderr, flush=True)
                 if sys.stderr.isatty() or number % 100 == 0 or number == len(listed):
                     taken = time.monotonic() - began
                     print(f"{number} of {len(listed)} questions, {taken:.0f} s", file=sys.stderr)
