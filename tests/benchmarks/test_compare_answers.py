@@ -82,9 +82,7 @@ def test_a_planted_difference_is_found_and_named(
     assert found["metrics"] == ["stdout 1"]
     assert found["plan"] == []
     assert "merged.pftrace" in found["merge"]
-    assert (
-        "wrong line/rnu: stderr 1 differs\n  old line 2:   did you mean" in done.stdout
-    )
+    assert "wrong line/rnu: stderr 1 differs\n  old line 2:   did you mean" in done.stdout
     allowed, _ = compared(
         repository,
         shared,
