@@ -14,7 +14,7 @@ _TIME = re.compile(
 )
 _WRAPPER = re.compile(r"<CHECKOUT>/wrappers((?:/[\w.-]+)*)")
 # of a process, in words, in a variable and in the name of an execution under `wrap`
-_PID = re.compile(r"(\bpid |_PID=|\bwrap-r\d+-)\d+\b")
+_PID = re.compile(r"(\bpid |_PID=|\bwrap-r\d+-)\d+(?![0-9])")
 
 
 class Placeholders:
