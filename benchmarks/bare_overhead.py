@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-WORKLOADS = Path(__file__).resolve().parents[1] / "wrappers" / "workloads"
+WORKLOADS = Path(__file__).resolve().parents[1] / "wrappers" / "profharness_workloads"
 SEED = 1
 
 # What a user would write by hand; it reads a batch of trials from stdin and answers with their
@@ -38,7 +38,8 @@ PLAIN = {
     "torch": """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-import torch, inputs, particlenet
+import torch
+from profharness_workloads.shared import inputs, particlenet
 torch.set_num_threads(1)
 batch, seed = int(sys.argv[3]), int(sys.argv[4])
 model = particlenet.build(0)
@@ -49,7 +50,8 @@ torch.set_grad_enabled(False)
     "onnxruntime": """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-import onnxruntime, inputs
+import onnxruntime
+from profharness_workloads.shared import inputs
 batch, seed = int(sys.argv[3]), int(sys.argv[4])
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
@@ -97,7 +99,7 @@ class Worker:
             "PROFHARNESS_PARENT_PID": str(os.getpid()),
         }
         self._process = subprocess.Popen(
-            [sys.executable, str(WORKLOADS / f"batch_{backend}.py")], env=env
+            [sys.executable, str(WORKLOADS / "batch" / f"{backend}_worker.py")], env=env
         )
         self._results = self.folder / "results-0-0.jsonl"
         self._asked = 0
@@ -150,7 +152,7 @@ class Plain:
             sys.executable,
             "-c",
             PLAIN[backend] + LOOP,
-            str(WORKLOADS),
+            str(WORKLOADS.parent),
             model,
             str(batch),
             str(SEED),
@@ -191,7 +193,7 @@ def exported(root: Path, backend: str) -> str:
         return "particlenet"
     path = root / "particlenet.onnx"
     subprocess.run(
-        [sys.executable, str(WORKLOADS / "particlenet.py"), "onnx", str(path), "0"],
+        [sys.executable, str(WORKLOADS / "shared" / "particlenet.py"), "onnx", str(path), "0"],
         check=True,
         stdout=subprocess.DEVNULL,
     )

@@ -48,15 +48,18 @@ from profharness.stats.load import level_figures
 from profharness.workers.protocol import Line
 
 ROOT = Path(__file__).resolve().parents[1]
-WORKLOADS = ROOT / "wrappers" / "workloads"
+WORKLOADS = ROOT / "wrappers" / "profharness_workloads"
 RESULTS = ROOT / "benchmarks" / "results"
-sys.path.insert(0, str(WORKLOADS))
+sys.path.insert(0, str(WORKLOADS.parent))
 
-import load_inputs  # noqa: E402  workers' own modules, found by the path above
-import load_settings  # noqa: E402  as above
-import perf_analyzer_binary  # noqa: E402  as above
-import perf_analyzer_files  # noqa: E402  as above
-from load_crew import process_cpu_ns  # noqa: E402  as above
+# workers' own modules, found by the path above
+from profharness_workloads.loadgen import inputs as load_inputs  # noqa: E402
+from profharness_workloads.loadgen import settings as load_settings  # noqa: E402  as above
+from profharness_workloads.loadgen.crew import process_cpu_ns  # noqa: E402  as above
+
+# as above
+from profharness_workloads.perf_analyzer import binary as perf_analyzer_binary  # noqa: E402
+from profharness_workloads.perf_analyzer import files as perf_analyzer_files  # noqa: E402  as above
 
 SAME, CHEAP = 0.05, 1.5
 LEAD_S = 1.0  # perf_analyzer starts and warms up for so long before its CPU time counts
@@ -138,7 +141,10 @@ def server(folder: Path, model: str, max_batch_size: int, cores: set[int]) -> It
     )
     with (folder / "server.log").open("wb") as log:
         process = start(
-            [sys.executable, str(WORKLOADS / "triton_server.py")], environ(folder, spec), log, cores
+            [sys.executable, str(WORKLOADS / "serving" / "triton_server.py")],
+            environ(folder, spec),
+            log,
+            cores,
         )
     ready = control / "server-ready.json"
     try:
@@ -180,7 +186,7 @@ class Ours:
         self._count = 0
         self._log = (folder / "client.log").open("wb")
         self._process = start(
-            [sys.executable, str(WORKLOADS / "triton_client.py")],
+            [sys.executable, str(WORKLOADS / "loadgen" / "triton_client.py")],
             environ(folder, spec),
             self._log,
             cores,

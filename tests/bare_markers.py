@@ -25,7 +25,7 @@ def bare_ns(): return min(bare_marker() for _ in range(200))
 """
 ONNXRUNTIME = """
 import time, numpy, onnxruntime
-from onnxruntime_hook import _shortest_call, identity_model
+from profharness_hooks.onnxruntime_hook import _shortest_call, identity_model
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = options.inter_op_num_threads = 1
 bare_run = _shortest_call(onnxruntime.InferenceSession(identity_model(), options, providers=["CPUExecutionProvider"]), numpy.zeros(1, numpy.float32))

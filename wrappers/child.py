@@ -1,7 +1,8 @@
-"""Run a command as a child and end exactly as it did, for the small programs that stand around a workload.
+"""Run a command as a child and end exactly as it did, for the small programs that stand around a
+workload.
 
-Python 3.8 on, standard library only. Signals come to the whole process group, so that they are not passed on twice;
-this process outlives them until the child has ended.
+Python 3.8 on, standard library only. Signals come to the whole process group, so that they are not
+passed on twice; this process outlives them until the child has ended.
 """
 
 import os
@@ -9,17 +10,27 @@ import signal
 import subprocess
 import sys
 
-_OUTLIVED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_OUTLIVED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 
 
 def start(argv, **settings):
-    """Start the command. Where it cannot be started, end as a shell would: 127 not found, 126 not executable."""
+    """Start the command. Where it cannot be started, end as a shell would: 127 not found, 126 not
+    executable.
+    """
     try:
         process = subprocess.Popen(argv, **settings)
     except OSError as error:
         sys.stderr.write("profharness: %s: %s\n" % (argv[0], error.strerror))
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
-    # handlers, not SIG_IGN: a child that was started before keeps its own, and one that execs later gets the defaults
+    # handlers, not SIG_IGN: a child that was started before keeps its own, and one that execs later
+    # gets the defaults
     for number in _OUTLIVED:
         signal.signal(number, lambda *_: None)
     return process

@@ -1,7 +1,9 @@
-"""Run a command that is to end with the process that started this one: `python leash.py -- COMMAND ...`.
+"""Run a command that is to end with the process that started this one: `python leash.py -- COMMAND
+...`.
 
-Put around a server of another's, which would outlive a harness that is killed and keep its ports. The kernel's death signal
-comes when the thread that started us ends, so it only makes us look whether that process is still there.
+Put around a server of another's, which would outlive a harness that is killed and keep its ports.
+The kernel's death signal comes when the thread that started us ends, so it only makes us look
+whether that process is still there.
 """
 
 import ctypes

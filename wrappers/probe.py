@@ -1,8 +1,9 @@
-"""Print facts of the node that it runs on, as one JSON object: `python probe.py [--frameworks] [--sysfs ROOT]`.
+"""Print facts of the node that it runs on, as one JSON object: `python probe.py [--frameworks]
+[--sysfs ROOT]`.
 
-Runs through the same launcher and container as the workload, under the workload's Python (3.8 on, standard library).
-Imports no framework; with --frameworks a child process does, and its answer is added as "frameworks".
-What cannot be found is empty or null, never guessed.
+Runs through the same launcher and container as the workload, under the workload's Python (3.8 on,
+standard library). Imports no framework; with --frameworks a child process does, and its answer is
+added as "frameworks". What cannot be found is empty or null, never guessed.
 """
 
 import json
@@ -22,13 +23,49 @@ import probe_devices
 from probe_devices import read
 
 PACKAGES = (
-    "torch", "torchvision", "onnxruntime", "onnxruntime-gpu", "onnxruntime-rocm", "onnxruntime-migraphx", "onnxruntime-training",
-    "onnx", "tensorflow", "tensorflow-cpu", "tensorflow-rocm", "numpy", "triton", "pytorch-triton-rocm", "nvidia-pytriton",
-    "tritonclient", "transformers", "datasets", "amdsmi", "nvidia-ml-py",
+    "torch",
+    "torchvision",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "onnxruntime-rocm",
+    "onnxruntime-migraphx",
+    "onnxruntime-training",
+    "onnx",
+    "tensorflow",
+    "tensorflow-cpu",
+    "tensorflow-rocm",
+    "numpy",
+    "triton",
+    "pytorch-triton-rocm",
+    "nvidia-pytriton",
+    "tritonclient",
+    "transformers",
+    "datasets",
+    "amdsmi",
+    "nvidia-ml-py",
 )
 TOOLS = (
-    "rocprofv3", "rocprof", "rocprofv2", "rocprof-sys-run", "rocprof-sys-sample", "rocprof-sys-python", "rocprof-compute", "omnitrace",
-    "omnitrace-run", "omnitrace-sample", "omnitrace-python", "omniperf", "rocm-smi", "amd-smi", "nsys", "ncu", "nvidia-smi", "perf_analyzer", "apptainer", "singularity", "srun",
+    "rocprofv3",
+    "rocprof",
+    "rocprofv2",
+    "rocprof-sys-run",
+    "rocprof-sys-sample",
+    "rocprof-sys-python",
+    "rocprof-compute",
+    "omnitrace",
+    "omnitrace-run",
+    "omnitrace-sample",
+    "omnitrace-python",
+    "omniperf",
+    "rocm-smi",
+    "amd-smi",
+    "nsys",
+    "ncu",
+    "nvidia-smi",
+    "perf_analyzer",
+    "apptainer",
+    "singularity",
+    "srun",
 )
 CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
 TOOL_SECONDS = 15
@@ -57,12 +94,18 @@ sys.stdout.write("\\n" + json.dumps(facts))
 
 def host_facts(proc):
     """Name, boot, kernel, CPU and memory of the node."""
-    model = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", read(os.path.join(proc, "cpuinfo")), re.M)
+    model = re.search(
+        r"^(?:model name|Model|cpu)\s*:\s*(.+)$", read(os.path.join(proc, "cpuinfo")), re.M
+    )
     memory = re.search(r"^MemTotal:\s*(\d+) kB", read(os.path.join(proc, "meminfo")), re.M)
     return {
-        "host": socket.gethostname(), "boot_id": read(os.path.join(proc, "sys/kernel/random/boot_id")),
-        "kernel": platform.release(), "cpu_model": model.group(1).strip() if model else platform.machine(),
-        "cpus": os.cpu_count(), "cpus_allowed": sorted(os.sched_getaffinity(0)), "memory_bytes": int(memory.group(1)) * 1024 if memory else None,
+        "host": socket.gethostname(),
+        "boot_id": read(os.path.join(proc, "sys/kernel/random/boot_id")),
+        "kernel": platform.release(),
+        "cpu_model": model.group(1).strip() if model else platform.machine(),
+        "cpus": os.cpu_count(),
+        "cpus_allowed": sorted(os.sched_getaffinity(0)),
+        "memory_bytes": int(memory.group(1)) * 1024 if memory else None,
     }
 
 
@@ -83,31 +126,53 @@ def devices(sysfs, host):
     """Accelerators, then the CPU."""
     found = probe_devices.rocm(sysfs) + probe_devices.nvidia()
     cpu = {
-        "index": 0, "kind": "cpu", "name": host["cpu_model"], "identity": "", "memory_bytes": host["memory_bytes"],
-        "compute_units": len(host["cpus_allowed"]), "architecture": platform.machine(), "driver": "",
+        "index": 0,
+        "kind": "cpu",
+        "name": host["cpu_model"],
+        "identity": "",
+        "memory_bytes": host["memory_bytes"],
+        "compute_units": len(host["cpus_allowed"]),
+        "architecture": platform.machine(),
+        "driver": "",
     }
     return found + [cpu]
 
 
 def _tool_environment():
     """Without our hooks: a tool written in Python is not part of the workload."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PROFHARNESS_") and name != "PYTHONPATH"}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PROFHARNESS_") and name != "PYTHONPATH"
+    }
 
 
 def tools():
     """Vendor tools on PATH or in ROCm's bin folder, asked for their versions all at once."""
-    path = os.pathsep.join((os.environ.get("PATH", ""), os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin")))
+    path = os.pathsep.join(
+        (os.environ.get("PATH", ""), os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin"))
+    )
     asked = {}
     for name in TOOLS:
-        place = shutil.which(os.environ.get("PROFHARNESS_PERF_ANALYZER") or name if name == "perf_analyzer" else name, path=path)
+        place = shutil.which(
+            os.environ.get("PROFHARNESS_PERF_ANALYZER") or name
+            if name == "perf_analyzer"
+            else name,
+            path=path,
+        )
         if place:
             asked[name] = (place, _ask(place))
     until = time.monotonic() + TOOL_SECONDS
-    return {name: {"path": place, "version": _answer(process, until), "rocm": rocm_of(place)} for name, (place, process) in asked.items()}
+    return {
+        name: {"path": place, "version": _answer(process, until), "rocm": rocm_of(place)}
+        for name, (place, process) in asked.items()
+    }
 
 
 def rocm_of(place):
-    """The release of the ROCm installation whose bin folder a tool lies in; "" for a tool from elsewhere."""
+    """The release of the ROCm installation whose bin folder a tool lies in; "" for a tool from
+    elsewhere.
+    """
     root = os.path.dirname(os.path.dirname(os.path.realpath(place)))
     text = read(os.path.join(root, ".info/version"))
     if not text and os.path.basename(root).startswith("rocm"):
@@ -118,8 +183,14 @@ def rocm_of(place):
 
 def _ask(place):
     try:
-        return subprocess.Popen([place, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                env=_tool_environment(), start_new_session=True)
+        return subprocess.Popen(
+            [place, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_tool_environment(),
+            start_new_session=True,
+        )
     except OSError:
         return None
 
@@ -130,16 +201,22 @@ def _answer(process, until):
     try:
         output = process.communicate(timeout=max(0.1, until - time.monotonic()))[0]
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # it leads a group; a child of it would keep the pipe open
+        os.killpg(
+            process.pid, signal.SIGKILL
+        )  # it leads a group; a child of it would keep the pipe open
         process.communicate()
         return ""
     return version_in(output.decode("utf-8", "replace"))
 
 
 def version_in(text):
-    """The version in a tool's answer: of a line that says "version" if there is one, else the first one anywhere."""
+    """The version in a tool's answer: of a line that says "version" if there is one, else the first
+    one anywhere.
+    """
     lines = text.splitlines()
-    for line in [line for line in lines if re.search(r"\bversion\b|slurm|apptainer", line, re.I)] + lines:
+    for line in [
+        line for line in lines if re.search(r"\bversion\b|slurm|apptainer", line, re.I)
+    ] + lines:
         match = re.search(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*)", line)
         if match:
             return match.group(1)
@@ -147,11 +224,17 @@ def version_in(text):
 
 
 def rocm_version(found=None):
-    """Of the installation in ROCM_PATH (or /opt/rocm), from its own file or its folder's name; else of the tools found."""
+    """Of the installation in ROCM_PATH (or /opt/rocm), from its own file or its folder's name; else
+    of the tools found.
+    """
     root = os.environ.get("ROCM_PATH", "/opt/rocm")
     text = read(os.path.join(root, ".info/version")) or os.path.basename(os.path.realpath(root))
     match = re.search(r"\d+\.\d+(?:\.\d+)?", text)
-    return match.group(0) if match else next((tool["rocm"] for tool in (found or {}).values() if tool["rocm"]), "")
+    return (
+        match.group(0)
+        if match
+        else next((tool["rocm"] for tool in (found or {}).values() if tool["rocm"]), "")
+    )
 
 
 def clocks():
@@ -165,47 +248,86 @@ def clocks():
 
 
 def cpu_limit(sysfs, proc):
-    """CPUs that the control group grants (quota / period), or null where it sets no limit; cgroup v2, then v1."""
+    """CPUs that the control group grants (quota / period), or null where it sets no limit; cgroup
+    v2, then v1.
+    """
     own = re.search(r"^0::(.*)$", read(os.path.join(proc, "self/cgroup")), re.M)
     folder = (own.group(1) if own else "").strip("/")
-    text = read(os.path.join(sysfs, "fs/cgroup", folder, "cpu.max")) or read(os.path.join(sysfs, "fs/cgroup/cpu.max"))
+    text = read(os.path.join(sysfs, "fs/cgroup", folder, "cpu.max")) or read(
+        os.path.join(sysfs, "fs/cgroup/cpu.max")
+    )
     quota, _, period = text.partition(" ")
     if not text:
         quota = read(os.path.join(sysfs, "fs/cgroup/cpu/cpu.cfs_quota_us"))
         period = read(os.path.join(sysfs, "fs/cgroup/cpu/cpu.cfs_period_us"))
-    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
+    return (
+        int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
+    )
 
 
 def surroundings(sysfs, proc):
     """Hints of the batch system and the container."""
-    container = next((kind for kind, sign in (
-        ("apptainer", "APPTAINER_CONTAINER" in os.environ or "SINGULARITY_CONTAINER" in os.environ),
-        ("docker", os.path.exists("/.dockerenv")), ("podman", os.path.exists("/run/.containerenv"))) if sign), "")
-    slurm = {name: os.environ[name] for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_JOB_PARTITION") if name in os.environ}
+    container = next(
+        (
+            kind
+            for kind, sign in (
+                (
+                    "apptainer",
+                    "APPTAINER_CONTAINER" in os.environ or "SINGULARITY_CONTAINER" in os.environ,
+                ),
+                ("docker", os.path.exists("/.dockerenv")),
+                ("podman", os.path.exists("/run/.containerenv")),
+            )
+            if sign
+        ),
+        "",
+    )
+    slurm = {
+        name: os.environ[name]
+        for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_JOB_PARTITION")
+        if name in os.environ
+    }
     return {"container": container, "slurm": slurm, "cpu_limit": cpu_limit(sysfs, proc)}
 
 
 def frameworks():
     """What torch and onnxruntime see, asked in a child: they may be slow, chatty, or crash."""
     try:
-        answer = subprocess.run([sys.executable, "-c", CHILD], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, timeout=120, check=False, env=_framework_environment())
+        answer = subprocess.run(
+            [sys.executable, "-c", CHILD],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=120,
+            check=False,
+            env=_framework_environment(),
+        )
         return json.loads(answer.stdout.decode("utf-8", "replace").strip().splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
         return {"error": "%s: %s" % (type(error).__name__, error)}
 
 
 def _framework_environment():
-    return {name: value for name, value in os.environ.items() if not name.startswith("PROFHARNESS_")}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith("PROFHARNESS_")
+    }
 
 
 def facts(sysfs="/sys", proc="/proc", dev="/dev"):
     """Everything but the frameworks."""
     host, found = host_facts(proc), tools()
     return dict(
-        host, v=1, python={"executable": sys.executable, "version": platform.python_version()}, packages=packages(),
-        devices=devices(sysfs, host), tools=found, rocm_version=rocm_version(found), permissions=probe_access.permissions(sysfs, proc, dev),
-        clocks=clocks(), **surroundings(sysfs, proc))
+        host,
+        v=1,
+        python={"executable": sys.executable, "version": platform.python_version()},
+        packages=packages(),
+        devices=devices(sysfs, host),
+        tools=found,
+        rocm_version=rocm_version(found),
+        permissions=probe_access.permissions(sysfs, proc, dev),
+        clocks=clocks(),
+        **surroundings(sysfs, proc),
+    )
 
 
 def main(arguments):
@@ -213,9 +335,20 @@ def main(arguments):
     import argparse
 
     parser = argparse.ArgumentParser(description="Print facts of this node as JSON.")
-    parser.add_argument("--frameworks", action="store_true", help="import torch and onnxruntime in a child and tell what they see")
-    parser.add_argument("--sysfs", default="/sys", metavar="ROOT", help="read devices below ROOT instead of /sys")
-    parser.add_argument("--dev", default="/dev", metavar="ROOT", help="look for device files below ROOT instead of /dev")
+    parser.add_argument(
+        "--frameworks",
+        action="store_true",
+        help="import torch and onnxruntime in a child and tell what they see",
+    )
+    parser.add_argument(
+        "--sysfs", default="/sys", metavar="ROOT", help="read devices below ROOT instead of /sys"
+    )
+    parser.add_argument(
+        "--dev",
+        default="/dev",
+        metavar="ROOT",
+        help="look for device files below ROOT instead of /dev",
+    )
     options = parser.parse_args(arguments)
     found = facts(options.sysfs, dev=options.dev)
     if options.frameworks:

@@ -1,7 +1,8 @@
 """What this user may open on the node: AMD's device files, and the kernel's performance counters.
 
-A device file is really opened: the mode of a file says nothing of a control group that keeps a device from a job (EPERM).
-What stands in sysfs may be read by everybody, so that a device may be listed there and still be closed to this user.
+A device file is really opened: the mode of a file says nothing of a control group that keeps a
+device from a job (EPERM). What stands in sysfs may be read by everybody, so that a device may be
+listed there and still be closed to this user.
 """
 
 import errno
@@ -10,37 +11,70 @@ import re
 
 from probe_devices import read
 
-CAP_SYS_ADMIN, CAP_PERFMON = 21, 38  # include/uapi/linux/capability.h; either lets a process count without leave
+CAP_SYS_ADMIN, CAP_PERFMON = (
+    21,
+    38,
+)  # include/uapi/linux/capability.h; either lets a process count without leave
 
 
 def permissions(sysfs, proc, dev):
-    """The device files of AMD's drivers and this user's groups; unreadable files are the most common reason for "no GPU found"."""
+    """The device files of AMD's drivers and this user's groups; unreadable files are the most
+    common reason for "no GPU found".
+    """
     dri = os.path.join(dev, "dri")
-    renders = sorted(name for name in (os.listdir(dri) if os.path.isdir(dri) else ()) if name.startswith("renderD"))
+    renders = sorted(
+        name
+        for name in (os.listdir(dri) if os.path.isdir(dri) else ())
+        if name.startswith("renderD")
+    )
     kfd = os.path.join(dev, "kfd")
     nodes = [device_file(os.path.join(dri, name), _vendor(sysfs, name)) for name in renders]
     files = ([device_file(kfd, "")] if os.path.exists(kfd) else []) + nodes
     paranoid = read(os.path.join(proc, "sys/kernel/perf_event_paranoid"))
     return {
-        "files": files, "kfd_present": os.path.exists(kfd), "kfd_readable": any(file["path"] == kfd and not file["error"] for file in files),
-        "render_nodes": renders, "render_readable": bool(nodes) and not any(file["error"] for file in nodes),
-        "amdgpu": os.path.isdir(os.path.join(sysfs, "module/amdgpu")), "hidden_devices": hidden_devices(sysfs),
-        "perf_event_paranoid": int(paranoid) if re.match(r"-?\d+$", paranoid) else None, "perfmon": may_count(proc),
-        "groups": sorted(set(filter(None, map(group_name, [os.getegid()] + os.getgroups())))), "user": os.getuid(), "user_name": user_name(),
+        "files": files,
+        "kfd_present": os.path.exists(kfd),
+        "kfd_readable": any(file["path"] == kfd and not file["error"] for file in files),
+        "render_nodes": renders,
+        "render_readable": bool(nodes) and not any(file["error"] for file in nodes),
+        "amdgpu": os.path.isdir(os.path.join(sysfs, "module/amdgpu")),
+        "hidden_devices": hidden_devices(sysfs),
+        "perf_event_paranoid": int(paranoid) if re.match(r"-?\d+$", paranoid) else None,
+        "perfmon": may_count(proc),
+        "groups": sorted(set(filter(None, map(group_name, [os.getegid()] + os.getgroups())))),
+        "user": os.getuid(),
+        "user_name": user_name(),
     }
 
 
 def device_file(path, vendor):
-    """One device file: why it cannot be opened for reading and writing (the errno's name, "" where it can), and whose it is.
+    """One device file: why it cannot be opened for reading and writing (the errno's name, "" where
+    it can), and whose it is.
 
-    "listed" says that the user database has this user in the file's group; a session from before that does not.
+    "listed" says that the user database has this user in the file's group; a session from before
+    that does not.
     """
     try:
         status = os.stat(path)
     except OSError as error:
-        return {"path": path, "error": _name(error), "group": "", "gid": -1, "mode": "", "vendor": vendor, "listed": False}
-    return {"path": path, "error": why_closed(path), "group": group_name(status.st_gid), "gid": status.st_gid,
-            "mode": "%04o" % (status.st_mode & 0o7777), "vendor": vendor, "listed": _is_listed(status.st_gid)}
+        return {
+            "path": path,
+            "error": _name(error),
+            "group": "",
+            "gid": -1,
+            "mode": "",
+            "vendor": vendor,
+            "listed": False,
+        }
+    return {
+        "path": path,
+        "error": why_closed(path),
+        "group": group_name(status.st_gid),
+        "gid": status.st_gid,
+        "mode": "%04o" % (status.st_mode & 0o7777),
+        "vendor": vendor,
+        "listed": _is_listed(status.st_gid),
+    }
 
 
 def why_closed(path):
@@ -53,7 +87,9 @@ def why_closed(path):
 
 
 def hidden_devices(sysfs):
-    """How many nodes of KFD's topology keep their properties from this job: the kernel does so where a control group forbids the device."""
+    """How many nodes of KFD's topology keep their properties from this job: the kernel does so
+    where a control group forbids the device.
+    """
     nodes = os.path.join(sysfs, "class/kfd/kfd/topology/nodes")
     try:
         numbers = [name for name in os.listdir(nodes) if name.isdigit()]

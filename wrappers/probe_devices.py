@@ -1,8 +1,10 @@
-"""The accelerators of this node, without importing a framework: AMD's from sysfs, NVIDIA's from nvidia-smi.
+"""The accelerators of this node, without importing a framework: AMD's from sysfs, NVIDIA's from
+nvidia-smi.
 
-AMD: KFD's topology (Documentation/gpu/amdgpu in the kernel tree, and the thunk's topology.c for the meaning of the
-properties) lists devices in the order in which HIP numbers them; the DRM device of the same PCI address has the name.
-A device that a job may not use has unreadable properties and is left out.
+AMD: KFD's topology (Documentation/gpu/amdgpu in the kernel tree, and the thunk's topology.c for the
+meaning of the properties) lists devices in the order in which HIP numbers them; the DRM device of
+the same PCI address has the name. A device that a job may not use has unreadable properties and is
+left out.
 """
 
 import os
@@ -23,19 +25,28 @@ def read(path):
 
 def properties(path):
     """`name value` lines of a KFD file, values as int where they are numbers."""
-    pairs = (line.split(None, 1) for line in read(path).splitlines() if len(line.split(None, 1)) == 2)
+    pairs = (
+        line.split(None, 1) for line in read(path).splitlines() if len(line.split(None, 1)) == 2
+    )
     return {name: int(value) for name, value in pairs if value.isdigit()}
 
 
 def architecture(version):
-    """gfx_target_version as LLVM names the target: 90010 -> gfx90a, 110501 -> gfx1151 (the stepping is hexadecimal)."""
+    """gfx_target_version as LLVM names the target: 90010 -> gfx90a, 110501 -> gfx1151 (the stepping
+    is hexadecimal).
+    """
     return "gfx%d%x%x" % (version // 10000, version // 100 % 100, version % 100) if version else ""
 
 
 def address(facts):
     """PCI address from KFD's location_id (bus << 8 | device << 3 | function) and domain."""
     location = facts.get("location_id", 0)
-    return "%04x:%02x:%02x.%d" % (facts.get("domain", 0), location >> 8 & 0xFF, location >> 3 & 0x1F, location & 7)
+    return "%04x:%02x:%02x.%d" % (
+        facts.get("domain", 0),
+        location >> 8 & 0xFF,
+        location >> 3 & 0x1F,
+        location & 7,
+    )
 
 
 def rocm(sysfs="/sys"):
@@ -55,10 +66,19 @@ def rocm(sysfs="/sys"):
 
 
 def _partitions_named(devices):
-    """Partitions of a package share a PCI address: `0000:c1:00.0/3` is the fourth of them, as the telemetry names it."""
+    """Partitions of a package share a PCI address: `0000:c1:00.0/3` is the fourth of them, as the
+    telemetry names it.
+    """
     addresses = [device["identity"] for device in devices]
-    return [dict(device, identity="%s/%d" % (address, addresses[:place].count(address)) if addresses.count(address) > 1 else address)
-            for place, (device, address) in enumerate(zip(devices, addresses))]
+    return [
+        dict(
+            device,
+            identity="%s/%d" % (address, addresses[:place].count(address))
+            if addresses.count(address) > 1
+            else address,
+        )
+        for place, (device, address) in enumerate(zip(devices, addresses))
+    ]
 
 
 def _rocm_device(sysfs, folder, facts, index):
@@ -71,9 +91,13 @@ def _rocm_device(sysfs, folder, facts, index):
             memory += bank_facts.get("size_in_bytes", 0)
     memory = memory or int(read(os.path.join(device, "mem_info_vram_total")) or 0)
     return {
-        "index": index, "kind": "rocm",
-        "name": read(os.path.join(device, "product_name")) or read(os.path.join(folder, "name")) or "AMD GPU",
-        "identity": address(facts), "memory_bytes": memory or None,
+        "index": index,
+        "kind": "rocm",
+        "name": read(os.path.join(device, "product_name"))
+        or read(os.path.join(folder, "name"))
+        or "AMD GPU",
+        "identity": address(facts),
+        "memory_bytes": memory or None,
         "compute_units": facts["simd_count"] // max(1, facts.get("simd_per_cu", 4)),
         "architecture": architecture(facts.get("gfx_target_version", 0)),
         "driver": read(os.path.join(sysfs, "module/amdgpu/version")),
@@ -86,11 +110,22 @@ def nvidia(tool="nvidia-smi"):
         try:
             answer = subprocess.run(
                 [tool, "--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits"],
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=20, check=False)
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+                timeout=20,
+                check=False,
+            )
         except (OSError, subprocess.TimeoutExpired):
             return []
         if answer.returncode == 0:
-            return [row for row in map(_nvidia_device, answer.stdout.decode("utf-8", "replace").splitlines()) if row]
+            return [
+                row
+                for row in map(
+                    _nvidia_device, answer.stdout.decode("utf-8", "replace").splitlines()
+                )
+                if row
+            ]
     return []
 
 
@@ -100,7 +135,12 @@ def _nvidia_device(line):
         return None
     capability = cells[5].replace(".", "") if len(cells) > 5 else ""
     return {
-        "index": int(cells[0]), "kind": "cuda", "name": cells[1], "identity": cells[2],
-        "memory_bytes": int(cells[3]) * MIB if cells[3].isdigit() else None, "compute_units": None,
-        "architecture": "sm_" + capability if capability.isdigit() else "", "driver": cells[4],
+        "index": int(cells[0]),
+        "kind": "cuda",
+        "name": cells[1],
+        "identity": cells[2],
+        "memory_bytes": int(cells[3]) * MIB if cells[3].isdigit() else None,
+        "compute_units": None,
+        "architecture": "sm_" + capability if capability.isdigit() else "",
+        "driver": cells[4],
     }

@@ -1,4 +1,5 @@
-"""Mark steps and phases of your own script for profharness. A few lines of standard library, safe to leave in.
+"""Mark steps and phases of your own script for profharness. A few lines of standard library, safe
+to leave in.
 
     import profharness_mark
 
@@ -7,11 +8,12 @@
             ...
         profharness_mark.step(items=len(batch))   # at the end of each step
 
-Under `profharness run` the steps are logged with their times and items, `--capture steps=10:30` counts them, and
-steps and ranges stand in the traces of the tools that record (torch.profiler, roctx for AMD's, NVTX for NVIDIA's).
-Without profharness both do nothing; under it no installation is needed, since its hooks make this module importable.
-To run without profharness too, copy this file beside the script or guard the import. Once step() is called, it
-defines what a step is; otherwise each step of the first torch optimizer counts as one.
+Under `profharness run` the steps are logged with their times and items, `--capture steps=10:30`
+counts them, and steps and ranges stand in the traces of the tools that record (torch.profiler,
+roctx for AMD's, NVTX for NVIDIA's). Without profharness both do nothing; under it no installation
+is needed, since its hooks make this module importable. To run without profharness too, copy this
+file beside the script or guard the import. Once step() is called, it defines what a step is;
+otherwise each step of the first torch optimizer counts as one.
 """
 
 import contextlib
@@ -19,7 +21,9 @@ import sys
 
 
 def step(items=None):
-    """A step of the workload ends here; `items` is how many samples, events or tokens it processed."""
+    """A step of the workload ends here; `items` is how many samples, events or tokens it
+    processed.
+    """
     process = _process()
     if process is not None:
         import profharness_steps

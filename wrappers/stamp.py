@@ -1,8 +1,9 @@
-"""Run a command and stamp MIOpen's log lines as they arrive: `python stamp.py FOLDER -- COMMAND ...`.
+"""Run a command and stamp MIOpen's log lines as they arrive: `python stamp.py FOLDER -- COMMAND
+...`.
 
-MIOpen writes on stderr and gives no times. Every line of the command's stderr is passed on; MIOpen's lines are also
-written to FOLDER/miopen-<pid of the command>.log, each after `@<CLOCK_MONOTONIC ns> `. Exit status and signals are the
-command's own.
+MIOpen writes on stderr and gives no times. Every line of the command's stderr is passed on;
+MIOpen's lines are also written to FOLDER/miopen-<pid of the command>.log, each after
+`@<CLOCK_MONOTONIC ns> `. Exit status and signals are the command's own.
 """
 
 import os
@@ -34,7 +35,7 @@ class Log:
             return
         if self._file is None:
             self._file = open(self._path, "ab", buffering=0)
-        self._file.write(b"@%d %s\n" % (now_ns, line[match.start():].rstrip(b"\r\n")))
+        self._file.write(b"@%d %s\n" % (now_ns, line[match.start() :].rstrip(b"\r\n")))
 
 
 class Lines:
@@ -64,13 +65,15 @@ def passed_on(chunk):
     """Write all of it to our own stderr; when nobody reads it any more, the workload still runs."""
     try:
         while chunk:
-            chunk = chunk[os.write(2, chunk):]
+            chunk = chunk[os.write(2, chunk) :]
     except OSError:
         pass
 
 
 def copy(process, lines):
-    """Until the pipe's end, or two quiet seconds after the command's own end (a daemon of it may keep the pipe)."""
+    """Until the pipe's end, or two quiet seconds after the command's own end (a daemon of it may
+    keep the pipe).
+    """
     source = process.stderr.fileno()
     quiet_since = None
     while True:

@@ -1,9 +1,10 @@
 """Run a command and note how it ended: `python status.py FOLDER -- COMMAND ...`.
 
-Stands between a profiler and the workload where the profiler's own exit status may say something else. One file per
-execution: FOLDER/status-<pid of this process>.json with {"v", "pid", "start_monotonic_ns"}, and once the command has
-ended "status" (128 + n for signal n), "by_signal" and "end_monotonic_ns". The command may come in PROFHARNESS_RECORDED_ARGV, as
-JSON, where a shell in between would evaluate its words.
+Stands between a profiler and the workload where the profiler's own exit status may say something
+else. One file per execution: FOLDER/status-<pid of this process>.json with {"v", "pid",
+"start_monotonic_ns"}, and once the command has ended "status" (128 + n for signal n), "by_signal"
+and "end_monotonic_ns". The command may come in PROFHARNESS_RECORDED_ARGV, as JSON, where a shell in
+between would evaluate its words.
 """
 
 import json
@@ -25,7 +26,9 @@ def note(path, facts):
             json.dump(facts, file)
         os.replace(partial, path)
     except OSError as error:
-        sys.stderr.write("profharness: cannot note the exit status in %s: %s\n" % (path, error.strerror))
+        sys.stderr.write(
+            "profharness: cannot note the exit status in %s: %s\n" % (path, error.strerror)
+        )
 
 
 def main(arguments):
@@ -44,7 +47,15 @@ def main(arguments):
     facts["pid"] = process.pid
     note(path, facts)
     returncode = process.wait()
-    note(path, dict(facts, status=child.shell_status(returncode), by_signal=returncode < 0, end_monotonic_ns=time.monotonic_ns()))
+    note(
+        path,
+        dict(
+            facts,
+            status=child.shell_status(returncode),
+            by_signal=returncode < 0,
+            end_monotonic_ns=time.monotonic_ns(),
+        ),
+    )
     child.end_as(returncode)
 
 

@@ -22,7 +22,6 @@ from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
 from profharness.analysis.kernels.hotspots import tally
 from profharness.analysis.kernels.tally import Tally, alike, join
-from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.records import (
     DeviceCounts,
     Figure,
@@ -32,6 +31,7 @@ from profharness.analysis.records import (
     Summary,
     TraceCounts,
 )
+from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.counts import device_keys
 from profharness.analysis.verdict.window import verdict
 from profharness.findings import Finding

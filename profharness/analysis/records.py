@@ -1,4 +1,5 @@
-"""What the analysis concludes, as typed records; their JSON form is the contract of DESIGN 8.
+"""What the analysis concludes, as typed records; their JSON form is the contract of
+docs/json.md#summary.
 
 Every figure carries its unit, an interval where it is estimated, where it came from, and what it
 needs when it could not be had. Nothing is computed here.
@@ -11,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from profharness.analysis.communication.records import Communication
+from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.findings import Finding, Severity
@@ -23,8 +25,8 @@ SCHEMA = 1
 
 
 class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Whole-file counts (DESIGN 8). Spans and unions are of half-open intervals, in ns; None where
-    kernels lie on no time axis.
+    """Whole-file counts (docs/metrics.md#whole-file-counts). Spans and unions are of half-open
+    intervals, in ns; None where kernels lie on no time axis.
     """
 
     pass_name: str | None = msgspec.field(default=None, name="pass")
@@ -118,8 +120,8 @@ class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
-    """Idle time by cause, disjoint, in ns (METRICS 2). `micro_ns` is the part in gaps under 10 µs,
-    `macro_ns` the rest.
+    """Idle time by cause, disjoint, in ns (docs/metrics.md#idle-causes). `micro_ns` is the part in
+    gaps under 10 µs, `macro_ns` the rest.
     """
 
     no_host_record_ns: int = 0
@@ -232,88 +234,6 @@ class StepSummary(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 1
     partition: Partition | None = None
     metrics: dict[str, Figure] = {}
-
-
-class StepChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A jump of throughput between two levels: at which level, by which ratio over the trend."""
-
-    at: float
-    ratio: float
-
-
-class BatchCurve(msgspec.Struct, frozen=True, kw_only=True):
-    """Fit of T(b) = t_max b / (b^p + b_half^p)^(1/p), and b90 from the measured points."""
-
-    t_max: Estimate
-    b_half: Estimate
-    p: Estimate
-    b90: Estimate
-
-
-class Usl(msgspec.Struct, frozen=True, kw_only=True):
-    """Fit of the Universal Scalability Law."""
-
-    lambda_: Estimate = msgspec.field(name="lambda")
-    sigma: Estimate
-    kappa: Estimate
-    n_peak: Estimate
-
-
-class Knee(msgspec.Struct, frozen=True, kw_only=True):
-    """Concurrency where the asymptotes meet."""
-
-    n: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-class Recommended(msgspec.Struct, frozen=True, kw_only=True):
-    """The smallest level within 5 % of the best throughput, among the levels that are not flagged,
-    if there are any.
-    """
-
-    at: float
-    throughput: float
-
-
-class Capacity(msgspec.Struct, frozen=True, kw_only=True):
-    """What one device needs at the knee: CPU cores of its server, bytes/s to and from the clients.
-    `at` is the level that they were measured at; None where they were not measured.
-    """
-
-    at: float
-    server_cores: float | None = None
-    network_bytes_per_s: float | None = None
-
-
-class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """One curve of a scan: its key (device, backend, via ...), levels, fits and findings.
-
-    `flagged` are the levels whose measurement is known to be wrong, `recommended_note` says that
-    they were left out of the recommendation, or that there are no others; `fitted_note` says it of
-    the curve. `overlaps_best` are the levels whose 95 % interval overlaps that of the highest
-    throughput: where there are any, no level is proven best.
-    """
-
-    key: dict[str, str]
-    batch: BatchCurve | None = None
-    usl: Usl | None = None
-    knee: Knee | None = None
-    jobs_per_device: int | None = None
-    clients_per_job: int = 1
-    capacity: Capacity | None = None
-    recommended: Recommended | None = None
-    step: StepChange | None = None
-    findings: tuple[Finding, ...] = ()
-    axis: Literal["batch_size", "concurrency", "processes"] = "batch_size"
-    levels: tuple[float, ...] = ()
-    throughput: tuple[float, ...] = ()
-    throughput_sem: tuple[float | None, ...] = ()
-    latency_ms: tuple[float | None, ...] = ()
-    flagged: tuple[float, ...] = ()
-    recommended_note: str = ""
-    fitted_note: str = ""
-    overlaps_best: tuple[float, ...] = ()
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):

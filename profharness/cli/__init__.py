@@ -87,8 +87,8 @@ def root_help() -> str:
 
 
 def run_cli(arguments: Sequence[str]) -> int:
-    """Run one command line; its exit code (DESIGN 6). The line is split at the first `--` for
-    `run`.
+    """Run one command line; its exit code (docs/command-line.md#exit-codes). The line is split at
+    the first `--` for `run`.
     """
     if not arguments or arguments[0] in ("-h", "--help", "help", "-V", "--version"):
         asks_version = bool(arguments) and arguments[0] in ("-V", "--version")

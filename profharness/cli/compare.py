@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from profharness.analysis.compare.gate import Breach
     from profharness.analysis.compare.reasons import Reason
-    from profharness.analysis.compare.runs import (
+    from profharness.analysis.compare.records import (
         Comparison,
         Delta,
         Difference,

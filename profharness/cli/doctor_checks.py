@@ -33,7 +33,10 @@ from profharness.understand import report_run as understand
 from profharness.wrappers_path import wrappers_dir
 
 # the tools around a process are tried on torch's program, which uses the device through HIP
-_TINY = {"torch": "workloads/tiny_torch.py", "onnxruntime": "workloads/tiny_onnxruntime.py"}
+_TINY = {
+    "torch": "profharness_workloads/checks/tiny_torch.py",
+    "onnxruntime": "profharness_workloads/checks/tiny_onnxruntime.py",
+}
 _HERE = re.compile(
     r"; `profharness doctor[^`]*` shows what works here$"
 )  # a reader of its own answer is not sent to it
@@ -68,8 +71,8 @@ class Clocks(msgspec.Struct, frozen=True):
 
 
 class Checkup(msgspec.Struct, frozen=True):
-    """The answer of `doctor --json` (DESIGN 8); `access` says what of the node this user may
-    open.
+    """The answer of `doctor --json` (docs/json.md#doctor); `access` says what of the node this user
+    may open.
     """
 
     devices: tuple[environment.Device, ...]

@@ -72,7 +72,7 @@ def start_tasks(request: Request) -> NoReturn:
 def perform(
     request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool, again: bool = False
 ) -> int:
-    """Carry the request out; the exit code of DESIGN 6.
+    """Carry the request out; the exit code of docs/command-line.md#exit-codes.
 
     With a command the code is the command's own once it has started: what fails afterwards is told,
     and changes nothing. `again`: the run exists, and is gone on with.

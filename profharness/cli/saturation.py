@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from profharness.analysis.records import Estimate, PointSummary, Series
+    from profharness.analysis.curves.records import Series
+    from profharness.analysis.records import Estimate, PointSummary
     from profharness.options.serving import LatencyLimit
 
 
@@ -95,7 +96,7 @@ def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:
 
 
 def json_of(found: tuple[Series, ...], jobs: int | None) -> str:
-    """The document of DESIGN 8; with --jobs each series also holds `devices`."""
+    """The document of docs/json.md#saturation; with --jobs each series also holds `devices`."""
     import msgspec
 
     from profharness.analysis.records import SCHEMA
@@ -116,7 +117,7 @@ def json_of(found: tuple[Series, ...], jobs: int | None) -> str:
 
 def _devices(one: Series, jobs: int) -> Estimate | None:
     from profharness.analysis.curves.knee import devices_for, in_jobs
-    from profharness.analysis.records import Knee
+    from profharness.analysis.curves.records import Knee
 
     return (
         None

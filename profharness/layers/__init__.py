@@ -140,7 +140,7 @@ class Layer(Protocol):
 
 
 def members() -> tuple[Layer, ...]:
-    """All layers, in the order of DESIGN 6."""
+    """All layers, in the order of docs/command-line.md#layers."""
     from profharness.layers.amd_log import AmdLogLayer
     from profharness.layers.onnxruntime import OnnxruntimeLayer
     from profharness.layers.rocprof import RocprofLayer

@@ -1,5 +1,5 @@
-"""Measure a device's ceilings: starts `wrappers/workloads/calibrate_torch.py` under the workload's
-Python and types its answer.
+"""Measure a device's ceilings: starts `wrappers/profharness_workloads/checks/calibrate_torch.py`
+under the workload's Python and types its answer.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _measured(
     node = environment.parse(
         launcher.capture(Command((interpreter, str(wrappers_dir() / "probe.py"))), PROBE_S)
     )
-    script = str(wrappers_dir() / "workloads" / "calibrate_torch.py")
+    script = str(wrappers_dir() / "profharness_workloads" / "checks" / "calibrate_torch.py")
     try:
         output = launcher.capture(Command((interpreter, script, *words)), limit_s)
     except Unavailable as error:

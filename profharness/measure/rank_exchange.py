@@ -1,5 +1,5 @@
 """Several ranks in one run directory: how the others join it, and how rank 0 gathers their outcomes
-(DESIGN 3).
+(docs/run-directory.md#ranks).
 
 Each rank starts its own copy of the command and writes only under its own names; rank 0 owns the
 manifest, the lowest local rank of a node owns that node's sampler.

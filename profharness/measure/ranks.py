@@ -1,5 +1,5 @@
-"""Which rank this harness is when srun, mpirun or torchrun starts it several times (DESIGN 3,
-Ranks). Pure.
+"""Which rank this harness is when srun, mpirun or torchrun starts it several times
+(docs/run-directory.md#ranks). Pure.
 
 All ranks join one run directory, named from the job and its step. The lowest local rank of a node
 owns its sampler; global rank 0 owns the manifest.

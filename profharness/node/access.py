@@ -190,10 +190,9 @@ def _let_in(file: DeviceFile, found: Environment) -> str:
             f"or `newgrp {file.group}`"
         )
     if _has_slurm(found):
-        return (
-            f"{'' if found.slurm else 'request a GPU from Slurm (srun --gpus=1 ...); if it is closed there too, '}ask "
-            f"the administrators for the group {file.group}"
-        )
+        ask = f"ask the administrators for the group {file.group}"
+        first = "request a GPU from Slurm (srun --gpus=1 ...); if it is closed there too, "
+        return ask if found.slurm else first + ask
     return (
         f"`sudo usermod -aG {file.group} {found.permissions.user_name or '$USER'}`, "
         "then log in again; on a cluster ask its administrators"

@@ -31,7 +31,9 @@ COMMAND_LINE = "the command line"  # the origin that is told by options rather t
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that `profharness run` can be told. Defaults are those of DESIGN 6."""
+    """Everything that `profharness run` can be told. Defaults are those of
+    docs/command-line.md#scans-and-commands.
+    """
 
     scan: str = "particlenet"
     name: str = ""

@@ -1,4 +1,4 @@
-"""`run --json` and `metrics --json`: the shapes of DESIGN 8, from a `Summary`.
+"""`run --json` and `metrics --json`: the shapes of docs/json.md#metrics, from a `Summary`.
 
 Fields that do not apply to a point are left out; a figure always carries value, unit, low, high and
 from, null where there is none. Numbers that are not finite become null.

@@ -1,7 +1,7 @@
 """`--capture` checked before anything starts, and as the tracers need it: a period of time, or
 everything. Pure.
 
-The hooks follow the same grammar by themselves (wrappers/hooks/profharness_capture.py).
+The hooks follow the same grammar by themselves (wrappers/hooks/profharness_hooks/capture.py).
 """
 
 from __future__ import annotations

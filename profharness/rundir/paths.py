@@ -1,7 +1,8 @@
 """The run directory: every path in one place, atomic writes, and opening what a killed run left.
 
-Layout (DESIGN 5): manifest.json, control/<pass>/, points/<pass>/<point>/, telemetry/<host>.*,
-artifacts/<layer>/<host>/<rank or pid>/, merged.pftrace, summary.json, hotspots.csv, report.html.
+Layout (docs/run-directory.md#layout): manifest.json, control/<pass>/, points/<pass>/<point>/,
+telemetry/<host>.*, artifacts/<layer>/<host>/<rank or pid>/, merged.pftrace, summary.json,
+hotspots.csv, report.html.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I64,
-    NULL,
     ClockDomain,
     Marks,
     Problem,

@@ -32,10 +32,10 @@ from profharness.rundir.telemetry_rows import (
 )
 from profharness.rundir.telemetry_samples import samples_of
 from profharness.trace.clocks.align import Snapshot
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I32,
     I64,
-    NULL,
     ClockDomain,
     Device,
     Problem,

@@ -1,4 +1,6 @@
-"""The batch scan: direct inference at many batch sizes, per backend (DESIGN 3, METRICS 1)."""
+"""The batch scan: direct inference at many batch sizes, per backend
+(docs/metrics.md#throughput).
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,8 @@ class BatchScan:
     def workload(self, backend: str) -> WorkloadSpec:
         """The batch worker of that backend."""
         return WorkloadSpec(
-            script=f"workloads/batch_{backend}.py", settings={**self.settings, "backend": backend}
+            script=f"profharness_workloads/batch/{backend}_worker.py",
+            settings={**self.settings, "backend": backend},
         )
 
 

@@ -1,5 +1,5 @@
 """The multi-process scan: the same model in 1, 2, ... pinned processes at once, at each batch size
-(METRICS 1, 4).
+(docs/metrics.md#several-processes).
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class PinnedScan:
     def workload(self, backend: str) -> WorkloadSpec:
         """The worker that starts the processes of that backend."""
         return WorkloadSpec(
-            script="workloads/pinned.py", settings={**self.settings, "backend": backend}
+            script="profharness_workloads/pinned/worker.py",
+            settings={**self.settings, "backend": backend},
         )
 
 

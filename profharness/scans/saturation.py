@@ -1,5 +1,5 @@
 """The saturation scan: how many clients one server carries. Levels follow from results; nothing is
-fixed before (DESIGN 3, METRICS 4).
+fixed before (docs/metrics.md#knee).
 
 For each target and batch size: closed loops along a ladder and around the knee, then open loops
 (Poisson) at 70, 80, 90 and 100 % of the throughput that the knee stands for, then the level of the

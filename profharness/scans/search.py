@@ -2,8 +2,8 @@
 neighbourhood of the knee. Pure.
 
 The ladder ends where two doublings gain less than noise, where the latency limit is broken, or in a
-storm of errors. Then the gap around the limit and around the knee (N = X_max / lambda, METRICS 4)
-is halved, until it is as narrow as wanted or the levels allowed are used up.
+storm of errors. Then the gap around the limit and around the knee (N = X_max / lambda,
+docs/metrics.md#knee) is halved, until it is as narrow as wanted or the levels allowed are used up.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from profharness.scans.batch import backends_for, item_of, settings_of
 
 EXTERNAL = "server"  # the target that stands for a server of another's (`layers.EXTERNAL`)
 OUR_MODEL = "model"
-SERVER = "workloads/triton_server.py"
-CLIENTS = {"perf-analyzer": "workloads/perf_analyzer_client.py"}
-CLIENT = "workloads/triton_client.py"
+SERVER = "profharness_workloads/serving/triton_server.py"
+CLIENTS = {"perf-analyzer": "profharness_workloads/perf_analyzer/client.py"}
+CLIENT = "profharness_workloads/loadgen/triton_client.py"
 DISTINCT = 16  # prepared inputs that requests take in turn
 FEWEST = 20  # requests in a window, so that its figures mean something
 # under a layer a level is as short as its figures allow: traces grow with every request

@@ -1,5 +1,5 @@
-"""The training workloads that run by name: ordinary scripts under wrappers/workloads, profiled as
-commands.
+"""The training workloads that run by name: ordinary scripts under
+wrappers/profharness_workloads/training, profiled as commands.
 """
 
 from __future__ import annotations
@@ -15,4 +15,8 @@ TRAINING = {"train-cifar100": "train_cifar100.py", "finetune-gpt-neo": "finetune
 
 def command(name: str, words: Sequence[str], python: str = "") -> tuple[str, ...]:
     """What runs this workload with the user's own words behind its name."""
-    return (python or sys.executable, str(wrappers_dir() / "workloads" / TRAINING[name]), *words)
+    return (
+        python or sys.executable,
+        str(wrappers_dir() / "profharness_workloads" / "training" / TRAINING[name]),
+        *words,
+    )

@@ -1,5 +1,5 @@
-"""The served sweep: every target at every batch size, under every asked concurrency or rate (DESIGN
-3, METRICS 1).
+"""The served sweep: every target at every batch size, under every asked concurrency or rate
+(docs/metrics.md#served-load).
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from dataclasses import fields, replace
 import numpy as np
 
 from profharness.secrets.patterns import MARKER, clean_text, is_secret, may_hold_secrets
-from profharness.trace.model import Source, Strings, Table, Trace
+from profharness.trace.columns.table import Table
+from profharness.trace.model import Source, Strings, Trace
 
 _LINE = "\n"
 

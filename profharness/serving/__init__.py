@@ -1,7 +1,7 @@
 """What the harness knows of model servers: what one tells when it is ready, and how to ask one that
 is not ours.
 
-The server itself is a worker in another process (wrappers/workloads/triton_server.py). Nothing here
-imports a client library: KServe's HTTP endpoints and Triton's configuration files are read with
-urllib and protobuf.
+The server itself is a worker in another process
+(wrappers/profharness_workloads/serving/triton_server.py). Nothing here imports a client library:
+KServe's HTTP endpoints and Triton's configuration files are read with urllib and protobuf.
 """

@@ -110,7 +110,9 @@ def find(ready_url: str, command: Sequence[str], model: str) -> bytes | None:
     address = address_of(ready_url, command)
     metrics = ""
     if _is_triton(command):
-        metrics = f"http://{address.http.rpartition(':')[0]}:{_option(command, ('--metrics-port',)) or METRICS_PORT}/metrics"
+        host = address.http.rpartition(":")[0]
+        port = _option(command, ("--metrics-port",)) or METRICS_PORT
+        metrics = f"http://{host}:{port}/metrics"
     return _encoded(address, _models(address, model, command), metrics=metrics)
 
 

@@ -26,7 +26,7 @@ from profharness.trace.model import F64, I64, Samples
 
 MIN_PERIODS = 20  # of the sensor in a window, for power and energy
 MAX_GAP = 5  # sampling intervals after which power is not joined by a line
-COUNTER_TOLERANCE = 0.2  # METRICS 3: counter against integrated power
+COUNTER_TOLERANCE = 0.2  # docs/metrics.md#energy: counter against integrated power
 MIN_COVERED = 0.8  # of a window, for a figure that stands for all of it
 
 

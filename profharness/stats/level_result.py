@@ -8,7 +8,8 @@ import numpy as np
 
 from profharness.rundir.levels import Level, LevelResult
 from profharness.stats.load import level_figures
-from profharness.trace.model import F64, I64, NULL, Requests
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Requests
 
 _S, _MS = 1e9, 1e6
 

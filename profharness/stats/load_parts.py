@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.rundir.levels import Level, ServerStats
-from profharness.trace.model import NULL, Requests
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Requests
 
 TOLERANCE = 0.02
 MOST_CUT = 0.25

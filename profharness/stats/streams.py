@@ -12,8 +12,9 @@ from itertools import pairwise
 import numpy as np
 
 from profharness.stats.intervals import Intervals, contains, inside_ns, window
+from profharness.trace.columns.table import NULL
 from profharness.trace.derive import THROUGHPUT
-from profharness.trace.model import F64, I64, NULL, Samples, Trace
+from profharness.trace.model import F64, I64, Samples, Trace
 from profharness.trace.sample_metrics import place_of, unit_of
 
 

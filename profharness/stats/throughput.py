@@ -1,4 +1,5 @@
-"""Throughput and latency of one point from the durations of its trials (METRICS 1).
+"""Throughput and latency of one point from the durations of its trials
+(docs/metrics.md#throughput).
 
 Durations are integer nanoseconds; every mean of rates is shown beside the rate of the mean time,
 since the two differ as soon as one trial is odd. Odd trials are named by `trial_findings`, never
@@ -194,7 +195,8 @@ class CommonWindow:
 
 
 def common_window(starts_ns: I64, durations_ns: I64, items: I64, owner: I64) -> CommonWindow | None:
-    """Items that finished inside the common window of all owners, over its length (METRICS 1).
+    """Items that finished inside the common window of all owners, over its length
+    (docs/metrics.md#several-processes).
 
     The window opens when the last process has started and closes when the first one has ended; None
     when they never worked at the same time.

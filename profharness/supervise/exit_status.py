@@ -229,8 +229,8 @@ def _cpu_ticks(roots: Sequence[int]) -> int:
 
 
 def _noted_status(path: Path) -> int | None:
-    """The status as a shell sees it, from the native int that wrappers/hooks/profharness_exit.py
-    has written; None without.
+    """The status as a shell sees it, from the native int that
+    wrappers/hooks/profharness_hooks/exit_status.py has written; None without.
     """
     try:
         data = path.read_bytes()

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from profharness.trace.model import NULL, Samples, Strings, Trace, concat
+from profharness.trace.columns.table import NULL, concat
+from profharness.trace.model import Samples, Strings, Trace
 
 THROUGHPUT = "throughput"
 

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.columns.keys import distinct, pack
-from profharness.trace.model import I64, NULL, Kernels, Problem, Source, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Kernels, Problem, Source, Strings, Trace
 
 GEOMETRY = (
     "workgroups",

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from profharness.trace import call_names
 from profharness.trace.columns.keys import pack
-from profharness.trace.model import I32, I64, NULL, Source, Table, Trace
+from profharness.trace.columns.table import NULL, Table
+from profharness.trace.model import I32, I64, Source, Trace
 
 Mask = npt.NDArray[np.bool_]
 

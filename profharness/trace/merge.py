@@ -12,17 +12,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from profharness.trace.model import (
-    I32,
-    NULL,
-    Counters,
-    Device,
-    Stream,
-    Strings,
-    Table,
-    Trace,
-    concat,
-)
+from profharness.trace.columns.table import NULL, Table, concat
+from profharness.trace.model import I32, Counters, Device, Stream, Strings, Trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,31 +9,25 @@ guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
-from typing import Any, Literal, Self, TypeVar
-from weakref import ref
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.findings import Severity
-from profharness.trace.columns.column import compact, joined, own, packed, repeated, taken, unpacked
 from profharness.trace.columns.strings import Strings as Strings  # noqa: PLC0414  the same
+from profharness.trace.columns.table import Table, code, float64, index, int32, int64, ns
 
 # part of the model, kept apart for length
 from profharness.trace.places import Device as Device  # noqa: PLC0414
 from profharness.trace.places import Stream as Stream  # noqa: PLC0414  the same
 from profharness.trace.statistics import StatRow
 
-NULL = -1
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
-TableT = TypeVar("TableT", bound="Table")
-KeptT = TypeVar("KeptT")
 
 
 class ClockDomain(str, Enum):
@@ -45,140 +39,6 @@ class ClockDomain(str, Enum):
     BOOTTIME = "boottime"
     UNKNOWN = "unknown"
     RUN = "run"
-
-
-def ns(meaning: str) -> Any:
-    """An int64 column of nanoseconds."""
-    return field(metadata={"dtype": np.int64, "unit": "ns", "meaning": meaning})
-
-
-def int64(meaning: str, unit: str = "") -> Any:
-    """An int64 column; NULL where not recorded."""
-    return field(metadata={"dtype": np.int64, "unit": unit, "meaning": meaning})
-
-
-def int32(meaning: str, unit: str = "") -> Any:
-    """An int32 column; NULL where not recorded."""
-    return field(metadata={"dtype": np.int32, "unit": unit, "meaning": meaning})
-
-
-def code(meaning: str) -> Any:
-    """An int32 column of codes into `Trace.strings`; NULL where not recorded."""
-    return field(metadata={"dtype": np.int32, "unit": "string", "meaning": meaning})
-
-
-def index(of: str, meaning: str) -> Any:
-    """An int32 column of positions in `Trace.<of>` (sources, devices, streams, ops); NULL where
-    none.
-    """
-    return field(metadata={"dtype": np.int32, "unit": "index", "of": of, "meaning": meaning})
-
-
-def float64(meaning: str, unit: str = "") -> Any:
-    """A float64 column; NaN where not recorded."""
-    return field(metadata={"dtype": np.float64, "unit": unit, "meaning": meaning})
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Columns of equal length. Subclasses declare the columns; rows are addressed by position.
-
-    Columns are not written to. One that holds a single value for all rows takes the memory of that
-    value.
-    """
-
-    def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
-
-    @cached_property
-    def _memo(self) -> dict[object, tuple[tuple[object, ...], Any]]:
-        return {}
-
-    def kept(self, key: object, others: tuple[object, ...], make: Callable[[], KeptT]) -> KeptT:
-        """What `make` works out of these columns and the `others`: once, as long as the others are
-        the same objects.
-
-        It goes with this table, not with what is made of the table, and keeps no other table alive.
-        """
-        held: tuple[object, ...] | None
-        found: Any
-        held, found = self._memo.get(key, (None, None))
-        if held is None or any(
-            (one() if isinstance(one, ref) else one) is not other
-            for one, other in zip(held, others, strict=True)
-        ):
-            found = make()
-            self._memo[key] = (
-                tuple(ref(one) if isinstance(one, Table) else one for one in others),
-                found,
-            )
-        kept: KeptT = found
-        return kept
-
-    @classmethod
-    def build(cls, rows: int | None = None, **columns: npt.ArrayLike) -> Self:
-        """A table from the columns given (scalars are repeated); the rest is NULL or NaN.
-
-        `rows` is needed only when no array is given. Raises ValueError for unequal lengths and
-        TypeError for a column that the table does not have.
-        """
-        known = {f.name: f.metadata["dtype"] for f in fields(cls)}
-        if unknown := set(columns) - set(known):
-            raise TypeError(f"{cls.__name__} has no column {sorted(unknown)}")
-        arrays = {name: compact(np.asarray(value, known[name])) for name, value in columns.items()}
-        lengths = {len(a) for a in arrays.values() if a.ndim}
-        if rows is not None:
-            lengths.add(rows)
-        if len(lengths) > 1:
-            raise ValueError(f"{cls.__name__}: columns of unequal length {sorted(lengths)}")
-        size = lengths.pop() if lengths else 0
-        for name, dtype in known.items():
-            if name not in arrays:
-                arrays[name] = repeated(np.nan if dtype is np.float64 else NULL, dtype, size)
-            elif not arrays[name].ndim:
-                arrays[name] = repeated(arrays[name][()], dtype, size)
-        return cls(**arrays)
-
-    @classmethod
-    def empty(cls) -> Self:
-        """A table without rows."""
-        return cls.build(0)
-
-    def take(self, rows: npt.ArrayLike) -> Self:
-        """The rows at these positions, or where the boolean mask holds."""
-        picked = np.asarray(rows)
-        if picked.dtype == np.bool_ and len(picked) == len(self):  # found once, not for each column
-            picked = np.flatnonzero(picked)
-        return type(self)(**{f.name: taken(getattr(self, f.name), picked) for f in fields(self)})
-
-    def with_columns(self, **columns: npt.ArrayLike) -> Self:
-        """The same table with these columns replaced (cast to their declared type)."""
-        types = {f.name: f.metadata["dtype"] for f in fields(self)}
-        return replace(
-            self,
-            **{
-                name: own(np.broadcast_to(np.asarray(value, types[name]), (len(self),)))
-                for name, value in columns.items()
-            },
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For other processes: of a column with one value, that value."""
-        return {f.name: packed(getattr(self, f.name)) for f in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, column in state.items():
-            object.__setattr__(self, name, unpacked(column))
-
-
-def concat(tables: Sequence[TableT]) -> TableT:
-    """Rows of all tables in order; at least one table is needed. Codes must refer to the same
-    pools.
-    """
-    kind = type(tables[0])
-    if len(tables) == 1:
-        return tables[0]
-    return kind(**{f.name: joined([getattr(t, f.name) for t in tables]) for f in fields(kind)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +208,8 @@ class Source:
     """One file (or in-memory origin) of records, and where it stands on the clocks.
 
     `pass_name` and `layer` are filled in from the manifest. `residual_ns` and `bound_ns` are the
-    marker self-check (DESIGN 3); `alignment` says in words how its times got onto the trace's axis.
+    marker self-check (docs/metrics.md#clocks); `alignment` says in words how its times got onto the
+    trace's axis.
     """
 
     path: str
@@ -409,6 +270,6 @@ class Trace:
     statistics: tuple[StatRow, ...] = ()
 
     def tables(self) -> tuple[tuple[str, Table], ...]:
-        """Name and table of each kind of record, in the order of DESIGN 4."""
+        """Name and table of each kind of record, in the order of docs/formats.md#tables."""
         names = ("kernels", "copies", "api", "ops", "marks", "samples", "counters", "requests")
         return tuple((name, getattr(self, name)) for name in names)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.columns.keys import coded, pack
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from profharness.trace.clocks.align import TIME_COLUMNS, rows_by_source
-from profharness.trace.model import I64, NULL, Source, Table, Trace
+from profharness.trace.columns.table import NULL, Table
+from profharness.trace.model import I64, Source, Trace
 
 Shifts = tuple[I64, I64]
 

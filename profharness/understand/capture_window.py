@@ -22,8 +22,9 @@ from profharness.rundir.manifest import ClockSnapshot, PassRecord
 from profharness.rundir.paths import RunDir
 from profharness.trace.clocks import align as clocks
 from profharness.trace.clocks.align import TIME_COLUMNS
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import join
-from profharness.trace.model import NULL, ClockDomain, Problem, Source, Trace
+from profharness.trace.model import ClockDomain, Problem, Source, Trace
 from profharness.trace.parts import select
 
 Window = tuple[int, int]

@@ -175,7 +175,7 @@ def summarise(loaded: Loaded, step_range: str = "") -> Summary:
     loaded = stepped(loaded, step_range)
     if loaded.manifest is None:
         from profharness.analysis.kernels.facts import Yardstick
-        from profharness.analysis.metrics import summarise_trace
+        from profharness.analysis.summarise import summarise_trace
 
         summary = summarise_trace(
             loaded.trace, loaded.source, yardstick=Yardstick(calibration.stored())

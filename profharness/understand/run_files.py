@@ -21,7 +21,8 @@ from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, Point
 from profharness.rundir.paths import RunDir
 from profharness.secrets.discretion import without_secrets
 from profharness.trace.clocks.align import Snapshot
-from profharness.trace.model import NULL, Problem, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Problem, Trace
 from profharness.understand.run_levels import level_traces
 from profharness.wrappers_path import wrappers_dir
 

@@ -1,5 +1,5 @@
-"""Serving the points of one pass: one worker process per backend, restarted after a death (DESIGN
-3).
+"""Serving the points of one pass: one worker process per backend, restarted after a death
+(docs/run-directory.md#workers-protocol).
 
 A worker that dies costs the point that it was on; the rest goes on in a new process. With `isolate`
 each point has a process of its own.

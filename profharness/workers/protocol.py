@@ -1,5 +1,5 @@
-"""The harness's side of the workers' protocol: append-only JSON lines under control/<pass>/ (DESIGN
-3).
+"""The harness's side of the workers' protocol: append-only JSON lines under control/<pass>/
+(docs/run-directory.md#workers-protocol).
 
 The harness writes points.jsonl; each execution of a worker writes results-<rank>-<n>.jsonl. Nothing
 goes over stdin or stdout, so that workloads may print and tools may run the command several times.

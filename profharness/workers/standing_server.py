@@ -140,7 +140,10 @@ def standing(offer: Offer, poll: Callable[[], None]) -> Iterator[tuple[ready.Rea
             "PROFHARNESS_WORKER": "1",
         }
     command = Command(
-        (offer.python or sys.executable, str(wrappers_dir() / "workloads" / "triton_server.py")),
+        (
+            offer.python or sys.executable,
+            str(wrappers_dir() / "profharness_workloads" / "serving" / "triton_server.py"),
+        ),
         own,
     )
     server = Server(

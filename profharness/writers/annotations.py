@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.model import I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Trace
 from profharness.writers import wire
 from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import by_frequency, entry

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from profharness.trace.model import NULL, Strings, Table, Trace
+from profharness.trace.columns.table import NULL, Table
+from profharness.trace.model import Strings, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa

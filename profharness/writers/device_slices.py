@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profharness.trace.model import I64, NULL, Copies, Kernels, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Copies, Kernels, Trace
 from profharness.writers import wire
 from profharness.writers.gpus import Gpus
 from profharness.writers.groups import Ints, group_rows

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.model import I64, NULL, Copies, Counters, Kernels, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Copies, Counters, Kernels, Trace
 from profharness.writers import wire
 from profharness.writers.gpus import STAGES, Gpus, specification
 from profharness.writers.groups import Groups, group_rows

@@ -11,7 +11,8 @@ from uuid import UUID
 
 import numpy as np
 
-from profharness.trace.model import I32, I64, NULL, Device, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I32, I64, Device, Trace
 from profharness.writers import wire
 from profharness.writers.groups import group_rows
 from profharness.writers.schema import Context, Gpu, Interned, Packet, StageSpec

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import join
-from profharness.trace.model import I64, NULL, Trace
+from profharness.trace.model import I64, Trace
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from profharness.trace.model import F64, I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Trace
 
 HEADER = "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
 
@@ -153,10 +154,15 @@ def _about(trace: Trace, device: int | None) -> str:
     return f"""\
 ResourceLog.csv, column by column. A cell without a value is empty.
 
-Timestamp     local time of {trace.sources[0].host}, UTC{zone:%z}; each row holds the latest values at that time
+Timestamp     local time of {trace.sources[0].host}, UTC{zone:%z}; each row holds the latest values \
+at that time
               ({_rates(trace)})
-GPU Util (%)  the driver's busy figure, the share of its own averaging time in which anything ran, however little: {gpu}
-GPU Mem (%)   device memory allocated by all processes over the device's memory (not memory activity, which older tools printed here)
-CPU Util (%)  share of all CPUs of the node that ran user, system or interrupt time; waiting for I/O counts as idle
-RAM Util (%)  memory that is not available for new processes (MemTotal less MemAvailable) over all memory of the node
+GPU Util (%)  the driver's busy figure, the share of its own averaging time in which \
+anything ran, however little: {gpu}
+GPU Mem (%)   device memory allocated by all processes over the device's memory (not memory \
+activity, which older tools printed here)
+CPU Util (%)  share of all CPUs of the node that ran user, system or interrupt time; waiting for \
+I/O counts as idle
+RAM Util (%)  memory that is not available for new processes (MemTotal less \
+MemAvailable) over all memory of the node
 """

@@ -11,17 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from profharness.trace.model import (
-    I64,
-    NULL,
-    ClockDomain,
-    Counters,
-    Kernels,
-    Requests,
-    Samples,
-    Table,
-    Trace,
-)
+from profharness.trace.columns.table import NULL, Table
+from profharness.trace.model import I64, ClockDomain, Counters, Kernels, Requests, Samples, Trace
 from profharness.writers.options import LeftOut, WriteOptions
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]

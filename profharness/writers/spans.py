@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.columns.column import compact, joined, repeated, taken
-from profharness.trace.model import I64, NULL, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Strings, Trace
 from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.lanes import Events, flat_lanes, nested_lanes, order_events
 from profharness.writers.selection import span

@@ -14,7 +14,8 @@ from pathlib import PurePath
 
 import numpy as np
 
-from profharness.trace.model import I32, I64, NULL, Api, Copies, Kernels, Marks, Ops, Source, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I32, I64, Api, Copies, Kernels, Marks, Ops, Source, Trace
 from profharness.writers import wire
 from profharness.writers.groups import group_rows
 from profharness.writers.schema import STATE_CLEARED, Packet, Track

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
-    NULL,
     Api,
     Copies,
     Device,

@@ -13,8 +13,9 @@ import pytest
 from profharness.analysis.kernels import patterns
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.timeline import is_communication, timeline
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import join, launching_calls
-from profharness.trace.model import NULL, Copies, Source, Strings, Trace
+from profharness.trace.model import Copies, Source, Strings, Trace
 from tests.analysis.scene import Scene
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from profharness import readers
 from profharness.analysis.kernels.hotspots import by_category, by_kernel
-from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.records import IdleCauses
+from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.counts import count, count_devices
 from tests.conftest import shared_path
 

@@ -5,16 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.analysis.formulas import INFLATED
 from profharness.analysis.kernels import filling
 from profharness.analysis.measurement import measure
-from profharness.analysis.metrics import (
-    INFLATED,
-    METRICS,
-    figures,
-    points_of,
-    summarise_point,
-    summarise_trace,
-)
+from profharness.analysis.metrics import METRICS, figures
+from profharness.analysis.summarise import points_of, summarise_point, summarise_trace
 from profharness.stats import intervals
 from profharness.trace.model import Device, Problem, Source, Strings, Trace
 from tests.analysis.scene import Scene

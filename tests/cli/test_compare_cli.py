@@ -3,7 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from profharness.analysis.compare.runs import Delta, compare
+from profharness.analysis.compare.records import Delta
+from profharness.analysis.compare.runs import compare
 from profharness.analysis.records import Figure, Summary, TraceCounts
 from profharness.cli import run_cli
 from profharness.cli.compare import _change, _lines

@@ -20,11 +20,12 @@ import msgspec
 from profharness.rundir import requests_raw
 from profharness.rundir.levels import Level
 from profharness.rundir.requests_raw import RawLevel
-from profharness.stats.load import LevelFigures, level_figures
+from profharness.stats.load import level_figures
+from profharness.stats.load_figures import LevelFigures
 from profharness.workers.protocol import Line
 
 ROOT = Path(__file__).resolve().parents[2]
-CLIENT = ROOT / "wrappers" / "workloads" / "triton_client.py"
+CLIENT = ROOT / "wrappers" / "profharness_workloads" / "loadgen" / "triton_client.py"
 SERVER = ROOT / "tests" / "fakes" / "stand_in_kserve.py"
 STARTS_WITHIN_S = 120.0
 

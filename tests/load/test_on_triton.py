@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from profharness.rundir.requests_raw import INSTANCE, NUMBER, START, Executions, to_requests
-from profharness.stats.load import LevelFigures
+from profharness.stats.load_figures import LevelFigures
 from profharness.stats.load_parts import (
     COMPUTE_INPUT,
     COMPUTE_OUTPUT,

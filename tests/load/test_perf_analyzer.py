@@ -16,7 +16,7 @@ import pytest
 
 from tests.load import running
 
-DRIVER = running.ROOT / "wrappers" / "workloads" / "perf_analyzer_client.py"
+DRIVER = running.ROOT / "wrappers" / "profharness_workloads" / "perf_analyzer" / "client.py"
 STAND_IN = '''#!{python}
 """Checks its arguments as perf_analyzer does, prints and writes as it does; MODE chooses how the level goes."""
 import json, os, sys, time
@@ -184,14 +184,14 @@ def test_it_is_missing(tmp_path: Path, ready: Path) -> None:
 
 @pytest.fixture
 def files(workloads: Path) -> ModuleType:
-    import perf_analyzer_files
+    from profharness_workloads.perf_analyzer import files as perf_analyzer_files
 
     return perf_analyzer_files
 
 
 @pytest.fixture(scope="session")
 def workloads() -> Path:
-    folder = running.ROOT / "wrappers" / "workloads"
+    folder = running.ROOT / "wrappers"
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     return folder
@@ -244,7 +244,7 @@ def test_the_recorded_export_is_read_exactly(files: ModuleType, shared: Path) ->
 def test_real_inputs_item_by_item(files: ModuleType, workloads: Path) -> None:
     import base64
 
-    from load_messages import Tensor
+    from profharness_workloads.loadgen.messages import Tensor
 
     x = np.arange(6, dtype="f4").reshape(2, 3)
     data = json.loads(files.input_data([[Tensor("x", "FP32", x)]], True))["data"]

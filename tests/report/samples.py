@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 import random
 
+from profharness.analysis.curves.records import BatchCurve, Recommended, Series
 from profharness.analysis.records import (
-    BatchCurve,
     DeviceCounts,
     Estimate,
     Figure,
@@ -19,9 +19,7 @@ from profharness.analysis.records import (
     PassRow,
     PointSummary,
     ProblemRow,
-    Recommended,
     RunInfo,
-    Series,
     SourceRow,
     Summary,
     TelemetryRow,

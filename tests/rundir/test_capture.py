@@ -11,7 +11,7 @@ from profharness.rundir.capture import Period, period
 from profharness.wrappers_path import wrappers_dir
 
 _SPEC = importlib.util.spec_from_file_location(
-    "hooks_capture", wrappers_dir() / "hooks" / "profharness_capture.py"
+    "hooks_capture", wrappers_dir() / "hooks" / "profharness_hooks" / "capture.py"
 )
 assert _SPEC is not None
 assert _SPEC.loader is not None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from profharness.errors import InputError
 from profharness.rundir import requests, requests_raw
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 
 
 def i64(path: Path, rows: list[tuple[int, ...]], tail: bytes = b"") -> None:

@@ -19,7 +19,8 @@ from profharness.telemetry.clocks import ClockReading, clock_line
 from profharness.telemetry.records import MAGIC, Layout, encode_header
 from profharness.telemetry.sources import Column, Missing, SampledDevice
 from profharness.trace.clocks.align import Snapshot
-from profharness.trace.model import NULL, ClockDomain, Device, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Device, Trace
 from profharness.writers import telemetry_parquet
 
 START = 5_000_000_000

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profharness.analysis.records import Figure, PointSummary, Series, Summary
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.understand import report_run as understand
 from profharness.understand.load import Loaded
 from tests.queueing import Times, sojourn_times, stationary_quantile, stationary_waiting

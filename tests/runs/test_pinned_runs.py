@@ -234,7 +234,7 @@ def _streams(root: int) -> list[int]:
     found = []
     for child in psutil.Process(root).children(recursive=True):
         try:
-            if any(word.endswith("pinned_stream.py") for word in child.cmdline()):
+            if any(word.endswith("pinned/stream.py") for word in child.cmdline()):
                 found.append(child.pid)
         except psutil.NoSuchProcess:
             continue

@@ -14,7 +14,8 @@ from profharness.analysis.time.linking import link_copies, link_kernels
 from profharness.readers.perfetto import reader as pftrace
 from profharness.rundir.manifest import Artifact, Manifest, PassRecord
 from profharness.rundir.paths import RunDir
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
 from profharness.understand.run_parts import keep_in_memory, read_run
 from profharness.writers import perfetto

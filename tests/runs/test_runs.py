@@ -232,8 +232,8 @@ def test_a_dry_run_writes_nothing_and_shows_every_command(tmp_path: Path) -> Non
     for words in (
         "pass bare",
         "pass torch",
-        "batch_torch.py",
-        "batch_onnxruntime.py",
+        "batch/torch_worker.py",
+        "batch/onnxruntime_worker.py",
         "PROFHARNESS_LAYERS=torch",
         "executions",
     ):

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from profharness.analysis.records import Series, Summary
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import Summary
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.paths import RunDir
 from profharness.scans import key_of

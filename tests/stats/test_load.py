@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from profharness.analysis.load.findings import level_findings
 from profharness.rundir.levels import Level, ServerStats
-from profharness.stats.load import LevelFigures, level_figures
+from profharness.stats.load import level_figures
+from profharness.stats.load_figures import LevelFigures
 from profharness.stats.load_parts import (
     COMPUTE_INFER,
     MODEL,
@@ -21,7 +22,8 @@ from profharness.stats.load_parts import (
     TRANSPORT_BACK,
     TRANSPORT_OUT,
 )
-from profharness.trace.model import NULL, Requests
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Requests
 
 S, MS = 1_000_000_000, 1_000_000
 

@@ -16,9 +16,11 @@ from profharness.analysis.run.summary import summarise_run
 from profharness.analysis.verdict.telemetry import telemetry_verdict
 from profharness.node.ceilings import Calibration
 from profharness.stats.intervals import window
-from profharness.stats.packages import calibrated, package_findings, packages, power_figures, used
+from profharness.stats.package_figures import power_figures
+from profharness.stats.packages import calibrated, package_findings, packages, used
 from profharness.stats.streams import idle_window, streams
-from profharness.trace.model import ClockDomain, Device, Samples, Source, Strings, Trace, concat
+from profharness.trace.columns.table import concat
+from profharness.trace.model import ClockDomain, Device, Samples, Source, Strings, Trace
 from tests.analysis.run.run_scene import Builder, manifest, scan_trace
 
 MS, S = 1_000_000, 1_000_000_000

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
-    NULL,
     Api,
     Counters,
     Device,

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.enrich import GEOMETRY, Match, enrich_geometry
-from profharness.trace.model import NULL, Counters, Device, Kernels, Source, Strings, Trace
+from profharness.trace.model import Counters, Device, Kernels, Source, Strings, Trace
 from tests.trace.making import traces
 
 KINETO = Source(

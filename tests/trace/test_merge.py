@@ -7,8 +7,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.merge import merge
-from profharness.trace.model import NULL, Device, Kernels, Ops, Source, Stream, Strings, Trace
+from profharness.trace.model import Device, Kernels, Ops, Source, Stream, Strings, Trace
 from profharness.trace.parts.select import by_point, by_source, window
 from tests.trace.making import spelled, traces
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 from profharness.trace.nesting import innermost, nest, threads
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from profharness.rundir.manifest import Artifact, Manifest, PassRecord
 from profharness.rundir.paths import RunDir
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 from profharness.understand.load_run import load_run
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_program import Program, program

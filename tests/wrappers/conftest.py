@@ -14,9 +14,9 @@ from tests.wrappers.running import Runner
 
 @pytest.fixture(scope="session", autouse=True)
 def workloads() -> Path:
-    """The folder of the workers, on the path."""
-    if str(WORKLOADS) not in sys.path:
-        sys.path.insert(0, str(WORKLOADS))
+    """The folder of the workers; the folder above it is on the path."""
+    if str(WORKLOADS.parent) not in sys.path:
+        sys.path.insert(0, str(WORKLOADS.parent))
     return WORKLOADS
 
 

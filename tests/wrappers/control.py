@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKLOADS = ROOT / "wrappers" / "workloads"
+WORKLOADS = ROOT / "wrappers" / "profharness_workloads"
 END = {"v": 1, "kind": "end"}
 
 # A backend without a framework: a point costs nothing, and its params say what it does.
 TOY = """
 import os, sys, time
 sys.path.insert(0, os.environ["TOY_WORKLOADS"])
-import timing, worker
+from profharness_workloads.shared import timing, worker
 
 class Toy(worker.Workload):
     versions, device = {"toy": "1"}, "cpu"
@@ -80,7 +80,7 @@ class Control:
                 if not k.startswith(("PROFHARNESS_", "SLURM_", "RANK"))
             },
             "OMP_NUM_THREADS": "1",
-            "TOY_WORKLOADS": str(WORKLOADS),
+            "TOY_WORKLOADS": str(WORKLOADS.parent),
             "PROFHARNESS_RUN_DIR": str(self.run),
             "PROFHARNESS_PASS": "bare",
             "PROFHARNESS_CONTROL_DIR": str(self.folder),

@@ -15,7 +15,7 @@ RATE = {"fp64": 1e11, "fp32": 2e11, "bf16": 4e11, "fp16": 2e11, "fp8": 1e6}
 
 @pytest.fixture
 def calibrate(workloads: Path) -> ModuleType:
-    import calibrate_torch
+    from profharness_workloads.checks import calibrate_torch
 
     return calibrate_torch
 

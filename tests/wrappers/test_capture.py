@@ -28,7 +28,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-capture = load("profharness_capture")
+capture = load("profharness_hooks/capture")
 
 
 def policy(text: str, max_events: int = 1000):
@@ -251,7 +251,7 @@ def test_a_cut_that_has_to_wait_for_a_call_goes_on_by_the_clock() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    sorted((*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))),
+    sorted((*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").rglob("*.py"))),
     ids=lambda path: path.name,
 )
 def test_runs_on_old_pythons_without_our_dependencies(path) -> None:
@@ -267,8 +267,11 @@ def test_runs_on_old_pythons_without_our_dependencies(path) -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module
     }
-    ours = {
-        other.stem for other in (*WRAPPERS.glob("*.py"), *(WRAPPERS / "hooks").glob("*.py"))
-    } | {"profharness_ranges"}
+    ours = {other.stem for other in WRAPPERS.glob("*.py")} | {
+        "sitecustomize",
+        "profharness_hooks",
+        "profharness_steps",
+        "profharness_ranges",
+    }
     assert names - set(sys.stdlib_module_names) - ours <= {"torch", "onnxruntime", "numpy"}
     assert "profharness" not in names

@@ -117,7 +117,8 @@ def test_hooks_load_once_where_both_ways_are_open(runner: Runner) -> None:
     ran = runner.run(
         EXEC,
         runner.script(
-            "import sys; print(sum('profharness_hook.Finder' in repr(f) for f in sys.meta_path))"
+            "import sys; print(sum('profharness_hooks.process.Finder' in repr(f) for f in "
+            "sys.meta_path))"
         ),
     )
     assert ran.out == "1\n"

@@ -17,7 +17,7 @@ from .running import WRAPPERS
 @pytest.fixture
 def groups() -> ModuleType:
     spec = importlib.util.spec_from_file_location(
-        "groups_under_test", WRAPPERS / "hooks" / "profharness_groups.py"
+        "groups_under_test", WRAPPERS / "hooks" / "profharness_hooks" / "process_groups.py"
     )
     assert spec is not None
     assert spec.loader is not None

@@ -57,7 +57,7 @@ class TestTheLoadGenerator:
     """Waits for those who listen, and for nobody else."""
 
     def announce(self, folder: Path) -> bool:
-        from load_window import Windows
+        from profharness_workloads.loadgen.window import Windows
 
         return bool(
             Windows(str(folder), managed=False).announce("open", "opened", "c1", lambda: None)

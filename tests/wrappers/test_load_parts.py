@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import struct
 import zlib
@@ -21,15 +22,15 @@ from hypothesis import strategies as st
 @pytest.fixture(scope="module")
 def load(workloads: Path) -> SimpleNamespace:
     """The generator's modules by their short names."""
-    import load_board
-    import load_hpack
-    import load_http1
-    import load_http2
-    import load_inputs
-    import load_messages
-    import load_plan
-    import load_settings
-    import load_steady
+    from profharness_workloads.loadgen import arrivals as load_plan
+    from profharness_workloads.loadgen import board as load_board
+    from profharness_workloads.loadgen import hpack as load_hpack
+    from profharness_workloads.loadgen import http1 as load_http1
+    from profharness_workloads.loadgen import http2 as load_http2
+    from profharness_workloads.loadgen import inputs as load_inputs
+    from profharness_workloads.loadgen import messages as load_messages
+    from profharness_workloads.loadgen import settings as load_settings
+    from profharness_workloads.loadgen import steady as load_steady
 
     return SimpleNamespace(
         board=load_board,
@@ -90,7 +91,7 @@ def test_header_blocks_that_need_a_table_or_end_early_are_refused(load: SimpleNa
 
 @given(st.lists(st.tuples(st.text("abcdefgh-:", min_size=1), st.text(max_size=300))))
 def test_header_blocks_round_trip(headers: list[tuple[str, str]]) -> None:
-    import load_hpack
+    from profharness_workloads.loadgen import hpack as load_hpack
 
     assert load_hpack.decode(load_hpack.encode(headers)) == headers
 
@@ -237,7 +238,7 @@ def test_http_that_cannot_be_followed(load: SimpleNamespace) -> None:
 @given(st.integers(0, 2**62), st.integers(1, 4), st.integers(0, 40))
 def test_grpc_messages_are_what_protobuf_reads(sequence: int, batch: int, width: int) -> None:
     service = pytest.importorskip("tritonclient.grpc.service_pb2")
-    import load_messages as messages
+    from profharness_workloads.loadgen import messages
 
     x = np.arange(batch * width, dtype="f4").reshape(batch, width)
     mask = np.ones((batch, 2), "i8")
@@ -271,7 +272,7 @@ def test_http_messages_keep_their_length_whatever_the_number(load: SimpleNamespa
 
 @given(st.binary(max_size=3000), st.binary(max_size=60))
 def test_compressed_messages_unpack_to_head_and_payload(payload: bytes, head: bytes) -> None:
-    import load_messages as messages
+    from profharness_workloads.loadgen import messages
 
     assert gzip.decompress(messages.Compressed("gzip", payload).joined(head)) == head + payload
     assert zlib.decompress(messages.Compressed("deflate", payload).joined(head)) == head + payload
@@ -439,7 +440,7 @@ def test_the_board_keeps_each_clients_first_words(load: SimpleNamespace) -> None
 
 
 def test_a_model_that_a_server_lacks_is_told_with_those_that_it_has(workloads: Path) -> None:
-    module: ModuleType = __import__("load_grpc_model")
+    module: ModuleType = importlib.import_module("profharness_workloads.loadgen.grpc_model")
 
     def index(**_: object) -> dict[str, object]:
         return {"models": [{"name": f"m{n:02d}"} for n in range(12)]}
@@ -465,7 +466,7 @@ def test_a_server_that_cannot_be_reached_is_not_asked_for_its_models(
     def nobody(*_: object) -> None:
         raise RuntimeError("[StatusCode.UNAVAILABLE] Connection refused")
 
-    monkeypatch.setattr(load.settings.load_grpc_model, "ask", nobody)
+    monkeypatch.setattr(load.settings.grpc_model, "ask", nobody)
     with pytest.raises(load.settings.Refusal, match="no server can be reached there"):
         load.settings.same_model([server], "m", {})
 
@@ -474,7 +475,7 @@ def test_headers_reach_the_question_by_standard_input(
     workloads: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command line can be read by everybody on the machine."""
-    module: ModuleType = __import__("load_grpc_model")
+    module: ModuleType = importlib.import_module("profharness_workloads.loadgen.grpc_model")
     ran: list[tuple[list[str], bytes]] = []
 
     def run(argv: list[str], **more: Any) -> SimpleNamespace:
@@ -489,7 +490,7 @@ def test_headers_reach_the_question_by_standard_input(
 
 
 def test_a_configuration_over_grpc_becomes_a_description(workloads: Path) -> None:
-    module: ModuleType = __import__("load_grpc_model")
+    module: ModuleType = importlib.import_module("profharness_workloads.loadgen.grpc_model")
     config = {
         "name": "m",
         "max_batch_size": 8,

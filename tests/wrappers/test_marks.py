@@ -47,7 +47,7 @@ import profharness_mark
 with profharness_mark.range("load"):
     profharness_mark.step()
 profharness_mark.step()
-import profharness_ranges
+from profharness_hooks import marks as profharness_ranges
 profharness_ranges.pause_recording(), profharness_ranges.resume_recording()
 """)
     ran = runner.run(program, LD_LIBRARY_PATH=str(library))
@@ -65,7 +65,7 @@ profharness_ranges.pause_recording(), profharness_ranges.resume_recording()
 def test_without_a_library_nothing_happens(runner: Runner) -> None:
     ran = runner.run(
         "-c",
-        "import profharness_ranges as r; print(r.libraries()); r.stop(r.start('x'))",
+        "from profharness_hooks import marks as r; print(r.libraries()); r.stop(r.start('x'))",
         ROCM_PATH=str(runner.folder),
     )
     assert (ran.status, ran.out, ran.err) == (0, "[]\n", "")

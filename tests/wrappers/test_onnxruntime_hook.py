@@ -19,7 +19,7 @@ MODEL = f"""
 import gc, os, sys
 sys.path.append({str(WRAPPERS / "hooks")!r})
 import numpy as np, onnxruntime as ort
-from onnxruntime_hook import identity_model
+from profharness_hooks.onnxruntime_hook import identity_model
 x = {{"x": np.zeros(1, np.float32)}}
 def make(cls=ort.InferenceSession, **more): return cls(identity_model(), providers=["CPUExecutionProvider"], **more)
 """
@@ -75,8 +75,8 @@ sys.exit(4)
 def test_markers_bound_the_clock_to_two_microseconds(runner: Runner) -> None:
     offset, width = clock_offset_ns()
     end = (
-        "from onnxruntime_hook import marker_session\nmarker_session('out/marker.json')\n"
-        "open('bare', 'w').write(str(bare_ns()))"
+        "from profharness_hooks.onnxruntime_hook import marker_session\n"
+        "marker_session('out/marker.json')\nopen('bare', 'w').write(str(bare_ns()))"
     )
     ran = runner.run(runner.script(MODEL + bare_markers.ONNXRUNTIME + end), hooked=False)
     assert (ran.status, ran.err) == (0, "")
@@ -98,7 +98,7 @@ def test_profile_of_a_workers_session(runner: Runner) -> None:
         runner.script(
             MODEL
             + """
-from onnxruntime_hook import SessionProfile
+from profharness_hooks.onnxruntime_hook import SessionProfile
 for point in ("b1", "b2"):
     profile = SessionProfile("out/" + point + ".json", point=point)
     options = ort.SessionOptions()

@@ -56,7 +56,7 @@ def test_rank_is_read_from_the_launchers(
 def test_nothing_happens_without_the_variables(runner: Runner) -> None:
     ran = runner.run(
         "-c",
-        "import sys; print('profharness_hook' in sys.modules, "
+        "import sys; print('profharness_hooks' in sys.modules, "
         "'profharness' in repr(sys.meta_path))",
         PROFHARNESS_HOOKS_DIR="",
     )

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("workloads")
 
 
 def plan_of(tmp_path: Path, **fields: object) -> Any:
-    import serving_plan
+    from profharness_workloads.serving import plan as serving_plan
 
     path = tmp_path / "server.json"
     path.write_text(json.dumps({"backend": "torch", "model": "particlenet", **fields}))
@@ -83,7 +83,7 @@ def test_several_models_take_what_they_do_not_say_from_the_file(tmp_path: Path):
     ],
 )
 def test_a_plan_that_cannot_be(tmp_path: Path, fields: dict[str, object], words: str):
-    import protocol
+    from profharness_workloads.shared import protocol
 
     with pytest.raises(protocol.Refusal, match=words):
         plan_of(tmp_path, **fields)
@@ -100,16 +100,16 @@ def test_a_plan_that_cannot_be(tmp_path: Path, fields: dict[str, object], words:
     ],
 )
 def test_names_by_default(model: str, name: str):
-    import protocol
-    import serving_plan
+    from profharness_workloads.serving import plan as serving_plan
+    from profharness_workloads.shared import protocol
 
     assert serving_plan.default_name(protocol.Spec("torch", model)) == name
 
 
 def test_ports_are_free_and_distinct_and_a_taken_one_is_refused():
-    import protocol
-    import serving_place
-    import serving_plan
+    from profharness_workloads.serving import place as serving_place
+    from profharness_workloads.serving import plan as serving_plan
+    from profharness_workloads.shared import protocol
 
     ports = serving_place.free_ports(serving_plan.Door())
     assert len(set(ports)) == 3
@@ -126,8 +126,8 @@ def test_ports_are_free_and_distinct_and_a_taken_one_is_refused():
 def test_the_interpreters_library_is_found_where_there_is_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    import protocol
-    import serving_place
+    from profharness_workloads.serving import place as serving_place
+    from profharness_workloads.shared import protocol
 
     shared = {
         "LIBDIR": str(tmp_path),
@@ -157,8 +157,8 @@ def test_the_interpreters_library_is_found_where_there_is_one(
 
 
 def test_numpy_2_is_refused(monkeypatch: pytest.MonkeyPatch):
-    import protocol
-    import serving_place
+    from profharness_workloads.serving import place as serving_place
+    from profharness_workloads.shared import protocol
 
     monkeypatch.setattr(np, "__version__", "2.1.0")
     with pytest.raises(protocol.Refusal, match=r"NumPy 2\.1\.0") as refused:
@@ -167,7 +167,7 @@ def test_numpy_2_is_refused(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_only_workspaces_of_ended_servers_are_swept(tmp_path: Path):
-    import serving_place
+    from profharness_workloads.serving import place as serving_place
 
     mine = serving_place.Workspace(["m"], str(tmp_path))
     Path(mine.path).mkdir()
@@ -188,12 +188,13 @@ def test_only_workspaces_of_ended_servers_are_swept(tmp_path: Path):
 def test_a_workspace_outlives_its_process_only_until_the_next_start(
     tmp_path: Path, workloads: Path
 ):
-    import serving_place
+    from profharness_workloads.serving import place as serving_place
 
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\nimport os, serving_place\n"
-        "w = serving_place.Workspace(['m'], sys.argv[2])\nos.mkdir(w.path)\n"
-        "w.note(sys.argv[3:])\nos.kill(os.getpid(), 9)\n"
+        "import sys; sys.path.insert(0, sys.argv[1])\nimport os\n"
+        "from profharness_workloads.serving import place\n"
+        "w = place.Workspace(['m'], sys.argv[2])\nos.mkdir(w.path)\nw.note(sys.argv[3:])\n"
+        "os.kill(os.getpid(), 9)\n"
     )
     stubs = Path(
         f"/tmp/folder{secrets.token_hex(3)}"
@@ -206,7 +207,7 @@ def test_a_workspace_outlives_its_process_only_until_the_next_start(
     ) as short:  # a socket's path has about a hundred characters
         mine = Path(short)
         subprocess.run(
-            [sys.executable, "-c", code, str(workloads), str(mine), str(stubs), str(kept)],
+            [sys.executable, "-c", code, str(workloads.parent), str(mine), str(stubs), str(kept)],
             check=False,
         )
         assert len(list(mine.iterdir())) == 2
@@ -219,7 +220,7 @@ def test_a_workspace_outlives_its_process_only_until_the_next_start(
 def test_where_files_cannot_be_locked_nothing_is_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    import serving_place
+    from profharness_workloads.serving import place as serving_place
 
     (tmp_path / "ph-1-aaaa").mkdir()
     (tmp_path / "ph-1-aaaa.lock").touch()
@@ -234,8 +235,8 @@ def test_where_files_cannot_be_locked_nothing_is_swept(
 
 
 def test_sockets_paths_stay_within_the_kernels_limit(tmp_path: Path):
-    import protocol
-    import serving_place
+    from profharness_workloads.serving import place as serving_place
+    from profharness_workloads.shared import protocol
 
     deep = tmp_path / ("d" * 90)
     workspace = serving_place.Workspace(["m"], str(deep))
@@ -249,24 +250,24 @@ def test_sockets_paths_stay_within_the_kernels_limit(tmp_path: Path):
     ("model", "seconds"), [("sleep:20ms", 0.02), ("sleep:0us", 0.0), ("sleep:1.5s", 1.5)]
 )
 def test_times_of_the_sleep_model(model: str, seconds: float):
-    import serving_sleep
+    from profharness_workloads.serving import sleep_runner as serving_sleep
 
     assert serving_sleep.seconds(model) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("model", ["sleep", "sleep:", "sleep:20", "sleep:-1ms", "sleep:1h"])
 def test_what_is_no_time(model: str):
-    import protocol
-    import serving_sleep
+    from profharness_workloads.serving import sleep_runner as serving_sleep
+    from profharness_workloads.shared import protocol
 
     with pytest.raises(protocol.Refusal, match="sleep:TIME"):
         serving_sleep.seconds(model)
 
 
 def test_the_sleep_model_takes_its_time_and_gives_its_input_back():
-    import protocol
-    import serving_plan
-    import serving_sleep
+    from profharness_workloads.serving import plan as serving_plan
+    from profharness_workloads.serving import sleep_runner as serving_sleep
+    from profharness_workloads.shared import protocol
 
     runner = serving_sleep.load(
         serving_plan.Served("s", protocol.Spec("torch", "sleep:30ms", shapes={"x": (5,)})), None
@@ -294,8 +295,8 @@ def rows(folder: Path) -> tuple[list[list[int]], list[int]]:
 
 
 def records_for(tmp_path: Path, *, on: bool = True) -> tuple[Any, Path]:
-    import protocol
-    import serving_records
+    from profharness_workloads.serving import records as serving_records
+    from profharness_workloads.shared import protocol
 
     control = Control(tmp_path, {"backend": "torch", "model": "particlenet"})
     return serving_records.Records(
@@ -365,7 +366,7 @@ def test_nothing_is_kept_where_nothing_is_asked_for(tmp_path: Path):
 
 
 def test_batches_are_joined_for_the_model_and_cut_apart_for_the_requests(tmp_path: Path):
-    import triton_server
+    from profharness_workloads.serving import triton_server
 
     records, points = records_for(tmp_path)
     seen: list[int] = []
@@ -405,7 +406,7 @@ def test_batches_are_joined_for_the_model_and_cut_apart_for_the_requests(tmp_pat
 
 
 def test_levels_are_followed_line_by_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
-    import triton_server
+    from profharness_workloads.serving import triton_server
 
     levels = triton_server.Levels(str(tmp_path))
     assert levels.news() == []
@@ -420,10 +421,9 @@ def test_levels_are_followed_line_by_line(tmp_path: Path, capfd: pytest.CaptureF
 
 
 def probing(call: Any, dims: tuple[int | None, ...] = (None,), **spec: object) -> Any:
-    import inputs
-    import protocol
-    import serving_plan
-    import serving_runner
+    from profharness_workloads.serving import plan as serving_plan
+    from profharness_workloads.serving import runner as serving_runner
+    from profharness_workloads.shared import inputs, protocol
 
     model = serving_plan.Served("m", protocol.Spec("torch", "m.pt", shapes={"x": (4,)}, **spec))
     return serving_runner.probed(call, (inputs.TensorSpec("x", "float32", dims),), model, ["y"])
@@ -439,7 +439,7 @@ def test_outputs_are_learned_with_their_free_dimensions():
 
 
 def test_an_output_that_does_not_follow_the_batch_is_refused():
-    import protocol
+    from profharness_workloads.shared import protocol
 
     with pytest.raises(protocol.Refusal, match="does not follow the batch"):
         probing(lambda a: (a[0].sum(),))
@@ -448,9 +448,9 @@ def test_an_output_that_does_not_follow_the_batch_is_refused():
 
 
 def test_a_missing_device_is_refused_or_replaced_and_said():
-    import protocol
-    import serving_plan
-    import serving_runner
+    from profharness_workloads.serving import plan as serving_plan
+    from profharness_workloads.serving import runner as serving_runner
+    from profharness_workloads.shared import protocol
 
     def choose(device: str) -> str:
         if device != "cpu":
@@ -473,16 +473,16 @@ def test_a_missing_device_is_refused_or_replaced_and_said():
 
 
 def test_a_backend_that_is_not_there_is_refused():
-    import protocol
-    import serving_plan
-    import serving_runner
+    from profharness_workloads.serving import plan as serving_plan
+    from profharness_workloads.serving import runner as serving_runner
+    from profharness_workloads.shared import protocol
 
     with pytest.raises(protocol.Refusal, match="--backend abacus cannot be served"):
         serving_runner.load(serving_plan.Served("m", protocol.Spec("abacus", "m")), None)
 
 
 def test_the_servers_last_words_are_its_last_error(tmp_path: Path):
-    import serving_start
+    from profharness_workloads.serving import start as serving_start
 
     log = tmp_path / "log"
     assert serving_start.last_words(str(log)) == "it wrote no log"
@@ -494,7 +494,7 @@ def test_the_servers_last_words_are_its_last_error(tmp_path: Path):
 
 
 def test_the_ready_file_is_for_its_owner(tmp_path: Path):
-    import triton_server
+    from profharness_workloads.serving import triton_server
 
     path = tmp_path / "server-ready.json"
     triton_server.write_ready(str(path), {"token": "x"})

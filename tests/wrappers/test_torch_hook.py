@@ -353,7 +353,7 @@ def test_every_range_that_is_open_at_the_end_is_seen(runner: Runner) -> None:
         """
 import sys, torch
 from torch.autograd.profiler import record_function
-import profharness_mark, profharness_open_ranges as ranges, profharness_window
+import profharness_mark; from profharness_hooks import open_ranges as ranges, windows as profharness_window
 from torch._C._profiler import _RecordFunctionFast as Fast
 
 def recorded(body):
@@ -438,7 +438,7 @@ def test_no_recording_ends_inside_of_a_backward_pass(runner: Runner) -> None:
     ran = run(
         runner,
         """
-import profharness_capture, time
+import time; from profharness_hooks import capture as profharness_capture
 profharness_capture.SECONDS = 1
 """
         + TRAIN
@@ -480,7 +480,7 @@ def test_no_recording_ends_while_a_range_begins(runner: Runner) -> None:
     ran = run(
         runner,
         """
-import profharness_capture, time
+import time; from profharness_hooks import capture as profharness_capture
 profharness_capture.SECONDS = 1
 """
         + TRAIN
@@ -521,7 +521,7 @@ def test_optimizers_that_step_inside_of_the_backward_pass(runner: Runner, idle: 
         runner,
         (
             """
-import os, pathlib, profharness_capture, time
+import os, pathlib, time; from profharness_hooks import capture as profharness_capture
 profharness_capture.SECONDS = .3 if IDLE else 60
 """
             + TRAIN
@@ -561,7 +561,7 @@ def test_an_early_stretch_that_ends_inside_of_a_range_does_not_cost_the_steps(
     ran = run(
         runner,
         """
-import profharness_capture, time
+import time; from profharness_hooks import capture as profharness_capture
 profharness_capture.SECONDS = 1
 """
         + TRAIN
@@ -593,7 +593,7 @@ def test_nothing_is_opened_or_closed_while_torch_imports_a_module(runner: Runner
     ran = run(
         runner,
         """
-import profharness_capture
+from profharness_hooks import capture as profharness_capture
 profharness_capture.SECONDS = 1
 import importlib.machinery, sys, time
 import torch
@@ -674,7 +674,7 @@ def test_sys_exit_in_a_signal_handler_during_our_work_is_not_swallowed(runner: R
         """
 import os, signal, sys, time, threading
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(23))
-import profharness_safe_point as safe
+from profharness_hooks import safe_point as safe
 def ours():
     os.kill(os.getpid(), signal.SIGTERM)
     for _ in range(10**6): pass
@@ -710,7 +710,7 @@ def test_window_for_workers(runner: Runner) -> None:
     program = runner.script(f"""
 import sys
 sys.path.insert(0, {str(WRAPPERS / "hooks")!r})
-from torch_hook import Window, span
+from profharness_hooks.torch_hook import Window, span
 import torch
 a = torch.randn(4, 4)
 for point in ("b4", "b8"):
@@ -763,7 +763,7 @@ def test_on_a_device_build_the_window_waits_for_the_device_and_for_graph_capture
     ran = runner.run(
         runner.script("""
 import os, sys, time, types, torch
-import profharness_controller, profharness_device, profharness_hook, profharness_window
+from profharness_hooks import controller as profharness_controller, device as profharness_device, process as profharness_hook, windows as profharness_window
 state, queued = {"on": False, "capturing": True}, []
 torch.version.hip, profharness_device.DEVICE_FILES = "6.4", ("/",)
 cuda = torch.cuda

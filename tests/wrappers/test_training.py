@@ -22,7 +22,7 @@ import pytest
 
 from profharness.understand import report_run as understand
 
-WORKLOADS = Path(__file__).resolve().parents[2] / "wrappers" / "workloads"
+WORKLOADS = Path(__file__).resolve().parents[2] / "wrappers" / "profharness_workloads"
 PLAIN = {
     name: value
     for name, value in os.environ.items()
@@ -36,7 +36,9 @@ needs_training = pytest.mark.skipif(
 
 def module(name: str) -> Any:
     """A module of the workloads folder, loaded by path."""
-    spec = importlib.util.spec_from_file_location(f"workload_{name}", WORKLOADS / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"workload_{name}", WORKLOADS / "training" / f"{name}.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
@@ -51,7 +53,7 @@ process_group = module("process_group")
 
 def run(script: str, *words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(WORKLOADS / script), *words],
+        [sys.executable, str(WORKLOADS / "training" / script), *words],
         cwd=cwd,
         text=True,
         capture_output=True,
@@ -210,7 +212,7 @@ def test_two_ranks_share_the_data_and_stay_equal(tmp_path: Path) -> None:
         port = str(probe.getsockname()[1])
     words = [
         sys.executable,
-        str(WORKLOADS / "train_cifar100.py"),
+        str(WORKLOADS / "training" / "train_cifar100.py"),
         "--layers",
         "1",
         "--max-steps",

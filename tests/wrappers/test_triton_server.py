@@ -341,7 +341,7 @@ def test_it_ends_with_the_harness_and_a_killed_one_is_swept_up_after(tmp_path: P
     control = Control(tmp_path, {"backend": "torch", "model": "sleep:1ms"})
     env = {**control.env, "PYTRITON_HOME": str(home)}
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(WORKLOADS / "triton_server.py")],
+        [sys.executable, "-c", PARENT, str(WORKLOADS / "serving" / "triton_server.py")],
         env=env,
         stdout=subprocess.PIPE,
         text=True,
@@ -365,10 +365,13 @@ def test_it_ends_with_the_harness_and_a_killed_one_is_swept_up_after(tmp_path: P
         until(lambda: not server.memory(), None, 60)
         assert len(list(server.home.iterdir())) == 2  # the workspace and its lock
         sweep = (
-            "import sys; sys.path.insert(0, sys.argv[1]); import serving_place; "
-            "serving_place.Workspace(['m'], sys.argv[2]).close()"
+            "import sys; sys.path.insert(0, sys.argv[1]); from "
+            "profharness_workloads.serving import place; place.Workspace(['m'], "
+            "sys.argv[2]).close()"
         )
-        subprocess.run([sys.executable, "-c", sweep, str(WORKLOADS), str(server.home)], check=True)
+        subprocess.run(
+            [sys.executable, "-c", sweep, str(WORKLOADS.parent), str(server.home)], check=True
+        )
         assert list(server.home.iterdir()) == []
 
 
@@ -442,7 +445,7 @@ def test_opened_to_others_it_wants_a_token_and_speaks_tls(tmp_path: Path):
 def refused(tmp_path: Path, **spec: object) -> dict[str, Any]:
     control = Control(tmp_path, {"backend": "torch", "model": "sleep:1ms", **spec})
     home = short_home()
-    status, err = control.serve("triton_server.py", PYTRITON_HOME=str(home))
+    status, err = control.serve("serving/triton_server.py", PYTRITON_HOME=str(home))
     (said,) = control.records()
     assert (said["kind"], said["exit_status"]) == ("error", status)
     assert str(said["error"]) in err

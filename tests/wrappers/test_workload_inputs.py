@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def inputs(workloads: Path) -> ModuleType:
-    import inputs
+    from profharness_workloads.shared import inputs
 
     return inputs
 

@@ -21,7 +21,7 @@ output [ { name: "softmax__0" data_type: TYPE_FP32 dims: [ 8 ] } ]
 
 @pytest.fixture
 def models(workloads: Path) -> ModuleType:
-    import models
+    from profharness_workloads.shared import models
 
     return models
 
@@ -105,7 +105,7 @@ def test_the_cache_holds_whole_files_only(models: ModuleType, tmp_path: Path) ->
 
 
 def test_the_export_runs_without_tools_and_devices(models: ModuleType) -> None:
-    hooks = Path(models.HERE).parent / "hooks"
+    hooks = Path(models.HERE).parents[1] / "hooks"
     quiet = models.quiet_environment(
         {
             "PATH": "/bin",

@@ -20,7 +20,7 @@ onnx = pytest.importorskip("onnx")
 
 @pytest.fixture
 def worker(workloads: Path) -> ModuleType:
-    import batch_onnxruntime
+    from profharness_workloads.batch import onnxruntime_worker as batch_onnxruntime
 
     return batch_onnxruntime
 
@@ -52,7 +52,7 @@ def test_points_of_a_small_model(small: Path, tmp_path: Path) -> None:
         point("onnxruntime-b8", 8, min_seconds=0.05),
         END,
     )
-    assert control.serve("batch_onnxruntime.py") == (0, "")
+    assert control.serve("batch/onnxruntime_worker.py") == (0, "")
     hello, results = control.records()[0], control.results()
     assert hello["versions"]["onnxruntime"] == onnxruntime.__version__
     assert [r["ok"] for r in results.values()] == [True, False, True]
@@ -71,7 +71,7 @@ def test_inputs_from_a_file(small: Path, tmp_path: Path) -> None:
         tmp_path, {"backend": "onnxruntime", "model": str(small), "inputs": str(tmp_path / "x.npz")}
     )
     control.ask(point("onnxruntime-b5", 5), END)
-    assert control.serve("batch_onnxruntime.py")[0] == 0
+    assert control.serve("batch/onnxruntime_worker.py")[0] == 0
     assert control.results()["onnxruntime-b5"]["ok"] is True
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_served_is_refused_at_the_start(
         pytest.skip("this onnxruntime has a GPU provider")
     control = Control(tmp_path, {"backend": "onnxruntime", "model": str(small), **fields})
     control.ask(END)
-    got, err = control.serve("batch_onnxruntime.py")
+    got, err = control.serve("batch/onnxruntime_worker.py")
     assert got == status
     assert says in err
     assert kinds(control.records()) == ["error"]
@@ -105,7 +105,7 @@ def test_a_damaged_model_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x08\x06 damaged")
     control = Control(tmp_path, {"backend": "onnxruntime", "model": str(tmp_path / "m.onnx")})
     control.ask(END)
-    status, err = control.serve("batch_onnxruntime.py")
+    status, err = control.serve("batch/onnxruntime_worker.py")
     assert status == 4
     assert "onnxruntime cannot load it" in err
 
@@ -141,8 +141,9 @@ def test_ranks_of_a_node_take_its_visible_gpus_in_turn(
 
 
 def test_operators_without_a_formula_are_named(workloads: Path, tmp_path: Path) -> None:
-    import flops
     from onnx import TensorProto, helper
+
+    from profharness_workloads.shared import flops
 
     graph = helper.make_graph(
         [
@@ -168,7 +169,8 @@ def test_operators_without_a_formula_are_named(workloads: Path, tmp_path: Path) 
 REPRODUCE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import numpy as np, onnxruntime, flops
+import numpy as np, onnxruntime
+from profharness_workloads.shared import flops
 stored = np.load(sys.argv[3])
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
@@ -187,7 +189,7 @@ def test_the_real_onnx_tagger_reproduces_its_reference_and_cost(shared: Path) ->
             sys.executable,
             "-c",
             REPRODUCE,
-            str(WORKLOADS),
+            str(WORKLOADS.parent),
             str(folder / "1/model.onnx"),
             str(folder / "reference_io.npz"),
         ],
@@ -206,7 +208,7 @@ def test_the_real_onnx_tagger_is_measured(shared: Path, tmp_path: Path) -> None:
         tmp_path, {"backend": "onnxruntime", "model": str(model), "threads": 1, "inputs": "hep"}
     )
     control.ask(point("onnxruntime-b2", 2), END)
-    assert control.serve("batch_onnxruntime.py") == (0, "")
+    assert control.serve("batch/onnxruntime_worker.py") == (0, "")
     result = control.results()["onnxruntime-b2"]
     assert result["ok"] is True
     assert "usual particle counts" in result["notes"]["shapes"]
@@ -219,10 +221,10 @@ def test_the_built_in_model_is_exported_once(tmp_path: Path) -> None:
         tmp_path, {"backend": "onnxruntime", "model": "particlenet", "threads": 1, "inputs": "hep"}
     )
     control.ask(point("onnxruntime-b1", 1), END)
-    assert control.serve("batch_onnxruntime.py") == (0, "")
+    assert control.serve("batch/onnxruntime_worker.py") == (0, "")
     (exported,) = (tmp_path / "cache").iterdir()
     made = exported.stat().st_mtime_ns
-    assert control.serve("batch_onnxruntime.py") == (0, "")
+    assert control.serve("batch/onnxruntime_worker.py") == (0, "")
     assert exported.stat().st_mtime_ns == made
     assert control.results("results-0-1.jsonl")["onnxruntime-b1"]["ok"] is True
 
@@ -238,7 +240,7 @@ def test_an_onnxruntime_pass_profiles_each_point_in_a_session_of_its_own(
     control.ask(
         point("onnxruntime-b1", 1), point("onnxruntime-b0", 0), point("onnxruntime-b2~1", 2), END
     )
-    assert control.serve("batch_onnxruntime.py") == (0, "")
+    assert control.serve("batch/onnxruntime_worker.py") == (0, "")
     pid = control.records()[0]["pid"]
     (folder,) = (control.run / "artifacts" / "onnxruntime").glob(f"*/{pid}")
     names = [f"marker-{pid}.json", "onnxruntime-b1.json", "onnxruntime-b2~1.json"]
@@ -285,10 +287,13 @@ def test_under_a_tracer_points_and_trials_are_its_ranges(small: Path, tmp_path: 
     control = Control(tmp_path, {"backend": "onnxruntime", "model": str(small), "threads": 1})
     control.ask(point("onnxruntime-b1", 1, trials=2, warmup=0), END)
     env = {"LD_LIBRARY_PATH": str(tmp_path), "ROCM_PATH": "/nowhere"}
-    assert control.serve("batch_onnxruntime.py", **env)[0] == 0
+    assert control.serve("batch/onnxruntime_worker.py", **env)[0] == 0
     log = control.run / "points/bare/onnxruntime-b1/stderr.log"
     assert log.read_text() == "", "a bare pass marks nothing"
-    assert control.serve("batch_onnxruntime.py", ROCP_TOOL_LIBRARIES="/opt/tool.so", **env)[0] == 0
+    assert (
+        control.serve("batch/onnxruntime_worker.py", ROCP_TOOL_LIBRARIES="/opt/tool.so", **env)[0]
+        == 0
+    )
     assert log.read_text().splitlines() == [
         "start profharness.point:onnxruntime-b1",
         "start profharness.trial:onnxruntime-b1:0",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -13,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.wrappers.control import END, Control, kinds, point, until
+from tests.wrappers.control import END, WORKLOADS, Control, kinds, point, until
 
 # A backend whose batch is a sleep, and which tells what the kernel says of its process.
 BACKEND = """
 import contextlib, json, os, time
-import timing, worker
+from profharness_workloads.shared import timing, worker
 
 class Toy(worker.Workload):
     versions, device = {"toy": "1"}, "cpu"
@@ -87,12 +88,14 @@ class Pinned(Control):
             },
         )
         self.root = root
-        (root / "batch_toy.py").write_text(BACKEND)
-        self.env.update(PYTHONPATH=str(root), TOY_FOLDER=str(root))
+        copy = shutil.copytree(WORKLOADS, root / "wrappers" / WORKLOADS.name)
+        (copy / "batch" / "toy_worker.py").write_text(BACKEND)
+        self.script = copy / "pinned" / "worker.py"
+        self.env.update(TOY_FOLDER=str(root))
 
     def measure(self, processes: int, **env: str) -> dict[str, object]:
         self.ask(asked("p", processes), END)
-        status, err = self.serve("pinned.py", **env)
+        status, err = self.serve(self.script, **env)
         assert status == 0, err
         return self.results()["p"]
 
@@ -166,7 +169,7 @@ def test_a_killed_process_fails_the_point_at_once_and_the_next_is_measured(tmp_p
     pinned = Pinned(tmp_path, [place(CPUS[0]), place(CPUS[-1])])
     pinned.ask(asked("both", 2, seconds=120.0), asked("one", 1), END)
     began = time.monotonic()
-    status, err = pinned.serve("pinned.py", TOY_DIES="1")
+    status, err = pinned.serve(pinned.script, TOY_DIES="1")
     assert time.monotonic() - began < 90
     assert status == 0, err
     results = pinned.results()
@@ -198,7 +201,7 @@ def test_more_processes_than_places_are_an_error(tmp_path: Path) -> None:
 def test_a_spec_without_places_is_refused(tmp_path: Path) -> None:
     pinned = Pinned(tmp_path, [])
     pinned.ask(asked("p", 1), END)
-    status, _ = pinned.serve("pinned.py")
+    status, _ = pinned.serve(pinned.script)
     assert status == 4
     assert "no places" in str(pinned.records()[-1]["error"])
 
@@ -206,7 +209,7 @@ def test_a_spec_without_places_is_refused(tmp_path: Path) -> None:
 def test_the_processes_end_with_their_starter(tmp_path: Path) -> None:
     pinned = Pinned(tmp_path, [place(CPUS[0]), place(CPUS[-1])])
     pinned.ask(asked("p", 2, seconds=60.0), END)
-    worker = pinned.start("pinned.py")
+    worker = pinned.start(pinned.script)
     until(lambda: all((tmp_path / f"process-{n}.json").is_file() for n in (0, 1)), worker)
     worker.send_signal(signal.SIGKILL)
     worker.communicate(timeout=90)
@@ -236,7 +239,7 @@ def test_real_models_in_two_processes(tmp_path: Path, backend: str) -> None:
         },
     )
     control.ask(point("two", 2, processes=2, seconds=0.5, warmup_seconds=0.1), END)
-    status, err = control.serve("pinned.py")
+    status, err = control.serve("pinned/worker.py")
     assert status == 0, err
     result = control.results()["two"]
     assert result["ok"], result["error"]

@@ -27,8 +27,8 @@ FACTS = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-import inputs, tensorflow_models
-from protocol import Spec
+from profharness_workloads.shared import inputs, tensorflow_models
+from profharness_workloads.shared.protocol import Spec
 tf = tensorflow_models.import_tensorflow()
 folder, models = sys.argv[2], sys.argv[3]
 found = {}
@@ -79,7 +79,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     real = shared_path("fixtures/models")
     models = str(real) if real.is_dir() else ""
     done = subprocess.run(
-        [INTERPRETER, "-c", FACTS, str(WORKLOADS), str(folder), models],
+        [INTERPRETER, "-c", FACTS, str(WORKLOADS.parent), str(folder), models],
         capture_output=True,
         text=True,
         timeout=280,
@@ -165,7 +165,7 @@ def test_points_through_a_real_worker(facts: dict[str, Any], tmp_path: Path) -> 
     )
     control.ask(point("one", 2, trials=4), END)
     done = subprocess.run(
-        [INTERPRETER, str(WORKLOADS / "batch_tensorflow.py")],
+        [INTERPRETER, str(WORKLOADS / "batch/tensorflow_worker.py")],
         env={**control.env, "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
@@ -187,7 +187,7 @@ def test_without_tensorflow_the_worker_says_how_to_get_it(tmp_path: Path) -> Non
     model.write_bytes(b"")
     control = Control(tmp_path, {"backend": "tensorflow", "model": str(model), "device": "cpu"})
     control.ask(point("one", 2), END)
-    status, err = control.serve("batch_tensorflow.py")
+    status, err = control.serve("batch/tensorflow_worker.py")
     assert status == 3
     assert "profharness[tensorflow]" in err
 
@@ -200,7 +200,7 @@ def test_a_file_that_is_no_graph_is_bad_input(tmp_path: Path) -> None:
     control = Control(tmp_path, {"backend": "tensorflow", "model": str(model), "device": "cpu"})
     control.ask(point("one", 2), END)
     done = subprocess.run(
-        [INTERPRETER, str(WORKLOADS / "batch_tensorflow.py")],
+        [INTERPRETER, str(WORKLOADS / "batch/tensorflow_worker.py")],
         env=control.env,
         capture_output=True,
         text=True,

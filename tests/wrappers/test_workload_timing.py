@@ -23,7 +23,7 @@ class Clock:
 
 @pytest.fixture
 def clock(workloads: Path, monkeypatch: pytest.MonkeyPatch) -> Clock:
-    import timing
+    from profharness_workloads.shared import timing
 
     made = Clock()
     monkeypatch.setattr(timing, "perf_counter_ns", made)
@@ -32,7 +32,7 @@ def clock(workloads: Path, monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def timing(workloads: Path) -> ModuleType:
-    import timing
+    from profharness_workloads.shared import timing
 
     return timing
 
@@ -188,7 +188,7 @@ def test_marked_trials_lie_inside_their_spans(timing: ModuleType) -> None:
 def test_the_last_level_is_found(
     workloads: Path, before: list[float], level: float, count: int
 ) -> None:
-    import timing
+    from profharness_workloads.shared import timing
 
     values = [level + extra for extra in before] + [level] * count
     assert timing.last_change(values) <= len(before)
@@ -202,7 +202,8 @@ def test_the_last_level_is_found(
 @settings(max_examples=40, deadline=None)
 def test_noise_is_no_change_for_long(workloads: Path, seed: int) -> None:
     import numpy as np
-    import timing
+
+    from profharness_workloads.shared import timing
 
     times = np.random.default_rng(seed).lognormal(10.0, 0.1, 60).astype(int).tolist()
     assert any(timing.agree(times[:n]) for n in range(5, 61))

@@ -25,7 +25,7 @@ FACTS = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np, torch, onnxruntime
-import flops, particlenet
+from profharness_workloads.shared import flops, particlenet
 torch.set_num_threads(1)
 folder = sys.argv[2]
 model = particlenet.build(3)
@@ -70,7 +70,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> dict:
     pytest.importorskip("onnx")
     folder = tmp_path_factory.mktemp("particlenet")
     done = subprocess.run(
-        [sys.executable, "-c", FACTS, str(WORKLOADS), str(folder)],
+        [sys.executable, "-c", FACTS, str(WORKLOADS.parent), str(folder)],
         capture_output=True,
         text=True,
         check=False,
@@ -121,7 +121,7 @@ def eager(tmp_path_factory: pytest.TempPathFactory) -> Control:
         point("torch-b1~1", 1),
         END,
     )
-    status, err = control.serve("batch_torch.py")
+    status, err = control.serve("batch/torch_worker.py")
     assert (status, err) == (0, "")
     return control
 
@@ -155,8 +155,9 @@ def test_a_bare_pass_leaves_no_artifacts(eager: Control) -> None:
 REPRODUCE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import numpy as np, torch, batch_torch
-from protocol import Spec
+import numpy as np, torch
+from profharness_workloads.batch import torch_worker as batch_torch
+from profharness_workloads.shared.protocol import Spec
 stored = np.load(sys.argv[3])
 loaded = batch_torch.load_model(torch, Spec("torch", sys.argv[2]), torch.device("cpu"))
 arrays = [torch.from_numpy(stored[batch_torch.inputs.root_name(spec.name)]) for spec in loaded.inputs]
@@ -172,7 +173,7 @@ def test_the_real_torchscript_tagger_reproduces_its_reference(shared: Path) -> N
             sys.executable,
             "-c",
             REPRODUCE,
-            str(WORKLOADS),
+            str(WORKLOADS.parent),
             str(models / "particlenet_AK4_PT/1/model.pt"),
             str(models / "particlenet_AK4/reference_io.npz"),
         ],
@@ -195,7 +196,7 @@ def test_the_real_torchscript_tagger_is_measured(shared: Path, tmp_path: Path) -
         },
     )
     control.ask(point("torch-b2", 2), END)
-    assert control.serve("batch_torch.py") == (0, "")
+    assert control.serve("batch/torch_worker.py") == (0, "")
     result = control.results()["torch-b2"]
     assert result["flops_per_item"] == 201468304
     assert result["notes"]["form"] == "torchscript"
@@ -229,7 +230,7 @@ def scaled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_script_without_shapes_asks_for_them(scaled: Path, tmp_path: Path) -> None:
     control = Control(tmp_path, {"backend": "torch", "model": str(scaled), "shapes": {"x": [3]}})
     control.ask(END)
-    status, err = control.serve("batch_torch.py")
+    status, err = control.serve("batch/torch_worker.py")
     assert status == 2
     assert "does not tell the shapes of its inputs: x, y" in err
     assert "--shape y:d1,d2" in err
@@ -242,7 +243,7 @@ def test_a_wrong_shape_fails_the_point_with_torchs_words(scaled: Path, tmp_path:
         tmp_path, {"backend": "torch", "model": str(scaled), "shapes": {"x": [3], "y": [4]}}
     )
     control.ask(point("torch-b2", 2), END)
-    assert control.serve("batch_torch.py")[0] == 0
+    assert control.serve("batch/torch_worker.py")[0] == 0
     result = control.results()["torch-b2"]
     assert result["ok"] is False
     assert str(result["error"]).startswith("RuntimeError: ")
@@ -254,7 +255,7 @@ def test_a_wrong_shape_fails_the_point_with_torchs_words(scaled: Path, tmp_path:
 def test_an_unknown_model_is_refused_at_the_start(tmp_path: Path, model: str, says: str) -> None:
     control = Control(tmp_path, {"backend": "torch", "model": model})
     control.ask(END)
-    status, err = control.serve("batch_torch.py")
+    status, err = control.serve("batch/torch_worker.py")
     assert status == 2
     assert says in err
     assert kinds(control.records()) == ["error"]
@@ -263,7 +264,9 @@ def test_an_unknown_model_is_refused_at_the_start(tmp_path: Path, model: str, sa
 def test_a_missing_gpu_is_a_missing_device(tmp_path: Path) -> None:
     control = Control(tmp_path, {"backend": "torch", "model": "particlenet", "device": "cuda"})
     control.ask(END)
-    status, err = control.serve("batch_torch.py", CUDA_VISIBLE_DEVICES="", HIP_VISIBLE_DEVICES="")
+    status, err = control.serve(
+        "batch/torch_worker.py", CUDA_VISIBLE_DEVICES="", HIP_VISIBLE_DEVICES=""
+    )
     assert status == 3
     assert "sees no GPU" in err
     assert kinds(control.records()) == ["error"]
@@ -273,7 +276,7 @@ def test_a_file_that_is_no_torchscript_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "m.pt").write_bytes(b"not a model")
     control = Control(tmp_path, {"backend": "torch", "model": str(tmp_path / "m.pt")})
     control.ask(END)
-    status, err = control.serve("batch_torch.py")
+    status, err = control.serve("batch/torch_worker.py")
     assert status == 4
     assert "is not a readable TorchScript file" in err
 
@@ -284,7 +287,7 @@ def test_torchscript_is_not_compiled_again(scaled: Path, tmp_path: Path) -> None
         {"backend": "torch", "model": str(scaled), "shapes": {"x": [3], "y": [3]}, "compile": True},
     )
     control.ask(END)
-    status, err = control.serve("batch_torch.py")
+    status, err = control.serve("batch/torch_worker.py")
     assert status == 2
     assert "--compile takes an eager model" in err
 
@@ -295,8 +298,9 @@ def narrow(folder: Path) -> Path:
     """
     script = folder / "narrow.py"
     script.write_text(
-        f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport batch_torch, "
-        "particlenet, worker\n"
+        f"import os, sys\nsys.path.insert(0, {str(WORKLOADS.parent)!r})\n"
+        "from profharness_workloads.batch import torch_worker as batch_torch\n"
+        "from profharness_workloads.shared import particlenet, worker\n"
         "particlenet.BLOCKS = ((32,), (32,), (32,))\nsys.exit(worker.main(batch_torch.load, "
         "os.environ))\n"
     )
@@ -349,7 +353,7 @@ def test_a_torch_pass_records_each_point_with_its_trials(tmp_path: Path) -> None
         tmp_path, {"backend": "torch", "model": "particlenet", "threads": 1}, layers="torch"
     )
     control.ask(point("torch-b1", 1), point("torch-b2~1", 2), END)
-    assert control.serve("batch_torch.py")[0] == 0
+    assert control.serve("batch/torch_worker.py")[0] == 0
     pid = str(control.records()[0]["pid"])
     for name, result in control.results().items():
         assert result["ok"] is True, result
@@ -425,13 +429,13 @@ def fake_torch(
 def test_devices_are_chosen(
     workloads: Path, count: int, asked: str, local_rank: int, device: str
 ) -> None:
-    import batch_torch
+    from profharness_workloads.batch import torch_worker as batch_torch
 
     assert batch_torch.chosen_device(fake_torch(count), asked, local_rank) == device
 
 
 def test_a_device_that_is_not_there_is_refused(workloads: Path) -> None:
-    import batch_torch
+    from profharness_workloads.batch import torch_worker as batch_torch
 
     with pytest.raises(batch_torch.Refusal, match=r"sees 2 GPU\(s\)") as caught:
         batch_torch.chosen_device(fake_torch(2), "cuda:2", 0)
@@ -439,7 +443,7 @@ def test_a_device_that_is_not_there_is_refused(workloads: Path) -> None:
 
 
 def test_devices_are_named_by_kind(workloads: Path) -> None:
-    import batch_torch
+    from profharness_workloads.batch import torch_worker as batch_torch
 
     assert batch_torch.visible_devices(fake_torch(1, hip="6.2"))[1] == {
         "index": 0,
@@ -453,7 +457,7 @@ def test_devices_are_named_by_kind(workloads: Path) -> None:
 def test_every_device_in_use_is_waited_for(
     workloads: Path, reserved: tuple[int, ...], waited: list[int]
 ) -> None:
-    import batch_torch
+    from profharness_workloads.batch import torch_worker as batch_torch
 
     torch = fake_torch(4, reserved=reserved)
     batch_torch.synchroniser(torch, SimpleNamespace(type="cuda", index=1))()

@@ -32,7 +32,9 @@ class Server:
         )
         self.home = short_home()
         begun = time.monotonic()
-        self.process = self.control.start("triton_server.py", PYTRITON_HOME=str(self.home), **env)
+        self.process = self.control.start(
+            "serving/triton_server.py", PYTRITON_HOME=str(self.home), **env
+        )
         self.ready_path = self.control.folder / "server-ready.json"
         until(self.ready_path.exists, self.process, 180)
         self.started_s = time.monotonic() - begun

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
-    NULL,
     Api,
     Copies,
     Counters,

@@ -4,7 +4,8 @@ reason.
 
 from __future__ import annotations
 
-from profharness.trace.model import NULL, ClockDomain, Counters, Kernels, Source, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Counters, Kernels, Source, Strings, Trace
 from profharness.writers.options import LeftOut, WriteOptions
 from profharness.writers.selection import select
 

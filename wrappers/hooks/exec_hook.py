@@ -1,7 +1,9 @@
-"""`python exec_hook.py SCRIPT ARGS`, `... -m MODULE ARGS` or `... -c CODE ARGS`: run it as python would, with the hooks.
+"""`python exec_hook.py SCRIPT ARGS`, `... -m MODULE ARGS` or `... -c CODE ARGS`: run it as python
+would, with the hooks.
 
-For `--hook exec`, where PYTHONPATH is not trusted or not passed on. The script gets its own fresh __main__ module,
-sys.argv and sys.path[0]; its exit status and exceptions are its own, and our frames are cut off its tracebacks.
+For `--hook exec`, where PYTHONPATH is not trusted or not passed on. The script gets its own fresh
+__main__ module, sys.argv and sys.path[0]; its exit status and exceptions are its own, and our
+frames are cut off its tracebacks.
 """
 
 import os
@@ -19,12 +21,14 @@ def _install_hooks():
     try:
         sys.path.insert(0, here)
         try:
-            import profharness_hook
+            from profharness_hooks import process
         finally:
             sys.path.remove(here)
-        profharness_hook.install("exec")
+        process.install("exec")
     except Exception as error:  # whatever is wrong with the hooks, the workload runs
-        os.write(2, ("profharness: the hooks did not load: %r\n" % (error,)).encode("utf-8", "replace"))
+        os.write(
+            2, ("profharness: the hooks did not load: %r\n" % (error,)).encode("utf-8", "replace")
+        )
 
 
 def _fresh_main():
@@ -41,7 +45,9 @@ def _first_on_path(entry):
 
 
 def _plan(arguments):
-    """Turn the arguments into a function that runs the program; the interpreter's own order of doing things."""
+    """Turn the arguments into a function that runs the program; the interpreter's own order of
+    doing things.
+    """
     if not arguments:
         raise SystemExit("usage: exec_hook.py SCRIPT | -m MODULE | -c CODE [ARGS ...]")
     kind = arguments[0]
@@ -89,10 +95,19 @@ def _run_script(path):
         with open(path, "rb") as file:
             source = file.read()
     except OSError as error:
-        sys.stderr.write("%s: can't open file %r: [Errno %d] %s\n" % (sys.executable, os.path.abspath(path), error.errno, error.strerror))
+        sys.stderr.write(
+            "%s: can't open file %r: [Errno %d] %s\n"
+            % (sys.executable, os.path.abspath(path), error.errno, error.strerror)
+        )
         raise SystemExit(2) from None
     names = _fresh_main()
-    names.update(__file__=path, __cached__=None, __spec__=None, __package__=None, __loader__=SourceFileLoader("__main__", path))
+    names.update(
+        __file__=path,
+        __cached__=None,
+        __spec__=None,
+        __package__=None,
+        __loader__=SourceFileLoader("__main__", path),
+    )
     exec(compile(source, path, "exec"), names)
 
 
@@ -104,7 +119,9 @@ def _without_our_frames(traceback):
 
 
 def _cut_when_shown():
-    """Before 3.11 a bare `raise` puts the frames back, so they are cut where the traceback is printed."""
+    """Before 3.11 a bare `raise` puts the frames back, so they are cut where the traceback is
+    printed.
+    """
     shown = sys.excepthook
 
     def hook(kind, value, traceback):

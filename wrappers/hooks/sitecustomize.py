@@ -1,7 +1,7 @@
 """Loaded by every Python process of a profiled command, since this folder stands on PYTHONPATH.
 
-Arms the hooks where the PROFHARNESS_* variables ask for them, steps behind everything else on sys.path, and hands
-over to the user's own sitecustomize, if there is one.
+Arms the hooks where the PROFHARNESS_* variables ask for them, steps behind everything else on
+sys.path, and hands over to the user's own sitecustomize, if there is one.
 """
 
 import os
@@ -17,12 +17,15 @@ def _arm():
     folders = (here, os.path.dirname(here))
     try:
         if os.environ.get("PROFHARNESS_HOOKS_DIR"):
-            import profharness_hook
+            from profharness_hooks import process
 
-            profharness_hook.install("sitecustomize")
+            process.install("sitecustomize")
     except Exception as error:  # whatever is wrong with the hooks, the workload starts
-        os.write(2, ("profharness: the hooks did not load: %r\n" % (error,)).encode("utf-8", "replace"))
-    # last, so that no file of ours hides one of the user's, but still there for children started from sys.path
+        os.write(
+            2, ("profharness: the hooks did not load: %r\n" % (error,)).encode("utf-8", "replace")
+        )
+    # last, so that no file of ours hides one of the user's, but still there for children started
+    # from sys.path
     mine = [entry for entry in sys.path if _ours(entry, folders)]
     sys.path[:] = [entry for entry in sys.path if not _ours(entry, folders)]
     return mine

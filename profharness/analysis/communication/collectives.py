@@ -21,7 +21,8 @@ from profharness.analysis.kernels.categories import function_name
 from profharness.analysis.time.counts import device_keys
 from profharness.analysis.time.timeline import is_communication
 from profharness.trace.collectives import Collective, decode, encode, normalised
-from profharness.trace.model import I32, I64, NULL, ClockDomain, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I32, I64, ClockDomain, Trace
 
 # torch's names of types (c10::toString), bytes per element
 _BYTES = {

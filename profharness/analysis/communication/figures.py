@@ -32,7 +32,8 @@ from profharness.findings import Finding, finding
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.collectives import UNTOLD
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 HIGH_EXPOSED = 0.10
 ONE_RANK = "the traces of several ranks of one job (one file per rank, or a run of them)"

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from profharness.analysis.compare.runs import Comparison, Delta
+from profharness.analysis.compare.records import Comparison, Delta
 from profharness.errors import UsageError
 
 _CONDITION = re.compile(

@@ -1,5 +1,5 @@
 """Whether two traced passes ran the same kernels: figures joined across passes rest on that
-(METRICS 2).
+(docs/metrics.md#traced-and-bare).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from profharness.analysis.kernels.categories import function_name
 from profharness.analysis.run.trials import Trials
 from profharness.findings import Finding, finding
 from profharness.stats.intervals import contains, lasting, merge
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 TOLERATED = 0.02
 PerTrial = dict[str, float]

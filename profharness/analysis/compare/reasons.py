@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from profharness.analysis.kernels.categories import function_name
-from profharness.analysis.records import Figure, HotspotRow, Hotspots, Partition, PointKernel
+from profharness.analysis.records import Figure, Partition, PointKernel
 from profharness.units import format_share
 
 Kind = Literal[
@@ -39,10 +39,10 @@ Kind = Literal[
     "operator-time",
     "operators-switched",
 ]
-_WORTH = 0.1
-_LEAST = 0.02
+WORTH = 0.1
+LEAST = 0.02
 _SWITCHED = 0.05
-_NAMES = 3
+MOST_NAMES = 3
 _LONGEST = 60
 SAME_LAUNCH, SAME_CALLS = "same launch, other time per call", "as many calls, other time per call"
 _CAUSES = {
@@ -97,7 +97,7 @@ def reasons(a: Side, b: Side, noise: float | None) -> tuple[Reason, ...]:
     `noise` is the relative change that chance gives.
     """
     change = b.time / a.time - 1
-    least = max(noise or 0.0, _WORTH * abs(change), _LEAST if noise is None else 0.0)
+    least = max(noise or 0.0, WORTH * abs(change), LEAST if noise is None else 0.0)
     parts = [one for one in _parts(a, b) if abs(one.effect or 0.0) > least]
     inside = list(_kernels(a, b, least))
     told = [
@@ -226,7 +226,7 @@ def _of_kernel(
         else 1.0
     )
     each = (two.total_ns / max(two.calls, 1)) / (one.total_ns / max(one.calls, 1))
-    name = _short(one.name)
+    name = shortened(one.name)
     if abs(math.log(calls)) > abs(math.log(each)):
         return Reason(
             kind="kernel-calls",
@@ -248,13 +248,14 @@ def _of_kernel(
 def _listed(word: str, group: Sequence[PointKernel], share: float, whole: str) -> str:
     if not group:
         return ""
-    distinct = list(dict.fromkeys(_short(one.name) for one in group))
-    rest = len(distinct) - _NAMES
-    names = ", ".join(distinct[:_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+    distinct = list(dict.fromkeys(shortened(one.name) for one in group))
+    rest = len(distinct) - MOST_NAMES
+    names = ", ".join(distinct[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
     return f"{word}: {names} ({format_share(share)} of {whole})"
 
 
-def _short(name: str) -> str:
+def shortened(name: str) -> str:
+    """A kernel's name cut to `_LONGEST` characters."""
     own = function_name(name)
     return own if len(own) <= _LONGEST else f"{own[: _LONGEST - 1]}…"
 
@@ -295,108 +296,4 @@ def _plain(value: float, unit: str) -> str:
         format_share(value)
         if unit == "share"
         else f"{float(f'{value:.4g}'):.6f}".rstrip("0").rstrip(".") + f" {unit}"
-    )
-
-
-class RowReason(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a hotspot moved: `noise` is the relative change of its mean that chance gives, None where
-    not known.
-    """
-
-    message: str
-    noise: float | None = None
-    significant: bool | None = None
-
-
-def row_reason(
-    a: HotspotRow | None,
-    b: HotspotRow | None,
-    tables: tuple[Hotspots, Hotspots],
-    clock: float | None,
-) -> RowReason:
-    """What changed about a kernel or an operator; `clock` is b's clock over a's where both are
-    known.
-    """
-    if a is None or b is None:
-        return RowReason(message="new" if a is None else "gone")
-    noise = _noise(a, b)
-    change = b.mean_ns / a.mean_ns - 1 if a.mean_ns > 0 else 0.0
-    significant = None if noise is None else abs(change) > noise
-    told = [*_calls(a, b), *_shape(a, b), *_switched(a, b, tables)]
-    if significant and not told:
-        told += [_clocked(change, clock)] if clock is not None and abs(clock - 1) > _LEAST else []
-        told = [one for one in told if one] or [
-            _beside(a, b, change, SAME_LAUNCH if tables[0].by == "kernel" else SAME_CALLS)
-        ]
-    return RowReason(message="; ".join(told), noise=noise, significant=significant)
-
-
-def _noise(a: HotspotRow, b: HotspotRow) -> float | None:
-    """95 % bound on the ratio of two means, from the spread of the calls."""
-    if (
-        a.std_ns is None
-        or b.std_ns is None
-        or min(a.calls, b.calls) < 3
-        or min(a.mean_ns, b.mean_ns) <= 0
-    ):
-        return None
-    return 1.96 * math.hypot(
-        *(
-            one.std_ns / math.sqrt(one.calls) / one.mean_ns
-            for one in (a, b)
-            if one.std_ns is not None
-        )
-    )
-
-
-def _calls(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
-    if a.calls and abs(b.calls / a.calls - 1) > _WORTH:
-        yield f"called {b.calls / a.calls:.2f} times as often"
-
-
-def _shape(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
-    if (
-        a.workgroups is not None
-        and b.workgroups is not None
-        and (a.workgroups, a.workgroup_size) != (b.workgroups, b.workgroup_size)
-    ):
-        yield f"launched with {b.workgroups} workgroups instead of {a.workgroups}"
-    for name in ("fill", "occupancy"):
-        one, two = getattr(a, name), getattr(b, name)
-        if one is not None and two is not None and abs(two - one) > 0.05:
-            yield f"{name} {one:.2f} -> {two:.2f}"
-
-
-def _switched(a: HotspotRow, b: HotspotRow, tables: tuple[Hotspots, Hotspots]) -> Iterator[str]:
-    """Of an operator: kernels that it launches in one run only."""
-    first, second = (
-        {row.name for row in table.rows if row.op == name}
-        for table, name in zip(tables, (a.name, b.name), strict=True)
-    )
-    if a.kernel_ns is not None and first and second and first != second:
-        parts = [
-            f"{word} {', '.join(sorted(_short(name) for name in group)[:_NAMES])}"
-            for word, group in (("gone", first - second), ("new", second - first))
-            if group
-        ]
-        yield f"kernels switched: {'; '.join(parts)}"
-
-
-def _clocked(change: float, clock: float) -> str:
-    """A kernel that follows the clock takes 1 / clock times as long."""
-    follows = abs(math.log1p(change) + math.log(clock)) < 0.5 * abs(math.log1p(change))
-    return f"the clock is {clock:.2f} times A's" if follows else ""
-
-
-def _beside(a: HotspotRow, b: HotspotRow, change: float, otherwise: str) -> str:
-    """Whether an operator's time moved on the device or on the host; `otherwise` where neither is
-    known.
-    """
-    if a.kernel_ns is None or b.kernel_ns is None or not a.calls or not b.calls:
-        return otherwise
-    kernels = (b.kernel_ns / b.calls) / (a.kernel_ns / a.calls) - 1 if a.kernel_ns else 0.0
-    return (
-        f"its kernels take {1 + kernels:.2f} times as long"
-        if abs(kernels) > 0.5 * abs(change)
-        else "on the host: its kernels take as long as before"
     )

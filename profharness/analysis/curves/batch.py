@@ -1,4 +1,5 @@
-"""Throughput over batch size: T(b) = T_max b / (b^p + h^p)^(1/p), fitted in logarithms (METRICS 4).
+"""Throughput over batch size: T(b) = T_max b / (b^p + h^p)^(1/p), fitted in logarithms
+(docs/metrics.md#batch-curve).
 
 p = 1 is the hyperbola of a fixed cost plus a cost per item; a large p is a sharp corner at h, where
 the asymptotes T_max b / h and T_max meet. The model serves for intervals and extrapolation; b90
@@ -12,7 +13,8 @@ import numpy as np
 
 from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval_of, refit_copies
 from profharness.analysis.curves.least_squares import Model
-from profharness.analysis.records import BatchCurve, Estimate
+from profharness.analysis.curves.records import BatchCurve
+from profharness.analysis.records import Estimate
 from profharness.trace.model import F64, I64
 
 P_LIMITS = (0.25, 30.0)

@@ -23,8 +23,8 @@ import numpy as np
 from profharness.analysis.curves.batch import BATCH
 from profharness.analysis.curves.fit import Family, Measured
 from profharness.analysis.curves.least_squares import least_squares
+from profharness.analysis.curves.records import StepChange
 from profharness.analysis.curves.usl import USL
-from profharness.analysis.records import StepChange
 from profharness.stats.bootstrap import generator
 from profharness.trace.model import F64, I64
 

@@ -1,5 +1,5 @@
 """Where adding clients stops paying: N_knee = X_max / lambda, and how many jobs a device carries
-(METRICS 4).
+(docs/metrics.md#knee).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import numpy as np
 
 from profharness.analysis.curves.batch import corner
 from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval_of
+from profharness.analysis.curves.records import Knee
 from profharness.analysis.curves.usl import peaks
-from profharness.analysis.records import Estimate, Knee
+from profharness.analysis.records import Estimate
 from profharness.stats.bootstrap import Z95
 from profharness.trace.model import F64
 

@@ -1,5 +1,5 @@
 """From a scan's levels to its curves: what bends them, where they level off, and what to run at
-(METRICS 4).
+(docs/metrics.md#curves).
 
 Order: are the columns credible; is there a jump; then the curve, on the levels from the jump on.
 """
@@ -8,56 +8,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
-from profharness.analysis.curves.batch import BATCH, batch_curve
-from profharness.analysis.curves.fit import CurveFit, Measured, fit_curve, local_noise, refit_copies
-from profharness.analysis.curves.jumps import find_step, impossible_rise
+from profharness.analysis.curves.batch import BATCH
+from profharness.analysis.curves.fit import Measured
+from profharness.analysis.curves.fitted import analyse, fall_finding, step_finding
 from profharness.analysis.curves.knee import (
     MARGIN,
     jobs_per_device,
-    knee_of_asymptotes,
-    knee_of_law,
-    knee_of_points,
 )
 from profharness.analysis.curves.least_squares import Bools
-from profharness.analysis.curves.usl import USL, fall_observed, usl_law
+from profharness.analysis.curves.records import (
+    Recommended,
+    Series,
+    StepChange,
+)
 from profharness.analysis.load.level_checks import Level, level_findings
-from profharness.analysis.records import BatchCurve, Knee, Recommended, Series, StepChange, Usl
-from profharness.findings import Finding, finding
+from profharness.findings import Finding
 from profharness.stats.bootstrap import Z95
 from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
 
 WITHIN = 0.05
-_WORST_MISFIT = 0.10
-_SIGMAS = 3.0
-_FALL = 0.03
-# Akaike weights of 20 to 1 against the law, for series long enough to tell.
-_EVIDENCE = 6.0
-_MISFIT_RMS = 0.01
 
 _WRONG = frozenset({"warmup-leak", "missing-sync"})
 # Reasons to keep a level out of the fit that are none against running at it.
 _DOUBTFUL = frozenset({"unstable-level"})
 Flagged = Mapping[tuple[str, ...], Mapping[float, str]]
 """By the key of a series and by level: the id of the finding that says its measurement is wrong."""
-
-_NO_KNEE = Knee(n=None)
-
-
-@dataclass(frozen=True)
-class _Fitted:
-    """The curve figures of one series; absent where the data do not carry them."""
-
-    batch: BatchCurve | None = None
-    usl: Usl | None = None
-    knee: Knee = _NO_KNEE
-    findings: tuple[Finding, ...] = ()
 
 
 def series(
@@ -83,11 +63,11 @@ def _series(
     wrong = _by_level(checks) if flagged is None else flagged.get(key, {})
     used = fit_levels(level, wrong)
     measured = measured.at(used)
-    step, fitted = _analyse(measured, table.axis, seed, wrong)
+    step, fitted = analyse(measured, table.axis, seed, wrong)
     findings = (
         *checks,
-        *_step_finding(step, measured),
-        *_fall(measured, fitted.usl),
+        *step_finding(step, measured),
+        *fall_finding(measured, fitted.usl),
         *fitted.findings,
     )
     doubted, wrong = wrong, {at: kind for at, kind in wrong.items() if kind not in _DOUBTFUL}
@@ -268,242 +248,3 @@ def recommend_within_latency(
         return None
     at = int(np.where(allowed, throughput, -np.inf).argmax())
     return Recommended(at=float(level[at]), throughput=float(throughput[at]))
-
-
-def _analyse(
-    measured: Measured, axis: Axis, seed: str, wrong: Mapping[float, str]
-) -> tuple[StepChange | None, _Fitted]:
-    """The jump first; then the curve from the jump on.
-
-    Where levels that are known to be `wrong` had to be taken: a jump up to a level after one whose
-    warm-up is in its mean is none, and such levels do not count against the curve.
-    """
-    leaky = frozenset(at for at, kind in wrong.items() if kind == "warmup-leak")
-    batch = axis == "batch_size"
-    step = find_step(measured, seed)
-    if step is None and batch:
-        step = impossible_rise(measured)
-    position = 0 if step is None else int(np.searchsorted(measured.level, step.at))
-    if step is not None and float(measured.level[position - 1]) in leaky and step.at not in leaky:
-        step, position = None, 0
-    rest = after_jump(measured, step, position)
-    return step, (
-        _fit_batch(rest, seed, wrong)
-        if batch
-        else _fit_concurrency(rest, seed, jumped=step is not None)
-    )
-
-
-def after_jump(measured: Measured, step: StepChange | None, position: int) -> Measured:
-    """The levels from the jump on; where these are too few for a curve, all of them, those before
-    it times its factor.
-    """
-    rest = measured.from_position(position)
-    return (
-        rest
-        if step is None or len(rest.level) > BATCH.parameters
-        else measured.times(step.ratio, position)
-    )
-
-
-def _rms(fit: CurveFit) -> float:
-    return float(np.sqrt(np.mean(fit.residual**2)))
-
-
-def _fit_batch(measured: Measured, seed: str, wrong: Mapping[float, str]) -> _Fitted:
-    fit = fit_curve(BATCH, measured)
-    if fit is None:
-        return _Fitted()
-    curve = batch_curve(fit, seed)
-    found = [*_poor_fit(fit, "the curve T(b)", wrong)]
-    open_ends = [
-        name
-        for name, one in (("t_max", curve.t_max), ("b_half", curve.b_half), ("b90", curve.b90))
-        if None in (one.value, one.low, one.high)
-    ]
-    if open_ends:
-        top = float(measured.level[-1])
-        reached = (
-            "90 % of the extrapolated maximum is not reached in this scan"
-            if curve.b90.value is None
-            else "the plateau is not bounded by this scan"
-        )
-        found.append(
-            finding(
-                "peak-beyond-range",
-                f"{reached} (largest level {top:g}): no upper end for {', '.join(open_ends)}",
-                largest_level=top,
-                open=", ".join(open_ends),
-            )
-        )
-    return _Fitted(
-        batch=curve,
-        knee=Knee(n=curve.b_half.value, low=curve.b_half.low, high=curve.b_half.high),
-        findings=tuple(found),
-    )
-
-
-def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> _Fitted:
-    law, curve = fit_curve(USL, measured), fit_curve(BATCH, measured)
-    if law is None or curve is None:
-        return _Fitted(knee=knee_of_points(measured))
-    poor = _poor_fit(law, "the Universal Scalability Law") or _outdone(law, curve)
-    if poor:
-        knee = (
-            knee_of_points(measured)
-            if jumped or _poor_fit(curve, "")
-            else knee_of_asymptotes(curve, refit_copies(curve, seed))
-        )
-        if knee.n is not None and knee.n < measured.level[0]:
-            knee = knee_of_points(
-                measured
-                # a corner before the first level is the curve's, not the data's: one client gives
-                # lambda
-            )
-        return _Fitted(knee=knee, findings=(*poor, *_beyond(measured, None, knee)))
-    copies = refit_copies(law, seed)
-    usl = usl_law(law, copies)
-    knee = knee_of_points(measured) if jumped else knee_of_law(law, copies)
-    found = [*_beyond(measured, usl, knee)]
-    if usl.sigma.high is not None and usl.sigma.high < 0:
-        found.append(
-            finding(
-                "superlinear",
-                f"sigma is {usl.sigma.value:.3g} (95 % below {usl.sigma.high:.3g}): "
-                "each client gains from the others",
-                sigma=float(usl.sigma.value or 0),
-            )
-        )
-    return _Fitted(usl=usl, knee=knee, findings=tuple(found))
-
-
-def _beyond(measured: Measured, usl: Usl | None, knee: Knee) -> tuple[Finding, ...]:
-    """The finding for ends that the scan does not bound."""
-    ends: list[Any] = [knee.n, knee.low, knee.high]
-    names = ["knee"] if None in ends else []
-    if usl is not None:
-        names += [
-            name
-            for name, one in (("lambda", usl.lambda_), ("n_peak", usl.n_peak))
-            if None in (one.value, one.low, one.high)
-        ]
-    if not names:
-        return ()
-    top = float(measured.level[-1])
-    return (
-        finding(
-            "peak-beyond-range",
-            f"the scan up to {top:g} does not bound {', '.join(names)}",
-            largest_level=top,
-            open=", ".join(names),
-        ),
-    )
-
-
-def _poor_fit(fit: CurveFit, what: str, wrong: Container[float] = ()) -> tuple[Finding, ...]:
-    """Residual test: a point further off than 10 % and than three times its noise, not counting the
-    levels that are known to be wrong.
-    """
-    noise = np.hypot(fit.measured.error, local_noise(fit.measured))
-    residual = np.abs(fit.residual)
-    sound = np.array([at not in wrong for at in fit.measured.level.tolist()])
-    far = sound & (residual > np.maximum(_WORST_MISFIT, _SIGMAS * noise))
-    if not far.any():
-        return ()
-    worst = int(np.where(far, residual, 0).argmax())
-    misfit = float(math.expm1(residual[worst]))
-    return (
-        finding(
-            "poor-fit",
-            f"{what} misses the measured throughput by {100 * misfit:.0f} % at "
-            f"{fit.measured.level[worst]:g}",
-            misfit_share=misfit,
-            at=float(fit.measured.level[worst]),
-        ),
-    )
-
-
-def _outdone(law: CurveFit, curve: CurveFit) -> tuple[Finding, ...]:
-    """The law against a corner of any sharpness with as many parameters: clearly worse means that
-    it does not hold.
-    """
-    if _rms(law) <= _MISFIT_RMS or law.freedom < 1 or fall_observed(law):
-        return ()
-    # both have as many parameters: the difference of Akaike's criteria, with the small-sample
-    # factor of `_EVIDENCE`
-    if _deviance(law) - _deviance(curve) <= _EVIDENCE * len(law.measured.level) / law.freedom:
-        return ()
-    return (
-        finding(
-            "poor-fit",
-            f"the Universal Scalability Law misses the series by {100 * _rms(law):.1f} % on "
-            "average, "
-            f"a corner of asymptotes by {100 * _rms(curve):.1f} %",
-            law_rms=_rms(law),
-            asymptotes_rms=_rms(curve),
-        ),
-    )
-
-
-def _deviance(fit: CurveFit) -> float:
-    """-2 log likelihood of the residuals (but for a constant), under the noise that this curve
-    leaves: what it misses is noise to it.
-    """
-    return float((fit.residual**2 / fit.sigma**2 + 2 * np.log(fit.sigma)).sum())
-
-
-def _step_finding(step: StepChange | None, measured: Measured) -> tuple[Finding, ...]:
-    if step is None:
-        return ()
-    alone = (
-        "before it"
-        if step.at == measured.level[1]
-        else "from there on"
-        if step.at == measured.level[-1]
-        else ""
-    )
-    doubt = (
-        f"; with a single level {alone} it may also be an odd measurement: measure more levels"
-        if alone
-        else ""
-    )
-    return (
-        finding(
-            "step",
-            f"throughput changes by a factor of {step.ratio:.2f} against the trend at "
-            f"{step.at:g}{doubt}",
-            at=step.at,
-            ratio=step.ratio,
-        ),
-    )
-
-
-def _fall(measured: Measured, usl: Usl | None) -> tuple[Finding, ...]:
-    """The largest level against the best one: beyond 3 % and three standard errors (or by the law's
-    own interval).
-    """
-    peak = int(measured.throughput.argmax())
-    top = len(measured.level) - 1
-    if peak == top:
-        return ()
-    drop = float(1 - measured.throughput[top] / measured.throughput[peak])
-    noise = (
-        math.hypot(measured.error[peak], measured.error[top])
-        if measured.errors_known
-        else math.sqrt(2) * local_noise(measured)
-    )
-    by_law = (
-        usl is not None and usl.n_peak.high is not None and usl.n_peak.high < measured.level[top]
-    )
-    if drop <= _FALL or not (by_law or -math.log1p(-drop) > _SIGMAS * noise):
-        return ()
-    at, last = float(measured.level[peak]), float(measured.level[top])
-    return (
-        finding(
-            "falls-after-peak",
-            f"throughput peaks at {at:g} and is {100 * drop:.1f} % lower at {last:g}",
-            peak_at=at,
-            drop_share=drop,
-            largest_level=last,
-        ),
-    )

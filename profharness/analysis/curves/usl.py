@@ -2,7 +2,8 @@
 peaks.
 
 X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)). Contention sigma may be negative, since
-batching makes clients help each other; coherency kappa is not. Fitted in logarithms (METRICS 4).
+batching makes clients help each other; coherency kappa is not. Fitted in logarithms
+(docs/metrics.md#usl).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 
 from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval_of
 from profharness.analysis.curves.least_squares import Model
-from profharness.analysis.records import Estimate, Usl
+from profharness.analysis.curves.records import Usl
+from profharness.analysis.records import Estimate
 from profharness.trace.model import F64, I64
 
 _SMALLEST = 1e-6

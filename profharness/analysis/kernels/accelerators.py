@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from profharness.node.devices import Accelerator, identify
-from profharness.trace.model import NULL, Device, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Device, Trace
 
 
 def accelerator(trace: Trace, device: int) -> Accelerator | None:

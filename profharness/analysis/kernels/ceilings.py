@@ -11,10 +11,13 @@ from profharness.analysis.kernels.accelerators import of_device
 from profharness.node.ceilings import Calibration
 from profharness.node.ceilings import of_device as calibration_of
 from profharness.node.devices import Accelerator, Dtype, identify
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 REACHED = 0.6
-"""A kernel that reaches this share of a measured ceiling is bound by it (METRICS 3)."""
+"""A kernel that reaches this share of a measured ceiling is bound by it
+(docs/metrics.md#roofline).
+"""
 
 CALIBRATED = "calibrated"
 """The word by which a measured ceiling is known in the notes of figures."""

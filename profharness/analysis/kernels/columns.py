@@ -1,5 +1,5 @@
 """What a hotspot table says of each kernel beyond its times: fill, occupancy, achieved FLOP/s and
-bytes per second (METRICS 6).
+bytes per second (docs/metrics.md#hotspots).
 
 Means over the kernel's calls, weighted by time; None where less than 90 % of a kernel's time is
 known.
@@ -17,7 +17,8 @@ from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.records import Hotspots
 from profharness.stats.intervals import F64, I64
 from profharness.trace.columns.keys import coded, distinct, first_rows
-from profharness.trace.model import I32, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I32, Trace
 
 
 def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:

@@ -19,7 +19,8 @@ from profharness.analysis.kernels.accelerators import accelerator
 from profharness.analysis.kernels.counter_work import column, first_of
 from profharness.node.devices import AmdLimits
 from profharness.trace.columns.keys import distinct
-from profharness.trace.model import F64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, Trace
 
 _QUAD = 4.0  # SQ_WAVE_CYCLES counts in units of four clocks
 _ONE_XCC = frozenset({"gfx908", "gfx90a"})

@@ -22,7 +22,8 @@ import numpy as np
 from profharness.analysis.kernels.grouping import pack
 from profharness.node.devices import Dtype
 from profharness.trace.columns.keys import coded
-from profharness.trace.model import F64, I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Trace
 
 KIB = 1024.0
 # The raw counters behind them: (all requests, those of 32 B, those of 128 B, those to DRAM) and

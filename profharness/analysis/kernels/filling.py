@@ -1,4 +1,5 @@
-"""Fill: how much of the device the running kernels can occupy, from their workgroups (METRICS 3).
+"""Fill: how much of the device the running kernels can occupy, from their workgroups
+(docs/metrics.md#fill).
 
     fill = (1/|W|) integral over W of min(1, sum over running kernels of workgroups / compute units)
     dt
@@ -16,7 +17,8 @@ import numpy as np
 from profharness.analysis.time.timeline import timeline
 from profharness.stats import intervals
 from profharness.stats.intervals import F64, Intervals
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 NEEDED_COVERAGE = 0.9
 UNDERFILLED = 0.5

@@ -20,7 +20,8 @@ from profharness.analysis.power.sample_joins import (
     together,
 )
 from profharness.analysis.records import Figure, HotspotRow, Hotspots, SampledRow
-from profharness.trace.model import F64, I64, NULL, Copies, Kernels, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Copies, Kernels, Trace
 
 Owners = tuple[I64, F64, Spans]
 

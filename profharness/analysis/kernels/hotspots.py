@@ -1,5 +1,5 @@
 """Where device time (or operator time) goes: groups of kernels, of operators, or of categories
-(METRICS 6); and host calls.
+(docs/metrics.md#hotspots); and host calls.
 
 Totals are exact integers and equal the vendors' statistics on the same records. One trace is one
 pass: nothing here adds up passes (`analysis.passes` chooses one). Where a trace holds no kernels,
@@ -30,7 +30,8 @@ from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
 from profharness.trace import log_names
 from profharness.trace.columns.keys import coded, distinct
-from profharness.trace.model import NULL, Kernels, Ops, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Kernels, Ops, Strings, Trace
 from profharness.trace.nesting import nest
 
 I64 = npt.NDArray[np.int64]

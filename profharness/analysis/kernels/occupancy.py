@@ -1,5 +1,5 @@
 """How many waves the running kernels keep on the compute units, and what the last round of
-workgroups wastes (METRICS 3).
+workgroups wastes (docs/metrics.md#occupancy).
 
     occupancy         resident waves over the waves that the units hold: min(workgroups / units,
                       slots) x waves per
@@ -28,7 +28,8 @@ from profharness.node.devices import Accelerator
 from profharness.stats import intervals
 from profharness.stats.intervals import F64, I64, Intervals
 from profharness.trace.columns.keys import distinct, first_rows
-from profharness.trace.model import NULL, Kernels, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Kernels, Trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""Which kernels run at a roof of the device, and how the time that fills it divides (METRICS 3).
+"""Which kernels run at a roof of the device, and how the time that fills it divides
+(docs/metrics.md#roofline).
 
 A kernel is compute-bound or bandwidth-bound when it reaches at least 60 % of that ceiling,
 inside-kernel when it is known to reach neither (latency, LDS, gathers, atomics), undetermined when
@@ -25,7 +26,8 @@ from profharness.analysis.time.timeline import is_communication
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import coded
-from profharness.trace.model import F64, I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Trace
 from profharness.units import format_share
 
 Mask = npt.NDArray[np.bool_]

@@ -1,5 +1,5 @@
 """How many workgroups of a kernel one compute unit holds at once, by the rules of its architecture
-(METRICS 3).
+(docs/metrics.md#occupancy).
 
 AMD (LLVM's AMDGPU backend and the HIP runtime's occupancy query): each SIMD holds as many waves as
 its wave slots, its vector and its scalar registers allow; the waves of a workgroup are dealt out
@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.node.devices import AmdLimits, NvidiaLimits
-from profharness.trace.model import I64, NULL
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64
 
 _NO_LIMIT = np.int64(2**31)
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from profharness.analysis.kernels.grouping import Grouped, combinations, group, modes
 from profharness.analysis.records import HotspotRow, Hotspots
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 
 I64 = npt.NDArray[np.int64]
 Grouping = Literal["kernel", "op", "category", "call"]

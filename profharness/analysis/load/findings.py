@@ -1,5 +1,5 @@
-"""What is wrong with a level of load, as findings (METRICS 5, load): a check of the generator
-before one of the server.
+"""What is wrong with a level of load, as findings (docs/findings.md#the-load-on-a-server): a check
+of the generator before one of the server.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from profharness.findings import Finding, finding
-from profharness.stats.load import LevelFigures
+from profharness.stats.load_figures import LevelFigures
 from profharness.units import format_ns
 
 CPU_LIMIT = 0.9

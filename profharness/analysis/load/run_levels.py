@@ -16,7 +16,8 @@ from profharness.rundir.manifest import Manifest
 from profharness.stats import load_parts
 from profharness.stats.intervals import Intervals, window
 from profharness.stats.level_result import block_rates, in_window
-from profharness.stats.load import Latency, LevelFigures, level_figures
+from profharness.stats.load import level_figures
+from profharness.stats.load_figures import Latency, LevelFigures
 from profharness.stats.throughput import Drift
 from profharness.trace.model import F64, Requests, Trace
 

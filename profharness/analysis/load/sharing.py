@@ -17,7 +17,8 @@ from profharness.analysis.load.sharing_records import SharedLevel, SharedModel
 from profharness.analysis.records import PointSummary
 from profharness.rundir.levels import SHARED, SPREAD
 from profharness.stats.estimate import Estimate
-from profharness.stats.load import LevelFigures, level_figures
+from profharness.stats.load import level_figures
+from profharness.stats.load_figures import LevelFigures
 from profharness.stats.throughput import Drift
 
 _MEDIAN = 50.0

@@ -22,7 +22,8 @@ from profharness.analysis.kernels.categories import op_category
 from profharness.analysis.kernels.grouping import pack
 from profharness.node.devices import Dtype
 from profharness.trace.columns.keys import coded, first_rows
-from profharness.trace.model import F64, I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Trace
 
 _ITEM_BYTES = {
     "float": 4,

@@ -1,5 +1,5 @@
-"""What held a device's clock down: the modifier of a verdict (METRICS 3), never a limiter of its
-own.
+"""What held a device's clock down: the modifier of a verdict (docs/metrics.md#clock-caps), never a
+limiter of its own.
 """
 
 from __future__ import annotations

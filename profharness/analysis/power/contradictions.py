@@ -1,5 +1,5 @@
 """Where a trace and the driver's own figures cannot both be right: idle in the one, busy in the
-other (METRICS 5).
+other (docs/findings.md#idle-contradicted).
 
 The driver's GPU % alone proves little: it counts short gaps as busy, lags by its averaging time,
 and some parts show 100 % for an idle process. So only gaps of a second and more count, without

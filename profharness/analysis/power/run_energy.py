@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.records import Figure
-from profharness.analysis.run.points import RunView
 from profharness.analysis.run.steps import steady_steps
 from profharness.analysis.run.trials import BARE
-from profharness.stats.packages import power_figures
+from profharness.analysis.run.view import RunView
+from profharness.stats.package_figures import power_figures
 from profharness.trace.model import Trace
 
 

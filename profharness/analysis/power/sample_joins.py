@@ -1,5 +1,5 @@
 """Telemetry joined to records: the mean of a metric while certain kernels, copies or operators ran
-(METRICS 3 and 6).
+(docs/metrics.md#hotspots).
 
 A sample holds until the next one, at most for twice their usual distance, as a counter track shows
 it; a value that covers an interval holds in it. A mean weights each value with the time of the
@@ -21,7 +21,8 @@ from profharness.analysis.power.run_telemetry import figure_name
 from profharness.analysis.records import Figure
 from profharness.errors import UsageError
 from profharness.stats.streams import Stream, streams
-from profharness.trace.model import F64, I64, NULL, Samples, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Samples, Trace
 from profharness.trace.sample_metrics import metric_of, unit_of
 from profharness.units import format_ns
 

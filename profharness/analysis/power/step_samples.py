@@ -12,7 +12,8 @@ from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.power.sample_joins import held
 from profharness.analysis.records import StepSummary
 from profharness.stats.intervals import window
-from profharness.stats.packages import packages, power_figures
+from profharness.stats.package_figures import power_figures
+from profharness.stats.packages import packages
 from profharness.stats.streams import idle_window, streams
 from profharness.trace.model import Trace
 

@@ -110,11 +110,15 @@ def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
             f"{'device' if len(first) == 1 else 'devices'} on {node.host or 'the node'}, "
             f"of which {name}={','.join(second)} counts"
         )
+        consequence = (
+            f"device {', '.join(lost)} is not among them"
+            if lost
+            else "other devices are used than either says"
+        )
         found.append(
             finding(
                 "mask-applied-twice",
-                f"{said}: "
-                f"{'device ' + ', '.join(lost) + ' is not among them' if lost else 'other devices are used than either says'}",
+                f"{said}: {consequence}",
                 severity="error" if lost else "warning",
                 rocr=",".join(first),
                 hip=",".join(second),

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import UsageError
-from profharness.trace.model import NULL, Source, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Source, Trace
 from profharness.trace.parts import select
 
 ORDER = ("rocprofv3", "rocprof", "rocprof-sys", "torch")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from profharness.analysis.records import Estimate, PassRow, RunInfo
 from profharness.analysis.run.overhead import layer_overhead
-from profharness.analysis.run.points import UNTIMED_LAYERS, RunView, overheads
+from profharness.analysis.run.points import UNTIMED_LAYERS, overheads
 from profharness.analysis.run.steps import steady_steps
 from profharness.analysis.run.trials import BARE, Trials, base_of
+from profharness.analysis.run.view import RunView
 from profharness.rundir.manifest import Manifest, NodeRecord, PassRecord
 from profharness.stats.throughput import Drift, drift_between, largest_drift, summarise_trials
 from profharness.trace.model import FIRST_STEP, STEPS, Trace

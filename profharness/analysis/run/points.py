@@ -8,88 +8,31 @@ never by time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import msgspec
 
-from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
 from profharness.analysis.load import run_levels
 from profharness.analysis.load.findings import level_findings
-from profharness.analysis.load.run_levels import Levels, LoadedLevel
+from profharness.analysis.load.run_levels import LoadedLevel
 from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.records import Estimate, Figure, PointSummary
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.processes import classic, process_figures, together
 from profharness.analysis.run.trial_findings import trial_findings
-from profharness.analysis.run.trials import BARE, PointTrials, Trials
+from profharness.analysis.run.trials import BARE, PointTrials
+from profharness.analysis.run.view import PointResult, RunView
 from profharness.analysis.run.work import ceilings_of, number, work_figures
 from profharness.findings import Finding, finding
 from profharness.rundir.levels import SHARED
 from profharness.rundir.manifest import Manifest, PassRecord, PointRecord
-from profharness.stats.packages import Package, power_figures
-from profharness.stats.streams import Stream
-from profharness.stats.throughput import Drift, TrialStats, summarise_trials, widened
-from profharness.trace.model import F64
+from profharness.stats.package_figures import power_figures
+from profharness.stats.throughput import TrialStats, widened
 from profharness.units import format_ns
 
 BACKENDS = frozenset({"torch", "onnxruntime", "tensorflow"})
 UNTIMED_LAYERS = frozenset({"telemetry"})
 NOT_COMPILED = "failed-to-compile"
 _MS = 1e6
-
-
-@dataclass(frozen=True, eq=False)
-class RunView:
-    """What all points of one run share. `reference` is the pass that throughput comes from.
-
-    `repeats` are the drifts of all repeated points, `drifts` the largest one of each backend.
-    """
-
-    manifest: Manifest
-    trials: Trials
-    reference: str
-    chosen: str | None
-    telemetry: tuple[Stream, ...]
-    drifts: dict[str, Drift]
-    packages: tuple[Package, ...] = ()
-    yardstick: Yardstick = NO_YARDSTICK
-    repeats: tuple[Drift, ...] = ()
-    levels: Levels = field(default_factory=dict)
-
-    def rates(self, pass_name: str, point: str) -> F64 | None:
-        """Items/s of the point's trials, or of the parts of a level's window; None where the pass
-        has none.
-        """
-        trials, level = self.trials.get((pass_name, point)), self.levels.get((pass_name, point))
-        if trials is not None:
-            return trials.rates
-        return level.rates if level is not None else None
-
-    def stats(self, point: str, pass_name: str | None = None) -> TrialStats | None:
-        """Statistics of the point in a pass (default: the reference); None where it has no
-        trials.
-        """
-        found = self.trials.get((pass_name or self.reference, point))
-        return (
-            None
-            if found is None
-            else summarise_trials(found.durations_ns, found.items, f"{found.pass_name}/{point}")
-        )
-
-    def records(self, point: str) -> list[PointRecord]:
-        """First measurements of the point, the reference pass first."""
-        own = [
-            record for record in self.manifest.points if record.id == point and record.repeat == 0
-        ]
-        return sorted(own, key=lambda record: record.pass_name != self.reference)
-
-
-@dataclass(frozen=True)
-class PointResult:
-    """A point and the findings on its measurement."""
-
-    summary: PointSummary
-    findings: tuple[Finding, ...]
 
 
 def summarise(view: RunView, point: str, device: PointSummary | None) -> PointResult:
@@ -99,23 +42,7 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     records, stats = view.records(point), view.stats(point)
     record = records[0] if records else None
     base = device if device is not None else PointSummary(point=point)
-    summary = (
-        base
-        if record is None
-        else msgspec.structs.replace(
-            base,
-            backend=record.backend,
-            batch_size=record.batch_size,
-            concurrency=record.concurrency,
-            processes=record.processes,
-            mode=record.mode or "",
-            rate=record.rate,
-            state=record.state,
-            error=record.error,
-            trials=record.trials,
-            warmup_trials=record.warmup_trials,
-        )
-    )
+    summary = base if record is None else _as_recorded(base, record)
     metrics = dict(base.metrics)
     if record is not None:
         metrics |= _record_figures(record)
@@ -158,6 +85,23 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
         # machine's doing
         found = tuple(one for one in found if one.id != "missing-sync")
     return PointResult(summary, (*found, *_record_findings(records)))
+
+
+def _as_recorded(summary: PointSummary, record: PointRecord) -> PointSummary:
+    """The summary with what the manifest says of its point."""
+    return msgspec.structs.replace(
+        summary,
+        backend=record.backend,
+        batch_size=record.batch_size,
+        concurrency=record.concurrency,
+        processes=record.processes,
+        mode=record.mode or "",
+        rate=record.rate,
+        state=record.state,
+        error=record.error,
+        trials=record.trials,
+        warmup_trials=record.warmup_trials,
+    )
 
 
 def _of_level(
@@ -247,7 +191,6 @@ def _timing_figures(
     note = "" if view.reference == BARE else "no bare pass: slowed by the profiler"
     unit = rate_unit(view)
     drift = view.drifts.get(backend, view.drifts[""])
-    low, high = widened(stats, drift)
 
     def timed(
         value: float | None, ends: tuple[float | None, float | None], needs: str = ""
@@ -269,23 +212,7 @@ def _timing_figures(
         )
 
     found = {
-        "throughput": Figure(
-            value=_throughput(trials, stats),
-            unit=unit,
-            low=low,
-            high=high,
-            source=origin,
-            note=note,
-        ),
-        "throughput_median": Figure(
-            value=stats.throughput_median, unit=unit, source=origin, note=note
-        ),
-        "throughput_of_mean_time": Figure(
-            value=stats.rate_of_mean,
-            unit=unit,
-            source=origin,
-            note="all items over the summed time",
-        ),
+        **_rates(trials, stats, unit, origin, note, widened(stats, drift)),
         "latency_mean": timed(stats.latency_mean_ns, (stats.latency_low_ns, stats.latency_high_ns)),
         "latency_std": Figure(
             value=_ms(stats.latency_std_ns),
@@ -304,6 +231,31 @@ def _timing_figures(
     return found
 
 
+def _rates(
+    trials: PointTrials,
+    stats: TrialStats,
+    unit: str,
+    origin: str,
+    note: str,
+    ends: tuple[float | None, float | None],
+) -> dict[str, Figure]:
+    """Throughput by its three definitions; `ends` are those of the first one's interval."""
+    low, high = ends
+    mean = _throughput(trials, stats)
+    return {
+        "throughput": Figure(value=mean, unit=unit, low=low, high=high, source=origin, note=note),
+        "throughput_median": Figure(
+            value=stats.throughput_median, unit=unit, source=origin, note=note
+        ),
+        "throughput_of_mean_time": Figure(
+            value=stats.rate_of_mean,
+            unit=unit,
+            source=origin,
+            note="all items over the summed time",
+        ),
+    }
+
+
 def _ms(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / _MS
 
@@ -311,8 +263,8 @@ def _ms(value_ns: float | None) -> float | None:
 def _bare_figures(
     view: RunView, point: str, traced: dict[str, Figure], stats: TrialStats
 ) -> dict[str, Figure]:
-    """Device time per traced trial over the bare trial time (METRICS 2); needs trials of the point
-    in both passes.
+    """Device time per traced trial over the bare trial time (docs/metrics.md#traced-and-bare);
+    needs trials of the point in both passes.
     """
     other = (
         None

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.rundir.manifest import Manifest
-from profharness.trace.model import F64, I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Trace
 
 BARE = "bare"
 CPU_NODE, MEMORY_NODE = "cpu_node", "memory_node_used"

@@ -10,8 +10,9 @@ import numpy as np
 
 from profharness.analysis.compare.reasons import switched
 from profharness.analysis.curves.knee import in_jobs, jobs_per_device
+from profharness.analysis.curves.records import Capacity, Series
 from profharness.analysis.curves.saturation import indistinct, series
-from profharness.analysis.records import Capacity, PointSummary, Series
+from profharness.analysis.records import PointSummary
 from profharness.analysis.run.trial_findings import eased
 from profharness.analysis.verdict.cpu import under_pressure
 from profharness.findings import Finding

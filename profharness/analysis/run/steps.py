@@ -19,7 +19,8 @@ from profharness.analysis.time.steps import Step, steady, steps
 from profharness.rundir.manifest import Manifest
 from profharness.stats.intervals import Intervals, merge
 from profharness.stats.throughput import summarise_trials
-from profharness.trace.model import F64, FIRST_STEP, I64, NULL, STEPS, ClockDomain, Source, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, FIRST_STEP, I64, STEPS, ClockDomain, Source, Trace
 from profharness.trace.parts.select import by_source
 
 OWN_LAYER = "steps"

@@ -7,6 +7,7 @@ and latency; nothing is summed over passes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -16,7 +17,6 @@ from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.load import run_levels
 from profharness.analysis.load.sharing import shared_levels
-from profharness.analysis.metrics import problem_row, source_row, summarise_trace
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
 from profharness.analysis.power.run_energy import step_energy
@@ -25,12 +25,13 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
-from profharness.analysis.run.points import RunView
 from profharness.analysis.run.series import eased_by_pressure, run_series
 from profharness.analysis.run.steps import step_figures
 from profharness.analysis.run.trial_findings import drift_finding
 from profharness.analysis.run.trials import BARE, Trials, base_of, collect, reference_pass
+from profharness.analysis.run.view import PointResult, RunView
 from profharness.analysis.run.work import ceilings_of_points
+from profharness.analysis.summarise import problem_row, source_row, summarise_trace
 from profharness.analysis.verdict.above_peak import above_peak
 from profharness.analysis.verdict.window import verdict
 from profharness.findings import Finding, finding
@@ -38,7 +39,8 @@ from profharness.node.ceilings import Calibration
 from profharness.rundir.levels import SHARED
 from profharness.rundir.manifest import Manifest
 from profharness.stats.intervals import window
-from profharness.stats.packages import calibrated, package_findings, packages, power_figures
+from profharness.stats.package_figures import power_figures
+from profharness.stats.packages import calibrated, package_findings, packages
 from profharness.stats.streams import Stream, idle_window, streams
 from profharness.trace.clocks.causality import causal_intervals
 from profharness.trace.model import Trace
@@ -57,33 +59,68 @@ def summarise_run(
     """
     chosen, records = passes.choose(trace, perturbing=_perturbing(manifest))
     cores = allowed_cores(manifest)
-    yardstick = Yardstick(
-        calibrations,
-        manifest.nodes[0].versions if manifest.nodes else None,
-        trace if len(trace.counters) else None,
-    )
+    node = manifest.nodes[0] if manifest.nodes else None
+    counted = trace if len(trace.counters) else None
+    yardstick = Yardstick(calibrations, node.versions if node else None, counted)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
     view = _view(manifest, trace, chosen)
-    watts = calibrated(
-        view.packages,
-        trace,
-        calibrations,
-        yardstick.software,
-        manifest.nodes[0].cpu_model if manifest.nodes else "",
-    )
+    cpu_model = node.cpu_model if node else ""
+    watts = calibrated(view.packages, trace, calibrations, yardstick.software, cpu_model)
     view = replace(view, yardstick=yardstick, packages=watts)
     by_id = {point.point: point for point in device.points}
-    results = [
-        run_points.summarise(view, point, by_id.get(point))
-        for point in _points(manifest, view.trials)
-    ]
-    # a point's share of a peak may come from another pass than its device's figures: it is judged
-    # when they stand together
-    of_device = tuple(one for one in device.findings if one.id != "above-peak" or one.point is None)
+    named = _points(manifest, view.trials)
+    results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
+    summaries = [result.summary for result in results]
+    rows = pass_rows(view, trace)
+    figures = _run_figures(view, trace)
+    of_telemetry = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
+    measured = _measured_findings(view, trace, device, results)
     found = _unique(
         (
-            *manifest.findings,
-            *mask_findings(manifest),
+            *eased_by_pressure(measured, summaries, of_telemetry),
+            *_overhead_findings(rows),
+            *of_telemetry,
+            *package_findings(view.packages),
+        )
+    )
+    points = _in_order(tuple(_judged(summary, found, cores) for summary in summaries))
+    metrics = {
+        **device.metrics,
+        **ceilings_of_points(points[0].metrics if points else None, device.metrics),
+        **figures,
+        **step_figures(manifest, trace),
+        **step_energy(view, trace),
+    }
+    on_curves = tuple(point for point in points if point.backend not in SHARED)
+    clients = run_levels.clients_per_job(manifest)
+    return msgspec.structs.replace(
+        device,
+        points=points,
+        metrics=metrics,
+        findings=found,
+        problems=tuple(problem_row(one) for one in trace.problems),
+        run=run_info(manifest, source),
+        passes=rows,
+        series=run_series(on_curves, found, source, clients),
+        sources=_sources(trace),
+        verdict=verdict(device.partition, metrics, found),
+        telemetry=run_telemetry.rows(trace),
+        counters=counter_rows(trace),
+        sharing=shared_levels(points, view.levels, view.reference, view.drifts),
+    )
+
+
+def _measured_findings(
+    view: RunView, trace: Trace, device: Summary, results: Sequence[PointResult]
+) -> tuple[Finding, ...]:
+    """What the manifest, the traced pass and the points say, each once."""
+    # a point's share of a peak may come from another pass than its device's figures: it is judged
+    # when they stand together
+    of_device = (one for one in device.findings if one.id != "above-peak" or one.point is None)
+    return _unique(
+        (
+            *view.manifest.findings,
+            *mask_findings(view.manifest),
             *of_device,
             *(one for result in results for one in result.findings),
             *(one for drift in view.repeats for one in drift_finding(drift)),
@@ -96,45 +133,6 @@ def summarise_run(
                 for one in above_peak(result.summary.metrics, result.summary.point)
             ),
         )
-    )
-    rows = pass_rows(view, trace)
-    figures = _run_figures(view, trace)
-    told = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
-    found = _unique(
-        (
-            *eased_by_pressure(found, [result.summary for result in results], told),
-            *_overhead_findings(rows),
-            *told,
-            *package_findings(view.packages),
-        )
-    )
-    points = _in_order(tuple(_judged(result.summary, found, cores) for result in results))
-    metrics = {
-        **device.metrics,
-        **ceilings_of_points(points[0].metrics if points else None, device.metrics),
-        **figures,
-        **step_figures(manifest, trace),
-        **step_energy(view, trace),
-    }
-    return msgspec.structs.replace(
-        device,
-        points=points,
-        metrics=metrics,
-        findings=found,
-        problems=tuple(problem_row(one) for one in trace.problems),
-        run=run_info(manifest, source),
-        passes=rows,
-        series=run_series(
-            tuple(point for point in points if point.backend not in SHARED),
-            found,
-            source,
-            run_levels.clients_per_job(manifest),
-        ),
-        sources=_sources(trace),
-        verdict=verdict(device.partition, metrics, found),
-        telemetry=run_telemetry.rows(trace),
-        counters=counter_rows(trace),
-        sharing=shared_levels(points, view.levels, view.reference, view.drifts),
     )
 
 

@@ -1,7 +1,7 @@
 """What is wrong with the trials of a point: warm-up in the mean, odd trials, timers stopped too
 early, too few.
 
-Pure checks on durations (METRICS 1). A finding never changes a figure.
+Pure checks on durations (docs/metrics.md#consistency). A finding never changes a figure.
 """
 
 from __future__ import annotations

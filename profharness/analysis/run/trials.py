@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.stats.intervals import Intervals, window
-from profharness.trace.model import F64, I64, NULL, Marks, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Marks, Trace
 
 OWN_LAYER = "trials"
 BARE = "bare"

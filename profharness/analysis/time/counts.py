@@ -1,5 +1,5 @@
-"""Whole-trace counts, exactly as DESIGN 8 defines them: spans and unions of half-open intervals, in
-ns.
+"""Whole-trace counts, exactly as docs/metrics.md#whole-file-counts defines them: spans and unions
+of half-open intervals, in ns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from profharness.analysis.time.linking import Links, link_kernels
 from profharness.analysis.time.timeless import no_places
 from profharness.stats import intervals
 from profharness.trace.columns.keys import distinct
-from profharness.trace.model import NULL, Source, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Source, Trace
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from profharness.analysis.time.linking import Links, link_copies, link_kernels
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals, Steps
-from profharness.trace.model import NULL, Api, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Api, Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -1,5 +1,5 @@
 """Why a device was idle: each instant of each gap gets the first cause that fits, in the order of
-METRICS 2.
+docs/metrics.md#idle-causes.
 
 A gap lies between two pieces of device work (kernels or copies). What ends it, and the host call
 that launched that piece, tell the cause:
@@ -35,7 +35,8 @@ from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.column import is_repeated
 from profharness.trace.columns.keys import distinct
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

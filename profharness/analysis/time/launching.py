@@ -19,7 +19,8 @@ from profharness.analysis.time.device_work import Work
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import distinct
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
 BETWEEN_LAUNCHES_NS = 1_000_000

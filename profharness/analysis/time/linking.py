@@ -1,4 +1,6 @@
-"""Device records and the host calls that launched them (DESIGN 8), as the figures need them."""
+"""Device records and the host calls that launched them (docs/metrics.md#linked), as the figures
+need them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import Correlated, join
-from profharness.trace.model import NULL, Trace
+from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

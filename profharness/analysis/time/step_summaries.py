@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.measurement import Measurement
-from profharness.analysis.metrics import device_partition, figures
+from profharness.analysis.metrics import figures
 from profharness.analysis.records import StepSummary
+from profharness.analysis.summarise import device_partition
 from profharness.analysis.time.steps import Step, Windows, steps
 from profharness.analysis.time.whole import Whole
 from profharness.errors import UsageError

@@ -1,5 +1,5 @@
 """Windows to measure in: trials, steps and the steady part of a run, from the trace's own marks
-(METRICS 2).
+(docs/metrics.md#window).
 
 A trace's whole length says little where a capture has a long lead-in; figures belong to trials
 where the workload marked them, else to the steps after warm-up, else to all device work.
@@ -15,7 +15,8 @@ import numpy.typing as npt
 from profharness.analysis.kernels.grouping import pack
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
-from profharness.trace.model import NULL, Marks, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Marks, Trace
 from profharness.trace.parts.step_numbers import step_numbers
 
 I64 = npt.NDArray[np.int64]

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from profharness.trace.columns.keys import distinct
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 TIMELINE = "a timeline"
 """How the needs of figures begin that such kernels cannot give."""

@@ -1,5 +1,5 @@
 """Device time of a window split into disjoint parts: compute, exposed communication, exposed copy,
-idle (METRICS 2).
+idle (docs/metrics.md#partition).
 
 The parts are measured in this order: what computes is compute, whatever else runs beside it. They
 sum to the window exactly. For several devices each is split on its own and the parts are added, so

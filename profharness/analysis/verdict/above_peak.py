@@ -1,5 +1,5 @@
 """Shares of a peak that cannot be: no device does more than its peak, whatever the arithmetic says
-(METRICS 5).
+(docs/metrics.md#ceilings).
 
 A data sheet's peak holds at its highest clock; what a calibration reached is the best of one
 library on one day, and a clock that is sampled is not exact. So a little above one is possible, and

@@ -1,5 +1,5 @@
 """What the CPU says where no device works: cores used of those that the process could have had
-(METRICS 3).
+(docs/metrics.md#cpu-verdict).
 
 Idle cores are claimed only where nothing else explains them: not other work on the node, not a CPU
 quota, not a process that sleeps or waits for input. What others used of the node is taken off the

@@ -16,7 +16,8 @@ from profharness.analysis.time.device_work import Work
 from profharness.analysis.time.steps import Step, steps
 from profharness.analysis.verdict.host_files import of_host_files
 from profharness.findings import Finding, finding
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
 _NEEDED_STEPS = 3

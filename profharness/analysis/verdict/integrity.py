@@ -25,7 +25,8 @@ from profharness.findings import Finding, finding
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import distinct
-from profharness.trace.model import NULL, Problem, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Problem, Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

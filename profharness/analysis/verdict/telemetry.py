@@ -1,5 +1,5 @@
 """What holds a device back, from telemetry alone: no trace, so no gaps, no kernels, and lower
-confidence (METRICS 3).
+confidence (docs/metrics.md#telemetry-verdict).
 
 The driver's busy share splits time into idle and busy; what the busy part does is read from fill,
 memory and tensor figures where the part has them. Thresholds are those of the traced verdict, where

@@ -1,5 +1,5 @@
 """What holds a window back: trust first, then the largest disjoint share, with its evidence
-(METRICS 3).
+(docs/metrics.md#verdict).
 
 Shares of the window: idle, exposed communication, exposed copies, kernel time that leaves more than
 half of the compute units empty, and the kernel time that fills them, split into what runs at the

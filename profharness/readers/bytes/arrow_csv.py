@@ -18,7 +18,8 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.rundir.blocks import Blocks, read_head
-from profharness.trace.model import F64, I64, NULL, Problem, Strings
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Problem, Strings
 
 Kind = Literal["time", "integer", "text", "figure"]
 BLOCK_BYTES = 4 << 20

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.rundir.blocks import Blocks
-from profharness.trace.model import F64, I64, NULL, Problem
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Problem
 
 Mask = npt.NDArray[np.bool_]
 _LARGEST = 2**63 - 1

@@ -16,7 +16,8 @@ import numpy as np
 
 from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.trace.collectives import HOST_BACKENDS, UNTOLD, Collective, encode, normalised
-from profharness.trace.model import I64, NULL, Strings
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Strings
 
 PREFIXES = tuple(f"{name}:" for name in HOST_BACKENDS)
 # C++'s names of types, which these ranges have, as torch's (c10::toString)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from profharness.readers.kineto.events import KinetoRows, integers, unwanted
+from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.records import (
     DeviceArgs,
     DeviceKernel,
@@ -26,7 +26,9 @@ from profharness.readers.kineto.records import (
     UsualOfDevices,
     UsualOfTimes,
 )
-from profharness.trace.model import NULL, Strings
+from profharness.readers.kineto.values import integers, unwanted
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Strings
 from profharness.trace.wanted import Wanted
 
 

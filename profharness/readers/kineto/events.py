@@ -9,7 +9,6 @@ together, as their own type.
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
@@ -40,9 +39,17 @@ from profharness.readers.kineto.records import (
     Unneeded,
     Usual,
 )
-from profharness.trace.collectives import Collective, encode, normalised
-from profharness.trace.columns.build import Growing, Pool, packed_integers, text_pool
-from profharness.trace.model import I32, I64, NULL, Strings
+from profharness.readers.kineto.values import (
+    collective_of,
+    integers,
+    rare_integers,
+    raw_bytes,
+    unwanted,
+)
+from profharness.trace.collectives import encode
+from profharness.trace.columns.build import Growing, Pool, text_pool
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I32, I64, Strings
 from profharness.trace.wanted import Wanted
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
@@ -67,7 +74,6 @@ _SAME_TABLE: dict[str | None, str] = {
     ),
 }
 _MARK_NAMES = ("ProfilerStep#", "profharness.")
-_NUL = b"\0"  # stands in no JSON
 
 
 class _Appending(dict[str | None, Callable[[Event], None]]):
@@ -272,8 +278,8 @@ class KinetoRows:
             pid=integers([e.pid for e in events]),
             tid=integers([e.tid for e in events]),
             external=integers([a.external for a in args]),
-            shapes=self._texts.codes(_raw_bytes([a.dims for a in args])),
-            types=self._texts.codes(_raw_bytes([a.types for a in args])),
+            shapes=self._texts.codes(raw_bytes([a.dims for a in args])),
+            types=self._texts.codes(raw_bytes([a.types for a in args])),
             collective=self._collectives(args),
         )
 
@@ -346,7 +352,8 @@ class KinetoRows:
         if [a.collective for a in args].count(None) == len(args):
             return NULL
         return [
-            NULL if a.collective is None else self.strings.code(encode(_comms(a))) for a in args
+            NULL if a.collective is None else self.strings.code(encode(collective_of(a)))
+            for a in args
         ]
 
     def _note_kinds(self, args: Sequence[StatedArgs | PlacedArgs]) -> None:
@@ -358,7 +365,7 @@ class KinetoRows:
     def _triples(self, values: Sequence[msgspec.Raw] | Sequence[Triple]) -> I32:
         """Codes of grids or blocks, decoded or not: what was the same text has one code."""
         if values and isinstance(values[0], msgspec.Raw):
-            return self.geometry.codes(_raw_bytes(cast("Sequence[msgspec.Raw]", values)))
+            return self.geometry.codes(raw_bytes(cast("Sequence[msgspec.Raw]", values)))
         return self.geometry.codes(cast("Sequence[Triple]", values))
 
     def _name_codes(self, events: Sequence[Span]) -> I32:
@@ -382,55 +389,3 @@ class KinetoRows:
 
     def _optional_devices(self, values: Iterable[Number]) -> I64:
         return np.array([NULL if v is None else self.devices[str(v)] for v in values], np.int64)
-
-
-def unwanted(_: Sequence[Any]) -> None:
-    """In the place of what adds rows: nothing of these events is looked at."""
-
-
-def _comms(args: CommsArgs) -> Collective:
-    moved, arrived, ranks = (
-        None if (number := _integer(value)) < 0 else number
-        for value in (args.in_elements, args.out_elements, args.group_size)
-    )
-    return Collective(
-        normalised(str(args.collective)),
-        moved,
-        arrived,
-        str(args.comms_dtype or ""),
-        ranks,
-        str(args.group_ranks or args.group_name or ""),
-    )
-
-
-def _raw_bytes(values: Sequence[msgspec.Raw]) -> list[bytes]:
-    """The bytes of each value. Cutting them out of one text is several times faster than asking
-    each for its own.
-    """
-    parts = _NUL.join(values).split(_NUL)
-    return parts if len(parts) == len(values) else [bytes(value) for value in values]
-
-
-def integers(values: Sequence[Number]) -> I64:
-    """int64 of numbers and decimal texts; NULL for anything else, unsigned 64-bit values by their
-    bits.
-    """
-    try:
-        return packed_integers(values)
-    except struct.error:
-        return packed_integers(list(map(_integer, values)))
-
-
-def rare_integers(values: Sequence[Number]) -> I64 | int:
-    """The same of a column that most files do not have: NULL once where it holds nothing else."""
-    return NULL if values.count(NULL) == len(values) else integers(values)
-
-
-def _integer(value: Number) -> int:
-    try:
-        number = int(value) if value is not None else NULL
-    except (ValueError, OverflowError):
-        return NULL
-    if 2**63 <= number < 2**64:
-        number -= 2**64
-    return number if -(2**63) <= number < 2**63 else NULL

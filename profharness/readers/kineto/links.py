@@ -19,8 +19,9 @@ from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.kineto.records import Triple
 from profharness.trace import nesting
 from profharness.trace.columns.build import per_text
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import matched
-from profharness.trace.model import I64, NULL, Ops, Strings
+from profharness.trace.model import I64, Ops, Strings
 
 _WORK_ITEMS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
 _WORKGROUPS = frozenset(

@@ -17,8 +17,9 @@ from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.devices import DeviceRows, TimeRows
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import Header, read_header
+from profharness.readers.kineto.places import Origin
 from profharness.readers.kineto.records import Event, Record
-from profharness.readers.kineto.tables import Origin, Tables, build_tables
+from profharness.readers.kineto.tables import Tables, build_tables
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
 from profharness.rundir.blocks import BLOCK_BYTES

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 
 Number = int | float | str | None
 

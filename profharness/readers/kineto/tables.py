@@ -12,27 +12,16 @@ import numpy as np
 from profharness.readers.kineto import comms as kineto_comms
 from profharness.readers.kineto import links as kineto_links
 from profharness.readers.kineto.events import KinetoRows
-from profharness.readers.kineto.header import DeviceProperties, Header
+from profharness.readers.kineto.header import Header
 from profharness.readers.kineto.links import Calls
+from profharness.readers.kineto.places import Origin, Places
 from profharness.readers.own.marks import parse_mark
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
-from profharness.trace.columns.column import is_repeated
-from profharness.trace.model import (
-    I64,
-    NULL,
-    Api,
-    Copies,
-    Device,
-    Kernels,
-    Marks,
-    Ops,
-    Stream,
-    Strings,
-)
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Api, Copies, Device, Kernels, Marks, Ops, Stream, Strings
 from profharness.trace.wanted import Wanted
 
-_UNKNOWN = DeviceProperties()
 _DIRECTION = re.compile(r"\b([HDPA])to([HDPA])\b")
 _KINDS = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _DOMAINS = (
@@ -43,18 +32,6 @@ _DOMAINS = (
     ("nccl", "rccl"),
     ("rccl", "rccl"),
 )
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What all rows of a file share. `base_ns` is added to every start, `groups` are the ranks of
-    its process groups.
-    """
-
-    base_ns: int
-    host: str
-    rank: int | None
-    groups: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,66 +100,6 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         sizes_dropped=dropped if rows.wanted is Wanted.ALL else 0,
         twins=_twins(kernels),
     )
-
-
-class Places:
-    """Devices in the order of their numbers, and the streams that were seen on each."""
-
-    def __init__(self, rows: KinetoRows) -> None:
-        self._names = sorted(rows.devices, key=_natural)
-        rank = {name: position for position, name in enumerate(self._names)}
-        self._device = np.array([*(rank[name] for name in rows.devices), NULL], np.int64)
-        met = list(rows.streams)
-        self._stream_names = sorted(met, key=_natural)
-        self._stream = np.array([*(self._stream_names.index(name) for name in met), NULL], np.int64)
-        self._streams: dict[tuple[int, int], int] = {}
-
-    def device(self, codes: I64) -> I64:
-        """Positions among the devices of codes as they were met; NULL stays NULL."""
-        return self._device[codes]
-
-    def stream(self, device: I64, codes: I64) -> I64:
-        """Positions among the streams, adding new ones, for pairs of device position and stream
-        code.
-        """
-        if is_repeated(codes) and len(codes) and codes[0] == NULL:
-            return codes
-        width = max(len(self._stream_names), 1)
-        pairs = device * width + self._stream[codes]
-        if not len(pairs):
-            return pairs
-        low = int(pairs.min())
-        present = np.zeros(
-            int(pairs.max()) - low + 1, np.bool_
-        )  # as many as there are devices times streams
-        present[pairs - low] = True
-        known = np.zeros(len(present), np.int64)
-        for place in np.flatnonzero(present).tolist():
-            known[place] = self._streams.setdefault(divmod(place + low, width), len(self._streams))
-        places: I64 = known[pairs - low]
-        return places
-
-    def streams(self) -> tuple[Stream, ...]:
-        return tuple(Stream(device, self._stream_names[code]) for device, code in self._streams)
-
-    def devices(self, header: Header, origin: Origin, vendor: str) -> tuple[Device, ...]:
-        found = []
-        for name in self._names:
-            properties = header.device(name) or _UNKNOWN
-            maker = vendor or _vendor(properties.name)
-            found.append(
-                Device(
-                    index=name,
-                    host=origin.host,
-                    name=properties.name,
-                    rank=origin.rank,
-                    vendor=maker,
-                    compute_units=properties.compute_units,
-                    architecture=properties.architecture(maker),
-                    memory_bytes=properties.memory_bytes,
-                )
-            )
-        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,17 +314,6 @@ def _direction(name: str) -> str:
         return "unknown"
     kind = f"{match[1]}2{match[2]}".lower().replace("a", "d")
     return kind if kind in _KINDS else "unknown"
-
-
-def _vendor(name: str) -> str:
-    if name.startswith("AMD"):
-        return "amd"
-    return "nvidia" if name.startswith(("NVIDIA", "Tesla", "Quadro", "GeForce")) else ""
-
-
-def _natural(text: str) -> tuple[bool, int, str]:
-    """Numbers in their order, before other text."""
-    return (False, int(text), "") if text.isascii() and text.isdigit() else (True, 0, text)
 
 
 def _twins(kernels: Kernels) -> int:

@@ -18,7 +18,8 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.logs.amd_log_rows import Geometry, LogRows, Moment, trace_of
 from profharness.rundir.blocks import Blocks
-from profharness.trace.model import NULL, Problem, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Problem, Trace
 from profharness.trace.wanted import Wanted
 
 name = "amd-log"

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from profharness.trace import log_names
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
-    NULL,
     Api,
     ClockDomain,
     Kernels,

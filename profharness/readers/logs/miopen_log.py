@@ -16,7 +16,8 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
 from profharness.trace import log_names
-from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Source, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
 
 name = "miopen-log"

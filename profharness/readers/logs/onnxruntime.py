@@ -19,17 +19,17 @@ import numpy as np
 
 from profharness.readers.bytes.decimals import microseconds
 from profharness.readers.bytes.json_stream import EventStream
-from profharness.readers.kineto.events import integers
 from profharness.readers.kineto.records import Number
+from profharness.readers.kineto.values import integers
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
 from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, Pool, text_pool
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I32,
     I64,
-    NULL,
     ClockDomain,
     Marks,
     Ops,

@@ -22,17 +22,8 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.rundir.blocks import Blocks
-from profharness.trace.model import (
-    NULL,
-    ClockDomain,
-    Marks,
-    Problem,
-    Requests,
-    Source,
-    Strings,
-    Trace,
-    concat,
-)
+from profharness.trace.columns.table import NULL, concat
+from profharness.trace.model import ClockDomain, Marks, Problem, Requests, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
 
 name = "perf_analyzer"

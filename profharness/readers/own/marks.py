@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profharness.trace.model import NULL, MarkKind
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import MarkKind
 
 _PREFIX = "profharness."
 _TORCH_STEP = "ProfilerStep#"

@@ -1,4 +1,5 @@
-"""A CSV of scan results: one row per level, with any text columns telling series apart (DESIGN 8).
+"""A CSV of scan results: one row per level, with any text columns telling series apart
+(docs/formats.md#scan-csv).
 
 Columns: `batch_size`, `concurrency` or `processes`; `throughput` (items/s); optional `latency_ms`,
 `throughput_sem`, `latency_sem_ms`. Every further column that holds a text splits the rows into

@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.trace.model import NULL, ClockDomain, Marks, Problem, Source, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -20,17 +20,8 @@ from profharness.readers.perfetto.names import Interned
 from profharness.readers.perfetto.packets import GPU_EVENT, GPU_INFO, SYSTEM_INFO, Packets
 from profharness.trace.columns.build import per_text
 from profharness.trace.columns.keys import pack
-from profharness.trace.model import (
-    F64,
-    NULL,
-    Copies,
-    Counters,
-    Device,
-    Kernels,
-    Stream,
-    Strings,
-    concat,
-)
+from profharness.trace.columns.table import NULL, concat
+from profharness.trace.model import F64, Copies, Counters, Device, Kernels, Stream, Strings
 
 _ID, _DURATION, _CONTEXT, _GPU, _QUEUE, _STAGE, _KERNEL, _NAME, _LAUNCH = (
     1,

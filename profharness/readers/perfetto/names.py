@@ -11,7 +11,8 @@ from profharness.readers.bytes.proto_scan import I64, LENGTH, U8, Fields, scan
 from profharness.readers.perfetto.events import TABLES
 from profharness.readers.perfetto.packets import Packets
 from profharness.trace.columns.build import Pool, text_pool
-from profharness.trace.model import NULL, Strings
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Strings
 
 _NAME = 2  # of every interned entry that has one
 

@@ -19,7 +19,8 @@ from profharness.readers.perfetto.names import Interned, text_codes, texts
 from profharness.readers.perfetto.packets import TRACK_EVENT, Packets
 from profharness.trace.columns.build import Pool
 from profharness.trace.columns.column import gathered, narrow
-from profharness.trace.model import F64, NULL
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64
 
 _CHUNK = 1 << 15
 _CATEGORY, _NOTES, _TYPE, _NAME_IID, _TRACK, _COUNTER, _DOUBLE_COUNTER = 3, 4, 9, 10, 11, 30, 44

@@ -19,6 +19,7 @@ from profharness.findings import Severity
 from profharness.readers.bytes.proto_scan import I64, frame
 from profharness.readers.perfetto import events as ev
 from profharness.readers.perfetto import tables as pftrace_tables
+from profharness.readers.perfetto.context import Context, Tables
 from profharness.readers.perfetto.gpu import GpuTables, read_gpu
 from profharness.readers.perfetto.names import read_interned
 from profharness.readers.perfetto.notes import Events, read_events
@@ -26,12 +27,12 @@ from profharness.readers.perfetto.origin import Origin, clock_offset, dropped, r
 from profharness.readers.perfetto.packets import MISSING, PACKET_TAG, Framing, Packets, read_packets
 from profharness.readers.perfetto.slices import CALL, Slices, from_rocprof_sys, read_slices
 from profharness.readers.perfetto.states import latest_of_state, states
-from profharness.readers.perfetto.tables import Context, Tables
 from profharness.readers.perfetto.times import packet_times
 from profharness.readers.perfetto.tracks import Tracks
 from profharness.trace.columns.build import text_pool
 from profharness.trace.columns.column import narrow
-from profharness.trace.model import NULL, Problem, Source, Stream, Strings, Trace, concat
+from profharness.trace.columns.table import NULL, concat
+from profharness.trace.model import Problem, Source, Stream, Strings, Trace
 from profharness.trace.wanted import Wanted
 
 name = "perfetto"

@@ -21,7 +21,8 @@ from profharness.readers.perfetto.notes import Events
 from profharness.readers.perfetto.stacks import StackEvents, replay
 from profharness.readers.perfetto.tracks import Tracks
 from profharness.trace.columns.build import per_text
-from profharness.trace.model import NULL, Strings
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Strings
 
 KERNEL, COPY, CALL, MARK, OP, OTHER = range(6)
 DOMAINS = {

@@ -5,7 +5,6 @@ rocprofv3 and rocprof-sys.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,28 +13,16 @@ import numpy as np
 from profharness.readers.bytes.proto_scan import I64
 from profharness.readers.kineto.tables import marks_from
 from profharness.readers.perfetto import slices as kinds
+from profharness.readers.perfetto.context import Context, Tables, first_number
 from profharness.readers.perfetto.events import COUNTER
-from profharness.readers.perfetto.notes import Events
-from profharness.readers.perfetto.slices import Slices, per_track
+from profharness.readers.perfetto.slices import per_track
 from profharness.readers.perfetto.tracks import Tracks
 from profharness.readers.rocprofv3.places import places
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
-from profharness.trace.model import (
-    NULL,
-    Api,
-    Copies,
-    Counters,
-    Device,
-    Kernels,
-    Marks,
-    Ops,
-    Samples,
-    Stream,
-    Strings,
-)
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Api, Copies, Counters, Device, Kernels, Marks, Ops, Samples
 
-_NUMBER = re.compile(r"\d+")
 _AGENT = re.compile(r"(?:Agent \[|Dispatch \[|Device |GPU |\[)(\d+)")
 _QUEUE = re.compile(r"[Qq]ueue \[?\"? ?(\d+)")
 _STREAM = re.compile(r"(?i)stream \[?\"? ?(\d+)")
@@ -89,63 +76,6 @@ _SENSORS = (
     (re.compile(r"GPU Temperature \["), "temperature_edge", 1.0),
     (re.compile(r"GPU Memory Usage \["), "gpu_memory_used", 1e6),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Context:
-    """What all tables are built from; `times` and `track` are per event."""
-
-    events: Events
-    slices: Slices
-    tracks: Tracks
-    strings: Strings
-    times: I64
-    track: I64
-
-    def integers(self, rows: I64, *labels: str) -> I64:
-        """The first of these annotations at these events."""
-        codes = [code for label in labels if (code := self.strings.find(label)) != NULL]
-        return self.events.notes.integers(codes, len(self.events))[rows]
-
-    def texts(self, rows: I64, *labels: str) -> I64:
-        codes = [code for label in labels if (code := self.strings.find(label)) != NULL]
-        return self.events.notes.texts(codes, len(self.events))[rows]
-
-    def number(self, rows: I64, pattern: re.Pattern[str] | None, *labels: str) -> I64:
-        """A number from an annotation, as itself or in its text, else from the track's name where
-        there is a pattern for it.
-        """
-        found = self.integers(rows, *labels)
-        text = per_text(self.strings, self.texts(rows, *labels), lambda text: _first(_NUMBER, text))
-        found = np.where(found != NULL, found, text)
-        if pattern is None:
-            return found
-        named = per_track(self.track[rows], partial(_in_name, self.tracks, pattern))
-        return np.where(found != NULL, found, named)
-
-    def owner(self, rows: I64) -> dict[str, Any]:
-        """Process and thread, of the annotation, else of the track."""
-        pid = per_track(self.track[rows], self.tracks.pid)
-        tid = self.integers(rows, "tid")
-        return {
-            "pid": pid,
-            "tid": np.where(tid != NULL, tid, per_track(self.track[rows], self.tracks.tid)),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """What the slices and counters of one file give."""
-
-    kernels: Kernels
-    copies: Copies
-    api: Api
-    ops: Ops
-    marks: Marks
-    samples: Samples
-    counters: Counters
-    devices: tuple[Device, ...]
-    streams: tuple[Stream, ...]
 
 
 def build(context: Context, *, ops: bool) -> Tables:
@@ -279,18 +209,7 @@ def _axis(axis: int, text: str) -> int:
 
 def _sensed_device(tracks: Tracks, uuid: int) -> int:
     name = tracks[uuid].name
-    return NULL if "(CPU)" in name else _first(_AGENT, name)
-
-
-def _in_name(tracks: Tracks, pattern: re.Pattern[str], uuid: int) -> int:
-    return _first(pattern, tracks[uuid].name)
-
-
-def _first(pattern: re.Pattern[str], text: str) -> int:
-    """The first number that the pattern finds; NULL where it finds none, or one beyond any id."""
-    match = pattern.search(text)
-    number = int(match[match.lastindex or 0]) if match else NULL
-    return number if number < 2**63 else NULL
+    return NULL if "(CPU)" in name else first_number(_AGENT, name)
 
 
 def _copy_ends(context: Context, rows: I64) -> dict[str, I64]:

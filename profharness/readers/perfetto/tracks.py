@@ -11,7 +11,7 @@ import numpy as np
 
 from profharness.readers.bytes.proto_scan import LENGTH, VARINT, Fields, scan
 from profharness.readers.perfetto.packets import TRACK_DESCRIPTOR, Packets
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
 _PID, _TID, _MULTIPLIER, _INCREMENTAL = 1, 2, 4, 5

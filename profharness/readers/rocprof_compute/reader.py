@@ -23,9 +23,9 @@ from profharness.readers.rocprof_v1.dispatch_table import (
     listed,
     long_counters,
 )
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I64,
-    NULL,
     ClockDomain,
     Counters,
     Device,
@@ -133,38 +133,7 @@ def _long(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
 
 def _problems(table: Table, found: Dispatches, lost: int) -> Iterator[Problem]:
     where, times = str(table.path), found.times
-    if not table.rows:
-        yield Problem(
-            "warning",
-            where,
-            1,
-            "the file holds no dispatch: the program did no work that the tool saw",
-        )
-    elif times.timed.any():
-        yield Problem(
-            "info",
-            where,
-            int(times.timed.sum()),
-            "dispatches were measured in several executions: their durations can be "
-            "compared, their starts are no timeline"
-            + (", and times are means over executions, rounded to ns" if times.fractions else ""),
-        )
-    elif times.scientific:
-        yield Problem(
-            "error",
-            where,
-            times.scientific,
-            "dispatches have no durations, which stand as zero: a spreadsheet has shortened "
-            "their times (like 8.1E+14)",
-        )
-    else:
-        yield Problem(
-            "warning",
-            where,
-            len(found.kernels),
-            "dispatches have no times in this file: their durations are not known and stand as "
-            "zero",
-        )
+    yield _problem_of_times(table, found)
     if times.timed.any() and found.untimed:
         yield Problem(
             "warning",
@@ -194,3 +163,38 @@ def _problems(table: Table, found: Dispatches, lost: int) -> Iterator[Problem]:
             len(found.unknown),
             f"columns are not known and hold no numbers: {listed(found.unknown)}",
         )
+
+
+def _problem_of_times(table: Table, found: Dispatches) -> Problem:
+    """What the times of this table can be used for, and why."""
+    where, times = str(table.path), found.times
+    if not table.rows:
+        return Problem(
+            "warning",
+            where,
+            1,
+            "the file holds no dispatch: the program did no work that the tool saw",
+        )
+    if times.timed.any():
+        return Problem(
+            "info",
+            where,
+            int(times.timed.sum()),
+            "dispatches were measured in several executions: their durations can be "
+            "compared, their starts are no timeline"
+            + (", and times are means over executions, rounded to ns" if times.fractions else ""),
+        )
+    if times.scientific:
+        return Problem(
+            "error",
+            where,
+            times.scientific,
+            "dispatches have no durations, which stand as zero: a spreadsheet has shortened "
+            "their times (like 8.1E+14)",
+        )
+    return Problem(
+        "warning",
+        where,
+        len(found.kernels),
+        "dispatches have no times in this file: their durations are not known and stand as zero",
+    )

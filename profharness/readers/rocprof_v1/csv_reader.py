@@ -17,7 +17,8 @@ from profharness.readers.bytes.csv_columns import Table, integers, read_table
 from profharness.readers.rocprof_v1.dispatch_table import Dispatches, dispatches, listed
 from profharness.readers.rocprof_v1.rocminfo import agents_beside
 from profharness.readers.rocprof_v1.rows import gpus_only
-from profharness.trace.model import NULL, ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
 
 name = "rocprof"

@@ -16,11 +16,12 @@ from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table
 from profharness.readers.bytes.sqlite_file import MAGIC
 from profharness.readers.bytes.sqlite_tables import Database, opened
-from profharness.readers.kineto.events import integers
+from profharness.readers.kineto.values import integers
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
 from profharness.readers.rocprof_v1.geometry import joined, with_dispatches
 from profharness.readers.rocprof_v1.rows import Rows, build_trace
-from profharness.trace.model import I64, NULL, Problem, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Problem, Trace
 from profharness.trace.wanted import Wanted
 
 name = "rocprof-db"

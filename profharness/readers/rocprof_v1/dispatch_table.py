@@ -17,7 +17,8 @@ import numpy as np
 from profharness.readers.bytes.csv_columns import Integers, Mask, Table, figures, integers
 from profharness.readers.rocprofv3.places import Places, places
 from profharness.trace.columns.build import Pool
-from profharness.trace.model import I64, NULL, Counters, Kernels, Strings, concat
+from profharness.trace.columns.table import NULL, concat
+from profharness.trace.model import I64, Counters, Kernels, Strings
 
 NAMES = {
     "name": ("KernelName", "Kernel_Name"),

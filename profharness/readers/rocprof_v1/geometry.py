@@ -16,7 +16,8 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
 from profharness.rundir.blocks import read_head
-from profharness.trace.model import I64, NULL, Problem, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Problem, Strings, Trace
 
 _ENDINGS = (".db", ".json")
 _SUFFIXES = (" [clone .kd]", ".kd")

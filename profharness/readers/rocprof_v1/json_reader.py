@@ -17,14 +17,15 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.json_stream import EventStream
-from profharness.readers.kineto.events import integers
 from profharness.readers.kineto.records import Number
+from profharness.readers.kineto.values import integers
 from profharness.readers.rocprof_v1.geometry import with_dispatches
 from profharness.readers.rocprof_v1.rows import Rows, build_trace
 from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing
-from profharness.trace.model import I64, NULL, Problem, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Problem, Trace
 from profharness.trace.wanted import Wanted
 
 name = "rocprof-json"

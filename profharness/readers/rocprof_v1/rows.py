@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from profharness.readers.kineto.tables import marks_from
 from profharness.readers.rocprof_v1.rocminfo import Agents, agents_beside
 from profharness.readers.rocprofv3.places import places
 from profharness.trace.columns.build import Growing, Pool, per_text
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I64,
-    NULL,
     Api,
     ClockDomain,
     Copies,
@@ -88,7 +89,6 @@ def build_trace(
     negative = sum(int((table["end"] < table["start"]).sum()) for table in (kernels, copies, calls))
     found = places([kernels["device"], copies["device"]], [_stream(kernels), _stream(copies)])
     process = _sole_process(kernels["pid"], copies["pid"])
-    shared = {"source": 0}
     api = Api.build(
         start_ns=calls["start"],
         dur_ns=_length(calls),
@@ -97,41 +97,27 @@ def build_trace(
         pid=_real(calls["pid"], process),
         tid=calls["tid"],
         correlation=rows.linked("calls", calls["link"]),
-        **shared,
+        source=0,
     )
     kernel_table = Kernels.build(
-        start_ns=kernels["start"],
-        dur_ns=_length(kernels),
-        name=kernels["name"],
+        **_on_device(kernels, process, rows.linked("kernels", kernels["link"])),
         device=found.device[0],
         stream=found.stream[0],
         queue=kernels["queue"],
-        pid=_real(kernels["pid"], process),
         tid=kernels["tid"],
-        correlation=rows.linked("kernels", kernels["link"]),
-        **shared,
     )
     copy_table = Copies.build(
-        start_ns=copies["start"],
-        dur_ns=_length(copies),
-        name=copies["name"],
+        **_on_device(copies, process, rows.linked("copies", copies["link"])),
         device=found.device[1],
         stream=found.stream[1],
-        pid=_real(copies["pid"], process),
-        correlation=rows.linked("copies", copies["link"]),
-        **shared,
-    )
-    copy_table = copy_table.with_columns(
-        **_directions(rows.strings, copies["name"], found.device[1])
-    )
-    marks = _marks(rows, process, shared)
+    ).with_columns(**_directions(rows.strings, copies["name"], found.device[1]))
     tables = Trace(
         sources=(_source(path, format_name, api, kernel_table),),
         strings=rows.strings,
         kernels=kernel_table,
         copies=copy_table,
         api=api,
-        marks=marks,
+        marks=_marks(rows, process, {"source": 0}),
         streams=found.streams,
         devices=agents.devices(
             found.numbers, gpus_only=gpus_only(agents, found.numbers, older=rows.older)
@@ -140,6 +126,18 @@ def build_trace(
     return replace(
         tables, problems=(*problems, *_problems(path, rows, negative), *_emptiness(path, tables))
     )
+
+
+def _on_device(rows: dict[str, I64], process: int, correlation: I64) -> dict[str, Any]:
+    """The columns that kernels and copies have in common; times in ns."""
+    return {
+        "start_ns": rows["start"],
+        "dur_ns": _length(rows),
+        "name": rows["name"],
+        "pid": _real(rows["pid"], process),
+        "correlation": correlation,
+        "source": 0,
+    }
 
 
 def gpus_only(agents: Agents, numbers: Sequence[int], *, older: bool) -> bool:

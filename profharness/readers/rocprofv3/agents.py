@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from profharness.trace.model import I64, NULL, Device, Stream
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Device, Stream
 
 AMD_VENDOR_ID = 0x1002
 

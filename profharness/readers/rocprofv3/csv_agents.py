@@ -6,7 +6,7 @@ from pathlib import Path
 
 from profharness.readers.bytes.csv_columns import Table, integers, read_table
 from profharness.readers.rocprofv3.agents import Agent, pci_id
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 
 
 def read_agents(path: Path) -> tuple[Agent, ...]:

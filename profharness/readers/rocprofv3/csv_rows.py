@@ -18,7 +18,8 @@ from profharness.readers.rocprofv3.counters import join
 from profharness.readers.rocprofv3.csv_kinds import COLUMNS, Kind
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.trace.columns.build import per_text
-from profharness.trace.model import F64, I64, NULL, Problem, Strings
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Problem, Strings
 
 _SAID = {"memory": "memory allocations", "sample": "program counter samples"}
 _NUMBER = re.compile(r"(\d+)\s*$")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import figures, integers, read_table
-from profharness.trace.model import NULL, Problem
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Problem
 from profharness.trace.statistics import COPIES, KERNELS, StatRow
 
 _KIND = re.compile(r"([a-z]+)(?:_api|_copy|_allocation|_memory|_collection)?_stats\.csv(?:\.gz)?$")

@@ -14,7 +14,8 @@ from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
 from profharness.readers.rocprofv3.json_rows import ProcessRows
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.rundir.blocks import BLOCK_BYTES
-from profharness.trace.model import NULL, ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
 
 name = "rocprofv3-json"

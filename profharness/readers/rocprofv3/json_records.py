@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 
 
 class Handle(msgspec.Struct, frozen=True):

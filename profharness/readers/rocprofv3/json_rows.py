@@ -13,6 +13,7 @@ import numpy as np
 from profharness.readers.bytes.json_walk import JsonWalk
 from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.counters import join
+from profharness.readers.rocprofv3.json_columns import DISPATCH, launch_columns, numbers, taken
 from profharness.readers.rocprofv3.json_records import (
     AgentRecord,
     Call,
@@ -20,37 +21,18 @@ from profharness.readers.rocprofv3.json_records import (
     CounterName,
     CounterRecord,
     Dispatch,
-    DispatchInfo,
     Metadata,
     Names,
     Symbol,
 )
 from profharness.readers.rocprofv3.tables import RocmTables
 from profharness.trace.columns.build import Growing
-from profharness.trace.model import I64, NULL, Strings
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Strings
 
 RecordT = TypeVar("RecordT")
 
 _CALLS = ("hip_api", "hsa_api", "marker_api", "rccl_api", "rocdecode_api", "rocjpeg_api")
-_DISPATCH = (
-    "start",
-    "end",
-    "kernel",
-    "agent",
-    "queue",
-    "stream",
-    "tid",
-    "correlation",
-    "dispatch",
-    "grid_x",
-    "grid_y",
-    "grid_z",
-    "size_x",
-    "size_y",
-    "size_z",
-    "lds",
-    "scratch",
-)
 _CALL = ("start", "end", "operation", "tid", "correlation")
 _COPY = (
     "start",
@@ -63,7 +45,6 @@ _COPY = (
     "correlation",
 )
 _OPERATIONS = 1 << 20  # kind and operation in one number
-_LARGEST = 1 << 63
 
 
 class ProcessRows:
@@ -80,8 +61,8 @@ class ProcessRows:
         self._agents: dict[int, Agent] = {}
         self._symbols: dict[int, Symbol] = {}
         self._counters: dict[int, str] = {}
-        self._kernels = Growing(*_DISPATCH)
-        self._counted = Growing(*_DISPATCH)
+        self._kernels = Growing(*DISPATCH)
+        self._counted = Growing(*DISPATCH)
         self._calls = Growing(*_CALL)
         self._copies = Growing(*_COPY)
         self._values: list[tuple[int, int, float]] = []
@@ -116,10 +97,10 @@ class ProcessRows:
             self.host, self.pid, {agent.number: agent for agent in self._agents.values()}
         )
         first = tables.kernels
-        kernels = _taken(self._kernels)
+        kernels = taken(self._kernels)
         tables.add_kernels(process, self._with_symbols(kernels), source)
         if len(self._counted):
-            counted = _taken(self._counted)
+            counted = taken(self._counted)
             joined = join(kernels["dispatch"], counted["dispatch"])
             untraced = {name: column[joined.untraced] for name, column in counted.items()}
             tables.add_kernels(process, self._with_symbols(untraced), source)
@@ -252,9 +233,9 @@ class ProcessRows:
             start=[d.start_timestamp for d in batch],
             end=[d.end_timestamp for d in batch],
             tid=[d.thread_id for d in batch],
-            stream=_numbers([d.stream_id.handle for d in batch]),
+            stream=numbers([d.stream_id.handle for d in batch]),
             correlation=[d.correlation_id.internal for d in batch],
-            **_launches([d.dispatch_info for d in batch]),
+            **launch_columns([d.dispatch_info for d in batch]),
         )
 
     def _add_counted(self, batch: Sequence[CounterRecord]) -> None:
@@ -266,9 +247,9 @@ class ProcessRows:
             start=[d.start_timestamp for d in data],
             end=[d.end_timestamp for d in data],
             tid=[r.thread_id for r in batch],
-            stream=_numbers([r.stream_id.handle for r in batch]),
+            stream=numbers([r.stream_id.handle for r in batch]),
             correlation=[d.correlation_id.internal for d in data],
-            **_launches([d.dispatch_info for d in data]),
+            **launch_columns([d.dispatch_info for d in data]),
         )
         self._values += [
             (row, value.counter_id.handle, value.value)
@@ -296,9 +277,9 @@ class ProcessRows:
             end=[c.end_timestamp for c in batch],
             operation=[c.kind * _OPERATIONS + c.operation for c in batch],
             bytes=[c.bytes for c in batch],
-            source_agent=_numbers([c.src_agent_id.handle for c in batch]),
-            target_agent=_numbers([c.dst_agent_id.handle for c in batch]),
-            stream=_numbers([c.stream_id.handle for c in batch]),
+            source_agent=numbers([c.src_agent_id.handle for c in batch]),
+            target_agent=numbers([c.dst_agent_id.handle for c in batch]),
+            stream=numbers([c.stream_id.handle for c in batch]),
             correlation=[c.correlation_id.internal for c in batch],
         )
 
@@ -369,34 +350,3 @@ class ProcessRows:
         if not len(used):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         return np.array(kinds, np.int64)[row], np.array(names, np.int64)[row]
-
-
-def _taken(rows: Growing) -> dict[str, I64]:
-    return {name: rows.take(name) for name in _DISPATCH}
-
-
-def _launches(launches: list[DispatchInfo]) -> dict[str, list[int] | I64]:
-    sizes, grids = [d.workgroup_size for d in launches], [d.grid_size for d in launches]
-    return {
-        "kernel": [d.kernel_id for d in launches],
-        "dispatch": [d.dispatch_id for d in launches],
-        "agent": _numbers([d.agent_id.handle for d in launches]),
-        "queue": _numbers([d.queue_id.handle for d in launches]),
-        "lds": [d.group_segment_size for d in launches],
-        "scratch": [d.private_segment_size for d in launches],
-        "size_x": [t.x for t in sizes],
-        "size_y": [t.y for t in sizes],
-        "size_z": [t.z for t in sizes],
-        "grid_x": [t.x for t in grids],
-        "grid_y": [t.y for t in grids],
-        "grid_z": [t.z for t in grids],
-    }
-
-
-def _numbers(handles: list[int]) -> list[int]:
-    """Handles as int64; larger ones stand for "none" in the tool's own code."""
-    return (
-        handles
-        if max(handles, default=0) < _LARGEST
-        else [handle if handle < _LARGEST else NULL for handle in handles]
-    )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profharness.trace.model import I64, NULL, Stream
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Stream
 
 
 @dataclass(frozen=True, eq=False)

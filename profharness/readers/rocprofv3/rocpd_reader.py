@@ -10,11 +10,13 @@ same name are another, older format.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes import sqlite_file
-from profharness.readers.rocprofv3.rocpd_rows import Owner, ProcessReader, environment_size, owners
+from profharness.readers.rocprofv3.rocpd_owners import Owner, environment_size, owners
+from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
@@ -81,53 +83,45 @@ def _read(
                 details=(("schema", version),),
             )
         )
-        if reader.damage:
-            problems.append(
-                Problem(
-                    "error",
-                    str(path),
-                    1,
-                    f"the file is cut or damaged: {reader.damage}; "
-                    f"{reader.records} records were read",
-                )
-            )
-        if reader.left_out.total():
-            problems.append(
-                Problem(
-                    "warning",
-                    str(path),
-                    reader.left_out.total(),
-                    left_out_sentence(reader.left_out),
-                )
-            )
-        if reader.unread.total():
-            problems.append(
-                Problem("info", str(path), reader.unread.total(), left_out_sentence(reader.unread))
-            )
+        problems += _problems_of(reader, str(path))
     if _is_damaged(problems) and not tables.kernels and not tables.has_calls:
         raise InputError(
             f"{path} holds no readable record: {problems[0].message}", "record or copy it again"
         )
-    if tables.negative:
-        problems.append(
-            Problem(
-                "warning",
-                str(path),
-                tables.negative,
-                "records end before they start: their duration counts as zero",
-            )
-        )
-    if variables := environment_size(connection):
-        problems.append(
-            Problem(
-                "info",
-                str(path),
-                variables,
-                "environment variables of the process stand in this file, with what they hold: "
-                "look before you share it",
-            )
-        )
+    problems += _problems_of_all(str(path), tables.negative, environment_size(connection))
     return tables.trace(sources, problems)
+
+
+def _problems_of(reader: ProcessReader, where: str) -> Iterator[Problem]:
+    """What was lost of one process's records, or not read."""
+    if reader.damage:
+        message = f"the file is cut or damaged: {reader.damage}; {reader.records} records were read"
+        yield Problem("error", where, 1, message)
+    if lost := reader.left_out.total():
+        yield Problem("warning", where, lost, left_out_sentence(reader.left_out))
+    if unread := reader.unread.total():
+        yield Problem("info", where, unread, left_out_sentence(reader.unread))
+
+
+def _problems_of_all(where: str, negative: int, variables: int) -> Iterator[Problem]:
+    """What there is to say of the whole file: repaired durations, and what a reader of it may
+    see.
+    """
+    if negative:
+        yield Problem(
+            "warning",
+            where,
+            negative,
+            "records end before they start: their duration counts as zero",
+        )
+    if variables:
+        yield Problem(
+            "info",
+            where,
+            variables,
+            "environment variables of the process stand in this file, with what they hold: "
+            "look before you share it",
+        )
 
 
 def _is_damaged(problems: list[Problem]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,88 +14,18 @@ from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.bytes.sqlite_file import DAMAGED
 from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.json_records import AgentRecord
+from profharness.readers.rocprofv3.rocpd_owners import Owner, text_of
+from profharness.readers.rocprofv3.rocpd_views import BATCH_ROWS, CALL, COPY, INSTANT, KERNEL, TEXTS
 from profharness.readers.rocprofv3.tables import MARKER, RocmTables, domain_of
 from profharness.trace.columns.build import Growing, Pool
-from profharness.trace.model import I64, NULL
-
-BATCH_ROWS = 1 << 15
-_KERNEL = {
-    "start": "start",
-    "end": "end",
-    "kernel": "kernel_id",
-    "agent": "agent_log_index",
-    "queue": "queue_id",
-    "stream": "stream_id",
-    "tid": "tid",
-    "correlation": "stack_id",
-    "dispatch": "dispatch_id",
-    "grid_x": "grid_x",
-    "grid_y": "grid_y",
-    "grid_z": "grid_z",
-    "size_x": "workgroup_x",
-    "size_y": "workgroup_y",
-    "size_z": "workgroup_z",
-    "lds": "lds_size",
-    "scratch": "scratch_size",
-}
-_COPY = {
-    "start": "start",
-    "end": "end",
-    "bytes": "size",
-    "source_agent": "src_agent_log_index",
-    "target_agent": "dst_agent_log_index",
-    "stream": "stream_id",
-    "correlation": "stack_id",
-    "name": "name",
-}
-_CALL = {
-    "start": "start",
-    "end": "end",
-    "tid": "tid",
-    "correlation": "stack_id",
-    "name": "name",
-    "domain": "category",
-    "message": "extdata",
-}
-_INSTANT = {**_CALL, "start": "timestamp", "end": "timestamp"}
-_TEXTS = frozenset({"name", "domain", "message"})
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A process of the database."""
-
-    guid: str
-    pid: int
-    host: str
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64
 
 
 class _Extra(msgspec.Struct):
     """A marker's own text."""
 
     message: str = ""
-
-
-def owners(connection: sqlite3.Connection) -> list[Owner]:
-    """The processes, in the order of the file."""
-    rows = connection.execute("SELECT guid, pid, hostname FROM processes").fetchall()
-    return [
-        Owner(str(guid), pid if isinstance(pid, int) else NULL, _text(host))
-        for guid, pid, host in dict.fromkeys(rows)
-    ]
-
-
-def environment_size(connection: sqlite3.Connection) -> int:
-    """How many environment variables the file holds."""
-    try:
-        rows = connection.execute("SELECT environment FROM rocpd_info_process").fetchall()
-        return sum(
-            len(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
-            for (text,) in rows
-            if isinstance(text, str)
-        )
-    except (*DAMAGED, *NOT_JSON):
-        return 0
 
 
 class ProcessReader:
@@ -148,7 +77,7 @@ class ProcessReader:
 
     def _read_kernels(self, process: Process) -> None:
         first = self._tables.kernels
-        columns = self._columns("kernels", _KERNEL)
+        columns = self._columns("kernels", KERNEL)
         self._count_hidden("kernels", "rocpd_kernel_dispatch", len(columns["start"]))
         dispatch = columns["dispatch"]
         self._tables.add_kernels(process, self._with_symbols(columns), self._source)
@@ -175,12 +104,12 @@ class ProcessReader:
     def _read_copies(self, process: Process) -> None:
         if "memory_copies" not in self._views():
             return
-        columns = self._columns("memory_copies", _COPY)
+        columns = self._columns("memory_copies", COPY)
         self._count_hidden("copies", "rocpd_memory_copy", len(columns["start"]))
         self._tables.add_copies(process, columns, self._source)
 
     def _read_calls(self, process: Process) -> None:
-        shown = self._add_calls(process, "regions", _CALL)
+        shown = self._add_calls(process, "regions", CALL)
         self._count_hidden("host calls", "rocpd_region", shown)
 
     def _read_instants(self, process: Process) -> None:
@@ -188,7 +117,7 @@ class ProcessReader:
         only.
         """
         if "samples" in self._views():
-            self._add_calls(process, "samples", _INSTANT)
+            self._add_calls(process, "samples", INSTANT)
 
     def _count_unread(self, process: Process) -> None:  # noqa: ARG002  # the same for every part
         """Allocations, scratch and counter values that belong to no kernel of the trace. The tables
@@ -295,8 +224,8 @@ class ProcessReader:
     def _columns(self, view: str, wanted: dict[str, str]) -> dict[str, I64]:
         """Columns of a view; texts as codes of the pool. Columns that it does not have are NULL."""
         present = self._names(view)
-        numbers = [name for name in wanted if name not in _TEXTS and wanted[name] in present]
-        texts = [name for name in wanted if name in _TEXTS and wanted[name] in present]
+        numbers = [name for name in wanted if name not in TEXTS and wanted[name] in present]
+        texts = [name for name in wanted if name in TEXTS and wanted[name] in present]
         grown = Growing(*numbers, *texts)
         try:
             for rows in self._batches(view, [f'"{wanted[name]}"' for name in (*numbers, *texts)]):
@@ -390,7 +319,9 @@ class ProcessReader:
             symbols.get(number, (number, f"kernel {number}", "", *[NULL] * 4))
             for number in used.tolist()
         ]
-        names = [self._texts[_text(one[1]) or _text(one[2]).removesuffix(".kd")] for one in found]
+        names = [
+            self._texts[text_of(one[1]) or text_of(one[2]).removesuffix(".kd")] for one in found
+        ]
         table = np.array(
             [[value if isinstance(value, int) else NULL for value in one[3:]] for one in found],
             np.int64,
@@ -422,9 +353,9 @@ class ProcessReader:
                 number=number,
                 node=node if isinstance(node, int) else number,
                 is_gpu=kind == "GPU",
-                architecture=_text(name),
-                product=_text(product),
-                vendor=_text(vendor),
+                architecture=text_of(name),
+                product=text_of(product),
+                vendor=text_of(vendor),
                 compute_units=record.cu_count or None,
                 dies=record.num_xcc or None,
                 max_clock_mhz=record.max_engine_clk_fcompute or None,
@@ -443,11 +374,6 @@ def _record(text: Any) -> AgentRecord:
         )
     except NOT_JSON:
         return AgentRecord()
-
-
-def _text(value: Any) -> str:
-    """A column may hold a value of any type, whatever was declared."""
-    return "" if value is None else str(value)
 
 
 def _whole(column: tuple[Any, ...]) -> I64:

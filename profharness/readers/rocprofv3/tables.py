@@ -16,9 +16,9 @@ import numpy as np
 from profharness.readers.kineto.tables import marks_from
 from profharness.readers.rocprofv3.agents import Places, Process
 from profharness.trace.columns.build import Growing, per_text
+from profharness.trace.columns.table import NULL, TableT, concat
 from profharness.trace.model import (
     I64,
-    NULL,
     Api,
     Copies,
     Counters,
@@ -27,9 +27,7 @@ from profharness.trace.model import (
     Problem,
     Source,
     Strings,
-    TableT,
     Trace,
-    concat,
 )
 from profharness.trace.statistics import StatRow
 

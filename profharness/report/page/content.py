@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from profharness.analysis.records import Figure, Series, Summary, TelemetryRow
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import Figure, Summary, TelemetryRow
 from profharness.findings import Finding
 from profharness.report.plots.time import (
     PARTS,

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profharness.analysis.records import Figure, PointSummary, Series, Summary
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.text.figures import finite, half_width, si_text
 from profharness.report.text.labels import Axis, scan_axis, several_batches
 

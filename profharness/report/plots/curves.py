@@ -7,15 +7,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from profharness.analysis.records import (
-    BatchCurve,
-    Estimate,
-    Figure,
-    PointSummary,
-    Series,
-    Summary,
-    Usl,
-)
+from profharness.analysis.curves.records import BatchCurve, Series, Usl
+from profharness.analysis.records import Estimate, Figure, PointSummary, Summary
 from profharness.report.plots.base import (
     LEGEND,
     SERIES_COLORS,
@@ -137,8 +130,8 @@ def _throughput_traces(group: Group, axis: Any, unit: str, *, legend: bool) -> l
 
 
 def _fit(series: Series | None) -> tuple[list[float], list[float]] | None:
-    """The fitted model of METRICS 4 on a grid between the smallest and the largest level; None
-    without a fit.
+    """The fitted model of docs/metrics.md#curves on a grid between the smallest and the largest
+    level; None without a fit.
     """
     if series is None or len(series.levels) < 2 or min(series.levels) <= 0:
         return None

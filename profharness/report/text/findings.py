@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from profharness.analysis.records import Series, Summary
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import Summary
 from profharness.findings import Finding
 from profharness.report.text.figures import suffixed_text
 from profharness.report.text.labels import point_name_by_id, series_name

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from profharness.analysis.records import PointSummary, Series, Summary
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import PointSummary, Summary
 from profharness.report.text import names
 from profharness.report.text.figures import number_text, si_text
 from profharness.units import THIN

@@ -123,8 +123,8 @@ def largest_cause(partition: Partition | None) -> tuple[Limit, int] | None:
 
 
 def cause_times(causes: IdleCauses) -> tuple[tuple[str, int], ...]:
-    """Each idle cause's field name and ns, in the order of METRICS 2 as the table above lists
-    them.
+    """Each idle cause's field name and ns, in the order of docs/metrics.md#idle-causes as the table
+    above lists them.
     """
     return tuple((name, getattr(causes, name)) for name in IDLE_CAUSES)
 

@@ -13,7 +13,8 @@ from profharness.errors import InputError
 from profharness.report.text.figures import quantity_text, singular
 from profharness.report.text.names import meaning_of, title_of
 from profharness.rundir import telemetry
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import place_of, unit_of
 from profharness.units import format_number, format_share
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from profharness.analysis.curves.records import Series
 from profharness.analysis.load.sharing_records import SharedLevel
-from profharness.analysis.records import Estimate, PointSummary, Series, Summary
+from profharness.analysis.records import Estimate, PointSummary, Summary
 from profharness.options.serving import LatencyLimit, parse_latency_limit
 from profharness.report.text import names
 from profharness.report.text.figures import figure_text, finite

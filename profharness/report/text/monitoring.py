@@ -21,7 +21,8 @@ from profharness.report.text.figures import brief_text
 from profharness.report.text.live import value_text
 from profharness.report.text.names import title_of
 from profharness.stats.intervals import window
-from profharness.stats.packages import package_findings, packages, power_figures
+from profharness.stats.package_figures import power_figures
+from profharness.stats.packages import package_findings, packages
 from profharness.stats.streams import streams
 from profharness.trace.model import Trace
 from profharness.units import format_number

@@ -4,7 +4,8 @@ to try.
 
 from __future__ import annotations
 
-from profharness.analysis.records import PointSummary, Series, Summary
+from profharness.analysis.curves.records import Series
+from profharness.analysis.records import PointSummary, Summary
 from profharness.report.text import names
 from profharness.report.text.command_sentences import quieter, start_with, under_pressure
 from profharness.report.text.figures import cores_text, figure_text, finite
@@ -24,7 +25,7 @@ from profharness.report.text.rates import throughput_text, unproven
 from profharness.rundir.levels import SHARED
 from profharness.units import format_number, format_share
 
-FULL = 0.5  # below half of the compute units METRICS 3 calls kernel time underfilled
+FULL = 0.5  # below half of the compute units docs/metrics.md#fill calls kernel time underfilled
 
 
 def answer(summary: Summary) -> str:

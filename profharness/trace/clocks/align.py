@@ -17,7 +17,8 @@ from typing import Protocol
 
 import numpy as np
 
-from profharness.trace.model import I64, NULL, ClockDomain, Source, Table, Trace
+from profharness.trace.columns.table import NULL, Table
+from profharness.trace.model import I64, ClockDomain, Source, Trace
 from profharness.units import format_ns
 
 # Columns that hold times of the source's clock; all other columns of nanoseconds are lengths.

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from profharness.findings import Finding, finding
 from profharness.trace.columns.keys import coded, distinct, pack
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import launching_calls
-from profharness.trace.model import I64, NULL, Trace
+from profharness.trace.model import I64, Trace
 from profharness.units import format_ns
 
 Mask = npt.NDArray[np.bool_]

@@ -17,7 +17,8 @@ import numpy as np
 from profharness.findings import Finding, finding
 from profharness.trace.clocks.align import SnapshotLike, recorded_clock, unaligned
 from profharness.trace.columns.keys import distinct
-from profharness.trace.model import I64, NULL, ClockDomain, Source, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, ClockDomain, Source, Trace
 from profharness.units import format_ns
 
 STEP_NS = 100_000

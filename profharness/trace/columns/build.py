@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.columns.column import gathered, narrow, repeated
-from profharness.trace.model import I32, I64, NULL, Strings
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I32, I64, Strings
 
 KeyT = TypeVar("KeyT")
 

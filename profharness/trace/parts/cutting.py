@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.clocks.align import TIME_COLUMNS
+from profharness.trace.columns.table import NULL, Table
 from profharness.trace.launches import join
-from profharness.trace.model import I64, NULL, Requests, Table, Trace
+from profharness.trace.model import I64, Requests, Trace
 from profharness.trace.parts import select, step_ranges
 from profharness.trace.parts.step_numbers import Ends, held, nothing_left, step_numbers, words
 from profharness.units import format_exact_ns

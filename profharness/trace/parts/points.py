@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import launching_calls
-from profharness.trace.model import I32, I64, NULL, Source, Strings, Trace
+from profharness.trace.model import I32, I64, Source, Strings, Trace
 
 _CUT = ("copies", "api", "ops", "marks")
 LEVEL = "level"  # the format of sources that hold the window of one level of load

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.clocks.align import TIME_COLUMNS
+from profharness.trace.columns.table import NULL
 from profharness.trace.merge import looked_up
-from profharness.trace.model import I32, I64, NULL, Device, Stream, Trace
+from profharness.trace.model import I32, I64, Device, Stream, Trace
 
 Mask = npt.NDArray[np.bool_]
 

@@ -11,20 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from profharness.trace.columns.keys import Integers, pack
+from profharness.trace.columns.table import NULL, Table, concat
 from profharness.trace.merge import Places, place_tables
-from profharness.trace.model import (
-    NULL,
-    Counters,
-    Kernels,
-    Marks,
-    Ops,
-    Requests,
-    Samples,
-    Strings,
-    Table,
-    Trace,
-    concat,
-)
+from profharness.trace.model import Counters, Kernels, Marks, Ops, Requests, Samples, Strings, Trace
 
 TableT = TypeVar("TableT", bound=Table)
 _IDENTIFYING = ("host", "domain")

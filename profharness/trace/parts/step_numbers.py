@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from profharness.errors import UsageError
-from profharness.trace.model import I64, NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Trace
 
 Ends = tuple[int | None, int | None]
 """Numbers of steps, the second one not included; None is open."""

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from profharness.errors import UsageError
 from profharness.trace.columns.keys import pack
-from profharness.trace.model import I64, NULL, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Strings, Trace
 from profharness.trace.parts.step_numbers import by_name, first_digits
 
 NAMED = "ranges named like '{}', since the trace marks no other steps"

@@ -17,20 +17,11 @@ import numpy as np
 
 from profharness.findings import Finding
 from profharness.trace.columns.keys import distinct, pack
+from profharness.trace.columns.table import NULL, Table
 from profharness.trace.enrich import gives_geometry, takes_geometry
 from profharness.trace.launches import correlated_process
 from profharness.trace.merge import merge_by_table
-from profharness.trace.model import (
-    I32,
-    NULL,
-    Copies,
-    Counters,
-    Kernels,
-    Source,
-    Strings,
-    Table,
-    Trace,
-)
+from profharness.trace.model import I32, Copies, Counters, Kernels, Source, Strings, Trace
 from profharness.trace.parts import cutting
 from profharness.trace.parts.cutting import Cut, StepsFound
 from profharness.trace.parts.sketch import sketch

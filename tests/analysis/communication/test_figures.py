@@ -16,8 +16,8 @@ from profharness import readers
 from profharness.analysis.communication.collectives import arrivals, bus_factor, message_bytes
 from profharness.analysis.communication.figures import communication
 from profharness.analysis.communication.skew import matched, skew, straggler
-from profharness.analysis.metrics import summarise_point, summarise_trace
 from profharness.analysis.parts import combine, part
+from profharness.analysis.summarise import summarise_point, summarise_trace
 from profharness.analysis.time.steps import everything
 from profharness.report.json import metrics_json
 from profharness.report.page import html

@@ -14,8 +14,8 @@ from profharness import readers
 from profharness.analysis.communication.collectives import Arrivals
 from profharness.analysis.communication.figures import communication_findings
 from profharness.analysis.communication.skew import FEWEST, matched, skew, straggler
-from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.records import Figure
+from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.verdict.cpu import cpu_verdict
 from profharness.findings import finding
 from profharness.readers.kineto.comms import collective

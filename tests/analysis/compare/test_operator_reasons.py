@@ -16,8 +16,8 @@ from profharness.analysis.compare.operator_reasons import (
     side,
 )
 from profharness.analysis.compare.runs import compare
-from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.records import HotspotRow, Hotspots, Partition, Summary
+from profharness.analysis.summarise import summarise_trace
 from profharness.cli.compare import _lines
 from profharness.findings import finding
 from tests.readers.kineto.kineto_files import document, event, op, write

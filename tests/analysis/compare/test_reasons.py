@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.analysis.compare.reasons import Side, reasons, row_reason
+from profharness.analysis.compare.reasons import Side, reasons
+from profharness.analysis.compare.row_reasons import row_reason
 from profharness.analysis.compare.runs import compare
-from profharness.analysis.metrics import summarise_point, summarise_trace
 from profharness.analysis.records import (
     Figure,
     HotspotRow,
@@ -24,6 +24,7 @@ from profharness.analysis.records import (
     Summary,
     TraceCounts,
 )
+from profharness.analysis.summarise import summarise_point, summarise_trace
 from profharness.cli.compare import _lines
 from tests.analysis.scene import Scene
 

@@ -7,13 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.analysis.compare.gate import breaches, parse
-from profharness.analysis.compare.runs import (
-    Comparison,
-    Delta,
-    PointComparison,
-    compare,
-    simultaneous,
-)
+from profharness.analysis.compare.records import Comparison, Delta, PointComparison
+from profharness.analysis.compare.runs import compare, simultaneous
 from profharness.analysis.records import (
     Figure,
     HotspotRow,

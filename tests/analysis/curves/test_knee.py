@@ -11,9 +11,9 @@ from profharness.analysis.curves.knee import (
     knee_of_points,
     still_rising,
 )
+from profharness.analysis.curves.records import Knee
 from profharness.analysis.curves.saturation import series
 from profharness.analysis.curves.usl import USL
-from profharness.analysis.records import Knee
 from profharness.trace.scan_table import ScanTable
 from tests.analysis.curves.curves_simulation import CLIENTS, inside, noisy, usl_truth
 

@@ -14,7 +14,7 @@ from profharness import readers
 from profharness.analysis.kernels import counter_shares
 from profharness.analysis.kernels.counter_work import counted_work, per_dispatch
 from profharness.analysis.kernels.facts import KernelFacts, Yardstick
-from profharness.analysis.metrics import summarise_trace
+from profharness.analysis.summarise import summarise_trace
 from profharness.trace.model import Counters, Device
 from tests.analysis.scene import Scene
 

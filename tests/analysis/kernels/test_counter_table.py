@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness.analysis.kernels.counter_table import counter_rows, joined, unit_of
-from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.run.summary import summarise_run
+from profharness.analysis.summarise import summarise_trace
 from profharness.cli import run_cli
 from profharness.report.json import metrics_json
 from profharness.report.page import html

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from profharness.analysis.kernels import hotspots
 from profharness.stats import intervals
-from profharness.trace.model import NULL, Device, Kernels, Ops, Source, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Device, Kernels, Ops, Source, Strings, Trace
 from tests.analysis.scene import Scene
 
 GEMM = "Cijk_Alik_Bljk_BBS_BH_MT128x128x64"

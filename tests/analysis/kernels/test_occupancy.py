@@ -15,7 +15,8 @@ from profharness.analysis.metrics import figures
 from profharness.analysis.time.steps import Windows
 from profharness.node.devices import identify
 from profharness.stats import intervals
-from profharness.trace.model import NULL, Device, Kernels, Source, Stream, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Device, Kernels, Source, Stream, Strings, Trace
 from tests.conftest import shared_path
 
 # beyond this, shared memory of a block must be asked for; the estimate in the files takes such

@@ -20,7 +20,8 @@ from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import by_kernel
 from profharness.analysis.kernels.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
 from profharness.analysis.measurement import Measurement
-from profharness.analysis.metrics import figures, summarise_trace
+from profharness.analysis.metrics import figures
+from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.whole import Whole
 from profharness.node.ceilings import Calibration

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from profharness.analysis.kernels.slots import Shapes, slots, waves_per_workgroup
 from profharness.node.devices import table
-from profharness.trace.model import NULL
+from profharness.trace.columns.table import NULL
 
 NAMES = tuple(table().architectures)
 

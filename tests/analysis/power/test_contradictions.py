@@ -8,7 +8,8 @@ import pytest
 from profharness.analysis.power.contradictions import idle_contradicted
 from profharness.findings import Finding
 from profharness.stats.streams import streams
-from profharness.trace.model import Api, Device, Kernels, Samples, Source, Strings, Trace, concat
+from profharness.trace.columns.table import concat
+from profharness.trace.model import Api, Device, Kernels, Samples, Source, Strings, Trace
 
 S, MS = 1_000_000_000, 1_000_000
 ADDRESS = "0000:c1:00.0"

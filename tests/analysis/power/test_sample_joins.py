@@ -21,7 +21,8 @@ from profharness.analysis.run.kernel_pass import choose
 from profharness.analysis.time.step_summaries import Selection, step_summaries
 from profharness.cli import run_cli
 from profharness.errors import UsageError
-from profharness.trace.model import NULL, Device, Source
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Device, Source
 from tests.analysis.scene import Scene
 from tests.run_files import run_of
 

@@ -15,6 +15,7 @@ from profharness.rundir.manifest import (
     PointRecord,
     ScanRecord,
 )
+from profharness.trace.columns.table import concat
 from profharness.trace.model import (
     ClockDomain,
     Device,
@@ -25,7 +26,6 @@ from profharness.trace.model import (
     Stream,
     Strings,
     Trace,
-    concat,
 )
 
 SIZES = (1, 4, 16)

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profharness.analysis.records import Capacity, Figure, PointKernel, PointSummary
+from profharness.analysis.curves.records import Capacity
+from profharness.analysis.records import Figure, PointKernel, PointSummary
 from profharness.analysis.run.series import run_series
 from tests.analysis.curves.curves_simulation import BATCHES, batch_truth
 

@@ -4,6 +4,7 @@ import pytest
 from profharness.analysis.run.steps import steady_steps, step_figures
 from profharness.analysis.run.summary import summarise_run
 from profharness.rundir.manifest import PassRecord
+from profharness.trace.columns.table import concat
 from profharness.trace.model import (
     FIRST_STEP,
     STEPS,
@@ -13,7 +14,6 @@ from profharness.trace.model import (
     Source,
     Strings,
     Trace,
-    concat,
 )
 from tests.analysis.run.run_scene import manifest
 

@@ -1,8 +1,8 @@
 """Why a device was idle, worked out from the text of recorded files in the slowest and plainest
 way: gap by gap, stretch by stretch, looking at every call.
 
-It follows METRICS 2 and shares nothing with the package: its own reading of Kineto JSON, rocpd and
-rocprof's JSON, its own names of calls, lists and loops only.
+It follows docs/metrics.md#idle-causes and shares nothing with the package: its own reading of
+Kineto JSON, rocpd and rocprof's JSON, its own names of calls, lists and loops only.
 """
 
 from __future__ import annotations
@@ -268,8 +268,8 @@ def causes(recording: Recording, device: str, low: int, high: int) -> Counter[st
 
 
 def _cause(recording: Recording, device: str, gap: Gap, instant: int) -> str:
-    """The first that fits, in the order of METRICS 2. Nothing begins or ends between `instant` and
-    the next edge.
+    """The first that fits, in the order of docs/metrics.md#idle-causes. Nothing begins or ends
+    between `instant` and the next edge.
     """
     if gap.ended_by is not None:
         call = gap.ended_by.call

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from profharness.analysis.time.linking import link_copies, link_kernels
-from profharness.trace.model import NULL, Source
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Source
 from tests.analysis.scene import Scene
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from profharness.analysis.kernels.facts import KernelFacts
-from profharness.analysis.metrics import summarise_trace
+from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.step_summaries import Selection, parse, step_summaries
 from profharness.cli import run_cli
 from profharness.errors import UsageError

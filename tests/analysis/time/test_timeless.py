@@ -12,9 +12,9 @@ import pytest
 
 from profharness import readers
 from profharness.analysis.kernels import hotspots
-from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.parts import combine, part
 from profharness.analysis.records import Summary
+from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time import counts
 from profharness.analysis.time.timeless import no_timeline
 from profharness.cli.metrics import text_of

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.measurement import Measurement
-from profharness.analysis.metrics import device_partition, figures
+from profharness.analysis.metrics import figures
 from profharness.analysis.records import Figure
+from profharness.analysis.summarise import device_partition
 from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.whole import Whole
 from profharness.stats import intervals

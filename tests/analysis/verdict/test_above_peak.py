@@ -13,9 +13,9 @@ import pytest
 from profharness import readers
 from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.roofline import BANDWIDTH, COMPUTE, UNDETERMINED
-from profharness.analysis.metrics import summarise_trace
 from profharness.analysis.records import Figure, StepSummary
 from profharness.analysis.run.summary import summarise_run
+from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.step_summaries import parse, step_summaries
 from profharness.analysis.verdict.above_peak import above_peak, impossible, steps_above_peak
 from profharness.analysis.verdict.window import verdict

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from profharness import readers
-from profharness.trace.model import NULL, ClockDomain, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Trace
 from profharness.trace.wanted import Wanted
 from tests.conftest import shared_path
 

@@ -19,7 +19,8 @@ from profharness.errors import InputError
 from profharness.readers.kineto import reader as chrome_json
 from profharness.readers.kineto.devices import DeviceRows, TimeRows
 from profharness.readers.kineto.events import KinetoRows
-from profharness.trace.model import NULL, ClockDomain, Problem, Table, Trace
+from profharness.trace.columns.table import NULL, Table
+from profharness.trace.model import ClockDomain, Problem, Trace
 from profharness.trace.wanted import Wanted
 from tests.readers.kineto.kineto_files import HOST, document, event, kernel, launch, op, write
 

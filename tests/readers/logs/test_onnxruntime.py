@@ -12,7 +12,8 @@ import pytest
 from profharness import readers
 from profharness.errors import InputError
 from profharness.readers.logs import onnxruntime as onnxruntime_json
-from profharness.trace.model import NULL, ClockDomain, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Trace
 from profharness.trace.wanted import Wanted
 from tests.readers.kineto.kineto_files import write
 

@@ -13,7 +13,8 @@ from profharness import readers
 from profharness.analysis.kernels import hotspots
 from profharness.errors import InputError
 from profharness.readers.logs import miopen_log
-from profharness.trace.model import NULL, ClockDomain, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Trace
 
 AMD = "fixtures/rocm/amd_log_level"
 MIOPEN = "fixtures/rocm/miopen_log"

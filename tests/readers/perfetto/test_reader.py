@@ -20,8 +20,8 @@ from profharness import readers
 from profharness.analysis.kernels import hotspots
 from profharness.errors import InputError
 from profharness.readers.perfetto import reader as pftrace
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
-    NULL,
     Api,
     ClockDomain,
     Counters,

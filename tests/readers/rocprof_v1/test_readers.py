@@ -22,7 +22,8 @@ from profharness.readers.rocprof_v1 import db_reader as rocprof_db
 from profharness.readers.rocprof_v1 import json_reader as rocprof_json
 from profharness.readers.rocprof_v1 import rocminfo
 from profharness.readers.rocprof_v1 import stats_reader as rocprof_stats
-from profharness.trace.model import NULL, ClockDomain, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Trace
 
 V1 = "fixtures/rocm/rocprof_v1"
 HEADER = (

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from profharness.trace.model import NULL, Table, Trace
+from profharness.trace.columns.table import NULL, Table
+from profharness.trace.model import Trace
 
 _LEFT_OUT = {"source", "op", "point", "rank"}
 

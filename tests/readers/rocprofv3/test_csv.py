@@ -17,7 +17,8 @@ from profharness.analysis.time.linking import link_kernels
 from profharness.errors import InputError
 from profharness.readers.bytes.arrow_csv import CsvColumns
 from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
-from profharness.trace.model import NULL, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Strings, Trace
 from tests.fakes.rocprofv3_files import write_csv
 from tests.fakes.rocprofv3_program import GpuAgent, Program, program
 from tests.readers.rocprofv3.tables_spelled import spelled, totals

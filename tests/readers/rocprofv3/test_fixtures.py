@@ -15,7 +15,8 @@ from profharness.analysis.time.linking import link_kernels
 from profharness.errors import InputError
 from profharness.readers.bytes import sqlite_file
 from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
-from profharness.trace.model import NULL, ClockDomain, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Trace
 
 # file: kernels, total ns, distinct names, first start, span ns, top kernel's beginning, its total
 # ns and calls, first row's workgroups and size

@@ -10,7 +10,8 @@ import pytest
 from profharness import readers
 from profharness.analysis.time.linking import link_copies, link_kernels
 from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
-from profharness.trace.model import NULL, ClockDomain, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import ClockDomain, Trace
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_files import GENERATIONS, Generation, write_csv, write_json
 from tests.fakes.rocprofv3_program import Program, program

@@ -13,7 +13,8 @@ from profharness import readers
 from profharness.analysis.time.linking import link_kernels
 from profharness.errors import InputError
 from profharness.readers.rocprofv3 import json_reader as rocprofv3_json
-from profharness.trace.model import NULL, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
 from tests.fakes.rocprofv3_files import document, write_json
 from tests.fakes.rocprofv3_program import GpuAgent, Program, program
 from tests.readers.rocprofv3.tables_spelled import spelled, totals

@@ -7,7 +7,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from profharness.analysis.records import Figure, Knee, PointSummary, Recommended, Series, Summary
+from profharness.analysis.curves.records import Knee, Recommended, Series
+from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.findings import finding
 from profharness.report.page import content as page
 from profharness.report.text.labels import point_name

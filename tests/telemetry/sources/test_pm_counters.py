@@ -11,7 +11,8 @@ import pytest
 
 from profharness.rundir import telemetry
 from profharness.stats.intervals import window
-from profharness.stats.packages import MODULE, packages, power_figures
+from profharness.stats.package_figures import power_figures
+from profharness.stats.packages import MODULE, packages
 from profharness.stats.streams import streams
 from profharness.telemetry.files import AppendFile
 from profharness.telemetry.records import Layout, encode_header

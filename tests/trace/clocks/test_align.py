@@ -25,8 +25,8 @@ from profharness.trace.clocks.checks import (
     residual_finding,
     with_marker_check,
 )
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
-    NULL,
     ClockDomain,
     Device,
     Kernels,

@@ -8,19 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness.trace.clocks.causality import causal_interval, causal_intervals, causality_findings
+from profharness.trace.columns.table import NULL
 from profharness.trace.launches import launching_calls
 from profharness.trace.merge import merge
-from profharness.trace.model import (
-    NULL,
-    Api,
-    Copies,
-    Device,
-    Kernels,
-    Source,
-    Stream,
-    Strings,
-    Trace,
-)
+from profharness.trace.model import Api, Copies, Device, Kernels, Source, Stream, Strings, Trace
 
 LAUNCH, DEVICE_SYNC, STREAM_SYNC, EVENT_SYNC = range(4)
 CALLS = ("hipLaunchKernel", "hipDeviceSynchronize", "hipStreamSynchronize", "hipEventSynchronize")

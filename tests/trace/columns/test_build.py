@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness.trace.columns.build import Growing, Pool, packed_integers, per_text, text_pool
-from profharness.trace.model import NULL, Strings
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Strings
 
 
 def test_columns_grow_by_blocks_and_scalars_repeat() -> None:

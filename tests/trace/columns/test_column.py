@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness.trace.columns import column
-from profharness.trace.model import Kernels, Ops, concat
+from profharness.trace.columns.table import concat
+from profharness.trace.model import Kernels, Ops
 
 VALUES = st.integers(-(2**31), 2**31 - 1)
 COLUMNS = st.one_of(

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.merge import merge
-from profharness.trace.model import NULL, Source, Trace
+from profharness.trace.model import Source, Trace
 from profharness.trace.parts.cutting import Cut, cut, first_ns, step_numbers
 from profharness.trace.parts.select import rows
 from tests.analysis.scene import Scene

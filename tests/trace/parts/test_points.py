@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from profharness.trace.columns.table import NULL
 from profharness.trace.derive import with_throughput
 from profharness.trace.model import (
-    NULL,
     Api,
     ClockDomain,
     Kernels,

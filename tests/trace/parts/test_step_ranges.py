@@ -10,7 +10,8 @@ from collections import Counter
 import pytest
 
 from profharness.errors import UsageError
-from profharness.trace.model import NULL, Source, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Source, Trace
 from profharness.trace.parts.step_numbers import first_digits, step_numbers
 from profharness.trace.parts.step_ranges import (
     compiled,

@@ -177,7 +177,8 @@ def _hwmon(folder: str) -> str:
 
 def _address(facts: dict[str, int]) -> str:
     location = facts.get("location_id", 0) & ~(0xF << _PARTITION_SHIFT)
-    return f"{facts.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
+    bus, slot, function = location >> 8 & 0xFF, location >> 3 & 0x1F, location & 7
+    return f"{facts.get('domain', 0):04x}:{bus:02x}:{slot:02x}.{function}"
 
 
 def _properties(path: str) -> dict[str, int]:

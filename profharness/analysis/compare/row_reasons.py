@@ -1,0 +1,122 @@
+"""Why one kernel's row of the hotspot table moved between two runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+
+from profharness.analysis.compare.reasons import (
+    LEAST,
+    MOST_NAMES,
+    SAME_CALLS,
+    SAME_LAUNCH,
+    WORTH,
+    shortened,
+)
+from profharness.analysis.records import HotspotRow, Hotspots
+
+
+class RowReason(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a hotspot moved: `noise` is the relative change of its mean that chance gives, None where
+    not known.
+    """
+
+    message: str
+    noise: float | None = None
+    significant: bool | None = None
+
+
+def row_reason(
+    a: HotspotRow | None,
+    b: HotspotRow | None,
+    tables: tuple[Hotspots, Hotspots],
+    clock: float | None,
+) -> RowReason:
+    """What changed about a kernel or an operator; `clock` is b's clock over a's where both are
+    known.
+    """
+    if a is None or b is None:
+        return RowReason(message="new" if a is None else "gone")
+    noise = _noise(a, b)
+    change = b.mean_ns / a.mean_ns - 1 if a.mean_ns > 0 else 0.0
+    significant = None if noise is None else abs(change) > noise
+    told = [*_calls(a, b), *_shape(a, b), *_switched(a, b, tables)]
+    if significant and not told:
+        told += [_clocked(change, clock)] if clock is not None and abs(clock - 1) > LEAST else []
+        told = [one for one in told if one] or [
+            _beside(a, b, change, SAME_LAUNCH if tables[0].by == "kernel" else SAME_CALLS)
+        ]
+    return RowReason(message="; ".join(told), noise=noise, significant=significant)
+
+
+def _noise(a: HotspotRow, b: HotspotRow) -> float | None:
+    """95 % bound on the ratio of two means, from the spread of the calls."""
+    if (
+        a.std_ns is None
+        or b.std_ns is None
+        or min(a.calls, b.calls) < 3
+        or min(a.mean_ns, b.mean_ns) <= 0
+    ):
+        return None
+    return 1.96 * math.hypot(
+        *(
+            one.std_ns / math.sqrt(one.calls) / one.mean_ns
+            for one in (a, b)
+            if one.std_ns is not None
+        )
+    )
+
+
+def _calls(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
+    if a.calls and abs(b.calls / a.calls - 1) > WORTH:
+        yield f"called {b.calls / a.calls:.2f} times as often"
+
+
+def _shape(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
+    if (
+        a.workgroups is not None
+        and b.workgroups is not None
+        and (a.workgroups, a.workgroup_size) != (b.workgroups, b.workgroup_size)
+    ):
+        yield f"launched with {b.workgroups} workgroups instead of {a.workgroups}"
+    for name in ("fill", "occupancy"):
+        one, two = getattr(a, name), getattr(b, name)
+        if one is not None and two is not None and abs(two - one) > 0.05:
+            yield f"{name} {one:.2f} -> {two:.2f}"
+
+
+def _switched(a: HotspotRow, b: HotspotRow, tables: tuple[Hotspots, Hotspots]) -> Iterator[str]:
+    """Of an operator: kernels that it launches in one run only."""
+    first, second = (
+        {row.name for row in table.rows if row.op == name}
+        for table, name in zip(tables, (a.name, b.name), strict=True)
+    )
+    if a.kernel_ns is not None and first and second and first != second:
+        parts = [
+            f"{word} {', '.join(sorted(shortened(name) for name in group)[:MOST_NAMES])}"
+            for word, group in (("gone", first - second), ("new", second - first))
+            if group
+        ]
+        yield f"kernels switched: {'; '.join(parts)}"
+
+
+def _clocked(change: float, clock: float) -> str:
+    """A kernel that follows the clock takes 1 / clock times as long."""
+    follows = abs(math.log1p(change) + math.log(clock)) < 0.5 * abs(math.log1p(change))
+    return f"the clock is {clock:.2f} times A's" if follows else ""
+
+
+def _beside(a: HotspotRow, b: HotspotRow, change: float, otherwise: str) -> str:
+    """Whether an operator's time moved on the device or on the host; `otherwise` where neither is
+    known.
+    """
+    if a.kernel_ns is None or b.kernel_ns is None or not a.calls or not b.calls:
+        return otherwise
+    kernels = (b.kernel_ns / b.calls) / (a.kernel_ns / a.calls) - 1 if a.kernel_ns else 0.0
+    return (
+        f"its kernels take {1 + kernels:.2f} times as long"
+        if abs(kernels) > 0.5 * abs(change)
+        else "on the host: its kernels take as long as before"
+    )

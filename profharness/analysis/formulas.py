@@ -1,0 +1,308 @@
+"""The formulas behind the table of metrics: pure functions from a measurement to a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from profharness.analysis.kernels.filling import NEEDED_COVERAGE, Fill
+from profharness.analysis.kernels.occupancy import Occupancy
+from profharness.analysis.measurement import Measurement
+from profharness.analysis.records import Figure
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
+
+INFLATED = "inflated by the profiler"
+
+
+SHORT_KERNEL_NS = 10_000
+
+
+_BEYOND = 10
+
+
+def share_of(numerator: Callable[[Measurement], float]) -> Callable[[Measurement], Figure]:
+    """A share of the window, marked when the window is a profiled one."""
+
+    def compute(m: Measurement) -> Figure:
+        return Figure(
+            value=numerator(m) / m.window_ns,
+            unit="share",
+            source=m.origin,
+            note=INFLATED if m.traced else "",
+        )
+
+    return compute
+
+
+def idle_cause(name: str) -> Callable[[Measurement], float]:
+    """Idle time of one cause in ns; `name` is a field of `IdleCauses`. 0 where the window has no
+    host record.
+    """
+
+    def nanoseconds(m: Measurement) -> float:
+        causes = m.partition.idle_causes
+        return float(getattr(causes, name)) if causes is not None else 0.0
+
+    return nanoseconds
+
+
+def busy_ns(m: Measurement) -> int:
+    """Time in ns in which at least one kernel ran: computing, or communicating alone."""
+    return m.partition.compute_ns + m.partition.exposed_communication_ns
+
+
+def concurrency(m: Measurement) -> Figure:
+    """Kernels at once while any runs: summed kernel time over busy time."""
+    busy = busy_ns(m)
+    if not busy:
+        return Figure(
+            value=None, unit="kernels", source=m.origin, needs="kernels inside the window"
+        )
+    return Figure(value=int(m.kernel_ns.sum()) / busy, unit="kernels", source=m.origin)
+
+
+def delay_percentile(percent: float, *, met_empty: bool) -> Callable[[Measurement], Figure]:
+    """A percentile of launch latency (kernels that met an empty queue) or queue delay (the others),
+    in ns.
+    """
+
+    def compute(m: Measurement) -> Figure:
+        sample = m.delays.delay[m.delays.met_empty == met_empty]
+        needed = 1 if percent == 50 else round(_BEYOND * 100 / (100 - percent))
+        if len(sample) < needed:
+            state = "met an empty queue" if met_empty else "queued behind others"
+            return Figure(
+                value=None,
+                unit="ns",
+                source=m.origin,
+                needs=f"at least {needed} linked kernels that {state} (here {len(sample)})",
+            )
+        early = int((sample < 0).sum())
+        note = (
+            f"{early} kernels start before their launch: the clocks disagree by "
+            f"{-int(sample.min())} ns"
+            if early
+            else ""
+        )
+        return Figure(
+            value=float(np.percentile(sample, percent)),
+            unit="ns",
+            source=m.origin,
+            note=note,
+            coverage=m.linked_share,
+        )
+
+    return compute
+
+
+def longest_gap(m: Measurement) -> Figure:
+    """The longest time in ns in which a device had no work inside of the window."""
+    return Figure(value=m.longest_gap_ns, unit="ns", source=m.origin)
+
+
+def queue_depth(m: Measurement) -> Figure:
+    """Kernels waiting in queues, the mean over the window: summed waiting time over its length."""
+    return Figure(
+        value=m.queue_depth_ns / m.window_ns,
+        unit="kernels",
+        source=m.origin,
+        coverage=m.linked_share,
+    )
+
+
+def launch_bound(m: Measurement) -> Figure:
+    """Share of the window in which the device was idle or drained while the host was in, or
+    between, launches.
+    """
+    return Figure(
+        value=m.launch_bound_ns / m.window_ns,
+        unit="share",
+        source=m.origin,
+        note=INFLATED if m.traced else "",
+        coverage=m.linked_share,
+    )
+
+
+def short_kernels(by: Literal["count", "time"]) -> Callable[[Measurement], Figure]:
+    """Share of kernels shorter than `SHORT_KERNEL_NS`, by count or by their time."""
+
+    def compute(m: Measurement) -> Figure:
+        durations = m.trace.kernels.dur_ns
+        inside = intervals.contains(m.when, m.trace.kernels.start_ns)
+        short = inside & (durations < SHORT_KERNEL_NS)
+        part, whole = (
+            (short.sum(), inside.sum())
+            if by == "count"
+            else (durations[short].sum(), durations[inside].sum())
+        )
+        if not whole:
+            return Figure(
+                value=None,
+                unit="share",
+                source=m.origin,
+                needs="kernels that start inside the window",
+            )
+        return Figure(value=float(part / whole), unit="share", source=m.origin)
+
+    return compute
+
+
+def filled(
+    value: Callable[[Fill], float], blind: Callable[[Fill], float]
+) -> Callable[[Measurement], Figure]:
+    """A fill figure: at least `value`, at most that plus what the kernels without geometry could
+    add.
+    """
+
+    def compute(m: Measurement) -> Figure:
+        fill = m.fill
+        coverage = (
+            fill.known_kernel_ns / fill.kernel_ns if fill is not None and fill.kernel_ns else 0.0
+        )
+        if fill is None or coverage < NEEDED_COVERAGE:
+            return Figure(
+                value=None,
+                unit="share",
+                source=m.origin,
+                coverage=coverage,
+                needs=(
+                    f"workgroups for {NEEDED_COVERAGE:.0%} of kernel time (here "
+                    f"{coverage:.0%}): --profile rocprofv3"
+                ),
+            )
+        low = value(fill)
+        return Figure(
+            value=low,
+            unit="share",
+            low=low,
+            high=min(low + blind(fill), 1.0),
+            source=m.origin,
+            coverage=coverage,
+        )
+
+    return compute
+
+
+def resident(
+    unit: str,
+    value: Callable[[Occupancy], float | None],
+    blind: Callable[[Occupancy], float] = lambda _: 0.0,
+    without: str = "",
+) -> Callable[[Measurement], Figure]:
+    """A figure from resident waves: at least `value`, at most that plus what kernels of unknown
+    shape could add.
+
+    `without` says what is missing where `value` is None.
+    """
+
+    def compute(m: Measurement) -> Figure:
+        found = m.occupancy
+        coverage = found.coverage if found is not None else 0.0
+        if found is None or coverage < NEEDED_COVERAGE:
+            return Figure(
+                value=None,
+                unit=unit,
+                source=m.origin,
+                coverage=coverage,
+                needs=(
+                    f"registers and LDS for {NEEDED_COVERAGE:.0%} of kernel time (here "
+                    f"{coverage:.0%}): --profile rocprofv3 of ROCm 7"
+                ),
+            )
+        low = value(found)
+        if low is None:
+            return Figure(value=None, unit=unit, source=m.origin, coverage=coverage, needs=without)
+        return Figure(
+            value=low,
+            unit=unit,
+            low=low,
+            high=min(low + blind(found), 1.0),
+            source=m.origin,
+            coverage=coverage,
+        )
+
+    return compute
+
+
+def quantisation(found: Occupancy) -> float | None:
+    """Useful part of the rounds in which workgroups ran; None where no kernel needed a second
+    round.
+    """
+    return found.useful_ns / found.rounds_ns if found.rounds_ns else None
+
+
+def steps_per_second(m: Measurement) -> Figure:
+    """Steps per second, the mean over the processes."""
+    by_process: dict[int, list[int]] = {}
+    for step in m.steps:
+        by_process.setdefault(step.process, []).append(step.dur_ns)
+    rate = sum(len(lengths) * 1e9 / sum(lengths) for lengths in by_process.values() if sum(lengths))
+    return Figure(
+        value=rate / len(by_process),
+        unit="steps/s",
+        source=m.origin,
+        note=INFLATED if m.traced else "",
+    )
+
+
+def step_time(m: Measurement) -> Figure:
+    """Median length of a step in ns."""
+    lengths = [step.dur_ns for step in m.steps]
+    return Figure(
+        value=float(np.median(lengths)),
+        unit="ns",
+        source=m.origin,
+        note=INFLATED if m.traced else "median",
+    )
+
+
+def kernels_per_step(m: Measurement) -> Figure:
+    """Kernels that start inside of a step, the mean over the steps."""
+    starts = (
+        m.whole.starts
+    )  # a search per step, where a pass over all kernels per step would grow with both
+    before = np.searchsorted(starts, [step.start_ns for step in m.steps])
+    until = np.searchsorted(starts, [max(step.start_ns, step.end_ns) for step in m.steps])
+    return Figure(value=int((until - before).sum()) / len(m.steps), unit="kernels", source=m.origin)
+
+
+def cpu_cores(m: Measurement) -> float | None:
+    """Time-weighted mean of the cores that the process tree ran on, over the windows; None without
+    samples there.
+    """
+    samples = m.trace.samples
+    rows = (
+        samples.metric == m.trace.strings.find("cpu_tree")
+        if len(samples)
+        else np.zeros(0, np.bool_)
+    )
+    weight = intervals.inside_ns(Intervals(samples.at_ns[rows], samples.until_ns[rows]), m.when)
+    total = int(weight.sum())
+    return float(np.dot(samples.value[rows], weight) / total) if total else None
+
+
+def cores_used(m: Measurement) -> Figure:
+    """Cores that the process tree ran on: the time-weighted mean of its telemetry."""
+    return Figure(value=cpu_cores(m), unit="cores", source=m.origin)
+
+
+def cores_allowed(m: Measurement) -> Figure:
+    """Cores that the process may use; not known of a loose file."""
+    return Figure(
+        value=m.allowed_cores,
+        unit="cores",
+        source=m.origin,
+        needs="" if m.allowed_cores else "a run: loose files do not say",
+    )
+
+
+def operator_share(m: Measurement) -> Figure:
+    """Share of the window that lay inside of any framework operator."""
+    return Figure(
+        value=intervals.intersect(m.when, m.whole.operators).total / m.when.total,
+        unit="share",
+        source=m.origin,
+    )

@@ -1,0 +1,172 @@
+"""Everything that one trace says as one record: counts, figures, findings, the split of its window,
+points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from profharness.analysis.communication.figures import communication, communication_findings
+from profharness.analysis.kernels import hotspots
+from profharness.analysis.kernels.columns import with_rates
+from profharness.analysis.kernels.counter_table import counter_rows
+from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
+from profharness.analysis.kernels.point_kernels import notable_kernels
+from profharness.analysis.measurement import Measurement, measure
+from profharness.analysis.metrics import figures
+from profharness.analysis.records import (
+    Figure,
+    Partition,
+    PointSummary,
+    ProblemRow,
+    SourceRow,
+    Summary,
+)
+from profharness.analysis.time import counts
+from profharness.analysis.time.whole import Whole
+from profharness.analysis.verdict import integrity
+from profharness.analysis.verdict.above_peak import above_peak, kernels_above_peak
+from profharness.analysis.verdict.window import verdict
+from profharness.findings import Finding
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Problem, Source, Trace
+
+
+def summarise_trace(
+    trace: Trace,
+    source: str,
+    *,
+    findings: Sequence[Finding] = (),
+    allowed_cores: float | None = None,
+    yardstick: Yardstick = NO_YARDSTICK,
+) -> Summary:
+    """Everything that one trace says: counts, figures, findings, the split of its window, points,
+    hotspots.
+
+    `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own.
+    `yardstick` is what its devices were measured to reach.
+    """
+    whole = measure(
+        trace, allowed_cores=allowed_cores, known=Whole(trace, KernelFacts(trace, yardstick))
+    )
+    split = device_partition(whole)
+    talk = None if whole.timeless else communication(trace, whole.when)
+    found = (
+        *integrity.findings(trace, whole.work),
+        *findings,
+        *communication_findings(talk, split),
+    )
+    values = figures(whole)
+    points = tuple(
+        summarise_point(trace, point, found, allowed_cores=allowed_cores, known=whole.whole)
+        for point in points_of(trace)
+    )
+    found = (*found, *_above_peak(whole, values, points))
+    devices = counts.counts_of_devices(trace)
+    return Summary(
+        source=source,
+        trace=counts.count(trace, whole.work.links, devices),
+        devices=counts.count_devices(trace, devices),
+        points=points,
+        metrics=values,
+        findings=found,
+        problems=tuple(problem_row(problem) for problem in trace.problems),
+        sources=tuple(source_row(record) for record in trace.sources),
+        partition=split,
+        verdict=verdict(split, values, found),
+        hotspots=(with_rates(hotspots.default(trace, devices), whole.facts),),
+        communication=talk,
+        counters=counter_rows(trace),
+    )
+
+
+def _above_peak(
+    whole: Measurement, values: dict[str, Figure], points: Sequence[PointSummary]
+) -> tuple[Finding, ...]:
+    """What cannot be, of the whole trace and of its points; of kernels where no figure of the whole
+    trace says it.
+    """
+    of_trace = tuple(above_peak(values))
+    kernels = (
+        ()
+        if any(
+            one.id == "above-peak" and set(one.figures) & {"mfu", "flops_of_ceiling"}
+            for one in of_trace
+        )
+        else tuple(kernels_above_peak(whole))
+    )
+    return (
+        *of_trace,
+        *kernels,
+        *(one for point in points for one in above_peak(point.metrics, point.point)),
+    )
+
+
+def summarise_point(
+    trace: Trace,
+    point: str,
+    findings: Sequence[Finding] = (),
+    *,
+    traced: bool = True,
+    allowed_cores: float | None = None,
+    known: Whole | None = None,
+) -> PointSummary:
+    """The figures, split and verdict of one point of a trace, in the windows of its trials.
+
+    Findings on the trace as a whole count for the verdict, as do those on this point.
+    """
+    inside = measure(trace, point, traced=traced, allowed_cores=allowed_cores, known=known)
+    values = figures(inside)
+    split = device_partition(inside)
+    own = [item for item in findings if item.point in (None, point)]
+    return PointSummary(
+        point=point,
+        metrics=values,
+        partition=split,
+        verdict=verdict(split, values, own),
+        kernels=notable_kernels(inside),
+    )
+
+
+def points_of(trace: Trace) -> list[str]:
+    """Points that the trace's marks name, in order of time."""
+    marked = trace.marks.take(trace.marks.point != NULL)
+    ordered = marked.point[np.argsort(marked.start_ns, kind="stable")]
+    return list(dict.fromkeys(trace.strings.decode(ordered)))
+
+
+def device_partition(measurement: Measurement) -> Partition | None:
+    """The split of the window where the trace holds device work on a time axis, else None."""
+    return (
+        measurement.partition
+        if measurement.devices and measurement.window_ns and not measurement.timeless
+        else None
+    )
+
+
+def problem_row(problem: Problem) -> ProblemRow:
+    """A reader's problem as the summary lists it."""
+    return ProblemRow(
+        source=problem.source,
+        severity=problem.severity,
+        count=problem.count,
+        message=problem.message,
+    )
+
+
+def source_row(source: Source) -> SourceRow:
+    """Provenance of one source; the causal interval is the clock checks' to add."""
+    return SourceRow(
+        path=source.path,
+        format=source.format,
+        clock=source.clock.value,
+        pass_name=source.pass_name,
+        layer=source.layer,
+        point=source.point,
+        alignment=source.alignment,
+        residual_ns=source.residual_ns,
+        bound_ns=source.bound_ns,
+        tool_version=source.tool_version,
+    )

@@ -1,0 +1,51 @@
+"""Whose records a rocpd database holds: its processes, and the environment that it keeps of
+them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.bytes.sqlite_file import DAMAGED
+from profharness.trace.columns.table import NULL
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process of the database."""
+
+    guid: str
+    pid: int
+    host: str
+
+
+def owners(connection: sqlite3.Connection) -> list[Owner]:
+    """The processes, in the order of the file."""
+    rows = connection.execute("SELECT guid, pid, hostname FROM processes").fetchall()
+    return [
+        Owner(str(guid), pid if isinstance(pid, int) else NULL, text_of(host))
+        for guid, pid, host in dict.fromkeys(rows)
+    ]
+
+
+def environment_size(connection: sqlite3.Connection) -> int:
+    """How many environment variables the file holds."""
+    try:
+        rows = connection.execute("SELECT environment FROM rocpd_info_process").fetchall()
+        return sum(
+            len(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+            for (text,) in rows
+            if isinstance(text, str)
+        )
+    except (*DAMAGED, *NOT_JSON):
+        return 0
+
+
+def text_of(value: Any) -> str:
+    """A column may hold a value of any type, whatever was declared."""
+    return "" if value is None else str(value)

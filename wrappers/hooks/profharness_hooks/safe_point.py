@@ -1,0 +1,138 @@
+"""Run a function in the main thread, between two bytecodes of whatever the user's program is doing
+there.
+
+torch's profiler belongs to the thread that started it, so a window that ends by the clock has to be
+ended in the main thread; the interpreter's pending calls are the only way in that needs no signal.
+While the main thread is inside a long call of C code, the function waits.
+"""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+
+# Own prototypes, since setting argtypes on ctypes.pythonapi's functions would change them for the
+# user too.
+_is_true = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
+_add_pending_call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.py_object)(
+    ("Py_AddPendingCall", ctypes.pythonapi)
+)
+
+
+class SafePoint:
+    """`request()` from any thread; `function` runs once per accepted request, never inside itself.
+
+    The pending call is PyObject_IsTrue on an object whose `__bool__` does the work. Other than a
+    ctypes callback it lets exceptions through, so Ctrl-C, or sys.exit from a signal handler,
+    reaches the user's code although it came while ours ran.
+    """
+
+    def __init__(self, function, failed):
+        self._function, self._failed = function, failed
+        self._pid = os.getpid()
+        self._requested = False
+        self._plain = _callable_as_truth(self._run)
+        self._outside_dynamo = None
+
+    def request(self):
+        """Ask for a run; True when the interpreter took the request (its queue holds 32)."""
+        if self._requested:
+            return True
+        self._requested = True  # beforehand: the call may have run when the next line returns
+        taken = _add_pending_call(_is_true, self._target()) == 0
+        if not taken:
+            self._requested = False
+        return taken
+
+    def _target(self):
+        """Inside a torch.compile'd region every new Python frame is traced: step out of that
+        first.
+        """
+        dynamo = sys.modules.get("torch._dynamo")
+        if dynamo is None or not hasattr(dynamo, "disable"):
+            return self._plain
+        if self._outside_dynamo is None:
+            self._outside_dynamo = _callable_as_truth(dynamo.disable(self._run))
+        return self._outside_dynamo
+
+    def _run(self, *_itself):
+        self._requested = False
+        if os.getpid() == self._pid:
+            try:
+                self._function()
+            except Exception:  # the frame that we interrupted is the user's
+                self._failed()
+        return False  # the pending call has succeeded
+
+
+def _callable_as_truth(function):
+    return type("_PendingCall", (), {"__bool__": function})()
+
+
+class Watch:
+    """A daemon thread that calls `look()` about every `period_s` until it returns False. It is put
+    aside around fork.
+    """
+
+    def __init__(self, look, period_s):
+        self._look, self._period_s = look, period_s
+        self._thread = None
+        self._stop = threading.Event()
+
+    @property
+    def running(self):
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self):
+        if not self.running:
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._follow, name="profharness", daemon=True)
+            self._thread.start()
+
+    def pause(self):
+        """End the thread (it is asleep nearly always). Returns whether it ran."""
+        was_running = self.running
+        if was_running and self._thread is not threading.current_thread():
+            self._stop.set()
+            self._thread.join(1.0)
+        self._thread = None
+        return was_running
+
+    def _follow(self):
+        stop = self._stop
+        while not stop.wait(self._period_s):
+            try:
+                if not self._look():
+                    return
+            except Exception:
+                # nobody could do anything about it: the window then ends at the next step or at
+                # exit
+                return
+
+
+def importing(package):
+    """Whether a module of this package is being imported, in whichever thread: code that imports
+    now may find half of it.
+
+    torch's profiler imports when it starts, and a program's first optimizer step imports
+    torch._dynamo for seconds.
+    """
+    within = package + "."
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(within):
+            spec = getattr(module, "__dict__", {}).get("__spec__")
+            if getattr(spec, "_initializing", False):
+                return True
+    return False
+
+
+def resident_bytes():
+    """Memory of this process that is in RAM."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def monotonic_age_ns(start_ns):
+    """Nanoseconds since a reading of CLOCK_MONOTONIC."""
+    return time.monotonic_ns() - start_ns

@@ -1,0 +1,166 @@
+"""The log of steps: artifacts/steps/<host>/<rank or pid>/steps-<pid>.jsonl, written in every pass,
+the bare one too.
+
+One line per completed step: {"n": 0, "monotonic_ns": 123, "items": null, "source": "optimizer"}. n
+counts from 0 for each source; the stamp is CLOCK_MONOTONIC at the step's end; items is what the
+script said it processed, or null. A step is a step() of the first optimizer that made one
+(accumulated gradients count once, a second optimizer not at all). Once the script marks steps
+itself (profharness_mark.step), only its marks are logged, and lines of the source "mark" stand for
+the whole run: readers drop the others.
+"""
+
+import os
+import threading
+import time
+import weakref
+
+from profharness_hooks import marks
+
+# What is buffered is never older than this when the next step comes, so a kill loses the steps of
+# 0.1 s at most.
+FLUSH_NS = 100_000_000
+
+
+class Recorder:
+    """Counts and logs the steps of this process, and tells `listener(done, items)` of each."""
+
+    def __init__(self, process):
+        self._process = process
+        self._file = None
+        self._lines = []
+        self._written_ns = 0
+        self._optimizer = None
+        self._marks = False
+        self._asleep = False
+        self._unwritable = False
+        self._lock = threading.Lock()
+        self._range = ()
+        self.done = 0
+        self.listener = None
+        self.region = None
+        process.on_fork(self.flush, None, self._in_child)
+
+    def optimizer(self, optimizer):
+        """An optimizer finished a step."""
+        if self._asleep:
+            self._note_use()
+            return
+        if self._marks:
+            return
+        known = self._optimizer() if self._optimizer is not None else None
+        if known is None:
+            self._optimizer = weakref.ref(optimizer)
+        elif known is not optimizer:
+            return
+        self._record(None, "optimizer")
+
+    def mark(self, items):
+        """The script says that a step ended here."""
+        if not self._marks:
+            self._marks, self.done = True, 0
+        self._record(items, "mark")
+
+    def _record(self, items, source):
+        now = time.monotonic_ns()
+        with self._lock:
+            line = '{"n": %d, "monotonic_ns": %d, "items": %s, "source": "%s"}\n' % (
+                self.done,
+                now,
+                "null" if items is None else int(items),
+                source,
+            )
+            if not self._unwritable:
+                self._lines.append(line)
+            self.done += 1
+            if now - self._written_ns >= FLUSH_NS:
+                self._write(now)
+            marks.stop(self._range)
+            if self.region is not None:
+                self.region.step(self.done)
+            self._range = marks.start("profharness.step:%d" % self.done)
+        if self.listener is not None:
+            self.listener(self.done)
+
+    def flush(self):
+        """Write what is buffered."""
+        with self._lock:
+            self._write(time.monotonic_ns())
+
+    def _write(self, now):
+        """A folder that cannot be written ends the log, not the counting: windows follow the steps
+        all the same.
+        """
+        if not self._lines or self._unwritable:
+            return
+        data, self._lines = "".join(self._lines).encode("ascii"), []
+        self._written_ns = now
+        try:
+            if self._file is None:
+                path = os.path.join(
+                    self._process.settings.folder("steps"), "steps-%d.jsonl" % os.getpid()
+                )
+                self._file = os.open(
+                    path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666
+                )
+            os.write(self._file, data)
+        except OSError:
+            self._unwritable = True
+            self._process.hello.failed("the record of steps")
+
+    def _in_child(self):
+        if self._file is not None:
+            os.close(self._file)
+        self._file, self._lines, self._range, self._lock = None, [], (), threading.Lock()
+        self._asleep, self.listener, self.region, self.done = True, None, None, 0
+
+    def _note_use(self):
+        if "torch" not in self._process.hello.facts["used"]:
+            self._process.hello.add("used", "torch")
+
+
+_recorder = None
+
+
+def recorder(process):
+    """The one recorder of this process."""
+    global _recorder
+    if _recorder is None:
+        import atexit
+
+        _recorder = Recorder(process)
+        if process.settings.regions:
+            from profharness_hooks import regions
+
+            _recorder.region = regions.region(process)
+            if _recorder.region is not None:
+                _recorder.region.step(0)
+        atexit.register(guarded(process, _recorder.flush))
+    return _recorder
+
+
+_mark = None
+
+
+def mark(process, items):
+    """What profharness_mark.step() calls."""
+    global _mark
+    if _mark is None:
+        _mark = guarded(process, recorder(process).mark)
+    _mark(items)
+
+
+def guarded(process, function):
+    """`function` with every failure recorded instead of raised, and not called again after one."""
+    broken = []
+
+    def call(*arguments):
+        if broken:
+            return
+        try:
+            function(*arguments)
+        except Exception:  # nothing of ours may end the user's step
+            broken.append(True)
+            process.hello.failed("the record of steps")
+
+    call._torchdynamo_disable = True  # torch.compile must not trace into it
+    return call

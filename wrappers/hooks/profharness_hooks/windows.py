@@ -1,0 +1,408 @@
+"""One stretch of torch.profiler recording: start, self-check markers, stop, export, and the sidecar
+that describes it.
+
+Used by the torch hook in commands and by the workers of scans. It imports torch when a window
+starts, and raises what torch raises: whoever must not fail catches it. The profiler records the
+operators of the thread that starts it (and of threads that autograd starts for it), so a window is
+stopped in the thread that started it.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import time
+
+from profharness_hooks import process_groups
+
+MARKERS = 50
+OWN = "profharness."
+_open = None
+_inherited = False
+_fork_ready = False
+_of_program = []
+_nothing = contextlib.nullcontext()
+
+
+class _Range:
+    """`torch.profiler.record_function` for torch before 2.2, which lacks the fast one."""
+
+    def __init__(self, name):
+        from torch.profiler import record_function
+
+        self._inner = record_function(name)
+
+    def __enter__(self):
+        self._inner.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self._inner.__exit__(*error)
+
+
+def _range_type():
+    try:
+        from torch._C._profiler import _RecordFunctionFast
+    except ImportError:
+        return _Range
+    return _RecordFunctionFast
+
+
+def recording():
+    """Whether a window of this process is open."""
+    return _open is not None
+
+
+def span(name):
+    """A context manager that writes a range of this name into the open window; does nothing where
+    none is open.
+
+    Costs well under a microsecond when closed and about one when open.
+    """
+    return _nothing if _open is None else _open.range(name)
+
+
+class ProgramRange:
+    """A range that the program marks with our own means, for as long as it may last; it ends with
+    the recording at the latest.
+    """
+
+    def __init__(self, name):
+        self._inner = span(name)
+
+    def __enter__(self):
+        self._inner.__enter__()
+        _of_program.append(self)
+        return self
+
+    def __exit__(self, *error):
+        if self in _of_program:
+            _of_program.remove(self)
+            self._inner.__exit__(*error)
+
+
+def before_other_profilers(give_way):
+    """Call `give_way` whenever torch is about to prepare or start a profiler, ours included."""
+    from torch.autograd import profiler as module
+
+    def calling(original):
+        def start(*args, **kwargs):
+            give_way()
+            return original(*args, **kwargs)
+
+        return start
+
+    for name in ("_prepare_profiler", "_enable_profiler"):
+        original = getattr(module, name, None)
+        if original is not None:
+            setattr(module, name, calling(original))
+
+
+def rank_of(environ):
+    """The global rank as the launchers name it, or None (the same order as everywhere in
+    profharness).
+    """
+    for name in ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        if environ.get(name, "").isdigit():
+            return int(environ[name])
+    return None
+
+
+def sidecar(path, tool, **fields):
+    """Write `<path>.profharness.json`, which tells a reader what the tool's own file cannot."""
+    record = {
+        "v": 1,
+        "file": os.path.basename(path),
+        "tool": tool,
+        "host": os.uname().nodename,
+        "pid": os.getpid(),
+        "rank": rank_of(os.environ),
+        "point": "",
+        "clock": "realtime",
+        "start_ns": None,
+        "role": "trace",
+        "window": {
+            "kind": "all",
+            "first_step": None,
+            "steps": None,
+            "truncated": False,
+            "reason": "",
+        },
+        "markers": [],
+    }
+    record.update(fields)
+    target = path + ".profharness.json"
+    with open(target + ".part", "w", encoding="ascii") as file:
+        json.dump(record, file)
+    os.replace(target + ".part", target)
+
+
+def count_events(path):
+    """Complete events in an exported file (its size times a guess would be off by a factor of
+    three).
+    """
+    count, tail = 0, b""
+    with open(path, "rb") as file:
+        while True:
+            block = file.read(1 << 22)
+            if not block:
+                return count
+            text = tail + block
+            count += text.count(b'"ph": "X"') + text.count(b'"ph":"X"')
+            tail = text[-8:]  # one byte less than the longer pattern, so that none is counted twice
+
+
+@contextlib.contextmanager
+def _quiet_kineto():
+    """Kineto greets on stderr when it starts first; the level is read then, and put back for the
+    user's own use.
+    """
+    if "KINETO_LOG_LEVEL" in os.environ:
+        yield
+        return
+    os.environ["KINETO_LOG_LEVEL"] = "6"
+    try:
+        yield
+    finally:
+        os.environ.pop("KINETO_LOG_LEVEL", None)
+
+
+def has_device(torch):
+    """Whether device activity can be recorded: a CUDA or ROCm build, and a device that it sees."""
+    build = torch.version.cuda or getattr(torch.version, "hip", None)
+    return bool(build) and torch.cuda.is_available()
+
+
+class Window:
+    """Records from start() to stop(), which exports to `path` with its sidecar beside it.
+
+    `point` names the scan's point; `extra` holds further fields of the sidecar, such as its window.
+    `device` says whether to record device activity (by default, where torch sees a device).
+    `all_threads`: operators of every thread, not only of the one that starts the window, where this
+    torch can (device activity always is of the whole process). Ranges should be closed by stop():
+    see `open_ranges`.
+    """
+
+    def __init__(
+        self, path, *, point="", record_shapes=True, extra=None, device=None, all_threads=False
+    ):
+        self.path = os.fspath(path)
+        self.extra = dict(extra or {})
+        self._point = point
+        self._shapes = record_shapes
+        self._device = device
+        self._all_threads = all_threads
+        self._profiler = None
+        self._brackets = []
+        self._end_ns = 0
+        self.range = None
+        self.own_events = 0
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_error):
+        self.stop()
+
+    def start(self):
+        """Begin to record. Raises RuntimeError while any profiler of torch is on: a second one
+        crashes the process.
+        """
+        global _open
+        import torch
+        from torch.profiler import ProfilerActivity, profile
+
+        if (
+            _open is not None or torch.autograd._profiler_enabled()
+        ):  # torch has no public name for it
+            raise RuntimeError("torch's profiler is already recording in this process")
+        device = has_device(torch) if self._device is None else self._device
+        activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device else [])
+        if device:
+            torch.cuda.synchronize()  # what was launched before the window does not belong to it
+        process_groups.watch()
+        self._profiler = profile(
+            activities=activities, record_shapes=self._shapes, **self._threads()
+        )
+        with _quiet_kineto():
+            self._profiler.start()
+        self.range, _open = _range_type(), self
+        _prepare_for_fork()
+        self._mark()
+
+    def _threads(self):
+        if not self._all_threads:
+            return {}
+        try:
+            from torch._C._profiler import _ExperimentalConfig  # torch has no public name for it
+
+            return {"experimental_config": _ExperimentalConfig(profile_all_threads=True)}
+        except (ImportError, TypeError):
+            return {}  # an older torch: operators of other threads are not recorded
+
+    def stop(self):
+        """End the recording, export it with its sidecar, and return the number of events in the
+        file.
+        """
+        self.end()
+        return self.export()
+
+    def end(self):
+        """End the recording; export() or nothing may follow."""
+        global _open
+        if _open is not self:
+            raise RuntimeError("the window is not open")
+        self._mark()
+        _open = None
+        self._end_ns = time.time_ns()
+        self._profiler.stop()
+        while _of_program:
+            _of_program[-1].__exit__(None, None, None)
+
+    def export(self):
+        """Write the trace and its sidecar; returns how many events it holds, markers and step
+        ranges left out.
+        """
+        os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+        self._profiler.export_chrome_trace(self.path + ".part")
+        os.replace(self.path + ".part", self.path)
+        sidecar(
+            self.path,
+            "torch",
+            **dict(
+                {"point": self._point, "markers": self._brackets, "groups": process_groups.known()},
+                **self.extra,
+            ),
+        )
+        return max(
+            0, count_events(self.path) - self.own_events - 1
+        )  # Kineto writes one span of its own
+
+    def count(self):
+        """How many events the ended recording holds, markers and step ranges left out; about 4 us
+        each.
+        """
+        return max(0, len(self._results().events()) - self.own_events)
+
+    def open_ranges(self):
+        """Names of the ranges that were still open when the recording ended, by their begin; None
+        for a torch that does not tell.
+
+        Such a range keeps a pointer into the ended recording and writes its end there; torch
+        follows it only while a recording is on, so starting the next one before the range has ended
+        corrupts memory (seen in torch 2.13: a few bytes of freed memory, and a crash much later).
+        The profiler ends an open range at the time of its own end, or together with the range
+        around it, to the nanosecond. Ours are left by ourselves, before the next recording.
+        """
+        try:
+            events, found = (
+                [(event, self._end_ns) for event in self._results().experimental_event_tree()],
+                [],
+            )
+            while events:
+                event, limit = events.pop()
+                end = event.end_time_ns
+                if (
+                    (end >= self._end_ns or end == limit)
+                    and event.tag.name == "TorchOp"
+                    and not event.name.startswith(OWN)
+                ):
+                    found.append((event.start_time_ns, event.name))
+                events.extend((child, end) for child in event.children)
+            return [name for _, name in sorted(found)]
+        except AttributeError:
+            return None
+
+    def _results(self):
+        return self._profiler.profiler.kineto_results
+
+    def _mark(self):
+        """Empty ranges between two readings of the clock: they bound how far the trace's clock is
+        from ours.
+        """
+        kind, clock, first = self.range, time.perf_counter_ns, len(self._brackets)
+        for index in range(first, first + MARKERS):
+            region = kind("profharness.marker:%d" % index)
+            before = clock()
+            region.__enter__()
+            region.__exit__(None, None, None)
+            self._brackets.append((before, clock()))
+        self.own_events += MARKERS
+
+
+def close_forgotten():
+    """At exit: a window left open would crash the interpreter's shutdown, so it is exported as it
+    stands.
+    """
+    if _open is not None:
+        _open.stop()
+
+
+def _prepare_for_fork():
+    global _fork_ready
+    if not _fork_ready:
+        _fork_ready = True
+        os.register_at_fork(after_in_child=leave_in_child)
+
+
+def leave_in_child():
+    """In a forked child: its copy of the recording grows for nobody and would crash its exit. Stop
+    the one, end the other.
+
+    Ending is left to the child's exit: it is slow, and children that leave through os._exit have no
+    need of it.
+    """
+    global _open, _inherited
+    was_open, _open = _open, None
+    try:
+        _skip_kineto_at_exit()
+        if was_open is None:
+            return
+        import torch
+
+        if torch.autograd._profiler_enabled():  # torch has no public name for it
+            _inherited = True
+            _record_ranges(torch, on=False)
+            atexit.register(end_in_child)
+    except Exception:
+        # a C library or a torch that we do not know: the child is as it would be after the user's
+        # own profiling
+        pass
+
+
+def _skip_kineto_at_exit():
+    """Kineto waits for its thread when the process's C++ objects are destroyed, and fork does not
+    copy threads.
+
+    A child that ends normally would hang (torch 2.13), so the C library is told to end it before
+    that, after Python's own end and with C's streams flushed. on_exit passes the status on, which
+    is just what _exit takes.
+    """
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.on_exit(libc._exit, None)
+    libc.on_exit(libc.fcloseall, None)  # the last one registered runs first
+
+
+def end_in_child():
+    """End a recording that fork copied, so that the child may record of its own; nothing where
+    there is none.
+    """
+    global _inherited
+    if not _inherited:
+        return
+    _inherited = False
+    import torch
+
+    atexit.unregister(end_in_child)
+    torch.autograd._disable_profiler()  # torch has no public name for it
+    _record_ranges(torch, on=True)
+
+
+def _record_ranges(torch, *, on):
+    torch._C._autograd._enable_record_function(on)  # torch has no public name for it
+
+
+atexit.register(close_forgotten)

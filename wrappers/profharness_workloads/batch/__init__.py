@@ -1,0 +1,1 @@
+"""Workers of scans over batch sizes, one per framework."""

@@ -1,0 +1,1 @@
+"""Small programs that `calibrate` and `doctor --try` start."""

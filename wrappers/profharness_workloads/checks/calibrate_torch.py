@@ -1,0 +1,321 @@
+"""What this device reaches under this torch: matrix products by type, copy bandwidth, launches. One
+JSON object on stdout.
+
+    python calibrate_torch.py [--device auto|cpu|cuda|cuda:N] [--seconds S] [--threads N]
+
+Each figure is the best of batches that last some 20 ms or more: a ceiling is what was reached, not
+what was usual. The products go round in turn, so that what else the machine does for a moment
+cannot lower one figure alone. Python 3.8 on, torch and the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if __name__ == "__main__":  # siblings are found as profharness_workloads says
+    _here = os.path.dirname(os.path.realpath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != _here]
+    sys.path.insert(0, os.path.dirname(os.path.dirname(_here)))
+
+import argparse
+import json
+import socket
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+MISSING = 3
+BATCH_S = 0.02
+ROUNDS = 3  # of the products; the first has half of the time and finds the size that is fastest
+SMALLEST = {"cpu": 256, "cuda": 1024}
+LARGEST = {"cpu": 2048, "cuda": 8192}
+COPY_BYTES = {"cpu": 256 << 20, "cuda": 1 << 30}
+TYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
+
+
+def best_seconds(run: Callable[[], Any], synchronise: Callable[[], None], budget_s: float) -> float:
+    """Seconds of one call in the fastest batch, after a warm-up, within about the budget: of a
+    single call if that takes it all.
+    """
+    run()
+    synchronise()
+    start = time.perf_counter()
+    end = start + budget_s
+    run()
+    synchronise()
+    best = max(time.perf_counter() - start, 1e-7)
+    calls = max(1, int(BATCH_S / best))
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        synchronise()
+        best = min(best, (time.perf_counter() - start) / calls)
+    return best
+
+
+def operands(torch: Any, name: str, n: int, place: Any) -> Callable[[], Any]:
+    """A product of two n x n matrices of this type, ready to run. Raises whatever torch raises
+    where it cannot.
+    """
+    if name in ("fp64", "fp32", "tf32", "bf16", "fp16"):
+        kind = {
+            "fp64": "float64",
+            "fp32": "float32",
+            "tf32": "float32",
+            "bf16": "bfloat16",
+            "fp16": "float16",
+        }[name]
+        a = torch.randn(n, n, device=place).to(getattr(torch, kind))
+        b = torch.randn(n, n, device=place).to(a.dtype)
+        out = torch.empty_like(a)
+        return lambda: torch.mm(a, b, out=out)
+    if name == "int8":
+        a = torch.randint(-8, 8, (n, n), device=place, dtype=torch.int8)
+        b = torch.randint(-8, 8, (n, n), device=place, dtype=torch.int8)
+        return lambda: torch._int_mm(a, b)
+    kinds = (
+        ("float8_e4m3fnuz", "float8_e4m3fn")
+        if getattr(torch.version, "hip", None)
+        else ("float8_e4m3fn",)
+    )
+    problem: Optional[Exception] = None
+    for kind in kinds:
+        try:
+            a = torch.randn(n, n, device=place).to(getattr(torch, kind))
+            b = (
+                torch.randn(n, n, device=place).to(a.dtype).t()
+            )  # the second one column-major, as the kernels want it
+            one = torch.ones((), device=place)
+
+            def product(a: Any = a, b: Any = b, one: Any = one) -> Any:
+                return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+
+            product()
+            return product
+        except (
+            Exception
+        ) as error:  # which of the two 8-bit formats a device takes is found by trying
+            problem = error
+    raise RuntimeError(str(problem).split("\n")[0])
+
+
+def gemm(
+    torch: Any, name: str, place: Any, synchronise: Callable[[], None], budget_s: float
+) -> Tuple[float, int]:
+    """FLOP/s (operations for int8) of the fastest product that fits into the budget, half of which
+    it takes, and its size.
+    """
+    kind = place.type
+    n, found = SMALLEST[kind], (0.0, SMALLEST[kind])
+    while n <= LARGEST[kind]:
+        rate = rate_of(torch, name, n, place, synchronise, budget_s / 8)
+        found = max(found, (rate, n))
+        if 2.0 * n**3 / rate * 8 > budget_s:  # the next size takes eight times as long
+            break
+        n *= 2
+    return found
+
+
+def rate_of(
+    torch: Any, name: str, n: int, place: Any, synchronise: Callable[[], None], budget_s: float
+) -> float:
+    return 2.0 * n**3 / best_seconds(operands(torch, name, n, place), synchronise, budget_s)
+
+
+def has_tf32(torch: Any, place: Any) -> bool:
+    """NVIDIA from compute capability 8.0 on, and AMD's gfx942."""
+    if place.type == "cpu":
+        return False
+    if getattr(torch.version, "hip", None):
+        return torch.cuda.get_device_properties(place).gcnArchName.startswith("gfx942")
+    return torch.cuda.get_device_capability(place)[0] >= 8
+
+
+def gemms(
+    torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float
+) -> Tuple[Dict[str, float], List[str]]:
+    """FLOP/s by type, and a note for each type that could not be measured."""
+    found: Dict[str, Tuple[float, int]] = {}
+    notes: List[str] = []
+
+    def measure(name: str, again: bool) -> None:
+        before = torch.backends.cuda.matmul.allow_tf32
+        try:
+            torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+            rate, n = found[name] if again else gemm(torch, name, place, synchronise, budget_s)
+            if again:
+                rate = max(
+                    rate, rate_of(torch, name, n, place, synchronise, budget_s / 2 / (ROUNDS - 1))
+                )
+            found[name] = rate, n
+        except Exception as error:  # a type that this device or build does not have
+            if not again:
+                notes.append("%s: %s" % (name, str(error).strip().split("\n")[0][:160]))
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+            if place.type != "cpu":
+                torch.cuda.empty_cache()
+
+    for name in TYPES:
+        if name != "tf32" or has_tf32(torch, place):
+            measure(name, again=False)
+    quick = [
+        name for name, (rate, n) in found.items() if 2.0 * n**3 / rate < budget_s
+    ]  # an emulated type stays slow
+    for _ in range(1, ROUNDS):
+        for name in quick:
+            measure(name, again=True)
+    return {name: rate for name, (rate, _) in found.items()}, notes
+
+
+def copy_rate(torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float) -> float:
+    """Bytes read and written per second by a copy that fits no cache."""
+    count = COPY_BYTES[place.type] // 4
+    source = torch.ones(count, device=place)
+    target = torch.empty_like(source)
+    seconds = best_seconds(lambda: target.copy_(source), synchronise, budget_s)
+    return 2.0 * source.numel() * source.element_size() / seconds
+
+
+def launches(torch: Any, place: Any, synchronise: Callable[[], None]) -> Tuple[float, float]:
+    """Nanoseconds of host time per launch, back to back, and from one launch to the end of waiting
+    for it.
+    """
+    value = torch.zeros(1, device=place)
+    for _ in range(100):
+        value.add_(1)
+    synchronise()
+    best = float("inf")
+    for _ in range(20):
+        start = time.perf_counter_ns()
+        for _ in range(200):
+            value.add_(1)
+        best = min(best, (time.perf_counter_ns() - start) / 200)
+        synchronise()
+    trips = []
+    for _ in range(200):
+        start = time.perf_counter_ns()
+        value.add_(1)
+        synchronise()
+        trips.append(time.perf_counter_ns() - start)
+    return best, float(sorted(trips)[len(trips) // 2])
+
+
+def hold(
+    torch: Any, rates: Dict[str, float], place: Any, synchronise: Callable[[], None], seconds: float
+) -> Dict[str, Any]:
+    """The fastest product again and again, for whoever measures power meanwhile: its type, and when
+    it ran (CLOCK_BOOTTIME ns).
+    """
+    name = max((one for one in rates if one != "int8"), key=lambda one: rates[one])
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+    run = operands(torch, name, LARGEST[place.type] // 2, place)
+    run()
+    synchronise()
+    start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        run()
+        run()
+        synchronise()
+    torch.backends.cuda.matmul.allow_tf32 = before
+    return {"type": name, "start_ns": start, "end_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME)}
+
+
+def identities(properties: Any) -> List[str]:
+    """How the drivers name the device: its PCI address (AMD), its UUID (NVIDIA); as far as this
+    torch tells them.
+    """
+    found = []
+    if getattr(properties, "pci_bus_id", None) is not None:
+        found.append(
+            "%04x:%02x:%02x.0"
+            % (properties.pci_domain_id, properties.pci_bus_id, properties.pci_device_id)
+        )
+    if getattr(properties, "uuid", None) is not None:
+        found.append("GPU-%s" % properties.uuid)
+    return found
+
+
+def describe(torch: Any, place: Any) -> Dict[str, Any]:
+    software = {"torch": torch.__version__}
+    for name in ("cuda", "hip"):
+        if getattr(torch.version, name, None):
+            software[name] = str(getattr(torch.version, name))
+    if place.type == "cpu":
+        return {
+            "kind": "cpu",
+            "name": "",
+            "compute_units": torch.get_num_threads(),
+            "architecture": "",
+            "software": software,
+        }
+    properties = torch.cuda.get_device_properties(place)
+    hip = getattr(torch.version, "hip", None)
+    architecture = (
+        properties.gcnArchName.partition(":")[0]
+        if hip
+        else "sm_%d%d" % (properties.major, properties.minor)
+    )
+    return {
+        "kind": "rocm" if hip else "cuda",
+        "name": properties.name,
+        "compute_units": properties.multi_processor_count,
+        "architecture": architecture,
+        "software": software,
+        "identities": identities(properties),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="threads on a CPU (0: as many as torch takes)"
+    )
+    parser.add_argument(
+        "--power-seconds",
+        type=float,
+        default=0.0,
+        help="hold the fastest product for so long, for a measurement of power",
+    )
+    asked = parser.parse_args()
+    try:
+        import torch
+    except Exception as error:  # a broken installation raises OSError or worse
+        print("torch cannot be imported by %s: %s" % (sys.executable, error), file=sys.stderr)
+        return MISSING
+    name = asked.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name != "cpu" and not torch.cuda.is_available():
+        print(
+            "--device %s: torch %s sees no GPU" % (asked.device, torch.__version__), file=sys.stderr
+        )
+        return MISSING
+    place = torch.device(name)
+    if asked.threads and place.type == "cpu":
+        torch.set_num_threads(asked.threads)
+
+    def synchronise() -> None:
+        if place.type != "cpu":
+            torch.cuda.synchronize(place)
+
+    with torch.no_grad():
+        rates, notes = gemms(torch, place, synchronise, asked.seconds)
+        facts = describe(torch, place)
+        facts.update(gemm_flops=rates, notes=notes, host=socket.gethostname())
+        facts["copy_bytes_per_s"] = copy_rate(torch, place, synchronise, asked.seconds)
+        facts["launch_ns"], facts["round_trip_ns"] = launches(torch, place, synchronise)
+        if asked.power_seconds > 0 and rates:
+            facts["held"] = hold(torch, rates, place, synchronise, asked.power_seconds)
+    facts["pid"] = os.getpid()
+    print(json.dumps(facts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

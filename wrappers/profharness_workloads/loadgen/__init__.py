@@ -1,0 +1,1 @@
+"""The load generator: the worker that makes a server's load, and its parts."""

@@ -1,0 +1,429 @@
+"""One client process: keeps requests in flight (closed loop) or sends them when they are due (open
+loop).
+
+A single thread over epoll. Each connection carries one request at a time, as a client would. Every
+request becomes a row of eight int64 in the records file; nothing else is computed while load runs.
+Times are CLOCK_MONOTONIC ns.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import gc
+import heapq
+import select
+import time
+from time import perf_counter_ns
+from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from profharness_workloads.loadgen import board
+from profharness_workloads.loadgen.arrivals import Arrivals
+from profharness_workloads.loadgen.connection import (
+    ANSWERED,
+    CLOSED,
+    CONNECTED,
+    OPEN,
+    Connection,
+    Lost,
+    Target,
+)
+from profharness_workloads.loadgen.messages import Message
+
+OK, FAILED, TIMED_OUT, CANCELLED = 0, 1, 2, 3
+LONGEST_WAIT_NS = 50_000_000  # the parent's word is heard at least this often
+FIRST_PAUSE_NS, LONGEST_PAUSE_NS = 10_000_000, 500_000_000  # after a failure, before the next try
+FLUSH_ROWS = 2048
+MOST_CONNECTIONS = 900  # below the usual limit of open files
+SEQUENCES = 1 << 40
+
+
+class Plan(NamedTuple):
+    """What one client process does. A closed loop holds `slots` requests in flight, an open one
+    opens so many connections first.
+
+    `messages(slot)` gives the requests that a connection sends in turn; `numbered` says that they
+    take a sequence, which begins at `first`.
+    """
+
+    client: int
+    clients: int
+    slots: int
+    targets: Sequence[Target]
+    messages: Any
+    timeout_ns: int
+    records: str
+    arrivals: Optional[Arrivals] = None
+    think_ns: int = 0
+    numbered: bool = True
+    first: int = 0
+
+
+class Loop:
+    """Runs until the board says STOP and nothing is in flight any more, or the drain time is
+    over.
+    """
+
+    def __init__(self, plan: Plan, common: Any, mine: Any, say: Any):
+        self._plan, self._common, self._mine, self._say = plan, common, mine, say
+        self._poller = select.epoll()
+        self._by_fd: Dict[int, Connection] = {}
+        self._all: List[Connection] = []
+        self._free: List[Connection] = []
+        self._opening: Set[Connection] = set()
+        self._backlog: Deque[int] = collections.deque()
+        self._timers: List[Tuple[int, int, Connection]] = []
+        self._pauses: Dict[Connection, int] = {}
+        self._messages: Dict[int, Sequence[Message]] = {}
+        self._count, self._timer_count = plan.first, 0
+        self._in_flight = 0
+        self._rows = array.array("q")
+        self._file = open(plan.records, "wb", buffering=0)
+        self._instants: Optional[Iterator[int]] = None
+        self._next_ns = 0
+        self._look_ns = 0
+        self._sending = False
+        self._replayed = False
+
+    def run(self) -> None:
+        """The whole life of a client process. Raises Lost when not one connection could be made at
+        the start.
+        """
+        self._connect_all()
+        self._mine[board.READY] = 1
+        while not self._common[board.START_NS]:
+            if self._common[board.PHASE] == board.STOP:
+                return
+            self._step(perf_counter_ns() + 1_000_000)
+        start = self._common[board.START_NS]
+        while perf_counter_ns() < start:
+            time.sleep(max(0, start - perf_counter_ns()) / 1e9)
+        gc.collect()
+        gc.disable()
+        self._sending = True
+        self._begin(start)
+        while self._common[board.PHASE] != board.STOP:
+            self._turn()
+        self._drain()
+
+    # connections
+
+    def _connect_all(self) -> None:
+        plan = self._plan
+        for slot in range(plan.slots):
+            self._new(slot)
+        deadline = perf_counter_ns() + plan.timeout_ns
+        while (
+            any(one.state not in (OPEN, CLOSED) for one in self._all)
+            and perf_counter_ns() < deadline
+        ):
+            if self._common[board.PHASE] == board.STOP:
+                return
+            self._step(min(deadline, perf_counter_ns() + LONGEST_WAIT_NS))
+        if plan.slots and not any(one.state == OPEN for one in self._all):
+            self._say("no connection in %g s" % (plan.timeout_ns / 1e9))
+            raise Lost("no connection to %s" % ", ".join(target.name for target in plan.targets))
+
+    def _new(self, slot: int) -> Connection:
+        plan = self._plan
+        server = (slot * plan.clients + plan.client) % len(plan.targets)
+        one = Connection(plan.targets[server], server, self._poller)
+        one.slot = slot
+        if slot not in self._messages:
+            self._messages[slot] = plan.messages(slot * plan.clients + plan.client)
+        self._all.append(one)
+        self._mine[board.CONNECTIONS] = len(self._all)
+        self._open(one)
+        return one
+
+    def _open(self, one: Connection) -> None:
+        one.sent_ns = perf_counter_ns()
+        try:
+            one.open()
+            self._by_fd[one.fd] = one
+            self._opening.add(one)
+        except (Lost, OSError) as error:
+            self._lost(one, str(error), FAILED)
+
+    def _lost(self, one: Connection, why: str, status: int) -> None:
+        """Record the request that was on it, close it, and try again after a pause that grows."""
+        self._say(why)
+        if one.busy:
+            self._finish(one, status)
+        elif (
+            one.state != OPEN and self._sending
+        ):  # a client that gets no connection gets no answer either
+            self._in_flight += 1
+            one.sequence, one.intended_ns = self._number(), one.sent_ns
+            self._finish(one, status)
+        self._drop(one)
+        if self._sending:
+            self._again(one, perf_counter_ns())
+
+    def _again(self, one: Connection, now_ns: int) -> None:
+        """The next try on this connection, after a pause that doubles from failure to failure."""
+        pause = self._pauses.get(one, FIRST_PAUSE_NS)
+        self._pauses[one] = min(2 * pause, LONGEST_PAUSE_NS)
+        one.think_ns = pause
+        self._at(now_ns + pause, one)
+
+    def _number(self) -> int:
+        self._count += 1
+        return self._plan.client * SEQUENCES + self._count - 1
+
+    def _drop(self, one: Connection) -> None:
+        self._by_fd.pop(one.fd, None)
+        self._opening.discard(one)
+        if self._free and one in self._free:
+            self._free.remove(one)
+        self._count_bytes(one)
+        one.close()
+
+    def _count_bytes(self, one: Connection) -> None:
+        self._mine[board.TRANSMITTED] += one.transmitted
+        self._mine[board.RECEIVED] += one.received
+        one.transmitted = one.received = 0
+
+    # time
+
+    def _at(self, when_ns: int, one: Connection) -> None:
+        self._timer_count += 1
+        heapq.heappush(self._timers, (when_ns, self._timer_count, one))
+
+    def _begin(self, start_ns: int) -> None:
+        plan = self._plan
+        if plan.arrivals is None:
+            for one in self._all:
+                if one.state == OPEN:
+                    self._send(one, perf_counter_ns(), 0)
+                elif one.state == CLOSED:
+                    self._at(start_ns, one)
+        else:
+            self._free = [one for one in self._all if one.state == OPEN]
+            self._schedule(start_ns)
+
+    def _schedule(self, start_ns: int) -> None:
+        plan = self._plan
+        assert plan.arrivals is not None
+        self._instants = plan.arrivals.instants(start_ns, plan.client, plan.clients)
+        self._next_ns = next(self._instants)
+
+    def _turn(self) -> None:
+        """One round of the loop: due arrivals and timers, then whatever the sockets bring until the
+        next of them.
+        """
+        now = perf_counter_ns()
+        until = now + LONGEST_WAIT_NS
+        if self._instants is not None:
+            if not self._replayed and self._common[board.WINDOW_NS]:
+                self._replayed = True
+                self._schedule(
+                    self._common[board.WINDOW_NS]
+                )  # the window begins with the schedule's beginning
+            while self._next_ns <= now:
+                self._arrive(self._next_ns)
+                self._next_ns = next(self._instants)
+            until = min(until, self._next_ns)
+        self._due(now)
+        if self._timers:
+            until = min(until, self._timers[0][0])
+        if now >= self._look_ns:
+            self._overdue(now)
+        self._step(until)
+
+    def _due(self, now: int) -> None:
+        while self._timers and self._timers[0][0] <= now:
+            when, _, one = heapq.heappop(self._timers)
+            if one.state == CLOSED:
+                self._open(one)
+            elif one.state == OPEN and not one.busy:
+                if self._plan.arrivals is None:
+                    self._send(one, when, one.think_ns)
+                else:
+                    self._idle(one)
+
+    def _overdue(self, now: int) -> None:
+        """Give up requests, and connections being made, that have waited for too long."""
+        limit = self._plan.timeout_ns
+        self._look_ns = now + max(1_000_000, min(limit // 20, 50_000_000))
+        for one in self._all:
+            if (one.busy or one in self._opening) and now - one.sent_ns > limit:
+                self._lost(one, "no answer within %g s" % (limit / 1e9), TIMED_OUT)
+        while self._backlog and now - self._backlog[0] > limit:
+            self._unsent(self._backlog.popleft(), now, TIMED_OUT)
+            self._mine[board.FAILED] += 1
+
+    def _step(self, until_ns: int) -> None:
+        """Wait for the sockets until then at most, and take what they bring."""
+        wait = until_ns - perf_counter_ns()
+        if self._instants is None and not self._timers:
+            events = self._poller.poll(max(0.0, wait / 1e9))
+        else:  # epoll rounds up to milliseconds, select does not
+            if wait > 0:
+                select.select([self._poller.fileno()], [], [], wait / 1e9)
+            events = self._poller.poll(0)
+        for fd, _ in events:
+            one = self._by_fd.get(fd)
+            if one is None:
+                continue
+            try:
+                became = one.on_event()
+            except Lost as lost:
+                self._lost(one, str(lost), FAILED)
+                continue
+            if became == ANSWERED:
+                self._answered(one)
+            elif became == CONNECTED:
+                self._connected(one)
+
+    # requests
+
+    def _connected(self, one: Connection) -> None:
+        self._opening.discard(one)
+        if not self._sending:
+            return
+        if self._plan.arrivals is None:
+            self._send(one, perf_counter_ns(), one.think_ns)
+        else:
+            self._idle(one)
+
+    def _arrive(self, intended_ns: int) -> None:
+        if self._free:
+            self._send(self._free.pop(), intended_ns, 0)
+            return
+        self._backlog.append(intended_ns)
+        if (
+            len(self._opening) < len(self._backlog)
+            and len(self._all) * self._plan.clients < MOST_CONNECTIONS
+        ):
+            self._new(len(self._all))
+
+    def _idle(self, one: Connection) -> None:
+        """An open loop's connection is free: the request that waits longest goes on it."""
+        if self._backlog:
+            self._send(one, self._backlog.popleft(), 0)
+        else:
+            self._free.append(one)
+
+    def _send(self, one: Connection, intended_ns: int, think_ns: int) -> None:
+        plan = self._plan
+        messages = self._messages[one.slot]
+        message = messages[self._count % len(messages)]
+        sequence = self._number()
+        head, payload, length = message.parts(sequence if plan.numbered else -1)
+        codec: Any = one.codec
+        data = codec.begin(head, payload) if length < 0 else codec.begin(head, payload, length)
+        one.busy, one.sequence, one.items = True, sequence, message.items
+        one.intended_ns, one.think_ns = intended_ns, think_ns
+        self._in_flight += 1
+        one.sent_ns = perf_counter_ns()
+        try:
+            one.send(data)
+        except Lost as lost:
+            self._lost(one, str(lost), FAILED)
+
+    def _answered(self, one: Connection) -> None:
+        if not one.busy:
+            return
+        error = one.codec.error
+        if error:
+            self._say(error)
+        done_ns = self._finish(one, FAILED if error else OK)
+        if not one.codec.usable:
+            self._drop(one)
+        if not self._sending:
+            return
+        if error and self._plan.arrivals is None:
+            self._again(one, done_ns)
+            return
+        if self._pauses:
+            self._pauses.pop(one, None)
+        one.think_ns = self._plan.think_ns
+        if one.state == CLOSED or one.think_ns:
+            self._at(done_ns + one.think_ns, one)
+        elif self._plan.arrivals is not None:
+            self._idle(one)
+        else:
+            self._send(one, done_ns, 0)
+
+    def _finish(self, one: Connection, status: int) -> int:
+        done_ns = perf_counter_ns()
+        one.busy = False
+        self._in_flight -= 1
+        self._row(
+            one.sequence,
+            one.intended_ns,
+            one.sent_ns,
+            done_ns,
+            one.items,
+            status,
+            one.think_ns,
+            one.server,
+        )
+        mine = self._mine
+        if status == OK:
+            mine[board.DONE] += 1
+            mine[board.LATENCY_NS] += done_ns - one.sent_ns
+        else:
+            mine[board.FAILED] += 1
+        mine[board.TRANSMITTED] += one.transmitted
+        mine[board.RECEIVED] += one.received
+        one.transmitted = one.received = 0
+        return done_ns
+
+    def _unsent(self, intended_ns: int, now_ns: int, status: int) -> None:
+        """A request that was due and never got onto a connection."""
+        items = self._messages[0][0].items if self._messages else 1
+        self._row(self._number(), intended_ns, now_ns, now_ns, items, status, 0, 0)
+
+    def _row(self, sequence: int, *values: int) -> None:
+        self._rows.append(
+            sequence % SEQUENCES
+        )  # the client's own number; the file's name says which client
+        self._rows.extend(values)
+        if len(self._rows) >= 8 * FLUSH_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        data = memoryview(self._rows).cast("B")
+        while len(data):
+            data = data[self._file.write(data) or 0 :]
+        del data
+        self._rows = array.array("q")
+
+    # the end
+
+    def _drain(self) -> None:
+        """No more is sent; what is in flight may come back until the drain time, and is recorded as
+        cancelled after it.
+
+        So is what was due later, after a pause: the pause is part of the window.
+        """
+        self._sending = False
+        thinking = self._timers
+        self._timers, self._instants = [], None
+        while self._in_flight and perf_counter_ns() < self._common[board.DRAIN_NS]:
+            self._step(min(self._common[board.DRAIN_NS], perf_counter_ns() + LONGEST_WAIT_NS))
+        now = perf_counter_ns()
+        self._mine[board.UNSENT] = len(self._backlog)
+        for intended in self._backlog:
+            self._unsent(intended, now, CANCELLED)
+        for when, _, one in thinking:
+            self._row(
+                self._number(), when, now, now, one.items, CANCELLED, one.think_ns, one.server
+            )
+        for one in self._all:
+            if one.busy:
+                self._row(
+                    one.sequence,
+                    one.intended_ns,
+                    one.sent_ns,
+                    now,
+                    one.items,
+                    CANCELLED,
+                    one.think_ns,
+                    one.server,
+                )
+            self._drop(one)
+        self._flush()
+        self._file.close()

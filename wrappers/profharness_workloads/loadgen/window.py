@@ -1,0 +1,77 @@
+"""The window of a level as client and server agree on it: lines in levels.jsonl, answers in
+windows.jsonl.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, Callable, Dict, List
+
+from profharness_workloads.shared.protocol import VERSION, _read_from
+
+LIMIT_S = 5.0
+HOOKS_LIMIT_S = 60.0  # a first recording may take long to begin; who has ended is not waited for
+_LOOK_S = 0.005
+
+
+class Windows:
+    """Announces windows. A `managed` server answers each announcement once its marks and captures
+    are set; of a server of another's those of its processes answer in which hooks listen, which may
+    be none.
+    """
+
+    def __init__(self, folder: str, managed: bool):
+        self._asked = os.path.join(folder, "levels.jsonl")
+        self._answers = os.path.join(folder, "windows.jsonl")
+        self._managed = managed
+
+    def announce(
+        self,
+        kind: str,
+        answer: str,
+        point: str,
+        still_wanted: Callable[[], None],
+        limit_s: float = LIMIT_S,
+    ) -> bool:
+        """Write `kind` (open, close) and wait for `answer`; False when one who should gave none
+        within the limit.
+        """
+        position = os.path.getsize(self._answers) if os.path.exists(self._answers) else 0
+        line = json.dumps({"v": VERSION, "kind": kind, "id": point}, separators=(",", ":")) + "\n"
+        with open(self._asked, "a", encoding="utf-8") as file:
+            file.write(line)
+        deadline = time.monotonic() + (limit_s if self._managed else HOOKS_LIMIT_S)
+        while time.monotonic() < deadline:
+            if self._answered(position, answer, point):
+                return True
+            still_wanted()
+            time.sleep(_LOOK_S)
+        return False
+
+    def _answered(self, position: int, kind: str, point: str) -> bool:
+        answers = [
+            record
+            for record in self._records(position)
+            if record.get("kind") == kind and record.get("id") == point
+        ]
+        if self._managed:
+            return bool(answers)
+        listening = {
+            record.get("pid") for record in self._records(0) if record.get("kind") == "listening"
+        }
+        # a process that has ended, or that cannot be seen from here, is not waited for
+        return {pid for pid in listening if os.path.exists("/proc/%s" % pid)} <= {
+            record.get("pid") for record in answers
+        }
+
+    def _records(self, position: int) -> List[Dict[str, Any]]:
+        text = _read_from(self._answers, position)
+        found = []
+        for line in text[: text.rfind(b"\n") + 1].splitlines():
+            try:
+                found.append(json.loads(line.decode("utf-8")))
+            except ValueError:
+                continue  # another writer's damage is no answer
+        return found

@@ -1,0 +1,3 @@
+"""The worker of scans with several processes at once, each with CPUs, memory and model of its
+own.
+"""

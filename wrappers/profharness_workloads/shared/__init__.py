@@ -1,0 +1,1 @@
+"""What several workers use: the protocol with the harness, timing, inputs, models, marks."""

@@ -1,0 +1,1 @@
+"""Training programs that run by name: ordinary scripts, profiled as commands."""
