@@ -77,14 +77,9 @@ def summarise_run(
     figures = _run_figures(view, trace)
     of_telemetry = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
     measured = _measured_findings(view, trace, device, results)
-    found = _unique(
-        (
-            *eased_by_pressure(measured, summaries, of_telemetry),
-            *_overhead_findings(rows),
-            *of_telemetry,
-            *package_findings(view.packages),
-        )
-    )
+    eased = eased_by_pressure(measured, summaries, of_telemetry)
+    of_packages = package_findings(view.packages)
+    found = _unique((*eased, *_overhead_findings(rows), *of_telemetry, *of_packages))
     points = _in_order(tuple(_judged(summary, found, cores) for summary in summaries))
     metrics = {
         **device.metrics,
