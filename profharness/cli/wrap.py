@@ -68,7 +68,6 @@ def wrap(
             "write for example: profharness wrap rocprofv3 -- python train.py",
         )
     from profharness.measure import wrap as wrapping
-    from profharness.secrets import scrub
 
     request = from_mapping(
         {
@@ -87,6 +86,8 @@ def wrap(
                 typer.echo(f"env     {name}={shlex.quote(value)}")
         typer.echo(f"argv    {decided.command.shell()}")
         return 0
+    from profharness.secrets import scrub
+
     done = wrapping.execute(decided, scrub.findings)
     if not switches.quiet:
         wrapping.tell(done, switches.output, lambda line: print(line, file=sys.stderr))

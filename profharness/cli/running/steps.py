@@ -18,7 +18,6 @@ from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.options.request import Request
-from profharness.secrets import scrub
 
 
 def dry(request: Request) -> None:
@@ -123,6 +122,8 @@ def _executed(
     prepared: RunPlan, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool, again: bool
 ) -> engine.Result:
     """The run; Ctrl-C between two processes of a scan ends it here, with the way to go on."""
+    from profharness.secrets import scrub  # the readers of other formats: a dry run needs none
+
     try:
         return engine.execute(
             prepared, argv, progress, scrub.findings, echo_stdout=echo_stdout, again=again
