@@ -5,9 +5,9 @@ It runs in somebody else's program: Python 3.8 on, standard library only, nothin
 one line on stderr, and every failure ends here. Nothing is imported before it is needed, since
 every Python process of the workload passes through this file. It knows no framework: each has a
 hook of its own, armed at its first import.
-"""
 
-from __future__ import annotations
+Annotations stand in quotation marks here, since `from __future__` is an import of 0.1 ms as well.
+"""
 
 import os
 import sys
@@ -41,7 +41,7 @@ class Settings:
     process's folder.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: "Mapping[str, str]") -> None:
         self.hooks_dir = environ.get("PROFHARNESS_HOOKS_DIR", "")
         self.artifacts = environ.get("PROFHARNESS_ARTIFACTS", "")
         self.layers = tuple(
@@ -74,7 +74,7 @@ class Settings:
         return path
 
 
-def _number(text: str | None) -> int | None:
+def _number(text: "str | None") -> "int | None":
     return int(text) if text and text.isdigit() else None
 
 
@@ -85,7 +85,7 @@ class Hello:
     share a pid. Every change replaces the file as a whole.
     """
 
-    def __init__(self, settings: Settings, loader: str, forked: bool = False) -> None:
+    def __init__(self, settings: "Settings", loader: str, forked: bool = False) -> None:
         self._folder = settings.hooks_dir
         self._path = ""
         self._warned = False
@@ -110,7 +110,7 @@ class Hello:
             "pass_name": settings.pass_name,
         }
 
-    def update(self, **changes: Any) -> None:
+    def update(self, **changes: "Any") -> None:
         """Set fields and write. Never raises."""
         self.facts.update(changes)
         try:
@@ -121,7 +121,7 @@ class Hello:
                 % (self._folder, error)
             )
 
-    def add(self, field: str, value: Any) -> None:
+    def add(self, field: str, value: "Any") -> None:
         """Append to a list field (once), or set one entry of a dict field given as a (key, value)
         pair.
         """
@@ -185,13 +185,13 @@ class Hello:
                 again += 1
 
 
-def _json(facts: dict[str, Any]) -> bytes:
+def _json(facts: "dict[str, Any]") -> bytes:
     import json
 
     return json.dumps(facts).encode("ascii") + b"\n"
 
 
-def _command_line() -> list[str]:
+def _command_line() -> "list[str]":
     try:
         with open("/proc/self/cmdline", "rb") as file:
             return [word.decode("utf-8", "replace") for word in file.read().split(b"\0")[:-1]]
@@ -208,13 +208,13 @@ class Finder:
     unusual.
     """
 
-    def __init__(self, arm: Callable[[str, ModuleType], None]) -> None:
+    def __init__(self, arm: "Callable[[str, ModuleType], None]") -> None:
         self._arm = arm
         self._looking: set[str] = set()
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         """The specification of one of our modules, or of a framework with its hook behind it; None
         leaves the search to the finders that follow (importlib.abc.MetaPathFinder).
         """
@@ -238,10 +238,10 @@ class Finder:
         finally:
             self._looking.discard(name)
 
-    def _wrap(self, name: str, loader: Any) -> None:
+    def _wrap(self, name: str, loader: "Any") -> None:
         original = loader.exec_module
 
-        def exec_module(module: ModuleType) -> None:
+        def exec_module(module: "ModuleType") -> None:
             loader.__dict__.pop("exec_module", None)
             original(module)
             self._arm(name, module)
@@ -250,8 +250,8 @@ class Finder:
 
 
 def _next_spec(
-    finder: Finder, name: str, path: Sequence[str] | None, target: ModuleType | None
-) -> ModuleSpec | None:
+    finder: "Finder", name: str, path: "Sequence[str] | None", target: "ModuleType | None"
+) -> "ModuleSpec | None":
     for other in list(sys.meta_path):
         if other is not finder and hasattr(other, "find_spec"):
             spec = other.find_spec(name, path, target)
@@ -260,7 +260,7 @@ def _next_spec(
     return None
 
 
-def _sibling(name: str) -> Any:
+def _sibling(name: str) -> "Any":
     from importlib import import_module
 
     return import_module("%s.%s" % (__package__, name))
@@ -269,13 +269,13 @@ def _sibling(name: str) -> Any:
 class Process:
     """The hooks of this process: its settings, its hello, and which frameworks are armed."""
 
-    def __init__(self, settings: Settings, loader: str) -> None:
+    def __init__(self, settings: "Settings", loader: str) -> None:
         self.settings = settings
         self.hello = Hello(settings, loader)
         self._armed: dict[str, Any] = {}
         self._at_fork: list[tuple[Handler, Handler, Handler]] = []
 
-    def arm(self, name: str, module: ModuleType) -> None:
+    def arm(self, name: str, module: "ModuleType") -> None:
         """Called when the framework's import has finished, in the importing thread. Never
         raises.
         """
@@ -290,7 +290,7 @@ class Process:
             self.hello.failed("the %s hook" % name)
 
     def on_fork(
-        self, before: Handler = None, parent: Handler = None, child: Handler = None
+        self, before: "Handler" = None, parent: "Handler" = None, child: "Handler" = None
     ) -> None:
         """Call these around os.fork(); child functions disarm what must not go on in two
         processes.
@@ -352,10 +352,10 @@ class Goodbye:
             pass
 
 
-_process: Process | None = None
+_process: "Process | None" = None
 
 
-def process() -> Process | None:
+def process() -> "Process | None":
     """The hooked process, or None where the hooks were not asked for."""
     return _process
 
